@@ -1,0 +1,105 @@
+// Package rbac builds the RBAC objects that one custom scheduler needs: typed,
+// one function per object, without I/O.
+//
+// It leans on the cluster. The API server keeps the ClusterRoles
+// system:kube-scheduler and system:volume-scheduler and the Role
+// extension-apiserver-authentication-reader right for its own release (they
+// change in nearly every minor), so those are bound, not copied, and never
+// edited. What they cannot hold is added in roles of our own: the lease that
+// carries the scheduler's name, and what plugins read.
+package rbac
+
+import (
+	"cmp"
+	"maps"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Roles that the API server creates and reconciles at every start
+// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy, policy.go and
+// namespace_policy.go).
+const (
+	kubeSchedulerRole        = "system:kube-scheduler"
+	volumeSchedulerRole      = "system:volume-scheduler"
+	authenticationReaderRole = "extension-apiserver-authentication-reader"
+)
+
+// SystemNamespace is where the API server keeps the ConfigMap
+// extension-apiserver-authentication and the Role that lets others read it. It
+// does not move with the scheduler.
+const SystemNamespace = metav1.NamespaceSystem
+
+// Subject is the identity that the scheduler's credentials carry: the User of a
+// client certificate (its common name), or a ServiceAccount. Namespace is used
+// for a ServiceAccount only.
+type Subject struct{ Kind, Name, Namespace string }
+
+// User is the Subject of a client certificate with the common name cn.
+func User(cn string) Subject { return Subject{Kind: rbacv1.UserKind, Name: cn} }
+
+// ServiceAccountSubject is the Subject of a ServiceAccount's token.
+func ServiceAccountSubject(namespace, name string) Subject {
+	return Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
+}
+
+func (s Subject) subjects() []rbacv1.Subject {
+	if s.Kind == rbacv1.ServiceAccountKind {
+		return []rbacv1.Subject{{Kind: s.Kind, Name: s.Name, Namespace: s.Namespace}}
+	}
+	return []rbacv1.Subject{{Kind: s.Kind, Name: s.Name, APIGroup: rbacv1.GroupName}}
+}
+
+// Options says for which scheduler the objects are.
+type Options struct {
+	// Name is the scheduler's name, and the stem of every object's name.
+	Name string
+	// Namespace holds the ServiceAccount and, unless LeaseNamespace says
+	// otherwise, the lease.
+	Namespace string
+	// Subject is bound in every binding. Zero: the ServiceAccount of Name in
+	// Namespace.
+	Subject Subject
+	// Labels are put on every object.
+	Labels map[string]string
+	// LeaseNamespace holds the leader election lease. Empty: Namespace.
+	LeaseNamespace string
+	// PluginRules are what the compiled-in plugins need beyond the cluster's own
+	// roles. Empty: no role of that kind is made.
+	PluginRules []rbacv1.PolicyRule
+}
+
+// subject is the identity to bind, with its default.
+func (o Options) subject() []rbacv1.Subject {
+	if o.Subject == (Subject{}) {
+		return ServiceAccountSubject(o.Namespace, o.Name).subjects()
+	}
+	return o.Subject.subjects()
+}
+
+func (o Options) leaseNamespace() string { return cmp.Or(o.LeaseNamespace, o.Namespace) }
+
+// meta is the metadata of an object; namespace is empty for a cluster-wide one.
+func (o Options) meta(name, namespace string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: maps.Clone(o.Labels)}
+}
+
+// Objects returns every object that the scheduler needs, in the order in which
+// they are to be applied: the account, then each role before its binding. The
+// plugin role and its binding are there only when there are rules.
+func Objects(o Options) []runtime.Object {
+	objects := []runtime.Object{
+		ServiceAccount(o),
+		KubeSchedulerBinding(o),
+		VolumeSchedulerBinding(o),
+		AuthenticationReaderBinding(o),
+		LeaseRole(o),
+		LeaseRoleBinding(o),
+	}
+	if len(o.PluginRules) > 0 {
+		objects = append(objects, PluginRole(o), PluginRoleBinding(o))
+	}
+	return objects
+}
