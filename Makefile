@@ -1,0 +1,63 @@
+# Everything a newcomer types. `make help` lists it.
+
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+LINT      := go -C hack/tools tool -n golangci-lint
+QUICK     := $(shell go list ./... 2>/dev/null | grep -v '/test/')
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{printf "  %-16s %s\n", $$1, $$2}'
+
+.PHONY: build
+build: ## compile pmk-sched into bin/
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/pmk-sched ./cmd/pmk-sched
+
+.PHONY: deps
+deps: ## install the Debian packages that the lab and the tests need (only what is missing; root)
+	@hack/deps.sh
+
+.PHONY: demo
+demo: deps build ## from nothing to a custom scheduler that takes its first pod, on a real cluster on this machine (root)
+	@hack/demo.sh
+
+.PHONY: check
+check: ## gofmt, vet, lint, import rules, tidy, goldens: quick, before every commit
+	@hack/check.sh
+
+.PHONY: unit
+unit: ## the quick tests: unit, golden, command line, fake module proxy, registry
+	go test $(QUICK)
+
+.PHONY: test
+test: deps check unit build ## everything at v1.24.3: the quick tests, then real images, API servers and labs (root)
+	go test -p 1 -count=1 -timeout 40m ./test/...
+
+.PHONY: test-releases
+test-releases: deps build ## what takes longer: other releases of Kubernetes (root)
+	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
+
+.PHONY: bench
+bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
+	go test -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/...
+
+.PHONY: golden
+golden: ## write the golden files anew; read the diff before committing it
+	go test ./profiles ./rbac ./internal/manifest ./internal/install ./internal/lab -update
+
+.PHONY: dist
+dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with checksums, into dist/
+	@rm -rf dist && mkdir -p dist
+	@set -e; for p in $(PLATFORMS); do \
+		out=dist/pmk-sched_$(VERSION)_$${p%/*}_$${p#*/}; \
+		echo "$$out"; \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '$(LDFLAGS)' -o $$out ./cmd/pmk-sched; \
+	done
+	@cd dist && sha256sum pmk-sched_* > SHA256SUMS && cat SHA256SUMS
+
+.PHONY: clean
+clean: ## remove bin/ and dist/
+	rm -rf bin dist
