@@ -1,0 +1,38 @@
+package versions
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed releases.txt
+var releasesText string
+
+// Releases returns the releases that are built and tested, one of every
+// supported minor, newest first. They stand in releases.txt.
+func Releases() []Release {
+	var list []Release
+	for line := range strings.Lines(releasesText) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if release, err := FromServer(line); err == nil {
+			list = append(list, release)
+		}
+	}
+	return list
+}
+
+// newestOf returns the tested release of the minor that text begins with
+// ("1.24", "v1.24.x", "release-1.24"), or "".
+func newestOf(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "release-"), "v")
+	for _, release := range Releases() {
+		rest, found := strings.CutPrefix(text, release.MinorString())
+		if found && (rest == "" || rest[0] == '.') {
+			return release.String()
+		}
+	}
+	return ""
+}

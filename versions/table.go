@@ -1,0 +1,128 @@
+package versions
+
+import (
+	"math"
+	"slices"
+)
+
+// row is a fact that holds for the minors from ≤ minor < before of Kubernetes 1.
+type row struct {
+	from, before int
+	set          func(*Rules)
+}
+
+// onward ends a range that has no end yet.
+const onward = math.MaxInt
+
+// table is every difference between the minors except names that come and go
+// (plugins, flags). Each range is written as [from, before).
+func table() []row {
+	return slices.Concat(frameworkRows(), configurationRows(), servingRows(), sourceRows(), nodeRows())
+}
+
+func frameworkRows() []row {
+	return []row{
+		{20, 29, func(r *Rules) { r.Era = "B" }},
+		{29, 33, func(r *Rules) { r.Era = "C" }},
+		{33, 34, func(r *Rules) { r.Era = "D" }},
+		{34, 35, func(r *Rules) { r.Era = "E" }},
+		{35, onward, func(r *Rules) { r.Era = "F" }},
+	}
+}
+
+// configurationRows are read from pkg/scheduler/apis/config/scheme/scheme.go
+// (accepted, in the order of age) and …/config/latest/latest.go (preferred).
+func configurationRows() []row {
+	accept := func(api string) func(*Rules) {
+		return func(r *Rules) { r.Accepted = append(r.Accepted, api) }
+	}
+	reject := func(api string, names ...string) func(*Rules) {
+		return func(r *Rules) {
+			if r.RejectedPlugins == nil {
+				r.RejectedPlugins = map[string][]string{}
+			}
+			r.RejectedPlugins[api] = append(r.RejectedPlugins[api], names...)
+		}
+	}
+	return []row{
+		{20, 23, accept(ConfigV1beta1)},
+		{22, 28, accept(ConfigV1beta2)},
+		{23, 29, accept(ConfigV1beta3)},
+		{25, onward, accept(ConfigV1)},
+
+		{20, 22, func(r *Rules) { r.Preferred = ConfigV1beta1 }},
+		{22, 23, func(r *Rules) { r.Preferred = ConfigV1beta2 }},
+		{23, 25, func(r *Rules) { r.Preferred = ConfigV1beta3 }},
+		{25, onward, func(r *Rules) { r.Preferred = ConfigV1 }},
+
+		{20, 23, func(r *Rules) { r.Render = ConfigV1beta1 }},
+		{23, 25, func(r *Rules) { r.Render = ConfigV1beta3 }},
+		{25, onward, func(r *Rules) { r.Render = ConfigV1 }},
+
+		{22, 23, reject(ConfigV1beta2, "NodeLabel", "NodePreferAvoidPods", "NodeResourcesLeastAllocated",
+			"NodeResourcesMostAllocated", "RequestedToCapacityRatio", "ServiceAffinity")},
+		{25, 29, reject(ConfigV1, "SelectorSpread")},
+		{31, 32, reject(ConfigV1, "AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")},
+
+		{20, 23, func(r *Rules) { r.Policy = true }},
+	}
+}
+
+func servingRows() []row {
+	return []row{
+		{20, 31, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/healthz", "/healthz" }},
+		{31, onward, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/livez", "/readyz" }},
+		{20, 23, func(r *Rules) { r.InsecurePort = true }},
+		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
+		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},
+	}
+}
+
+// sourceRows say what the modules of a release hold. The versions of Go are the
+// ones named by the newest patch of the minor (.go-version or
+// build/dependencies.yaml), which compile its older patches too, except where an
+// older patch pins libraries that a newer Go breaks: there it is the newest
+// patch of the Go that the minor began with.
+func sourceRows() []row {
+	golang := func(version string) func(*Rules) { return func(r *Rules) { r.Go = version } }
+	return []row{
+		{22, onward, func(r *Rules) { r.LogsJSONRegister = true }},
+		{23, onward, func(r *Rules) { r.ComponentBaseCLI = true }},
+		{24, onward, func(r *Rules) { r.GeneratedOpenAPI = true }},
+		{31, onward, func(r *Rules) { r.VersionGates = true }},
+
+		{20, 21, golang("1.15.15")},
+		{21, 23, golang("1.16.15")},
+		{23, 24, golang("1.19.13")},
+		{24, 25, golang("1.18.10")},
+		{25, 26, golang("1.20.14")},
+		{26, 27, golang("1.21.13")},
+		{27, 30, golang("1.22.12")},
+		{30, 31, golang("1.23.12")},
+		{31, 33, golang("1.24.13")},
+		{33, 36, golang("1.25.11")},
+		{36, 37, golang("1.26.5")},
+		{37, onward, golang("1.26.8")},
+	}
+}
+
+const (
+	masterKey       = "node-role.kubernetes.io/master"
+	controlPlaneKey = "node-role.kubernetes.io/control-plane"
+)
+
+func nodeRows() []row {
+	label := func(key string) func(*Rules) {
+		return func(r *Rules) { r.ControlPlaneLabels = append(r.ControlPlaneLabels, key) }
+	}
+	taint := func(key string) func(*Rules) {
+		return func(r *Rules) { r.ControlPlaneTaints = append(r.ControlPlaneTaints, key) }
+	}
+	return []row{
+		{20, 27, func(r *Rules) { r.ContainerRuntimeFlag = true }},
+		{20, 24, label(masterKey)},
+		{20, onward, label(controlPlaneKey)},
+		{20, 25, taint(masterKey)},
+		{24, onward, taint(controlPlaneKey)},
+	}
+}
