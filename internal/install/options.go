@@ -1,0 +1,75 @@
+package install
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Auto is what a person writes where the choice is left to the plan.
+const Auto = "auto"
+
+// Ways in which the scheduler proves to the API server who it is.
+const (
+	// CredentialsNode: certificate and key of the node's scheduler kubeconfig
+	// go into a Secret, the kubeconfig itself into a ConfigMap that refers to
+	// them. The default on a master.
+	CredentialsNode = "node"
+	// CredentialsNodeInline: everything in the ConfigMap, key included, as in
+	// Platform9's article.
+	CredentialsNodeInline = "node-inline"
+	// CredentialsHostPath: the node's own file is mounted, so that a renewed
+	// certificate is seen.
+	CredentialsHostPath = "hostpath"
+	// CredentialsServiceAccount: a mounted ServiceAccount token. The default
+	// away from a master.
+	CredentialsServiceAccount = "serviceaccount"
+)
+
+// Options is what a person asks for. The zero value of every field but Name
+// and Image leaves the choice to [NewPlan].
+type Options struct {
+	// Name of the scheduler: what pods put in spec.schedulerName, and the stem
+	// of every object's name. A DNS label.
+	Name string
+	// Namespace of the objects. Empty: kube-system.
+	Namespace string
+	// Image reference of the scheduler, and when the kubelet pulls it
+	// (empty: IfNotPresent).
+	Image, PullPolicy string
+	// Branch is the release that the image was built from, "v1.24.3"; empty or
+	// "auto": the release of the API server.
+	Branch string
+	// Preset names a configuration of ours; Configuration is the person's own
+	// KubeSchedulerConfiguration, ConfigurationName the name of its file for
+	// messages. At most one of both; neither: preset "default".
+	Preset            string
+	Configuration     []byte
+	ConfigurationName string
+	// Credentials is one of the Credentials constants; empty or "auto": node
+	// where the node's scheduler kubeconfig could be read, else serviceaccount.
+	Credentials string
+	// Replicas; 0: one per control-plane node.
+	Replicas int
+	// Port on which the scheduler serves health and metrics; 0: the first that
+	// is free on the control-plane nodes, from 10260.
+	Port int
+	// NodeSelector says on which nodes the scheduler runs. Empty: those that
+	// carry the label of control-plane nodes.
+	NodeSelector map[string]string
+	// AnyNode lets the scheduler run on every node: for managed clusters, whose
+	// control plane has no Node objects.
+	AnyNode bool
+	// Resources of the scheduler's container. Zero: the manifest's default.
+	Resources corev1.ResourceRequirements
+	// Version of pmk-sched, recorded in a label.
+	Version string
+	// Now is the time against which certificates are judged.
+	Now time.Time
+}
+
+// WantsNodeCredentials reports whether the plan may need the node's scheduler
+// kubeconfig, so that the caller reads it before it calls [NewPlan].
+func (o Options) WantsNodeCredentials() bool {
+	return o.Credentials != CredentialsServiceAccount
+}

@@ -1,0 +1,92 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// OnStep is called when a step begins; what it returns is called when the step
+// ends. It may be nil.
+type OnStep func(name string) (done func(err error))
+
+// step is one thing that Deploy does, with the way back beside it.
+type step struct {
+	name string
+	do   func(ctx context.Context) error
+	// undo brings back what was before do. It is called also when do itself
+	// failed, since do may have got half-way; nil where there is nothing to
+	// bring back.
+	undo func(ctx context.Context) error
+	// always runs when the sequence ends, however it ends.
+	always func(ctx context.Context) error
+	// commit: once done, what was before is history; a later failure undoes
+	// only what comes after.
+	commit bool
+}
+
+// undoTimeout bounds the way back, which runs also when the caller's context
+// has ended.
+const undoTimeout = 3 * time.Minute
+
+// run does the steps in order. When one fails, or ctx ends, the steps done so
+// far are undone in reverse unless keep is set. The error joins what failed with
+// what could not be undone.
+func run(ctx context.Context, steps []step, keep bool, onStep OnStep) (err error) {
+	var undo, always []step
+	defer func() {
+		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		defer cancel()
+		if err != nil && !keep {
+			err = errors.Join(err, undoAll(back, undo, onStep))
+		}
+		for i := len(always) - 1; i >= 0; i-- {
+			if e := always[i].always(back); e != nil {
+				err = errors.Join(err, fmt.Errorf("end of %s: %w", always[i].name, e))
+			}
+		}
+	}()
+	for _, s := range steps {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if s.undo != nil {
+			undo = append(undo, s)
+		}
+		if s.always != nil {
+			always = append(always, s)
+		}
+		if err := observe(onStep, s.name, func() error { return s.do(ctx) }); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if s.commit {
+			undo = nil
+		}
+	}
+	return nil
+}
+
+func undoAll(ctx context.Context, steps []step, onStep OnStep) error {
+	var failed error
+	for i := len(steps) - 1; i >= 0; i-- {
+		s := steps[i]
+		name := "undo " + s.name
+		if err := observe(onStep, name, func() error { return s.undo(ctx) }); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return failed
+}
+
+func observe(onStep OnStep, name string, do func() error) error {
+	if onStep == nil {
+		return do()
+	}
+	done := onStep(name)
+	err := do()
+	if done != nil {
+		done(err)
+	}
+	return err
+}
