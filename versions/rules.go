@@ -94,11 +94,10 @@ const (
 	newestMinor = 37
 )
 
-// Oldest and Newest return the first and the last minor that the table
-// describes, such as "1.20" and "1.37".
+// Oldest returns the first minor that the table describes: "1.20".
 func Oldest() string { return Release{Major: 1, Minor: oldestMinor}.MinorString() }
 
-// Newest: see Oldest.
+// Newest returns the last minor that the table describes: "1.37".
 func Newest() string { return Release{Major: 1, Minor: newestMinor}.MinorString() }
 
 // Select returns the rules of a release. Only the minor counts; a pre-release

@@ -79,10 +79,9 @@ func servingRows() []row {
 }
 
 // sourceRows say what the modules of a release hold. The versions of Go are the
-// ones named by the newest patch of the minor (.go-version or
-// build/dependencies.yaml), which compile its older patches too, except where an
-// older patch pins libraries that a newer Go breaks: there it is the newest
-// patch of the Go that the minor began with.
+// newest patch of the Go that the newest patch of the minor names (.go-version
+// or build/dependencies.yaml). 1.24 is the exception: it began with 1.18 and
+// ended with 1.20, and the older is the one its early patches were compiled with.
 func sourceRows() []row {
 	golang := func(version string) func(*Rules) { return func(r *Rules) { r.Go = version } }
 	return []row{

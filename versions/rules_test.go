@@ -1,0 +1,225 @@
+package versions
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func rulesOf(t *testing.T, release string) Rules {
+	t.Helper()
+	r, err := FromServer(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, warnings, err := Select(r)
+	if err != nil || len(warnings) != 0 {
+		t.Fatalf("Select(%s): %v, %v", release, warnings, err)
+	}
+	return rules
+}
+
+// Every row gives the fact for a whole range and its neighbour, so that both
+// sides of each edge are asked, each with a suffix that must not matter.
+func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
+	type span struct {
+		from, to int // minors, both included
+		want     string
+	}
+	list := func(s ...string) string { return strings.Join(s, " ") }
+	yes := func(b bool) string {
+		if b {
+			return "yes"
+		}
+		return "no"
+	}
+	for _, tc := range []struct {
+		name  string
+		get   func(Rules) string
+		spans []span
+	}{
+		{"era", func(r Rules) string { return r.Era },
+			[]span{{20, 28, "B"}, {29, 32, "C"}, {33, 33, "D"}, {34, 34, "E"}, {35, 37, "F"}}},
+		{"accepted", func(r Rules) string { return list(r.Accepted...) }, []span{
+			{20, 21, ConfigV1beta1},
+			{22, 22, list(ConfigV1beta1, ConfigV1beta2)},
+			{23, 24, list(ConfigV1beta2, ConfigV1beta3)},
+			{25, 27, list(ConfigV1beta2, ConfigV1beta3, ConfigV1)},
+			{28, 28, list(ConfigV1beta3, ConfigV1)},
+			{29, 37, ConfigV1},
+		}},
+		{"preferred", func(r Rules) string { return r.Preferred },
+			[]span{{20, 21, ConfigV1beta1}, {22, 22, ConfigV1beta2}, {23, 24, ConfigV1beta3}, {25, 37, ConfigV1}}},
+		{"render", func(r Rules) string { return r.Render },
+			[]span{{20, 22, ConfigV1beta1}, {23, 24, ConfigV1beta3}, {25, 37, ConfigV1}}},
+		{"policy", func(r Rules) string { return yes(r.Policy) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
+		{"liveness", func(r Rules) string { return r.LivenessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/livez"}}},
+		{"readiness", func(r Rules) string { return r.ReadinessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/readyz"}}},
+		{"insecure port", func(r Rules) string { return yes(r.InsecurePort) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
+		{"leader election flags", func(r Rules) string { return yes(r.LeaderElectFlagsWithConfig) },
+			[]span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"coordinated leader election", func(r Rules) string { return yes(r.CoordinatedLeaderElection) },
+			[]span{{20, 30, "no"}, {31, 37, "yes"}}},
+		{"component-base cli", func(r Rules) string { return yes(r.ComponentBaseCLI) }, []span{{20, 22, "no"}, {23, 37, "yes"}}},
+		{"json logs", func(r Rules) string { return yes(r.LogsJSONRegister) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
+		{"generated openapi", func(r Rules) string { return yes(r.GeneratedOpenAPI) }, []span{{20, 23, "no"}, {24, 37, "yes"}}},
+		{"version gates", func(r Rules) string { return yes(r.VersionGates) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
+		{"container runtime flag", func(r Rules) string { return yes(r.ContainerRuntimeFlag) }, []span{{20, 26, "yes"}, {27, 37, "no"}}},
+		{"labels", func(r Rules) string { return list(r.ControlPlaneLabels...) },
+			[]span{{20, 23, list(masterKey, controlPlaneKey)}, {24, 37, controlPlaneKey}}},
+		{"taints", func(r Rules) string { return list(r.ControlPlaneTaints...) },
+			[]span{{20, 23, masterKey}, {24, 24, list(masterKey, controlPlaneKey)}, {25, 37, controlPlaneKey}}},
+		{"go", func(r Rules) string { return r.Go[:4] }, []span{
+			{20, 20, "1.15"}, {21, 22, "1.16"}, {23, 23, "1.19"}, {24, 24, "1.18"}, {25, 25, "1.20"}, {26, 26, "1.21"},
+			{27, 29, "1.22"}, {30, 30, "1.23"}, {31, 32, "1.24"}, {33, 35, "1.25"}, {36, 37, "1.26"},
+		}},
+		{"rejected plugins", func(r Rules) string { return list(r.RejectedPlugins[ConfigV1]...) }, []span{
+			{20, 24, ""}, {25, 28, "SelectorSpread"}, {29, 30, ""},
+			{31, 31, "AzureDiskLimits CinderLimits EBSLimits GCEPDLimits"}, {32, 37, ""},
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			next := oldestMinor
+			for _, s := range tc.spans {
+				if s.from != next {
+					t.Fatalf("the spans have a gap or overlap before 1.%d", s.from)
+				}
+				next = s.to + 1
+				for _, minor := range []int{s.from, s.to} {
+					for _, suffix := range []string{"", "-gke.100", "-eks-036c24b", "+k3s1", "+rke2r1", "-rc.1"} {
+						reported := Release{Major: 1, Minor: minor}.String() + suffix
+						if got := tc.get(rulesOf(t, reported)); got != s.want {
+							t.Errorf("%s: got %q, want %q", reported, got, s.want)
+						}
+					}
+				}
+			}
+			if next != newestMinor+1 {
+				t.Fatalf("the spans end at 1.%d", next-1)
+			}
+		})
+	}
+}
+
+func TestSelectPluginsComeAndGo(t *testing.T) {
+	old := []string{"NodeLabel", "NodePreferAvoidPods", "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", "RequestedToCapacityRatio", "ServiceAffinity"}
+	volumes := []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
+	counts := map[int]int{20: 28, 22: 28, 23: 22, 25: 22, 26: 24, 28: 24, 29: 23, 31: 23, 32: 19, 34: 19, 35: 21, 36: 23, 37: 24}
+	for minor, count := range counts {
+		if got := len(rulesOf(t, Release{Major: 1, Minor: minor}.String()).Plugins); got != count {
+			t.Errorf("1.%d has %d plugins, want %d", minor, got, count)
+		}
+	}
+	for _, tc := range []struct {
+		names       []string
+		first, last int
+	}{
+		{old, 20, 22},
+		{[]string{"SelectorSpread"}, 20, 28},
+		{volumes, 20, 31},
+		{[]string{"DynamicResources", "SchedulingGates"}, 26, 37},
+		{[]string{"GangScheduling", "NodeDeclaredFeatures"}, 35, 37},
+		{[]string{"PodGroupPodsCount", "TopologyPlacementGenerator"}, 36, 37},
+		{[]string{"DeferredPodScheduling"}, 37, 37},
+		{[]string{"NodeResourcesFit", "DefaultBinder", "PrioritySort"}, 20, 37},
+	} {
+		for minor := oldestMinor; minor <= newestMinor; minor++ {
+			plugins := rulesOf(t, Release{Major: 1, Minor: minor}.String()).Plugins
+			for _, name := range tc.names {
+				if got, want := slices.Contains(plugins, name), tc.first <= minor && minor <= tc.last; got != want {
+					t.Errorf("1.%d has %s: %v, want %v", minor, name, got, want)
+				}
+			}
+			if !slices.IsSorted(plugins) || len(slices.Compact(slices.Clone(plugins))) != len(plugins) {
+				t.Errorf("1.%d: plugins are not sorted or not unique: %v", minor, plugins)
+			}
+		}
+	}
+}
+
+func TestSelectRemovedFlags(t *testing.T) {
+	for _, tc := range []struct {
+		flag  string
+		first int // the first minor that refuses it
+	}{
+		{"scheduler-name", 22},
+		{"policy-configmap", 23},
+		{"port", 24},
+		{"address", 24},
+		{"logtostderr", 26},
+		{"lock-object-name", 28},
+	} {
+		for _, minor := range []int{oldestMinor, tc.first - 1, tc.first, newestMinor} {
+			removed := rulesOf(t, Release{Major: 1, Minor: minor}.String()).RemovedFlags
+			if got, want := slices.Contains(removed, tc.flag), minor >= tc.first; got != want {
+				t.Errorf("1.%d refuses --%s: %v, want %v", minor, tc.flag, got, want)
+			}
+		}
+	}
+}
+
+func TestSelectOutsideTheTable(t *testing.T) {
+	newest := rulesOf(t, "v1.37.0")
+	for _, reported := range []string{"v1.38.0", "v1.38.0-rc.1", "v1.99.1+k3s1", "v2.0.0"} {
+		release, err := FromServer(reported)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, warnings, err := Select(release)
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "1.37") || !strings.Contains(warnings[0], release.MinorString()) {
+			t.Errorf("Select(%s): warnings %v, error %v", reported, warnings, err)
+		}
+		if diff := cmp.Diff(newest, rules); diff != "" {
+			t.Errorf("Select(%s) differs from the newest rules:\n%s", reported, diff)
+		}
+	}
+	for _, old := range []Release{{Major: 1, Minor: 19, Patch: 16}, {Major: 1, Minor: 2}, {Minor: 24}, {}} {
+		_, _, err := Select(old)
+		var invalid *Error
+		if !errors.As(err, &invalid) || !invalid.Invalid() || !strings.Contains(invalid.Hint(), "1.20 to 1.37") {
+			t.Errorf("Select(%s) = %v; want an *Error that names the range", old, err)
+		}
+	}
+}
+
+func TestSelectGivesDataOfTheCallersOwn(t *testing.T) {
+	first := rulesOf(t, "v1.31.0")
+	first.Plugins[0], first.Accepted[0] = "changed", "changed"
+	first.RejectedPlugins[ConfigV1][0] = "changed"
+	second := rulesOf(t, "v1.31.0")
+	if second.Plugins[0] == "changed" || second.Accepted[0] == "changed" || second.RejectedPlugins[ConfigV1][0] == "changed" {
+		t.Error("changing one result of Select changes the next")
+	}
+}
+
+func TestRenderIsAcceptedEverywhere(t *testing.T) {
+	for minor := oldestMinor; minor <= newestMinor; minor++ {
+		rules := rulesOf(t, Release{Major: 1, Minor: minor}.String())
+		for _, api := range []string{rules.Render, rules.Preferred} {
+			if !slices.Contains(rules.Accepted, api) {
+				t.Errorf("1.%d does not accept %s", minor, api)
+			}
+		}
+		if rules.Render == ConfigV1beta2 {
+			t.Errorf("1.%d renders v1beta2", minor)
+		}
+	}
+}
+
+func TestReleasesHasOneOfEveryMinorNewestFirst(t *testing.T) {
+	list := Releases()
+	if len(list) != newestMinor-oldestMinor+1 {
+		t.Fatalf("%d releases, want one for each of 1.%d to 1.%d", len(list), oldestMinor, newestMinor)
+	}
+	for i, release := range list {
+		if release.Minor != newestMinor-i || release.PreRelease != "" {
+			t.Errorf("release %d is %s, want one of 1.%d", i, release, newestMinor-i)
+		}
+		if !strings.Contains(releasesText, "\n"+release.String()+"\n") {
+			t.Errorf("%s does not stand in releases.txt as it is named", release)
+		}
+	}
+}
