@@ -1,0 +1,3 @@
+package build
+
+type cache struct{ dir string }
