@@ -79,6 +79,9 @@ type Rules struct {
 	// itself names it.
 	Go string
 
+	// KubeletSkew is by how many minors a kubelet may be older than the API
+	// server: 2, and 3 from 1.28 (Kubernetes' version skew policy).
+	KubeletSkew int
 	// ContainerRuntimeFlag says that the kubelet needs
 	// --container-runtime=remote (up to 1.26).
 	ContainerRuntimeFlag bool

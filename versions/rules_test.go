@@ -3,6 +3,7 @@ package versions
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +69,7 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		{"generated openapi", func(r Rules) string { return yes(r.GeneratedOpenAPI) }, []span{{20, 23, "no"}, {24, 37, "yes"}}},
 		{"version gates", func(r Rules) string { return yes(r.VersionGates) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
 		{"container runtime flag", func(r Rules) string { return yes(r.ContainerRuntimeFlag) }, []span{{20, 26, "yes"}, {27, 37, "no"}}},
+		{"kubelet skew", func(r Rules) string { return strconv.Itoa(r.KubeletSkew) }, []span{{20, 27, "2"}, {28, 37, "3"}}},
 		{"labels", func(r Rules) string { return list(r.ControlPlaneLabels...) },
 			[]span{{20, 23, list(masterKey, controlPlaneKey)}, {24, 37, controlPlaneKey}}},
 		{"taints", func(r Rules) string { return list(r.ControlPlaneTaints...) },

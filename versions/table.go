@@ -118,6 +118,8 @@ func nodeRows() []row {
 		return func(r *Rules) { r.ControlPlaneTaints = append(r.ControlPlaneTaints, key) }
 	}
 	return []row{
+		{20, 28, func(r *Rules) { r.KubeletSkew = 2 }},
+		{28, onward, func(r *Rules) { r.KubeletSkew = 3 }},
 		{20, 27, func(r *Rules) { r.ContainerRuntimeFlag = true }},
 		{20, 24, label(masterKey)},
 		{20, onward, label(controlPlaneKey)},
