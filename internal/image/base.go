@@ -1,0 +1,274 @@
+package image
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// userAgent is what registries see.
+const userAgent = "pmk-sched"
+
+// candidate is one image of a base, with the platform it is for.
+type candidate struct {
+	platform v1.Platform
+	image    v1.Image
+}
+
+// baseImage is what one platform's image is laid on.
+type baseImage struct {
+	image       v1.Image
+	annotations map[string]string // that name the base; nil unless it came from a registry
+}
+
+// resolveBases finds the base for each platform.
+func resolveBases(ctx context.Context, o Options, platforms []string) (map[string]baseImage, error) {
+	if err := o.Base.check(); err != nil {
+		return nil, err
+	}
+	if o.Base.Busybox != "" {
+		if err := checkBusybox(o.Base.Busybox, platforms); err != nil {
+			return nil, err
+		}
+		img, err := busyboxBase(ctx, o.Base.Busybox, platforms[0], v1.Time{Time: o.created()})
+		return map[string]baseImage{platforms[0]: {image: img}}, err
+	}
+	found, ref, err := o.Base.candidates(ctx, o.Keychain)
+	if err != nil {
+		return nil, err
+	}
+	bases := map[string]baseImage{}
+	for _, platform := range platforms {
+		c, err := choose(found, platform, "base "+o.Base.String())
+		if err != nil {
+			return nil, err
+		}
+		digest, err := c.image.Digest()
+		if err != nil {
+			return nil, fmt.Errorf("read base %s: %w", o.Base, err)
+		}
+		base := baseImage{image: c.image}
+		if ref != nil {
+			base.annotations = map[string]string{annotationBaseName: canonical(ref), annotationBaseDigest: digest.String()}
+		}
+		bases[platform] = base
+	}
+	return bases, nil
+}
+
+// String is the base as a person would name it.
+func (b Base) String() string {
+	return b.Reference + b.Archive + b.Layout + b.Busybox
+}
+
+func (b Base) check() error {
+	set := 0
+	for _, s := range []string{b.Reference, b.Archive, b.Layout, b.Busybox} {
+		if s != "" {
+			set++
+		}
+	}
+	if set != 1 {
+		return invalidf("give an image, a docker archive, an OCI layout folder, or a busybox", "one base is needed, %d are given", set)
+	}
+	return nil
+}
+
+// candidates lists the images a base has. The reference is nil unless it is in a
+// registry.
+func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candidate, name.Reference, error) {
+	switch {
+	case b.Archive != "":
+		found, err := archiveCandidates(b.Archive)
+		return found, nil, err
+	case b.Layout != "":
+		found, err := layoutCandidates(b.Layout)
+		return found, nil, err
+	}
+	ref, err := parseReference(b.Reference, b.Insecure)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := registryCandidates(ctx, ref, keychain)
+	if err != nil {
+		return nil, nil, registryError("pull", ref, err)
+	}
+	return found, ref, nil
+}
+
+func registryCandidates(ctx context.Context, ref name.Reference, keychain authn.Keychain) ([]candidate, error) {
+	descriptor, err := remote.Get(ref, remoteOptions(ctx, keychain)...)
+	if err != nil {
+		return nil, err
+	}
+	if descriptor.MediaType.IsIndex() {
+		index, err := descriptor.ImageIndex()
+		if err != nil {
+			return nil, err
+		}
+		return indexCandidates(index)
+	}
+	img, err := descriptor.Image()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCandidate(img)
+	return []candidate{c}, err
+}
+
+func remoteOptions(ctx context.Context, keychain authn.Keychain) []remote.Option {
+	opts := []remote.Option{remote.WithContext(ctx), remote.WithUserAgent(userAgent)}
+	if keychain != nil {
+		opts = append(opts, remote.WithAuthFromKeychain(keychain))
+	}
+	return opts
+}
+
+const archiveHint = "\"docker save\" writes one; a folder with an OCI layout can be used too"
+
+// archiveCandidates reads a docker archive, which has to hold a single image.
+func archiveCandidates(file string) ([]candidate, error) {
+	opener := archiveOpener(file)
+	manifest, err := tarball.LoadManifest(opener)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, invalidf("", "read docker archive: %w", err)
+	}
+	if err != nil {
+		return nil, invalidf(archiveHint, "read docker archive %s: %w", file, err)
+	}
+	if len(manifest) != 1 {
+		names := []string{}
+		for _, m := range manifest {
+			names = append(names, m.RepoTags...)
+		}
+		return nil, invalidf("save one image into an archive of its own", "read docker archive %s: it holds %d images (%s), one is wanted", file, len(manifest), strings.Join(names, ", "))
+	}
+	img, err := tarball.Image(opener, nil)
+	if err != nil {
+		return nil, invalidf(archiveHint, "read docker archive %s: %w", file, err)
+	}
+	c, err := newCandidate(img)
+	return []candidate{c}, err
+}
+
+// archiveOpener opens an archive, unzipping it where needed.
+func archiveOpener(file string) tarball.Opener {
+	return func() (io.ReadCloser, error) {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		var magic [2]byte
+		_, err = io.ReadFull(f, magic[:])
+		zipped := err == nil && magic == [2]byte{0x1f, 0x8b}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if !zipped {
+			return f, nil
+		}
+		gz, err := gzip.NewReader(f)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{gz, f}, nil
+	}
+}
+
+func layoutCandidates(dir string) ([]candidate, error) {
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		return nil, invalidf("", "read OCI layout %s: %w", dir, err)
+	}
+	found, err := indexCandidates(index)
+	if err != nil {
+		return nil, invalidf("", "read OCI layout %s: %w", dir, err)
+	}
+	return found, nil
+}
+
+// indexCandidates lists the images of an index and of the indexes in it. Entries
+// that are no images, such as attestations, are left out.
+func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	var found []candidate
+	for _, d := range manifest.Manifests {
+		switch {
+		case d.Platform != nil && d.Platform.OS == "unknown":
+		case d.MediaType.IsIndex():
+			inner, err := index.ImageIndex(d.Digest)
+			if err != nil {
+				return nil, err
+			}
+			more, err := indexCandidates(inner)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, more...)
+		case d.MediaType.IsImage():
+			img, err := index.Image(d.Digest)
+			if err != nil {
+				return nil, err
+			}
+			c := candidate{image: img}
+			if d.Platform != nil {
+				c.platform = *d.Platform
+			} else if c, err = newCandidate(img); err != nil {
+				return nil, err
+			}
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// newCandidate reads the platform out of the image's configuration.
+func newCandidate(img v1.Image) (candidate, error) {
+	config, err := img.ConfigFile()
+	if err != nil {
+		return candidate{}, fmt.Errorf("read image configuration: %w", err)
+	}
+	c := candidate{image: img}
+	if p := config.Platform(); p != nil {
+		c.platform = *p
+	}
+	return c, nil
+}
+
+// choose picks the image for platform; what names the images in the error.
+func choose(found []candidate, platform, what string) (candidate, error) {
+	want, err := parsePlatform(platform)
+	if err != nil {
+		return candidate{}, err
+	}
+	var has []string
+	for _, c := range found {
+		if c.platform.Satisfies(want) {
+			return c, nil
+		}
+		has = append(has, orUnknown(c.platform.String()))
+	}
+	if len(has) == 0 {
+		return candidate{}, invalidf("", "%s holds no image", what)
+	}
+	return candidate{}, invalidf("choose one of these platforms, or an image that has "+platform,
+		"%s has no image for %s; it has %s", what, platform, strings.Join(has, ", "))
+}

@@ -1,0 +1,274 @@
+package image
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+const (
+	ociManifest = types.OCIManifestSchema1
+	ociConfig   = types.OCIConfigJSON
+)
+
+// Build lays o.Files on o.Base for each platform.
+//
+// Errors about the base, a platform or a file are Invalid; those of a registry
+// carry a hint.
+func Build(ctx context.Context, o Options) (*Built, error) {
+	platforms, err := sortedPlatforms(o.Platforms)
+	if err != nil {
+		return nil, err
+	}
+	for _, platform := range platforms {
+		if err := checkFiles(o.Files[platform], platform); err != nil {
+			return nil, err
+		}
+	}
+	bases, err := resolveBases(ctx, o, platforms)
+	if err != nil {
+		return nil, err
+	}
+	b := &Built{Images: map[string]v1.Image{}}
+	for _, platform := range platforms {
+		img, err := assemble(ctx, bases[platform], o.Files[platform], o)
+		if err != nil {
+			return nil, fmt.Errorf("make image for %s: %w", platform, err)
+		}
+		b.Images[platform] = img
+	}
+	if err := b.seal(platforms, o.Annotations); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+func (o Options) created() time.Time {
+	if o.Created.IsZero() {
+		return time.Unix(0, 0).UTC()
+	}
+	return o.Created.UTC()
+}
+
+// seal makes the index, if there is more than one image, and the digest.
+func (b *Built) seal(platforms []string, annotations map[string]string) error {
+	var top interface{ Digest() (v1.Hash, error) } = b.Images[platforms[0]]
+	if len(platforms) > 1 {
+		var adds []mutate.IndexAddendum
+		for _, platform := range platforms {
+			config, err := b.Images[platform].ConfigFile()
+			if err != nil {
+				return fmt.Errorf("make index: %w", err)
+			}
+			adds = append(adds, mutate.IndexAddendum{
+				Add:        b.Images[platform],
+				Descriptor: v1.Descriptor{Platform: config.Platform()},
+			})
+		}
+		index := mutate.AppendManifests(empty.Index, adds...)
+		if len(annotations) > 0 {
+			index = mutate.Annotations(index, annotations).(v1.ImageIndex)
+		}
+		b.Index, top = index, index
+	}
+	digest, err := top.Digest()
+	if err != nil {
+		return fmt.Errorf("digest image: %w", err)
+	}
+	b.Digest = digest.String()
+	return nil
+}
+
+// assemble makes the image of one platform.
+func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.Image, error) {
+	var entries []entry
+	for _, f := range files {
+		entries = append(entries, entry{path: strings.TrimPrefix(path.Clean(f.Path), "/"), mode: f.mode(), source: f.Source})
+	}
+	layer, err := newLayer(ctx, entries)
+	if err != nil {
+		return nil, err
+	}
+	img, err := asOCI(base.image)
+	if err != nil {
+		return nil, fmt.Errorf("read base: %w", err)
+	}
+	if img, err = mutate.Append(img, mutate.Addendum{Layer: layer}); err != nil {
+		return nil, err
+	}
+	config, err := newConfig(base.image, img, files, o)
+	if err != nil {
+		return nil, err
+	}
+	if img, err = mutate.ConfigFile(img, config); err != nil {
+		return nil, err
+	}
+	annotations := maps.Clone(base.annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, o.Annotations)
+	if len(annotations) > 0 {
+		img = mutate.Annotations(img, annotations).(v1.Image)
+	}
+	return img, nil
+}
+
+// asOCI gives the image OCI's media types, whatever it had: Docker's have no
+// place for annotations, and registries refuse a mixture.
+func asOCI(img v1.Image) (v1.Image, error) {
+	layers, err := img.Layers()
+	if err != nil {
+		return nil, err
+	}
+	var adds []mutate.Addendum
+	for _, layer := range layers {
+		mt, err := layer.MediaType()
+		if err != nil {
+			return nil, err
+		}
+		switch mt {
+		case types.DockerLayer:
+			mt = types.OCILayer
+		case types.DockerUncompressedLayer:
+			mt = types.OCIUncompressedLayer
+		case types.DockerForeignLayer:
+			mt = types.OCIRestrictedLayer
+		}
+		adds = append(adds, mutate.Addendum{Layer: layer, MediaType: mt})
+	}
+	return mutate.Append(ociEmpty(), adds...)
+}
+
+// newConfig is the configuration of base with what o sets, for the layers of img.
+func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, error) {
+	old, err := base.ConfigFile()
+	if err != nil {
+		return nil, fmt.Errorf("read configuration of base: %w", err)
+	}
+	layered, err := img.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config := old.DeepCopy()
+	config.RootFS = layered.RootFS
+	config.Created = v1.Time{Time: o.created()}
+	config.Container, config.DockerVersion = "", "" //nolint:staticcheck // of the engine that made the base
+	c := &config.Config
+	c.User = o.User
+	if c.User == "" {
+		c.User = DefaultUser
+	}
+	for _, pair := range o.Env {
+		c.Env = setEnv(c.Env, pair)
+	}
+	if len(o.Entrypoint) > 0 {
+		c.Entrypoint, c.Cmd = slices.Clone(o.Entrypoint), nil
+	}
+	if c.Labels == nil {
+		c.Labels = map[string]string{}
+	}
+	maps.Copy(c.Labels, o.Labels)
+	config.History = newHistory(config, files, len(layered.RootFS.DiffIDs)-1)
+	return config, nil
+}
+
+// newHistory adds an entry for the files and one for the settings. Bases that do
+// not tell of all their layers get entries for those, because engines refuse a
+// history that is shorter than the list of layers.
+func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.History {
+	history := slices.Clone(config.History)
+	for _, h := range history {
+		if !h.EmptyLayer {
+			baseLayers--
+		}
+	}
+	for ; baseLayers > 0; baseLayers-- {
+		history = append(history, v1.History{Created: config.Created, Comment: "base"})
+	}
+	var paths []string
+	for _, f := range files {
+		paths = append(paths, f.Path)
+	}
+	slices.Sort(paths)
+	return append(history,
+		v1.History{Created: config.Created, CreatedBy: "COPY " + strings.Join(paths, " "), Comment: userAgent},
+		v1.History{Created: config.Created, CreatedBy: fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint), Comment: userAgent, EmptyLayer: true})
+}
+
+// setEnv sets a NAME=value pair in a list of them.
+func setEnv(env []string, pair string) []string {
+	name, _, _ := strings.Cut(pair, "=")
+	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+	if i < 0 {
+		return append(slices.Clone(env), pair)
+	}
+	env = slices.Clone(env)
+	env[i] = pair
+	return env
+}
+
+func (f File) mode() int64 {
+	if f.Mode == 0 {
+		return 0o755
+	}
+	return f.Mode
+}
+
+// checkFiles refuses files that are missing, that would lie nowhere or twice at one
+// place, and programs for another platform.
+func checkFiles(files []File, platform string) error {
+	if len(files) == 0 {
+		return invalidf("", "no file for the image of %s", platform)
+	}
+	seen := map[string]bool{}
+	for _, f := range files {
+		clean := path.Clean(f.Path)
+		if !path.IsAbs(f.Path) || clean == "/" {
+			return invalidf("", "file %s: the path in the image, %q, is not absolute", f.Source, f.Path)
+		}
+		if seen[clean] {
+			return invalidf("", "two files for %s in the image of %s", clean, platform)
+		}
+		seen[clean] = true
+		if err := checkFile(f.Source, platform); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkFile(source, platform string) error {
+	info, err := os.Stat(source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return invalidf("", "file for the image: %w", err)
+	}
+	if err != nil {
+		return fmt.Errorf("file for the image: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return invalidf("", "file for the image: %s is no regular file", source)
+	}
+	program, err := elf.Open(source)
+	if err != nil {
+		return nil // a script, or data: fits every platform
+	}
+	defer program.Close()
+	if made := elfPlatform(program); !runsOn(made, platform) {
+		return invalidf("build the program for "+platform, "%s: made for %s (%s), but the image is for %s", source, orUnknown(made), program.Machine, platform)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"crypto/x509"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+)
+
+// problem is an error that knows whose fault it is and what to try.
+type problem struct {
+	err     error
+	hint    string
+	invalid bool
+}
+
+func (p *problem) Error() string { return p.err.Error() }
+func (p *problem) Unwrap() error { return p.err }
+
+// Invalid reports whether the cause is what the caller was given.
+func (p *problem) Invalid() bool { return p.invalid }
+
+// Hint says what to try; it may be empty.
+func (p *problem) Hint() string { return p.hint }
+
+// invalidf makes an error about what the caller was given.
+func invalidf(hint, format string, args ...any) error {
+	return &problem{err: fmt.Errorf(format, args...), hint: hint, invalid: true}
+}
+
+// failedf makes an error about the world, with what to try.
+func failedf(hint, format string, args ...any) error {
+	return &problem{err: fmt.Errorf(format, args...), hint: hint}
+}
+
+// registryError says in our words what a registry, or the way to it, answered.
+func registryError(doing string, ref name.Reference, err error) error {
+	host, repository := ref.Context().RegistryStr(), ref.Context().RepositoryStr()
+	wrapped := func(seen, hint string) error {
+		return failedf(hint, "%s %s: %s: %w", doing, canonical(ref), seen, err)
+	}
+	var answer *transport.Error
+	if errors.As(err, &answer) {
+		switch {
+		case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden || answered(answer, transport.UnauthorizedErrorCode, transport.DeniedErrorCode):
+			return wrapped("registry "+host+" refused the credentials, or wants some",
+				fmt.Sprintf("log in with \"docker login %s\" (its configuration file is read) and check that you may use %s; a misspelt name is refused by some registries too", host, repository))
+		case answer.StatusCode == http.StatusNotFound || answered(answer, transport.NameUnknownErrorCode, transport.ManifestUnknownErrorCode):
+			return wrapped("not found in registry "+host,
+				fmt.Sprintf("check the name; some registries want %s created before the first push", repository))
+		case answer.StatusCode == http.StatusTooManyRequests || answered(answer, transport.TooManyRequestsErrorCode):
+			return wrapped("registry "+host+" limits the rate", "wait, log in, or do without a registry: --busybox PATH")
+		}
+		return wrapped("registry "+host+" answered", "")
+	}
+	return networkError(wrapped, host, err)
+}
+
+// networkError explains why a registry was not reached.
+func networkError(wrapped func(seen, hint string) error, host string, err error) error {
+	const without = "or do without a registry: --busybox PATH as the base, --output FILE.tar as the destination"
+	var (
+		dns       *net.DNSError
+		authority x509.UnknownAuthorityError
+		hostname  x509.HostnameError
+	)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return wrapped("nothing listens at "+host, "is the registry running? Check host and port, "+without)
+	case errors.As(err, &dns):
+		return wrapped("host "+host+" is not known here", "check the name and the network, "+without)
+	case errors.As(err, &authority) || errors.As(err, &hostname):
+		return wrapped("the certificate of "+host+" is not trusted", "add the registry's CA to this machine's certificates")
+	case errors.Is(err, http.ErrSchemeMismatch) || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return wrapped("registry "+host+" does not speak TLS", "plain HTTP is used for loopback addresses only, unless allowed")
+	}
+	return wrapped("registry "+host+" was not reached", "check the network and the proxy settings, "+without)
+}
+
+// answered reports whether the registry gave one of the codes.
+func answered(err *transport.Error, codes ...transport.ErrorCode) bool {
+	for _, d := range err.Errors {
+		for _, code := range codes {
+			if d.Code == code {
+				return true
+			}
+		}
+	}
+	return false
+}

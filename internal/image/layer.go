@@ -1,0 +1,109 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// entry is one name in a layer. Exactly one of folder, link, source and text
+// says what it is; the owner is root unless owner says otherwise.
+type entry struct {
+	path   string // without leading slash
+	mode   int64
+	owner  int // user and group
+	folder bool
+	link   string // target of a symbolic link
+	source string // file to read
+	text   string
+}
+
+// newLayer makes a gzipped layer of the entries, with the folders above them. It
+// depends on nothing but paths, modes, owners and contents. The compressed layer
+// is kept in memory, so the files need not outlive the call.
+func newLayer(ctx context.Context, entries []entry) (v1.Layer, error) {
+	var compressed bytes.Buffer
+	// The fastest level: a kube-scheduler of 46 MB comes out 15 % larger than
+	// with the default level, in a third of the time.
+	gz, err := gzip.NewWriterLevel(&compressed, gzip.BestSpeed)
+	if err != nil {
+		return nil, fmt.Errorf("compress layer: %w", err)
+	}
+	tw := tar.NewWriter(gz)
+	for _, e := range withParents(entries) {
+		if err := writeEntry(ctx, tw, e); err != nil {
+			return nil, fmt.Errorf("add /%s to layer: %w", e.path, err)
+		}
+	}
+	if err := tw.Close(); err != nil {
+		return nil, fmt.Errorf("finish layer: %w", err)
+	}
+	if err := gz.Close(); err != nil {
+		return nil, fmt.Errorf("compress layer: %w", err)
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(compressed.Bytes())), nil
+	}, tarball.WithMediaType(types.OCILayer))
+}
+
+// withParents adds the folders above the entries and sorts by path, so that a
+// folder comes before what is in it.
+func withParents(entries []entry) []entry {
+	seen := map[string]bool{}
+	all := slices.Clone(entries)
+	for _, e := range entries {
+		seen[e.path] = true
+	}
+	for _, e := range entries {
+		for dir := path.Dir(e.path); dir != "." && !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			all = append(all, entry{path: dir, mode: 0o755, folder: true})
+		}
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.path, b.path) })
+	return all
+}
+
+func writeEntry(ctx context.Context, tw *tar.Writer, e entry) error {
+	header := &tar.Header{
+		Name: e.path, Mode: e.mode, Uid: e.owner, Gid: e.owner, ModTime: time.Unix(0, 0).UTC(),
+	}
+	var content io.Reader = strings.NewReader(e.text)
+	switch {
+	case e.folder:
+		header.Typeflag, header.Name = tar.TypeDir, e.path+"/"
+	case e.link != "":
+		header.Typeflag, header.Linkname, header.Mode = tar.TypeSymlink, e.link, 0o777
+	case e.source != "":
+		file, err := os.Open(e.source)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		info, err := file.Stat()
+		if err != nil {
+			return err
+		}
+		header.Typeflag, header.Size, content = tar.TypeReg, info.Size(), file
+	default:
+		header.Typeflag, header.Size = tar.TypeReg, int64(len(e.text))
+	}
+	if err := tw.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err := io.Copy(tw, contextReader{ctx, content})
+	return err
+}

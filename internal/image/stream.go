@@ -1,0 +1,92 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// contextReader stops reading when its context ends.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// contextWriter stops writing when its context ends.
+type contextWriter struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (c contextWriter) Write(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.w.Write(p)
+}
+
+// writeFile lets write fill a temporary file beside file, and puts it in file's
+// place when that went well. Otherwise file is left as it was. The mode is 0644
+// unless write changes it.
+func writeFile(ctx context.Context, file string, write func(*os.File) error) (err error) {
+	file, err = destination(file)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, remove(f.Name()))
+		}
+	}()
+	err = errors.Join(f.Chmod(0o644), write(f))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close(), ctx.Err()); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return os.Rename(f.Name(), file)
+}
+
+// destination follows links to the file that would be written, and refuses what
+// must not be replaced by a regular file, such as /dev/null or a folder.
+func destination(file string) (string, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err == nil && info.IsDir():
+		return "", invalidf("name a file in it", "write %s: it is a folder", file)
+	case err == nil && !info.Mode().IsRegular():
+		return "", invalidf("name another file", "write %s: it is no regular file", file)
+	case err == nil:
+		return filepath.EvalSymlinks(file)
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("write %s: %w", file, err)
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return "", invalidf("create the folder first", "write %s: %w", file, err)
+	}
+	return file, nil
+}
+
+// remove is os.Remove for what may be gone already.
+func remove(file string) error {
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
