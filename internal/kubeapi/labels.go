@@ -8,6 +8,8 @@ const (
 	LabelInstance = "app.kubernetes.io/instance"
 	// LabelComponent tells objects apart that are not part of the deployed scheduler itself.
 	LabelComponent = "app.kubernetes.io/component"
+	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification makes for its pod.
+	ComponentVerify = "verify"
 	// ManagedBy is the value of [LabelManagedBy], and the field manager of server-side apply.
 	ManagedBy = "pmk-sched"
 )

@@ -1,0 +1,77 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/ssa"
+	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const gonePollInterval = 250 * time.Millisecond
+
+// Apply makes the cluster hold objs: what is missing is created, what differs is changed, what is equal is not written.
+//
+// All objects are first tried by dry-run, as [Client.Plan] does; nothing is changed unless all are accepted. Then they are applied in the
+// order of their dependence. Apply can be stopped at any point and run again. On an error the ChangeSet holds what was done so far.
+func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
+	steps, err := c.plan(ctx, objs)
+	if err != nil {
+		return nil, err
+	}
+	done := make(ChangeSet, 0, len(steps))
+	for _, s := range steps {
+		if err := c.applyOne(ctx, s); err != nil {
+			return done, err
+		}
+		done = append(done, s.change)
+	}
+	return done, nil
+}
+
+func (c *Client) applyOne(ctx context.Context, s step) error {
+	switch s.change.Action {
+	case Unchanged:
+		return nil
+	case Recreated:
+		if err := c.deleteExactly(ctx, s.live, metav1.DeletePropagationBackground); err != nil {
+			return err
+		}
+		if err := c.waitGone(ctx, s.live); err != nil {
+			return err
+		}
+	}
+	if _, err := c.ssa.Apply(ctx, s.wanted, ssa.DefaultApplyOptions()); err != nil {
+		return plain(s.change.Object, err)
+	}
+	c.log.Debug("applied", zap.String("object", s.change.Object), zap.String("action", string(s.change.Action)))
+	return nil
+}
+
+// deleteExactly deletes live, but not another object that took its name meanwhile.
+func (c *Client) deleteExactly(ctx context.Context, live *unstructured.Unstructured, propagation metav1.DeletionPropagation) error {
+	uid := live.GetUID()
+	return client.IgnoreNotFound(c.api.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
+}
+
+// waitGone waits until live, and not merely its name, is gone.
+func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) error {
+	var last *unstructured.Unstructured
+	err := wait.PollUntilContextCancel(ctx, gonePollInterval, true, func(ctx context.Context) (bool, error) {
+		now, err := c.get(ctx, live)
+		if err != nil {
+			return false, err
+		}
+		last = now
+		return now == nil || now.GetUID() != live.GetUID(), nil
+	})
+	if err != nil && ctx.Err() != nil && last != nil {
+		return fmt.Errorf("wait until %s is gone (finalizers %v): %w", nameOf(live), last.GetFinalizers(), ctx.Err())
+	}
+	return err
+}

@@ -1,0 +1,137 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/fluxcd/pkg/ssa"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+// Requests a second, and at once: a person waits for them, and client-go's own default of 5 is meant for controllers.
+const (
+	clientQPS   = 50
+	clientBurst = 100
+)
+
+// Client changes one cluster. It is made by [New] and safe for use by several goroutines.
+type Client struct {
+	log   *zap.Logger
+	retry *kubeapi.Retrier
+	api   client.Client // tries again by itself
+	kube  kubernetes.Interface
+	ssa   *ssa.ResourceManager
+}
+
+// New returns a client of the cluster that cfg names, without asking it anything yet. A nil log is silent.
+func New(cfg *rest.Config, log *zap.Logger) (*Client, error) {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	cfg = rest.CopyConfig(cfg)
+	if cfg.QPS == 0 {
+		cfg.QPS, cfg.Burst = clientQPS, clientBurst
+	}
+	if cfg.UserAgent == "" {
+		cfg.UserAgent = kubeapi.ManagedBy
+	}
+	cfg.WarningHandlerWithContext = warnings{log: log}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	direct, err := client.New(cfg, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	retry := &kubeapi.Retrier{Log: log}
+	api := &retrying{Client: direct, retry: retry}
+	// The poller is only for flux's own wait, which stops at the first moment of readiness: see WaitSteady.
+	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: kubeapi.ManagedBy, Group: kubeapi.ManagedBy})
+	return &Client{log: log, retry: retry, api: api, kube: kube, ssa: manager}, nil
+}
+
+// SetPatience sets how long an API server that was there may be away before an operation gives up
+// ([kubeapi.DefaultPatience] if not set). The context of an operation can end it sooner. Call it before any operation.
+func (c *Client) SetPatience(d time.Duration) { c.retry.Patience = d }
+
+// warnings logs the API server's warnings (a deprecated API, a pod security violation).
+type warnings struct{ log *zap.Logger }
+
+func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
+	if code == 299 && text != "" {
+		w.log.Warn("the API server warns", zap.String("warning", text))
+	}
+}
+
+// retrying is a client whose requests are tried again while the API server is away for a moment, and whose errors are explained.
+// flux's ResourceManager ignores errors of Get, so they must not be ones that pass.
+type retrying struct {
+	client.Client
+	retry *kubeapi.Retrier
+}
+
+func (r *retrying) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	doing := "read " + subject(r.Client, obj, key.Namespace, key.Name)
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Get(ctx, key, obj, opts...) })
+}
+
+func (r *retrying) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	kind := list.GetObjectKind().GroupVersionKind().Kind
+	return r.retry.Do(ctx, "list "+kind, func(ctx context.Context) error { return r.Client.List(ctx, list, opts...) })
+}
+
+func (r *retrying) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	doing := "create " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Create(ctx, obj, opts...) })
+}
+
+func (r *retrying) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	doing := "update " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Update(ctx, obj, opts...) })
+}
+
+func (r *retrying) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	doing := "apply " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Patch(ctx, obj, patch, opts...) })
+}
+
+func (r *retrying) Apply(ctx context.Context, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+	return r.retry.Do(ctx, "apply", func(ctx context.Context) error { return r.Client.Apply(ctx, obj, opts...) })
+}
+
+func (r *retrying) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	doing := "delete " + subject(r.Client, obj, obj.GetNamespace(), obj.GetName())
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Delete(ctx, obj, opts...) })
+}
+
+// subject names an object the way a ChangeSet does. Typed objects do not know their kind; the client does.
+func subject(c client.Client, obj runtime.Object, namespace, name string) string {
+	gvk, err := c.GroupVersionKindFor(obj)
+	if err != nil {
+		gvk = schema.GroupVersionKind{Kind: "object"}
+	}
+	return objectName(gvk.Kind, namespace, name)
+}
+
+// objectName is Kind/namespace/name, or Kind/name at cluster scope.
+func objectName(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + "/" + name
+	}
+	return kind + "/" + namespace + "/" + name
+}
+
+func nameOf(obj *unstructured.Unstructured) string {
+	return objectName(obj.GetKind(), obj.GetNamespace(), obj.GetName())
+}

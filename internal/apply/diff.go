@@ -1,0 +1,72 @@
+package apply
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/fluxcd/pkg/ssa"
+	"github.com/rogpeppe/go-internal/diff"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Fields that the API server fills in, which no person wants to see compared.
+var serverFields = [][]string{
+	{"status"},
+	{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "generation"},
+	{"metadata", "creationTimestamp"}, {"metadata", "selfLink"},
+}
+
+// secretValues finds keys, tokens and passwords of a kubeconfig wherever one is embedded: a ConfigMap holds it when the person asked so.
+var secretValues = regexp.MustCompile(`((?:client-key-data|token|password)["']?\s*:\s*)\S+`)
+
+// textDiff returns the unified diff of two objects as YAML; a nil object is an absent one. Secret data is masked.
+func textDiff(live, wanted *unstructured.Unstructured) (string, error) {
+	if live != nil {
+		live = live.DeepCopy()
+	}
+	if wanted != nil {
+		wanted = wanted.DeepCopy()
+	}
+	name, err := maskSecrets(live, wanted)
+	if err != nil {
+		return "", err
+	}
+	from, err := yamlOf(live)
+	if err != nil {
+		return "", err
+	}
+	to, err := yamlOf(wanted)
+	if err != nil {
+		return "", err
+	}
+	text := diff.Diff("live/"+name, from, "wanted/"+name, to)
+	return string(secretValues.ReplaceAll(text, []byte("${1}***"))), nil
+}
+
+func maskSecrets(live, wanted *unstructured.Unstructured) (name string, err error) {
+	either := wanted
+	if either == nil {
+		either = live
+	}
+	if either.GetKind() == "Secret" {
+		if err := ssa.SanitizeUnstructuredData(live, wanted); err != nil {
+			return "", fmt.Errorf("mask data of %s: %w", nameOf(either), err)
+		}
+	}
+	return nameOf(either), nil
+}
+
+func yamlOf(obj *unstructured.Unstructured) ([]byte, error) {
+	if obj == nil {
+		return nil, nil
+	}
+	for _, field := range serverFields {
+		unstructured.RemoveNestedField(obj.Object, field...)
+	}
+	text, err := yaml.Marshal(obj.Object)
+	if err != nil {
+		return nil, fmt.Errorf("write %s as YAML: %w", nameOf(obj), err)
+	}
+	return text, nil
+}

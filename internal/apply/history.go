@@ -1,0 +1,196 @@
+package apply
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+const (
+	// keptRevisions is how many revisions Prune leaves.
+	keptRevisions = 10
+	interrupted   = "interrupted: the run ended without noting how it went"
+)
+
+// SaveRevision writes objs as the next revision of scheduler name in namespace ns, pending. Call it before the cluster is touched, and with the
+// [Client.Lock] held. Revisions that are still pending belong to runs that were killed: they become failed.
+// The error is a [*TooLargeError] if objs do not fit into a Secret.
+func (c *Client) SaveRevision(ctx context.Context, ns, name, description string, objs []*unstructured.Unstructured) (*Revision, error) {
+	secrets, err := c.revisionSecrets(ctx, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	next := 1
+	for number, secret := range secrets {
+		next = max(next, number+1)
+		if secret.Labels[labelRevisionStatus] == string(Pending) {
+			if err := c.setStatus(ctx, client.ObjectKeyFromObject(secret), Failed, interrupted); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r := &Revision{Number: next, Name: name, Namespace: ns, Status: Pending, Description: description, Objects: objs}
+	writer := rand.Text()
+	secret, err := encodeRevision(r, writer)
+	if err != nil {
+		return nil, err
+	}
+	err = c.api.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		// The answer to the first attempt may have been lost with the API server.
+		if getErr := c.api.Get(ctx, client.ObjectKeyFromObject(secret), secret); getErr != nil {
+			return nil, getErr
+		}
+		if secret.Annotations[annotationWriter] == writer {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("save revision %d of scheduler %s: %w", next, name, err)
+	}
+	r.Created = secret.CreationTimestamp.Time
+	return r, nil
+}
+
+// SetRevisionStatus notes how a revision ended, in the cluster and in r. reason says why it failed; it is cut at 4 KiB.
+func (c *Client) SetRevisionStatus(ctx context.Context, r *Revision, status RevisionStatus, reason string) error {
+	key := client.ObjectKey{Namespace: r.Namespace, Name: revisionName(r.Name, r.Number)}
+	if err := c.setStatus(ctx, key, status, reason); err != nil {
+		return err
+	}
+	r.Status, r.Reason = status, reason
+	return nil
+}
+
+func (c *Client) setStatus(ctx context.Context, key client.ObjectKey, status RevisionStatus, reason string) error {
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels":      map[string]string{labelRevisionStatus: string(status)},
+		"annotations": map[string]string{annotationReason: reason},
+	}})
+	if err != nil {
+		return fmt.Errorf("write status of Secret/%s: %w", key, err)
+	}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	return c.api.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
+}
+
+// Revisions returns all kept revisions of scheduler name in namespace ns, oldest first. One that cannot be read is logged and left out:
+// a broken old state must not keep anybody from deploying a new one.
+func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, error) {
+	secrets, err := c.revisionSecrets(ctx, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	var revisions []*Revision
+	for _, number := range slices.Sorted(maps.Keys(secrets)) {
+		r, err := decodeRevision(secrets[number])
+		if err != nil {
+			c.log.Warn("a revision cannot be read", zap.Error(err))
+			continue
+		}
+		revisions = append(revisions, r)
+	}
+	return revisions, nil
+}
+
+// revisionSecrets returns the Secrets that hold revisions, by number.
+func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]*corev1.Secret, error) {
+	list := &corev1.SecretList{}
+	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(kubeapi.OwnerLabels(name)), client.HasLabels{labelRevision})
+	if err != nil {
+		return nil, fmt.Errorf("read revisions of scheduler %s: %w", name, err)
+	}
+	secrets := map[int]*corev1.Secret{}
+	for i := range list.Items {
+		secret := &list.Items[i]
+		number, err := strconv.Atoi(secret.Labels[labelRevision])
+		if err == nil && secret.Type == revisionType {
+			secrets[number] = secret
+		}
+	}
+	return secrets, nil
+}
+
+// Prune keeps the last 10 revisions of scheduler name, and the last deployed one, and deletes the others, and with them the ConfigMaps and
+// Secrets that neither a kept revision nor the Deployment refers to. Without any revision nothing is deleted.
+func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) {
+	revisions, err := c.Revisions(ctx, ns, name)
+	if err != nil || len(revisions) == 0 {
+		return nil, err
+	}
+	kept := keptOf(revisions)
+	needed := map[string]bool{}
+	for _, r := range kept {
+		needed[objectName("Secret", ns, revisionName(name, r.Number))] = true
+		for _, obj := range r.Objects {
+			needed[nameOf(obj)] = true
+		}
+	}
+	owned, err := c.Owned(ctx, name, ns)
+	if err != nil {
+		return nil, err
+	}
+	var unneeded []*unstructured.Unstructured
+	for _, obj := range owned {
+		isData := obj.GetKind() == "ConfigMap" || obj.GetKind() == "Secret"
+		if isData && obj.GetNamespace() == ns && !needed[nameOf(obj)] && !mentioned(owned, obj.GetName()) {
+			unneeded = append(unneeded, obj)
+		}
+	}
+	changes, err := c.Delete(ctx, unneeded)
+	if err != nil {
+		return changes, errors.Join(fmt.Errorf("delete what old revisions of scheduler %s left", name), err)
+	}
+	return changes, nil
+}
+
+// keptOf returns the revisions that stay, given all, oldest first.
+func keptOf(revisions []*Revision) []*Revision {
+	first := max(0, len(revisions)-keptRevisions)
+	kept := slices.Clone(revisions[first:])
+	if last := LastDeployed(revisions); last != nil && !slices.Contains(kept, last) {
+		kept = append(kept, last)
+	}
+	return kept
+}
+
+// mentioned reports whether a Deployment among objs holds name as a value in its spec: as a volume, say.
+func mentioned(objs []*unstructured.Unstructured, name string) bool {
+	return slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool {
+		return obj.GetKind() == "Deployment" && holdsString(obj.Object["spec"], name)
+	})
+}
+
+func holdsString(value any, text string) bool {
+	switch v := value.(type) {
+	case string:
+		return v == text
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return holdsString(item, text) })
+	case map[string]any:
+		for _, item := range v {
+			if holdsString(item, text) {
+				return true
+			}
+		}
+	}
+	return false
+}

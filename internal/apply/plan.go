@@ -1,0 +1,207 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/fluxcd/pkg/ssa"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+// recreatable are the kinds that hold no state and may be deleted and created anew when a field that differs cannot be changed:
+// data of an immutable ConfigMap or Secret, roleRef of a binding.
+var recreatable = []string{"ConfigMap", "Secret", "RoleBinding", "ClusterRoleBinding"}
+
+var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
+
+// Plan asks the API server, by dry-run, what [Client.Apply] would do. Nothing is changed.
+//
+// Every object must carry the labels of [kubeapi.OwnerLabels]. An object that is in the cluster without them is a [*ForeignError].
+func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
+	planned, err := c.plan(ctx, objs)
+	if err != nil {
+		return nil, err
+	}
+	changes := make(ChangeSet, len(planned))
+	for i, p := range planned {
+		changes[i] = p.change
+	}
+	return changes, nil
+}
+
+// step is one object of a plan, in the order of applying.
+type step struct {
+	wanted *unstructured.Unstructured
+	live   *unstructured.Unstructured // nil: not in the cluster
+	change Change
+}
+
+func (c *Client) plan(ctx context.Context, objs []*unstructured.Unstructured) ([]step, error) {
+	sorted := inOrder(objs)
+	steps := make([]step, 0, len(sorted))
+	for _, wanted := range sorted {
+		s, err := c.planOne(ctx, wanted, steps)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+// inOrder returns copies of objs in the order in which they depend on each other: namespaces, roles and bindings, accounts,
+// configuration, then what runs.
+func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
+	sorted := make([]*unstructured.Unstructured, len(objs))
+	for i, obj := range objs {
+		sorted[i] = obj.DeepCopy()
+	}
+	sort.Stable(ssa.SortableUnstructureds(sorted))
+	return sorted
+}
+
+func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step) (step, error) {
+	s := step{wanted: wanted, change: Change{Object: nameOf(wanted)}}
+	live, err := c.get(ctx, wanted)
+	if err != nil {
+		return s, err
+	}
+	s.live = live
+	if live != nil && wanted.GetKind() == "Namespace" {
+		s.change.Action = Unchanged
+		return s, nil
+	}
+	if err := guard(wanted, live); err != nil {
+		return s, err
+	}
+	entry, current, merged, err := c.ssa.Diff(ctx, wanted.DeepCopy(), ssa.DefaultDiffOptions())
+	switch {
+	case err == nil && entry.Action == ssa.UnchangedAction:
+		s.change.Action = Unchanged
+		return s, nil
+	case err == nil && entry.Action == ssa.CreatedAction, err != nil && live == nil && apierrors.IsNotFound(err) && dependsOnCreated(wanted, before):
+		s.change.Action = Created
+		s.change.Diff, err = textDiff(nil, wanted)
+	case err == nil:
+		s.change.Action = Configured
+		if s.change.Note, err = c.takenOver(ctx, wanted); err != nil {
+			return s, err
+		}
+		s.change.Diff, err = textDiff(current, merged)
+	case live != nil && isImmutable(err):
+		if !slices.Contains(recreatable, wanted.GetKind()) {
+			return s, &ImmutableError{Object: nameOf(wanted), Err: innermostStatus(err)}
+		}
+		s.change.Action = Recreated
+		s.change.Note = "a field that differs cannot be changed"
+		s.change.Diff, err = textDiff(live, wanted)
+	}
+	return s, plain(nameOf(wanted), err)
+}
+
+// get returns the live object, or nil when there is none. A cluster that does not know the kind has none either;
+// applying tells.
+func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(obj.GroupVersionKind())
+	err := c.api.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return live, nil
+}
+
+// guard refuses to touch what is not ours.
+func guard(wanted, live *unstructured.Unstructured) error {
+	name := wanted.GetLabels()[kubeapi.LabelInstance]
+	if name == "" || !kubeapi.OwnedBy(wanted.GetLabels(), name) {
+		return fmt.Errorf("%s does not carry the labels %s=%s and %s", nameOf(wanted), kubeapi.LabelManagedBy, kubeapi.ManagedBy, kubeapi.LabelInstance)
+	}
+	if live == nil || kubeapi.OwnedBy(live.GetLabels(), name) {
+		return nil
+	}
+	return &ForeignError{Object: nameOf(live), Owner: ownerOf(live)}
+}
+
+// ownerOf tells who made an object: the label that tools set, or whoever wrote to it first.
+func ownerOf(live *unstructured.Unstructured) string {
+	labels := live.GetLabels()
+	if by := labels[kubeapi.LabelManagedBy]; by != "" {
+		if instance := labels[kubeapi.LabelInstance]; instance != "" {
+			return by + " for " + instance
+		}
+		return by
+	}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Manager != "" {
+			return entry.Manager
+		}
+	}
+	return ""
+}
+
+// dependsOnCreated reports whether the API server could not judge wanted because what it needs is made by an earlier step:
+// its namespace, or the role that a binding refers to.
+func dependsOnCreated(wanted *unstructured.Unstructured, before []step) bool {
+	refKind, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "kind")
+	refName, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "name")
+	for _, s := range before {
+		if s.change.Action != Created {
+			continue
+		}
+		isNamespace := s.wanted.GetKind() == "Namespace" && s.wanted.GetName() == wanted.GetNamespace()
+		isRole := s.wanted.GetKind() == refKind && s.wanted.GetName() == refName
+		if isNamespace || isRole {
+			return true
+		}
+	}
+	return false
+}
+
+func isImmutable(err error) bool {
+	return apierrors.IsInvalid(err) && immutableField.MatchString(err.Error())
+}
+
+// innermostStatus is the API server's own answer within err.
+func innermostStatus(err error) error {
+	var status *apierrors.StatusError
+	if errors.As(err, &status) {
+		return status
+	}
+	return err
+}
+
+// takenOver tells whose fields would be overwritten: those that someone else changed since we applied the object.
+func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
+	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll, client.FieldOwner(kubeapi.ManagedBy))
+	if !apierrors.IsConflict(err) {
+		return "", plain(nameOf(wanted), err)
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return "", nil
+	}
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeFieldManagerConflict {
+			fields = append(fields, fmt.Sprintf("%s (%s)", cause.Field, strings.TrimPrefix(cause.Message, "conflict with ")))
+		}
+	}
+	if len(fields) == 0 {
+		return "", nil
+	}
+	return "takes back what others changed: " + strings.Join(fields, ", "), nil
+}

@@ -1,0 +1,148 @@
+package apply
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+// RevisionStatus says how far a revision got.
+type RevisionStatus string
+
+// How far a revision got.
+const (
+	Pending  RevisionStatus = "pending"  // written before the cluster is touched
+	Deployed RevisionStatus = "deployed" // was seen steady
+	Failed   RevisionStatus = "failed"
+)
+
+// Revision is one state of a scheduler, numbered from 1.
+type Revision struct {
+	Number      int                          `json:"revision"`
+	Name        string                       `json:"name"`
+	Namespace   string                       `json:"namespace"`
+	Status      RevisionStatus               `json:"status"`
+	Created     time.Time                    `json:"created"`
+	Description string                       `json:"description,omitempty"` // in the words of who deployed: release, image, …
+	Reason      string                       `json:"reason,omitempty"`      // why it failed
+	Objects     []*unstructured.Unstructured `json:"-"`                     // as they were given to Apply
+}
+
+// A revision is a Secret of this type: what it holds may hold keys.
+const revisionType corev1.SecretType = "pmk-sched.io/revision.v1"
+
+const (
+	revisionKey         = "objects.json.gz"
+	labelRevision       = "pmk-sched.io/revision"
+	labelRevisionStatus = "pmk-sched.io/revision-status"
+	annotationText      = "pmk-sched.io/description"
+	annotationReason    = "pmk-sched.io/reason"
+	annotationWriter    = "pmk-sched.io/written-by"
+
+	// maxReason bounds the annotation that says why a revision failed, in bytes.
+	maxReason = 4096
+	// maxObjects bounds what is unpacked from a revision, in bytes: nobody but pmk-sched should have written it, but who knows.
+	maxObjects = 64 << 20
+)
+
+// revisionName is the name of the Secret that holds a revision.
+func revisionName(name string, number int) string {
+	return fmt.Sprintf("pmk-sched-%s-revision-%d", name, number)
+}
+
+// LastDeployed returns the newest revision that was seen steady, or nil.
+func LastDeployed(revisions []*Revision) *Revision {
+	for _, r := range slices.Backward(revisions) {
+		if r.Status == Deployed {
+			return r
+		}
+	}
+	return nil
+}
+
+// encodeRevision returns the Secret that holds r. Its error is a [*TooLargeError] if the objects do not fit.
+func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
+	data, err := packObjects(r.Objects)
+	if err != nil {
+		return nil, fmt.Errorf("pack revision %d of %s: %w", r.Number, r.Name, err)
+	}
+	if len(data) > corev1.MaxSecretSize {
+		return nil, &TooLargeError{Name: r.Name, Size: len(data), Limit: corev1.MaxSecretSize}
+	}
+	labels := kubeapi.OwnerLabels(r.Name)
+	labels[labelRevision] = strconv.Itoa(r.Number)
+	labels[labelRevisionStatus] = string(r.Status)
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: r.Namespace, Name: revisionName(r.Name, r.Number), Labels: labels,
+			Annotations: map[string]string{annotationText: r.Description, annotationWriter: writer},
+		},
+		Type: revisionType,
+		Data: map[string][]byte{revisionKey: data},
+	}, nil
+}
+
+// decodeRevision reads a Secret that encodeRevision made.
+func decodeRevision(secret *corev1.Secret) (*Revision, error) {
+	number, err := strconv.Atoi(secret.Labels[labelRevision])
+	if err != nil {
+		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name, labelRevision, err)
+	}
+	objs, err := unpackObjects(secret.Data[revisionKey])
+	if err != nil {
+		return nil, fmt.Errorf("read revision of Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return &Revision{
+		Number: number, Name: secret.Labels[kubeapi.LabelInstance], Namespace: secret.Namespace,
+		Status: RevisionStatus(secret.Labels[labelRevisionStatus]), Created: secret.CreationTimestamp.Time,
+		Description: secret.Annotations[annotationText], Reason: secret.Annotations[annotationReason], Objects: objs,
+	}, nil
+}
+
+func packObjects(objs []*unstructured.Unstructured) ([]byte, error) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	plainObjects := make([]map[string]any, len(objs))
+	for i, obj := range objs {
+		plainObjects[i] = obj.Object
+	}
+	if err := errors.Join(json.NewEncoder(zip).Encode(plainObjects), zip.Close()); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+func unpackObjects(data []byte) ([]*unstructured.Unstructured, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	text, err := io.ReadAll(io.LimitReader(zip, maxObjects))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal(text, &raw); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	objs := make([]*unstructured.Unstructured, len(raw))
+	for i, one := range raw {
+		objs[i] = &unstructured.Unstructured{}
+		if err := objs[i].UnmarshalJSON(one); err != nil {
+			return nil, fmt.Errorf("decode object %d: %w", i, err)
+		}
+	}
+	return objs, nil
+}
