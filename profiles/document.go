@@ -1,0 +1,207 @@
+package profiles
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+const (
+	configGroup = "kubescheduler.config.k8s.io"
+	configKind  = "KubeSchedulerConfiguration"
+
+	// maxSource is what fits into a ConfigMap beside its metadata, in bytes.
+	maxSource = 1 << 20
+	// maxNodes stops a few aliases from growing into millions of nodes.
+	maxNodes = 100_000
+)
+
+// document is a configuration as YAML nodes, with what was mended to read it.
+type document struct {
+	name string
+	api  api
+	root *yaml.Node
+	// preset says that nobody wrote the document: what the release's own defaults
+	// are is then right.
+	preset bool
+	notes  []Note
+}
+
+// parse reads a configuration strictly: one document, one mapping, a known kind
+// and config API, no field that this API lacks, none twice, every value of its
+// kind. What is only laid out wrongly and can be meant in one way is mended,
+// with a note.
+func parse(name string, source []byte) (*document, error) {
+	fail := func(p ...Problem) error { return problems(p).err(name) }
+	if len(source) > maxSource {
+		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes are more than a ConfigMap can hold (1 MiB)", len(source))})
+	}
+	doc := &document{name: name}
+	root, problem := decode(source)
+	if problem != nil {
+		joined, notes := joinWrapped(source)
+		again, stillWrong := decode(joined)
+		if len(notes) == 0 || stillWrong != nil {
+			return nil, fail(*problem)
+		}
+		root, doc.notes = again, notes
+	}
+	if problem := expandAliases(root); problem != nil {
+		return nil, fail(*problem)
+	}
+	doc.root = root
+	found, problem := identify(root)
+	if problem != nil {
+		return nil, fail(*problem)
+	}
+	doc.api = found
+	doc.notes = append(doc.notes, mend(root)...)
+
+	var wrong problems
+	check(&wrong, root, configuration(), found, "")
+	if err := wrong.err(name); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// decode returns the root mapping of the only document in the source.
+func decode(source []byte) (*yaml.Node, *Problem) {
+	decoder := yaml.NewDecoder(bytes.NewReader(source))
+	var root *yaml.Node
+	for {
+		var doc yaml.Node
+		err := decoder.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, syntaxProblem(source, err)
+		}
+		if len(doc.Content) == 0 || isNull(doc.Content[0]) {
+			continue
+		}
+		if root != nil {
+			return nil, &Problem{
+				Line: doc.Content[0].Line, Column: doc.Content[0].Column,
+				Message: "a second document begins here; a scheduler reads one configuration",
+				Try:     "keep one document in the file, or deploy each under a --name of its own",
+			}
+		}
+		root = doc.Content[0]
+	}
+	switch {
+	case root == nil:
+		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty: no KubeSchedulerConfiguration in it", Try: "begin with `pmk-sched profile show default`, or leave --config out"}
+	case !isMapping(root):
+		return nil, &Problem{Line: root.Line, Column: root.Column, Message: fmt.Sprintf("a KubeSchedulerConfiguration is a mapping, this is %s", describe(root)), Try: "begin with apiVersion: and kind:"}
+	}
+	return root, nil
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// syntaxProblem puts a column to the line that the YAML reader complains about,
+// and says it where a tab is the cause.
+func syntaxProblem(source []byte, err error) *Problem {
+	p := &Problem{Line: 1, Column: 1, Message: "not YAML: " + err.Error(), Try: "check the indentation: spaces only, two for each level"}
+	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
+		p.Message = "not YAML: " + found[2]
+		if line, err := strconv.Atoi(found[1]); err == nil {
+			p.Line = line
+		}
+	}
+	lines := strings.Split(string(source), "\n")
+	for i, line := range lines {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && strings.TrimSpace(line) != "" {
+			return &Problem{Line: i + 1, Column: tab + 1, Message: "a tab indents this line; YAML allows spaces only", Try: "replace each tab by two spaces"}
+		}
+	}
+	if p.Line <= len(lines) {
+		line := lines[p.Line-1]
+		p.Column = 1 + len(line) - len(strings.TrimLeft(line, " "))
+	}
+	return p
+}
+
+// expandAliases puts a copy of its anchor in the place of each alias, so that
+// what is edited in one place does not change in another.
+func expandAliases(root *yaml.Node) *Problem {
+	count := 0
+	var walk func(n *yaml.Node, depth int) *Problem
+	walk = func(n *yaml.Node, depth int) *Problem {
+		if count++; count > maxNodes || depth > 100 {
+			return &Problem{Line: n.Line, Column: n.Column, Message: "nested or repeated too often"}
+		}
+		n.Anchor = ""
+		for i, c := range n.Content {
+			if c.Kind == yaml.AliasNode {
+				copied := *c.Alias
+				copied.Content = append([]*yaml.Node(nil), c.Alias.Content...)
+				c, n.Content[i] = &copied, &copied
+			} else if c.Tag == "!!merge" {
+				return &Problem{Line: c.Line, Column: c.Column, Message: "merge keys (<<) are not read here", Try: "write the merged fields out"}
+			} else if c.Kind != yaml.ScalarNode {
+				own := *c
+				own.Content = append([]*yaml.Node(nil), c.Content...)
+				c, n.Content[i] = &own, &own
+			} else {
+				own := *c
+				c, n.Content[i] = &own, &own
+			}
+			if p := walk(c, depth+1); p != nil {
+				return p
+			}
+		}
+		return nil
+	}
+	return walk(root, 0)
+}
+
+// identify returns the config API that the document says it is written in.
+func identify(root *yaml.Node) (api, *Problem) {
+	versionKey, version := lookup(root, "apiVersion")
+	kindKey, kind := lookup(root, "kind")
+	switch {
+	case versionKey == nil || kindKey == nil:
+		missing := "kind"
+		if versionKey == nil {
+			missing = "apiVersion"
+		}
+		return api{}, &Problem{Line: root.Line, Column: root.Column, Message: missing + " is missing", Try: "begin the file with `apiVersion: " + configGroup + "/v1` and `kind: " + configKind + "`"}
+	case text(kind) == "ConfigMap":
+		return api{}, &Problem{Line: kind.Line, Column: kind.Column, Message: "kind is ConfigMap, the wrapping of a configuration, not the configuration", Try: "give the text under `data:` in a file of its own"}
+	case text(kind) != configKind:
+		return api{}, &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("kind is %q, not %s", kind.Value, configKind), Try: "give the scheduler's configuration; other objects are made by pmk-sched itself"}
+	}
+	group, name, _ := strings.Cut(text(version), "/")
+	if group != configGroup {
+		return api{}, &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("apiVersion %q is not of the group %s", version.Value, configGroup), Try: "use one of " + strings.Join(apiVersions(), ", ")}
+	}
+	found, ok := apiNamed(name)
+	if !ok {
+		return api{}, &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("config API %q is not known", version.Value), Try: "use one of " + strings.Join(apiVersions(), ", ")}
+	}
+	return found, nil
+}
+
+// encode writes the document as YAML.
+func (d *document) encode() ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(d.root); err != nil {
+		return nil, err
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

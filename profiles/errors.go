@@ -1,0 +1,106 @@
+package profiles
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a configuration. Line and Column count
+// from 1; Line 0 is the document as a whole. Try says what to do about it and may
+// be empty.
+type Problem struct {
+	Line, Column int
+	Message, Try string
+}
+
+// Error says what is wrong with a configuration that was given: every problem
+// that was found, in the order of the file.
+type Error struct {
+	// Name is what the source is called, a file name mostly; may be empty.
+	Name     string
+	Problems []Problem
+}
+
+// Error returns one line per problem: name:line:column: message.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Message
+		switch {
+		case e.Name != "" && p.Line > 0:
+			lines[i] = fmt.Sprintf("%s:%d:%d: %s", e.Name, p.Line, p.Column, p.Message)
+		case e.Name != "":
+			lines[i] = fmt.Sprintf("%s: %s", e.Name, p.Message)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Invalid marks the error as one of the input, not of the machine or cluster.
+func (e *Error) Invalid() bool { return true }
+
+// Hint says what to do about the first problems, each piece of advice once.
+func (e *Error) Hint() string {
+	var hints []string
+	for _, p := range e.Problems {
+		if p.Try != "" && !slices.Contains(hints, p.Try) {
+			hints = append(hints, p.Try)
+		}
+	}
+	return strings.Join(hints[:min(len(hints), 3)], "; ")
+}
+
+// problems collects what is found on the way, so that a person sees all of it at
+// once.
+type problems []Problem
+
+func (p *problems) add(at position, try, format string, args ...any) {
+	*p = append(*p, Problem{Line: at.line, Column: at.column, Message: fmt.Sprintf(format, args...), Try: try})
+}
+
+// err returns the problems as an *Error, or nil where there are none.
+func (p problems) err(name string) error {
+	if len(p) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+	})
+	return &Error{Name: name, Problems: p}
+}
+
+// nearest returns the candidate that was probably meant by a mistyped name, or
+// "" where none is near.
+func nearest(name string, candidates []string) string {
+	best, bestDistance := "", 1+max(1, len(name)/4)
+	for _, candidate := range candidates {
+		if d := distance(strings.ToLower(name), strings.ToLower(candidate)); d < bestDistance {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete or replace to get from a
+// to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

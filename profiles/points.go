@@ -1,0 +1,157 @@
+package profiles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// dropIgnored takes out the plugin sets that the source's config API accepts and
+// then ignores: written anywhere else they would begin to count.
+func (c *conversion) dropIgnored(plugins *yaml.Node) {
+	for _, point := range c.from.ignored {
+		key, set := remove(plugins, point)
+		if isMapping(set) && len(set.Content) > 0 {
+			c.note(key, "%s left out: in %s it is accepted and ignored, so it never was in effect; write the file in v1 to have it count", point, c.from.name)
+		}
+	}
+}
+
+// expandMultiPoint writes multiPoint out for each extension point, where the
+// target does not know it.
+func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
+	if c.to.multiPoint {
+		return
+	}
+	key, multi := remove(plugins, multiPoint)
+	enabled, off := items(get(multi, "enabled")), items(get(multi, "disabled"))
+	if len(enabled)+len(off) == 0 {
+		return
+	}
+	c.note(key, "multiPoint written out for each extension point: %s does not have it", c.to.name)
+	for _, e := range enabled {
+		c.checkExpandable(e)
+	}
+	for _, point := range pointNames() {
+		if disabled(plugins, point, everyPlugin) {
+			continue
+		}
+		c.spreadDisabled(plugins, point, enabled, off)
+		c.spreadEnabled(plugins, point, enabled, off)
+	}
+}
+
+func (c *conversion) checkExpandable(e *yaml.Node) {
+	name := text(get(e, "name"))
+	if _, known := inTreeNamed(name); known || !slices.Contains(c.request.Plugins, name) {
+		return
+	}
+	c.refuse(e, "enable it under each extension point that it implements, such as filter or score",
+		"%s has no multiPoint, and which extension points plugin %s implements is not known here", c.to.name, name)
+}
+
+// spreadDisabled disables at one extension point what multiPoint disables.
+func (c *conversion) spreadDisabled(plugins *yaml.Node, point string, enabled, off []*yaml.Node) {
+	again := func(name string) bool {
+		return slices.ContainsFunc(enabled, func(e *yaml.Node) bool { return text(get(e, "name")) == name })
+	}
+	for _, e := range off {
+		name := text(get(e, "name"))
+		hit := c.defaultOf22(point, name) && !again(name)
+		if name == everyPlugin {
+			hit = slices.ContainsFunc(inTreePlugins(), func(p inTree) bool { return c.defaultOf22(point, p.name) })
+		}
+		if hit && entry(plugins, point, "disabled", name) == nil {
+			disable(plugins, point, name)
+		}
+	}
+}
+
+// spreadEnabled enables at one extension point what multiPoint enables and the
+// point does not have yet, or has with another weight.
+func (c *conversion) spreadEnabled(plugins *yaml.Node, point string, enabled, off []*yaml.Node) {
+	all := slices.ContainsFunc(off, func(e *yaml.Node) bool { return text(get(e, "name")) == everyPlugin })
+	for _, e := range enabled {
+		name, weight := text(get(e, "name")), 0
+		p, known := inTreeNamed(name)
+		if !known || !p.takesPart(point, c.minor) || entry(plugins, point, "enabled", name) != nil ||
+			entry(plugins, point, "disabled", name) != nil {
+			continue
+		}
+		if point == "score" {
+			weight = max(1, number(get(e, "weight")))
+		}
+		if all || !c.defaultOf22(point, name) || weight > 0 {
+			enable(plugins, point, name, weight)
+		}
+	}
+}
+
+// defaultOf22 says whether a plugin is a default of an extension point in the
+// names of v1beta2, which are those of the source here.
+func (c *conversion) defaultOf22(point, name string) bool {
+	a, _ := apiNamed("v1beta2")
+	return isDefault(a, point, name)
+}
+
+// keepDefaultWeights writes out the weights of default plugins where the target
+// has others, so that the scores keep their proportions.
+func (c *conversion) keepDefaultWeights(plugins *yaml.Node) {
+	if c.doc.preset {
+		return
+	}
+	var kept []string
+	for _, p := range inTreePlugins() {
+		was, is := p.weight(c.from), p.weight(c.to)
+		if was == is || !p.defaults.has(c.from.set) || !p.defaults.has(c.to.set) ||
+			entry(plugins, "score", "enabled", p.name) != nil || disabled(plugins, "score", p.name) {
+			continue
+		}
+		enable(plugins, "score", p.name, was)
+		kept = append(kept, fmt.Sprintf("%s %d (not %d)", p.name, was, is))
+	}
+	if len(kept) > 0 {
+		c.note(get(c.doc.root, "apiVersion"), "default weights of %s written out under score, since %s has others: %s", c.from.name, c.to.name, strings.Join(kept, ", "))
+	}
+}
+
+// fitPoints takes out the plugin sets of extension points that the target does
+// not have; one that enables something cannot be left out.
+func (c *conversion) fitPoints(plugins *yaml.Node) {
+	for _, p := range points() {
+		f := field{apis: p.apis, since: p.since}
+		key, set := lookup(plugins, p.name)
+		if key == nil || f.at(c.to, c.minor) {
+			continue
+		}
+		if enabled := items(get(set, "enabled")); len(enabled) > 0 {
+			c.refuse(key, "leave it out, or enable the plugin at another extension point",
+				"%s has no extension point %s, where %s is enabled", c.request.Release, p.name, text(get(enabled[0], "name")))
+		} else {
+			c.note(key, "%s left out: %s does not have that extension point, so there is nothing to disable", p.name, c.request.Release)
+		}
+		remove(plugins, p.name)
+	}
+}
+
+// disableFirst disables each default plugin that is enabled by name, where the
+// target would run it twice otherwise and refuse to start.
+func (c *conversion) disableFirst(plugins *yaml.Node) {
+	if !c.to.duplicates {
+		return
+	}
+	for _, set := range pluginSets(plugins) {
+		for _, e := range items(get(set.node, "enabled")) {
+			name := text(get(e, "name"))
+			if !isDefault(c.to, set.point, name) || disabled(plugins, set.point, name) {
+				continue
+			}
+			disable(plugins, set.point, name)
+			if c.from.duplicates {
+				c.note(e, "%s is a default of %s; disabled first, since enabling it again would run it twice and stop the scheduler", name, c.to.name)
+			}
+		}
+	}
+}
