@@ -1,6 +1,17 @@
 package cluster
 
-import "time"
+import (
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
 
 // NodeCredentials is the default scheduler's kubeconfig of a node, with the
 // files it refers to read in. Printing or marshalling it never shows the key.
@@ -16,9 +27,9 @@ type NodeCredentials struct {
 	// name and organisations of the certificate.
 	User   string
 	Groups []string
-	// Subject and Expires are of the client certificate.
-	Subject string
-	Expires time.Time
+	// Subject, NotBefore and Expires are of the client certificate.
+	Subject            string
+	NotBefore, Expires time.Time
 	// CA, Cert and Key are PEM. CA is empty where the kubeconfig names none.
 	CA, Cert, Key []byte
 }
@@ -29,5 +40,146 @@ type NodeCredentials struct {
 // when the file cannot be read, has no client certificate with its key, or when
 // the certificate has expired.
 func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
-	return readCredentials(nodeRoot, path, time.Now())
+	credentials, err := loadCredentials(nodeRoot, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := credentials.check(time.Now()); err != nil {
+		return nil, err
+	}
+	return credentials, nil
+}
+
+const tryServiceAccount = "deploy with --credentials serviceaccount, or give a usable file"
+
+// loadCredentials reads a kubeconfig without judging whether it can be used.
+func loadCredentials(nodeRoot, path string) (*NodeCredentials, error) {
+	raw, err := readNodeFile(nodeRoot, path)
+	if err != nil {
+		return nil, err
+	}
+	credentials := &NodeCredentials{Path: path, Raw: raw}
+	if err := credentials.parse(nodeRoot); err != nil {
+		return nil, &Error{Err: fmt.Errorf("read kubeconfig %s: %w", path, err), Try: tryServiceAccount}
+	}
+	return credentials, nil
+}
+
+// parse fills in what Raw holds or refers to.
+func (c *NodeCredentials) parse(nodeRoot string) error {
+	config, err := clientcmd.Load(c.Raw)
+	if err != nil {
+		// The decoder quotes what it could not read, which may be the key.
+		return errors.New("it is not a kubeconfig")
+	}
+	cluster, user, err := currentContext(config)
+	if err != nil {
+		return err
+	}
+	c.Server = cluster.Server
+	for _, part := range []struct {
+		what string
+		data []byte
+		file string
+		into *[]byte
+	}{
+		{"certificate authority", cluster.CertificateAuthorityData, cluster.CertificateAuthority, &c.CA},
+		{"client certificate", user.ClientCertificateData, user.ClientCertificate, &c.Cert},
+		{"client key", user.ClientKeyData, user.ClientKey, &c.Key},
+	} {
+		if *part.into, err = c.inlineOrFile(nodeRoot, part.data, part.file); err != nil {
+			return fmt.Errorf("%s: %w", part.what, err)
+		}
+	}
+	if len(c.Cert) == 0 {
+		return errors.New("its user has no client certificate")
+	}
+	chain := certificates(c.Cert)
+	if len(chain) == 0 {
+		return errors.New("its client certificate is no PEM certificate")
+	}
+	if len(c.CA) > 0 && len(certificates(c.CA)) == 0 {
+		return errors.New("its certificate authority is no PEM certificate")
+	}
+	leaf := chain[0]
+	c.User, c.Groups = leaf.Subject.CommonName, leaf.Subject.Organization
+	c.Subject, c.NotBefore, c.Expires = leaf.Subject.String(), leaf.NotBefore, leaf.NotAfter
+	return nil
+}
+
+// inlineOrFile returns data, or else the content of the file that stands in its
+// place, which may be relative to the kubeconfig.
+func (c *NodeCredentials) inlineOrFile(nodeRoot string, data []byte, file string) ([]byte, error) {
+	if len(data) > 0 || file == "" {
+		return data, nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(c.Path), file)
+	}
+	return readNodeFile(nodeRoot, file)
+}
+
+// currentContext returns cluster and user of the context in use, or of the only
+// one.
+func currentContext(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+	name := config.CurrentContext
+	if name == "" && len(config.Contexts) == 1 {
+		for only := range config.Contexts {
+			name = only
+		}
+	}
+	if name == "" {
+		return nil, nil, errors.New("it has no current context")
+	}
+	selected := config.Contexts[name]
+	if selected == nil {
+		return nil, nil, fmt.Errorf("it has no context %q", name)
+	}
+	cluster, user := config.Clusters[selected.Cluster], config.AuthInfos[selected.AuthInfo]
+	if cluster == nil {
+		return nil, nil, fmt.Errorf("it has no cluster %q", selected.Cluster)
+	}
+	if user == nil {
+		return nil, nil, fmt.Errorf("it has no user %q", selected.AuthInfo)
+	}
+	return cluster, user, nil
+}
+
+// check tells whether the certificate can be used at a time.
+func (c *NodeCredentials) check(now time.Time) error {
+	unusable := func(try, format string, args ...any) error {
+		return &Error{Err: fmt.Errorf("check client certificate of %s: %w", c.Path, fmt.Errorf(format, args...)), Try: try}
+	}
+	if now.After(c.Expires) {
+		return unusable("renew the node's certificates, or deploy with --credentials serviceaccount",
+			"it expired on %s (subject %s)", c.Expires.Format(time.RFC3339), c.Subject)
+	}
+	if now.Before(c.NotBefore) {
+		return unusable("check the clock of this machine", "it is valid only from %s (subject %s)", c.NotBefore.Format(time.RFC3339), c.Subject)
+	}
+	if len(c.Key) == 0 {
+		return unusable(tryServiceAccount, "there is no key to it")
+	}
+	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
+		return unusable(tryServiceAccount, "the key does not fit: %w", err)
+	}
+	return nil
+}
+
+// String names the kubeconfig and the certificate's subject and expiry.
+func (c NodeCredentials) String() string {
+	return fmt.Sprintf("%s (%s, expires %s)", c.Path, c.Subject, c.Expires.Format(time.RFC3339))
+}
+
+// Format writes String for every verb, so that none shows the key.
+func (c NodeCredentials) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, c.String())
+}
+
+// MarshalJSON gives what Credentials holds of it.
+func (c NodeCredentials) MarshalJSON() ([]byte, error) {
+	return json.Marshal(Credentials{
+		Kubeconfig: c.Path, Server: c.Server, User: c.User, Groups: append([]string{}, c.Groups...),
+		Subject: c.Subject, Expires: &c.Expires,
+	})
 }

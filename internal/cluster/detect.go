@@ -2,19 +2,166 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/version"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Detect looks at the cluster behind cfg and, when o.NodeRoot is a
 // control-plane node's, at the node. It fails only when the API server's
 // version cannot be read or ctx ends.
 func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
-	return nil, errors.New("detect: unfinished")
+	d, err := newDetector(cfg, o.withDefaults())
+	if err != nil {
+		return nil, err
+	}
+	if err := d.server(ctx); err != nil {
+		return nil, err
+	}
+	for _, look := range []func(context.Context){
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.recognise, d.lease, d.ports, d.judge,
+	} {
+		look(ctx)
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("detect cluster at %s: %w", d.info.Server.URL, err)
+		}
+	}
+	return d.info, nil
 }
 
-func readCredentials(root, path string, now time.Time) (*NodeCredentials, error) {
-	return nil, errors.New("unfinished")
+// detector collects an Info, one look after the other; a later look builds on
+// what the earlier ones found.
+type detector struct {
+	o      Options
+	core   corev1.CoreV1Interface
+	leases coordinationv1.LeasesGetter
+	// trusted is the PEM of the CAs that the caller's configuration trusts.
+	trusted []byte
+
+	info  *Info
+	rules versions.Rules
+	signs signs
+	// hosts are the pods that take ports of control-plane nodes.
+	hosts []hostPod
+	// nodesListed says that the API server told the nodes.
+	nodesListed bool
+}
+
+// requestTimeout bounds each request unless the caller's configuration does.
+const requestTimeout = 30 * time.Second
+
+func newDetector(cfg *rest.Config, o Options) (*detector, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = 50, 100
+	if cfg.Timeout == 0 {
+		cfg.Timeout = requestTimeout
+	}
+	// Decoding nodes and pods from JSON costs several times the CPU.
+	cfg.ContentType = runtime.ContentTypeProtobuf
+	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("read client configuration: %w", err)
+	}
+	core, err := corev1.NewForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	leases, err := coordinationv1.NewForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	d := &detector{o: o, core: core, leases: leases, info: emptyInfo(o)}
+	if err := rest.LoadTLSFiles(cfg); err == nil {
+		d.trusted = cfg.CAData
+	}
+	d.info.Server.URL = strings.TrimSuffix(core.RESTClient().Get().AbsPath("/").URL().String(), "/")
+	return d, nil
+}
+
+// emptyInfo has every list empty rather than nil, so that JSON shows [].
+func emptyInfo(o Options) *Info {
+	return &Info{
+		Distribution:  DistributionUnknown,
+		Layout:        LayoutUnknown,
+		Configuration: Configuration{Accepted: []string{}},
+		Nodes:         Nodes{Kubelets: []KubeletCount{}},
+		ControlPlane:  ControlPlane{Nodes: []ControlPlaneNode{}},
+		Scheduler: Scheduler{
+			Taken: []TakenPort{}, Runs: RunsUnknown, Pods: []SchedulerPod{},
+			Lease: Lease{Namespace: kubeSystem, Name: "kube-scheduler"},
+		},
+		Node:        Node{Root: o.NodeRoot},
+		Credentials: Credentials{Groups: []string{}},
+		Warnings:    []string{},
+	}
+}
+
+func (d *detector) warn(format string, args ...any) {
+	d.info.Warnings = append(d.info.Warnings, fmt.Sprintf(format, args...))
+}
+
+// unread warns that something could not be read, and what is unknown for it.
+func (d *detector) unread(err error, doing, unknown string) {
+	err = kubeapi.Explain(doing, err)
+	d.o.Log.Debug("could not read", zap.String("what", doing), zap.Error(err))
+	d.warn("%v: %s", err, unknown)
+}
+
+// server reads the version of the API server, the one thing that has to be had.
+func (d *detector) server(ctx context.Context) error {
+	doing := "read the version of the API server " + d.info.Server.URL
+	raw, err := d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	if err != nil {
+		return kubeapi.Explain(doing, err)
+	}
+	var reported version.Info
+	if err := json.Unmarshal(raw, &reported); err != nil {
+		return &Error{Err: fmt.Errorf("%s: its answer is not a version: %w", doing, err), Try: "is this the address of a Kubernetes API server?"}
+	}
+	release, err := versions.FromServer(reported.GitVersion)
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	d.info.Server.Version = reported.GitVersion
+	d.info.Server.Platform = reported.Platform
+	d.info.Release = release
+	d.signs.version = reported.GitVersion
+	return nil
+}
+
+// source derives from the release what to build and which configuration to write.
+func (d *detector) source(ctx context.Context) {
+	release := d.info.Release
+	rules, warnings, err := versions.Select(release)
+	if err != nil {
+		d.warn("%v", err)
+	}
+	d.info.Warnings = append(d.info.Warnings, warnings...)
+	d.rules = rules
+	d.info.Source = Source{Branch: release.String(), Module: "k8s.io/kubernetes@" + release.String(), Go: rules.Go}
+	d.info.Configuration.APIVersion = rules.Preferred
+	d.info.Configuration.Rendered = rules.Render
+	d.info.Configuration.Accepted = append(d.info.Configuration.Accepted, rules.Accepted...)
+	if d.o.SourceGo == nil || err != nil {
+		return
+	}
+	named, err := d.o.SourceGo(ctx, release)
+	if err != nil {
+		d.warn("the version of Go that %s names could not be read (%v): %s is what the minor is known for", release, err, rules.Go)
+		return
+	}
+	d.info.Source.Go = strings.TrimPrefix(named, "go")
 }

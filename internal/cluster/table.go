@@ -1,6 +1,199 @@
 package cluster
 
-import "io"
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
 
-// WriteTable writes what was found for a person to read.
-func (i *Info) WriteTable(w io.Writer) error { return nil }
+// Table returns what WriteTable writes.
+func (i *Info) Table() string {
+	var b strings.Builder
+	_ = i.WriteTable(&b) // a strings.Builder takes everything
+	return b.String()
+}
+
+// WriteTable writes what was found for a person to read: facts, one a line,
+// then the control-plane nodes, the default scheduler's pods, and warnings.
+func (i *Info) WriteTable(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, fact := range i.facts() {
+		fmt.Fprintf(table, "%s\t%s\n", fact[0], fact[1])
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(i.ControlPlane.Nodes) > 0 {
+		fmt.Fprintln(table, "\nCONTROL-PLANE NODE\tREADY\tKUBELET\tPLATFORM\tADDRESS\tTAINTS")
+		for _, node := range i.ControlPlane.Nodes {
+			fmt.Fprintln(table, strings.Join([]string{
+				node.Name, yesNo(node.Ready), node.KubeletVersion, node.OS + "/" + node.Architecture, orDash(node.Address), orDash(taintList(node.Taints)),
+			}, "\t"))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	if len(i.Scheduler.Pods) > 0 {
+		fmt.Fprintln(table, "\nDEFAULT SCHEDULER\tREADY\tNODE\tPORTS\tIMAGE\tFLAGS")
+		for _, pod := range i.Scheduler.Pods {
+			fmt.Fprintln(table, strings.Join([]string{
+				pod.Name, yesNo(pod.Ready), pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)),
+			}, "\t"))
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return i.writeWarnings(w)
+}
+
+func (i *Info) writeWarnings(w io.Writer) error {
+	if len(i.Warnings) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w, "\nWARNINGS"); err != nil {
+		return err
+	}
+	for _, warning := range i.Warnings {
+		if _, err := fmt.Fprintf(w, "- %s\n", warning); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *Info) facts() [][2]string {
+	facts := [][2]string{
+		{"Server", joinNonEmpty(", ", i.Server.Version, i.Server.URL, i.Server.Platform)},
+		{"Distribution", i.Distribution + ", layout " + i.Layout},
+		{"Build from", joinNonEmpty(", ", i.Source.Module, prefixed("Go ", i.Source.Go))},
+		{"Configuration", joinNonEmpty(", ", orDash(i.Configuration.APIVersion), prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " ")))},
+		{"Nodes", i.nodeFact()},
+		{"Control plane", i.controlPlaneFact()},
+		{"Default scheduler", joinNonEmpty(", ", i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder))},
+		{"Port to use", i.portFact()},
+		{"Ports taken", orDash(i.takenFact())},
+	}
+	return append(facts, i.credentialFacts()...)
+}
+
+func (i *Info) nodeFact() string {
+	var kubelets []string
+	for _, kubelet := range i.Nodes.Kubelets {
+		kubelets = append(kubelets, fmt.Sprintf("%s (%d)", kubelet.Version, kubelet.Count))
+	}
+	if len(kubelets) == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d, kubelets %s", i.Nodes.Count, strings.Join(kubelets, ", "))
+}
+
+func (i *Info) controlPlaneFact() string {
+	if i.ControlPlane.LabelKey == "" {
+		return "no nodes found"
+	}
+	label := i.ControlPlane.LabelKey
+	if i.ControlPlane.LabelValue != "" {
+		label += "=" + i.ControlPlane.LabelValue
+	}
+	return fmt.Sprintf("%d with label %s", i.ControlPlane.Count, label)
+}
+
+func (i *Info) portFact() string {
+	if i.Scheduler.Port == 0 {
+		return "none free"
+	}
+	fact := strconv.Itoa(i.Scheduler.Port)
+	if i.Scheduler.InsecurePort != 0 {
+		fact += fmt.Sprintf(", and %d for plain HTTP on loopback", i.Scheduler.InsecurePort)
+	}
+	return fact
+}
+
+// takenFact lists the taken ports near the scheduler's: the others are of no
+// interest to a person here, and JSON has them.
+func (i *Info) takenFact() string {
+	var list []string
+	for _, taken := range i.Scheduler.Taken {
+		if taken.Port >= 10250 && taken.Port <= lastPort {
+			list = append(list, fmt.Sprintf("%d (%s)", taken.Port, taken.By))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (i *Info) credentialFacts() [][2]string {
+	found := i.Credentials
+	if found.Kubeconfig == "" {
+		return [][2]string{{"Credentials", "none: not on a control-plane node"}}
+	}
+	facts := [][2]string{{"Credentials", joinNonEmpty(", ", found.Kubeconfig, found.Server)}}
+	if found.Subject != "" {
+		facts = append(facts, [2]string{"", "user " + found.User + ", certificate " + found.Subject})
+	}
+	if found.Expires != nil {
+		facts = append(facts, [2]string{"", "expires " + found.Expires.UTC().Format(time.RFC3339)})
+	}
+	return facts
+}
+
+func taintList(taints []Taint) string {
+	var list []string
+	for _, taint := range taints {
+		list = append(list, taint.Key+prefixed("=", taint.Value)+":"+taint.Effect)
+	}
+	return strings.Join(list, ", ")
+}
+
+// flagList leaves out the program's name.
+func flagList(command []string) string {
+	return strings.Join(command[min(1, len(command)):], " ")
+}
+
+func joinPorts(ports []int) string {
+	var list []string
+	for _, port := range ports {
+		list = append(list, strconv.Itoa(port))
+	}
+	return orDash(strings.Join(list, ","))
+}
+
+// shortVersions drops the group, which is the same for all.
+func shortVersions(apiVersions []string) []string {
+	var short []string
+	for _, apiVersion := range apiVersions {
+		short = append(short, apiVersion[strings.LastIndex(apiVersion, "/")+1:])
+	}
+	return short
+}
+
+func joinNonEmpty(separator string, parts ...string) string {
+	var present []string
+	for _, part := range parts {
+		if part != "" {
+			present = append(present, part)
+		}
+	}
+	return strings.Join(present, separator)
+}
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+func orDash(text string) string { return cmp.Or(text, "-") }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
