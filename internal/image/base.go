@@ -55,17 +55,27 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (map[strin
 		if err != nil {
 			return nil, err
 		}
-		digest, err := c.image.Digest()
+		bases[platform] = baseImage{image: c.image}
+		if ref == nil {
+			continue
+		}
+		digest, err := fetchHead(c.image)
 		if err != nil {
-			return nil, fmt.Errorf("read base %s: %w", o.Base, err)
+			return nil, registryError("pull", ref, err)
 		}
-		base := baseImage{image: c.image}
-		if ref != nil {
-			base.annotations = map[string]string{annotationBaseName: canonical(ref), annotationBaseDigest: digest.String()}
-		}
-		bases[platform] = base
+		annotations := map[string]string{annotationBaseName: canonical(ref), annotationBaseDigest: digest.String()}
+		bases[platform] = baseImage{image: c.image, annotations: annotations}
 	}
 	return bases, nil
+}
+
+// fetchHead gets manifest and configuration of an image in a registry, so that
+// what is wrong with them shows here and not when the image is written.
+func fetchHead(img v1.Image) (v1.Hash, error) {
+	if _, err := img.RawConfigFile(); err != nil {
+		return v1.Hash{}, err
+	}
+	return img.Digest()
 }
 
 // String is the base as a person would name it.

@@ -148,7 +148,7 @@ func asOCI(img v1.Image) (v1.Image, error) {
 		case types.DockerForeignLayer:
 			mt = types.OCIRestrictedLayer
 		}
-		adds = append(adds, mutate.Addendum{Layer: layer, MediaType: mt})
+		adds = append(adds, mutate.Addendum{Layer: withMediaType(layer, mt)})
 	}
 	return mutate.Append(ociEmpty(), adds...)
 }

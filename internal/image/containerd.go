@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -94,8 +95,9 @@ func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.
 	return err
 }
 
-// feedCommand runs cmd with stdin written by feed. The error holds the end of
-// what the program said; what it said comes before a broken pipe.
+// feedCommand runs cmd with stdin written by feed. The error is what went wrong
+// in feed, or else the end of what the program said: it saw less than feed did if
+// feed failed, but knows more if it closed the pipe.
 func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error) error {
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -116,6 +118,8 @@ func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case fed != nil && !errors.Is(fed, syscall.EPIPE) && !errors.Is(fed, os.ErrClosed):
+		return fed
 	case ended != nil:
 		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), ended, lastLines(said.String(), 5))
 	}

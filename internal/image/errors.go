@@ -1,14 +1,14 @@
 package image
 
 import (
+	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
 	"syscall"
-
-	"crypto/x509"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
@@ -45,6 +45,9 @@ func registryError(doing string, ref name.Reference, err error) error {
 	host, repository := ref.Context().RegistryStr(), ref.Context().RepositoryStr()
 	wrapped := func(seen, hint string) error {
 		return failedf(hint, "%s %s: %s: %w", doing, canonical(ref), seen, err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%s %s: %w", doing, canonical(ref), err)
 	}
 	var answer *transport.Error
 	if errors.As(err, &answer) {

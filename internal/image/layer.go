@@ -15,6 +15,7 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
@@ -54,9 +55,30 @@ func newLayer(ctx context.Context, entries []entry) (v1.Layer, error) {
 	if err := gz.Close(); err != nil {
 		return nil, fmt.Errorf("compress layer: %w", err)
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(compressed.Bytes())), nil
-	}, tarball.WithMediaType(types.OCILayer))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("digest layer: %w", err)
+	}
+	return withMediaType(layer, types.OCILayer), nil
+}
+
+// typedLayer is a layer under another media type, and without annotations.
+type typedLayer struct {
+	v1.Layer
+	mediaType types.MediaType
+}
+
+func (l typedLayer) MediaType() (types.MediaType, error) { return l.mediaType, nil }
+
+// withMediaType changes what a layer says it is. A layer of a registry stays one
+// that the registry can mount into another repository.
+func withMediaType(layer v1.Layer, mt types.MediaType) v1.Layer {
+	if m, ok := layer.(*remote.MountableLayer); ok {
+		return &remote.MountableLayer{Layer: typedLayer{m.Layer, mt}, Reference: m.Reference}
+	}
+	return typedLayer{layer, mt}
 }
 
 // withParents adds the folders above the entries and sorts by path, so that a

@@ -53,11 +53,10 @@ func writeFile(ctx context.Context, file string, write func(*os.File) error) (er
 			err = errors.Join(err, remove(f.Name()))
 		}
 	}()
-	err = errors.Join(f.Chmod(0o644), write(f))
-	if err == nil {
-		err = f.Sync()
+	if err := errors.Join(f.Chmod(0o644), write(f)); err != nil {
+		return errors.Join(err, f.Close())
 	}
-	if err = errors.Join(err, f.Close(), ctx.Err()); err != nil {
+	if err := errors.Join(f.Sync(), f.Close(), ctx.Err()); err != nil {
 		return fmt.Errorf("write %s: %w", file, err)
 	}
 	return os.Rename(f.Name(), file)
