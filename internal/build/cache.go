@@ -1,3 +1,116 @@
 package build
 
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// cache is the folder where builds and what was learned of releases are kept:
+//
+//	build/binaries/<hash of the inputs>/  one binary, and build.json about it
+//	build/facts/…                         what releases say of themselves
+//	build/images/…                        which build went into which image
+//	build/locks/, build/tmp/              held and emptied by running builds
+//	build/kept/                           generated modules that were to be kept
+//
+// What is in it can be removed at any time while no build runs.
 type cache struct{ dir string }
+
+func newCache(dir string) cache { return cache{dir: filepath.Join(dir, "build")} }
+
+func (c cache) temporary() string          { return filepath.Join(c.dir, "tmp") }
+func (c cache) kept() string               { return filepath.Join(c.dir, "kept") }
+func (c cache) binary(key string) string   { return filepath.Join(c.dir, "binaries", key) }
+func (c cache) lockPath(key string) string { return filepath.Join(c.dir, "locks", key) }
+
+// stored is build.json: one binary and how it came to be.
+type stored struct {
+	Info   Info   `json:"info"`
+	Binary Binary `json:"binary"`
+}
+
+const storedFile = "build.json"
+
+// load returns the binary with the given inputs, and whether it is there and whole.
+func (c cache) load(key string) (stored, bool) {
+	var s stored
+	dir := c.binary(key)
+	if found, err := readJSON(filepath.Join(dir, storedFile), &s); err != nil || !found {
+		return stored{}, false
+	}
+	s.Binary.Path = filepath.Join(dir, s.Binary.Program)
+	info, err := os.Stat(s.Binary.Path)
+	if err != nil || info.Size() != s.Binary.Size || s.Binary.Inputs != key {
+		return stored{}, false
+	}
+	return s, true
+}
+
+// publish moves a folder with a finished binary to its place. The caller holds
+// the lock for key, and has found nothing whole there.
+func (c cache) publish(dir, key string, s stored) (Binary, error) {
+	if err := writeJSON(filepath.Join(dir, storedFile), s); err != nil {
+		return Binary{}, err
+	}
+	place := c.binary(key)
+	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+		return Binary{}, err
+	}
+	if err := os.RemoveAll(place); err != nil {
+		return Binary{}, err
+	}
+	if err := os.Rename(dir, place); err != nil {
+		return Binary{}, err
+	}
+	s.Binary.Path = filepath.Join(place, s.Binary.Program)
+	return s.Binary, nil
+}
+
+// fact returns the path of a file about a release, a module or a version of Go.
+func (c cache) fact(kind, name string) string {
+	return filepath.Join(c.dir, "facts", kind, filepath.FromSlash(name)+".json")
+}
+
+// readJSON reads a file into value. A file that is not there is not an error.
+func readJSON(path string, value any) (bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := json.Unmarshal(data, value); err != nil {
+		return false, fmt.Errorf("read %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// writeJSON writes a file so that readers see either the old one or the new one.
+func writeJSON(path string, value any) (err error) {
+	data, err := json.MarshalIndent(value, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	_, err = file.Write(append(data, '\n'))
+	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}

@@ -1,13 +1,55 @@
 package build
 
-// Tag records that the image with the given reference was made of the binaries of r.
-// A later record for the same reference replaces the earlier one.
+import (
+	"errors"
+	"fmt"
+)
+
+// tagged is the record of the build that went into an image.
+type tagged struct {
+	Image    string   `json:"image"`
+	Info     Info     `json:"info"`
+	Binaries []string `json:"binaries"`
+}
+
+func (c cache) tag(imageRef string) string { return c.fact("images", hash([]byte(imageRef))) }
+
+// Tag records that the image with the given reference was made of the binaries
+// of r. A later record for the same reference replaces the earlier one. The same
+// build may be recorded for several references, such as a tag and a digest.
 func Tag(cacheDir string, r *Result, imageRef string) error {
+	if cacheDir == "" || imageRef == "" {
+		return errors.New("record the build of an image: a cache folder and a reference are needed")
+	}
+	record := tagged{Image: imageRef, Info: r.Info}
+	for _, b := range r.Binaries {
+		record.Binaries = append(record.Binaries, b.Inputs)
+	}
+	if err := writeJSON(newCache(cacheDir).tag(imageRef), record); err != nil {
+		return fmt.Errorf("record the build of image %s: %w", imageRef, err)
+	}
 	return nil
 }
 
 // FindByImage returns the build that was recorded last for an image reference,
-// and whether there is one whose binaries are still in the cache.
+// and whether there is one whose binaries are all still in the cache.
 func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
-	return nil, false, nil
+	c := newCache(cacheDir)
+	var record tagged
+	found, err := readJSON(c.tag(imageRef), &record)
+	if err != nil {
+		return nil, false, fmt.Errorf("look up the build of image %s: %w", imageRef, err)
+	}
+	if !found || record.Image != imageRef {
+		return nil, false, nil
+	}
+	r := &Result{Info: record.Info, Cached: true}
+	for _, key := range record.Binaries {
+		s, whole := c.load(key)
+		if !whole {
+			return nil, false, nil
+		}
+		r.Binaries = append(r.Binaries, s.Binary)
+	}
+	return r, true, nil
 }

@@ -98,6 +98,8 @@ type SourceOptions struct {
 
 // job is what every kind of build has in common: where it works and whom it tells.
 type job struct {
+	golang *goCommand
+	space  *workspace
 	cache  cache
 	work   string
 	keep   bool
@@ -110,7 +112,7 @@ func newJob(cacheDir, workDir string, keep bool, env []string, log *zap.Logger, 
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return &job{cache: cache{dir: cacheDir}, work: workDir, keep: keep, env: slices.Clone(env), log: log, onStep: onStep}
+	return &job{cache: newCache(cacheDir), work: workDir, keep: keep, env: slices.Clone(env), log: log, onStep: onStep}
 }
 
 // step runs do as a step with the given name.

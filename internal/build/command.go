@@ -1,0 +1,136 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// tailLines is how much of a command's own output an Error carries.
+const tailLines = 30
+
+// killedGrace is how long a killed command's pipes are waited for.
+const killedGrace = 5 * time.Second
+
+// command is a program to run, with the whole of its environment.
+type command struct {
+	path string
+	args []string
+	dir  string
+	env  []string
+}
+
+// outcome is what a command printed: all of its standard output, and the end of
+// its standard error.
+type outcome struct {
+	stdout []byte
+	tail   string
+}
+
+// run runs a command in a process group of its own. When ctx is done the whole
+// group is killed, compilers and all, and ctx's error is returned.
+func (j *job) run(ctx context.Context, c command) (outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return outcome{}, err
+	}
+	cmd := exec.CommandContext(ctx, c.path, c.args...)
+	cmd.Dir = c.dir
+	cmd.Env = append([]string{}, c.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = killedGrace
+	var stdout bytes.Buffer
+	stderr := &tailWriter{log: j.log, limit: tailLines}
+	cmd.Stdout, cmd.Stderr = &stdout, stderr
+
+	j.log.Debug("run", zap.String("command", c.path), zap.Strings("args", c.args), zap.String("dir", c.dir))
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return outcome{}, ctx.Err()
+	}
+	return outcome{stdout: stdout.Bytes(), tail: stderr.String()}, err
+}
+
+// lookPath finds a program in the PATH of an environment; this process's own
+// PATH is not looked at.
+func lookPath(env []string, name string) (string, error) {
+	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
+}
+
+// lookup returns the value of a variable in an environment; the last one counts.
+func lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, found := strings.CutPrefix(env[i], name+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+// exited reports whether err says that the command ran and ended with a failure,
+// as against not having run at all.
+func exited(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit)
+}
+
+// tailWriter logs lines and keeps the last of them.
+type tailWriter struct {
+	log     *zap.Logger
+	limit   int
+	lines   []string
+	partial []byte
+}
+
+func (t *tailWriter) Write(p []byte) (int, error) {
+	t.partial = append(t.partial, p...)
+	for {
+		end := bytes.IndexByte(t.partial, '\n')
+		if end < 0 {
+			return len(p), nil
+		}
+		t.add(string(t.partial[:end]))
+		t.partial = t.partial[end+1:]
+	}
+}
+
+func (t *tailWriter) add(line string) {
+	line = redact(line)
+	t.log.Debug(line)
+	t.lines = append(t.lines, line)
+	if len(t.lines) > t.limit {
+		t.lines = t.lines[1:]
+	}
+}
+
+func (t *tailWriter) String() string {
+	if len(t.partial) > 0 {
+		t.add(string(t.partial))
+		t.partial = nil
+	}
+	return strings.Join(t.lines, "\n")
+}
+
+var userInURL = regexp.MustCompile(`([a-z][a-z0-9+.-]*://)[^/@\s"']+@`)
+
+// redact removes user names and passwords from the URLs in a text.
+func redact(text string) string { return userInURL.ReplaceAllString(text, "$1") }

@@ -1,0 +1,166 @@
+package build
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// generatedModule is the path of the generated module, and what the binaries
+// carry as their main module.
+const generatedModule = "pmk-sched.io/build"
+
+// The generated main of the kube-scheduler, and where it lies in the module.
+const (
+	mainFile    = "cmd/kube-scheduler/main.go"
+	mainPackage = generatedModule + "/cmd/kube-scheduler"
+)
+
+// plugin is a package that is compiled into the kube-scheduler: it has a
+// constant Name and a function New that is a plugin factory.
+type plugin struct {
+	// Alias is the name of the import, unique among the plugins.
+	Alias, Path string
+}
+
+// schedulerMain is cmd/kube-scheduler/scheduler.go of the release, with plugins.
+// Until 1.22 the command is executed, afterwards run by component-base/cli.
+var schedulerMain = template.Must(template.New(mainFile).Parse(`// Command kube-scheduler is the scheduler of Kubernetes {{.Release}}.
+package main
+
+import (
+{{- if not .CLI}}
+	"math/rand"
+{{- end}}
+	"os"
+{{- if not .CLI}}
+	"time"
+
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/logs"
+{{- else}}
+
+	"k8s.io/component-base/cli"
+{{- end}}
+{{- if .JSON}}
+	_ "k8s.io/component-base/logs/json/register"
+{{- end}}
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+{{- range $i, $p := .Plugins}}
+{{- if not $i}}
+{{end}}
+	{{.Alias}} "{{.Path}}"
+{{- end}}
+)
+
+func main() {
+{{- if not .CLI}}
+	rand.Seed(time.Now().UnixNano())
+	pflag.CommandLine.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
+{{- end}}
+	command := app.NewSchedulerCommand(
+{{- range .Plugins}}
+		app.WithPlugin({{.Alias}}.Name, {{.Alias}}.New),
+{{- end}}
+	)
+{{- if .CLI}}
+	os.Exit(cli.Run(command))
+{{- else}}
+	os.Exit(run(command))
+{{- end}}
+}
+{{- if not .CLI}}
+
+func run(command interface{ Execute() error }) int {
+	logs.InitLogs()
+	defer logs.FlushLogs()
+	if err := command.Execute(); err != nil {
+		return 1
+	}
+	return 0
+}
+{{- end}}
+`))
+
+// generateMain returns the main package of the kube-scheduler of a release.
+func generateMain(release versions.Release, rules versions.Rules, plugins []plugin) ([]byte, error) {
+	var text bytes.Buffer
+	err := schedulerMain.Execute(&text, map[string]any{
+		"Release": release, "CLI": rules.ComponentBaseCLI, "JSON": rules.LogsJSONRegister, "Plugins": plugins,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return format.Source(text.Bytes())
+}
+
+// generateModule returns go.mod and go.sum of a module that requires s and holds
+// it to its own versions: s itself, its staging modules at the version they are
+// published under, and whatever its go.mod replaces.
+func generateModule(s source, stagingVersion, moreSums string) (map[string][]byte, error) {
+	file := new(modfile.File)
+	if err := file.AddModuleStmt(generatedModule); err != nil {
+		return nil, err
+	}
+	if s.GoDirective != "" {
+		if err := file.AddGoStmt(s.GoDirective); err != nil {
+			return nil, err
+		}
+	}
+	for _, setting := range s.Godebug {
+		key, value, _ := strings.Cut(setting, "=")
+		if err := file.AddGodebug(key, value); err != nil {
+			return nil, err
+		}
+	}
+	if err := file.AddRequire(s.Path, s.Version); err != nil {
+		return nil, err
+	}
+	for _, p := range pins(s, stagingVersion) {
+		if err := file.AddReplace(p.Path, p.Version, p.NewPath, p.NewVersion); err != nil {
+			return nil, fmt.Errorf("pin %s: %w", p.Path, err)
+		}
+	}
+	file.Cleanup()
+	text, err := file.Format()
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{"go.mod": text, "go.sum": sortedLines(s.GoSum + moreSums)}, nil
+}
+
+// pins returns the replace directives of the generated module, sorted.
+func pins(s source, stagingVersion string) []pin {
+	all := append([]pin{{s.Path, "", s.Path, s.Version}}, s.Pins...)
+	if stagingVersion != "" {
+		for _, path := range slices.Concat(s.Staging, s.Unused) {
+			all = append(all, pin{path, "", path, stagingVersion})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b pin) int {
+		return strings.Compare(a.Path+"@"+a.Version, b.Path+"@"+b.Version)
+	})
+	return all
+}
+
+// sortedLines sorts the lines of a go.sum and drops those that stand there twice.
+func sortedLines(text string) []byte {
+	lines := map[string]bool{}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines[line+"\n"] = true
+		}
+	}
+	return []byte(strings.Join(slices.Sorted(maps.Keys(lines)), ""))
+}

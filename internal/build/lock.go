@@ -1,0 +1,68 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// lockPoll is how often a lock held by somebody else is asked for again.
+const lockPoll = 100 * time.Millisecond
+
+// lock is a file locked with flock(2): the kernel gives it back when its holder
+// dies, so there are no stale locks.
+type lock struct{ file *os.File }
+
+// acquire waits for the lock named by a path, until ctx is done.
+func acquire(ctx context.Context, path string) (*lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return hold(ctx, file)
+}
+
+// hold waits for the lock on an open file and takes the file over.
+func hold(ctx context.Context, file *os.File) (*lock, error) {
+	for {
+		held, err := tryHold(file)
+		if held != nil || err != nil {
+			return held, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(ctx.Err(), file.Close())
+		case <-time.After(lockPoll):
+			if file, err = os.OpenFile(file.Name(), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// tryHold takes the lock if it is free; nil without an error says that it is
+// not. The file is closed unless the lock was taken.
+func tryHold(file *os.File) (*lock, error) {
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return &lock{file: file}, nil
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return nil, file.Close()
+		default:
+			return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+		}
+	}
+}
+
+func (l *lock) release() error { return l.file.Close() }
