@@ -1,0 +1,70 @@
+//go:build linux
+
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Release is the release whose API server is run unless the environment names a binary.
+const Release = "v1.24.3"
+
+// Environment variables that name binaries to use.
+const (
+	EnvKubeAPIServer = "PMK_SCHED_TEST_KUBE_APISERVER"
+	EnvEtcd          = "PMK_SCHED_TEST_ETCD"
+	envCache         = "PMK_SCHED_CACHE"
+)
+
+// Binaries are the programs that a Server runs.
+type Binaries struct{ KubeAPIServer, Etcd string }
+
+// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of [Release] is built, once, into the
+// user's cache folder, and etcd is taken from PATH.
+func FindBinaries(ctx context.Context) (Binaries, error) {
+	b := Binaries{KubeAPIServer: os.Getenv(EnvKubeAPIServer), Etcd: os.Getenv(EnvEtcd)}
+	var err error
+	if b.Etcd == "" {
+		if b.Etcd, err = exec.LookPath("etcd"); err != nil {
+			return b, fmt.Errorf("find etcd: %w (apt-get install etcd-server, or set %s)", err, EnvEtcd)
+		}
+	}
+	if b.KubeAPIServer == "" {
+		b.KubeAPIServer, err = buildAPIServer(ctx)
+	}
+	return b, err
+}
+
+func buildAPIServer(ctx context.Context) (string, error) {
+	const program = "kube-apiserver"
+	release, err := versions.Parse(Release)
+	if err != nil {
+		return "", err
+	}
+	cache := os.Getenv(envCache)
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("find the user's cache folder: %w", err)
+		}
+		cache = filepath.Join(user, "pmk-sched")
+	}
+	result, err := build.Run(ctx, build.Options{
+		Release: release, Programs: []build.Program{{Name: program}}, CacheDir: cache, Env: os.Environ(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("build %s of %s (or set %s): %w", program, Release, EnvKubeAPIServer, err)
+	}
+	binary, ok := result.Binary(program, build.Host())
+	if !ok {
+		return "", fmt.Errorf("build %s of %s: no binary for %s", program, Release, build.Host())
+	}
+	return binary.Path, nil
+}
