@@ -15,10 +15,10 @@ type OnStep func(name string) (done func(err error))
 type step struct {
 	name string
 	do   func(ctx context.Context) error
-	// undo brings back what was before do. It is called also when do itself
-	// failed, since do may have got half-way; nil where there is nothing to
-	// bring back.
-	undo func(ctx context.Context) error
+	// undo brings back what was before do, because of cause. It is called also
+	// when do itself failed, since do may have got half-way; nil where there is
+	// nothing to bring back.
+	undo func(ctx context.Context, cause error) error
 	// always runs when the sequence ends, however it ends.
 	always func(ctx context.Context) error
 	// commit: once done, what was before is history; a later failure undoes
@@ -30,16 +30,19 @@ type step struct {
 // has ended.
 const undoTimeout = 3 * time.Minute
 
-// run does the steps in order. When one fails, or ctx ends, the steps done so
+// errUndo marks that the way back failed too.
+var errUndo = errors.New("what was before could not be brought back")
+
+// runSteps does the steps in order. When one fails, or ctx ends, the steps done so
 // far are undone in reverse unless keep is set. The error joins what failed with
 // what could not be undone.
-func run(ctx context.Context, steps []step, keep bool, onStep OnStep) (err error) {
+func runSteps(ctx context.Context, steps []step, keep bool, onStep OnStep) (err error) {
 	var undo, always []step
 	defer func() {
 		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		defer cancel()
 		if err != nil && !keep {
-			err = errors.Join(err, undoAll(back, undo, onStep))
+			err = errors.Join(err, undoAll(back, undo, err, onStep))
 		}
 		for i := len(always) - 1; i >= 0; i-- {
 			if e := always[i].always(back); e != nil {
@@ -67,13 +70,13 @@ func run(ctx context.Context, steps []step, keep bool, onStep OnStep) (err error
 	return nil
 }
 
-func undoAll(ctx context.Context, steps []step, onStep OnStep) error {
+func undoAll(ctx context.Context, steps []step, cause error, onStep OnStep) error {
 	var failed error
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
 		name := "undo " + s.name
-		if err := observe(onStep, name, func() error { return s.undo(ctx) }); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
+		if err := observe(onStep, name, func() error { return s.undo(ctx, cause) }); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%w: %s: %w", errUndo, name, err))
 		}
 	}
 	return failed

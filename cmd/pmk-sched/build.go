@@ -1,0 +1,372 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// projectURL is where the sources of this program can be read.
+const projectURL = "https://github.com/pmk-sched/pmk-sched"
+
+// buildOptions is what the flags of build, and the file, ask for.
+type buildOptions struct {
+	// Branch is a release, or "auto".
+	Branch    string
+	Source    string
+	Platforms []build.Platform
+	Base      image.Base
+	// Tag is the image's name; empty: a default that names the release.
+	Tag string
+	// Outputs are files and folders to write the image to.
+	Outputs []string
+	// Binary is a file to write the bare program to; with several platforms
+	// each file has its platform in its name.
+	Binary string
+	Push   bool
+	Loads  []loadTarget
+	Keep   bool
+}
+
+// loadTarget is a container runtime of this machine to hand the image to.
+type loadTarget struct{ Runtime, Socket string }
+
+// buildData is what `build` prints.
+type buildData struct {
+	Reference string       `json:"reference"`
+	Digest    string       `json:"digest,omitempty"`
+	Platforms []string     `json:"platforms"`
+	Release   string       `json:"release"`
+	Go        string       `json:"go"`
+	Source    string       `json:"source"`
+	Plugins   []string     `json:"plugins"`
+	Inputs    string       `json:"inputs"`
+	Cached    bool         `json:"cached"`
+	Written   []string     `json:"written"`
+	Binaries  []binaryData `json:"binaries"`
+	Module    string       `json:"module,omitempty"`
+	release   versions.Release
+}
+
+type binaryData struct {
+	Platform string `json:"platform"`
+	SHA256   string `json:"sha256"`
+	Size     int64  `json:"size"`
+}
+
+func buildCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "build",
+		Usage: "compile the kube-scheduler of a release and pack it on busybox",
+		Description: "The source is the release's Go module, the compiler the one that the release names. The same input gives the\n" +
+			"same image. With a registry: --tag REPOSITORY:TAG --push. Without: --busybox PATH and --load or --output.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build, such as v1.24.3; auto asks the cluster (default: auto)"},
+			&cli.StringFlag{Name: "source", Usage: "`git:URL|git:FOLDER` to compile instead of the release's modules"},
+			&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH` to build for; repeat it, or separate several by commas (default: linux on this machine's architecture)"},
+			&cli.StringFlag{Name: "base", Usage: "`IMAGE` to lay the scheduler on: a registry reference, a docker archive or an OCI layout (default: busybox)"},
+			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to lay the scheduler on: the way without a registry"},
+			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image (default: localhost/kube-scheduler:RELEASE)"},
+			&cli.StringSliceFlag{Name: "output", Usage: "write the image to `PATH`: a docker archive if it ends in .tar, else an OCI layout; can be repeated"},
+			&cli.StringFlag{Name: "binary", Usage: "write the bare kube-scheduler to `FILE`"},
+			&cli.BoolFlag{Name: "push", Usage: "push the image to the registry that its reference names, with the credentials of the docker configuration"},
+			&cli.StringSliceFlag{Name: "load", Usage: "hand the image to `containerd[=SOCKET]` or docker on this machine; can be repeated"},
+			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and say where it is"},
+			fileFlag(), outputFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			o, err := readBuildOptions(c)
+			if err != nil {
+				return err
+			}
+			data, err := runBuild(c, u, o)
+			if err != nil {
+				return err
+			}
+			return u.data(c.String("o"), data, data.table)
+		},
+	}
+}
+
+func fileFlag() cli.Flag {
+	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "read what is not given by flags from `FILE` (kind CustomScheduler)"}
+}
+
+// readBuildOptions turns flags and file into options. It checks all that can be
+// checked before minutes are spent on compiling.
+func readBuildOptions(c *cli.Context) (buildOptions, error) {
+	f, err := readCustomScheduler(c.String("file"))
+	if err != nil {
+		return buildOptions{}, err
+	}
+	o := buildOptions{
+		Branch: cmp.Or(c.String("branch"), f.Spec.Source.Branch, branchAuto),
+		Source: cmp.Or(c.String("source"), f.Spec.Source.From),
+		Tag:    c.String("tag"),
+		Binary: c.String("binary"), Outputs: c.StringSlice("output"), Push: c.Bool("push"), Keep: c.Bool("keep"),
+	}
+	if o.Tag == "" && f.Spec.Image.Repository != "" {
+		o.Tag = f.imageReference()
+	}
+	if o.Tag != "" && !strings.HasSuffix(o.Tag, tagOfRelease) {
+		if _, err := image.CanonicalName(o.Tag); err != nil {
+			return o, err
+		}
+	}
+	if o.Push && o.Tag == "" {
+		return o, usagef("name it with --tag REPOSITORY:TAG", "--push needs to know where the image goes")
+	}
+	if o.Platforms, err = parsePlatforms(firstList(c.StringSlice("platform"), f.Spec.Image.Platforms)); err != nil {
+		return o, err
+	}
+	if o.Loads, err = parseLoads(c.StringSlice("load")); err != nil {
+		return o, err
+	}
+	o.Base, err = parseBase(cmp.Or(c.String("base"), f.baseUnless(c.String("busybox"))), c.String("busybox"))
+	return o, err
+}
+
+func parseBase(base, busybox string) (image.Base, error) {
+	switch {
+	case base != "" && busybox != "":
+		return image.Base{}, usagef("", "give one of --base and --busybox, not both")
+	case busybox != "":
+		if info, err := os.Stat(busybox); err != nil || info.IsDir() {
+			return image.Base{}, usagef("Debian has one in its package busybox-static: /bin/busybox", "read --busybox %s: it is not a file", busybox)
+		}
+		return image.Base{Busybox: busybox}, nil
+	default:
+		return image.ParseBase(cmp.Or(base, "busybox"))
+	}
+}
+
+func parsePlatforms(values []string) ([]build.Platform, error) {
+	var list []build.Platform
+	for _, value := range values {
+		for _, text := range strings.Split(value, ",") {
+			system, arch, ok := strings.Cut(strings.TrimSpace(text), "/")
+			if !ok || system == "" || arch == "" || strings.Contains(arch, "/") {
+				return nil, usagef("write it as linux/amd64", "unknown --platform %q", text)
+			}
+			list = append(list, build.Platform{OS: system, Arch: arch})
+		}
+	}
+	if len(list) == 0 {
+		list = []build.Platform{{OS: "linux", Arch: runtime.GOARCH}}
+	}
+	return list, nil
+}
+
+func parseLoads(values []string) ([]loadTarget, error) {
+	var list []loadTarget
+	for _, value := range values {
+		target, socket, given := strings.Cut(value, "=")
+		switch {
+		case target == "containerd" && (!given || socket != ""):
+		case target == "docker" && !given:
+		default:
+			return nil, usagef("use containerd, containerd=SOCKET or docker", "unknown --load %q", value)
+		}
+		list = append(list, loadTarget{Runtime: target, Socket: socket})
+	}
+	return list, nil
+}
+
+// runBuild compiles, packs and delivers.
+func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
+	ctx := c.Context
+	cache, err := cacheDir(c)
+	if err != nil {
+		return nil, err
+	}
+	release, err := releaseToBuild(c, u, o.Branch)
+	if err != nil {
+		return nil, err
+	}
+	result, err := build.Run(ctx, build.Options{
+		Release: release, Source: o.Source, Platforms: o.Platforms,
+		CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
+	})
+	if err != nil {
+		return nil, err
+	}
+	u.warn(result.Info.Warnings...)
+	if o.Tag == "" {
+		o.Tag = "localhost/kube-scheduler" + tagOfRelease
+	}
+	o.Tag = strings.Replace(o.Tag, tagOfRelease, ":"+release.String(), 1)
+	data := newBuildData(o, release, result)
+	if o.Binary != "" {
+		if err := writeBinaries(result, o, data); err != nil {
+			return nil, err
+		}
+	}
+	if o.Binary != "" && len(o.Outputs) == 0 && len(o.Loads) == 0 && !o.Push {
+		return data, nil // the image is somebody else's business
+	}
+	if err := pack(ctx, u, o, result, data); err != nil {
+		return nil, err
+	}
+	if err := build.Tag(cache, result, o.Tag); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// tagOfRelease stands for a tag that is named as the release is.
+const tagOfRelease = ":{release}"
+
+func newBuildData(o buildOptions, release versions.Release, result *build.Result) *buildData {
+	data := &buildData{
+		Reference: o.Tag, Release: release.String(), Go: result.Info.Go, Source: result.Info.Source,
+		Plugins: append([]string{}, result.Info.Plugins...), Inputs: result.Info.Inputs, Cached: result.Cached,
+		Written: []string{}, Module: result.Dir, release: release,
+	}
+	for _, p := range o.Platforms {
+		data.Platforms = append(data.Platforms, p.String())
+		if b, ok := result.Binary(build.KubeScheduler, p); ok {
+			data.Binaries = append(data.Binaries, binaryData{Platform: p.String(), SHA256: b.SHA256, Size: b.Size})
+		}
+	}
+	return data
+}
+
+// pack makes the image and delivers it.
+func pack(ctx context.Context, u *ui, o buildOptions, result *build.Result, data *buildData) error {
+	files := map[string][]image.File{}
+	for _, p := range o.Platforms {
+		binary, ok := result.Binary(build.KubeScheduler, p)
+		if !ok {
+			return fmt.Errorf("pack image %s: there is no kube-scheduler for %s", o.Tag, p)
+		}
+		files[p.String()] = []image.File{{Path: image.SchedulerPath, Source: binary.Path}}
+	}
+	labels := image.Description{
+		Title: build.KubeScheduler, Version: data.Release, URL: projectURL, Release: data.Release,
+		Plugins: strings.Join(data.Plugins, ","), Origin: cmp.Or(result.Info.Module, data.Source),
+	}.Labels()
+	var built *image.Built
+	err := during(u, "pack image "+o.Tag, func() (err error) {
+		built, err = image.Build(ctx, image.Options{
+			Base: o.Base, Platforms: data.Platforms, Files: files, Entrypoint: []string{image.SchedulerPath},
+			Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	data.Digest = built.Digest
+	return deliver(ctx, u, o, built, data)
+}
+
+// deliver takes the image to every destination that was named.
+func deliver(ctx context.Context, u *ui, o buildOptions, built *image.Built, data *buildData) error {
+	for _, path := range o.Outputs {
+		write := image.WriteLayout
+		if strings.HasSuffix(path, ".tar") {
+			write = image.WriteArchive
+		}
+		if err := during(u, "write "+path, func() error { return write(ctx, built, o.Tag, path) }); err != nil {
+			return err
+		}
+		data.Written = append(data.Written, path)
+	}
+	for _, target := range o.Loads {
+		err := during(u, "load into "+target.Runtime, func() error {
+			if target.Runtime == "docker" {
+				return image.LoadDocker(ctx, built, o.Tag)
+			}
+			return image.LoadContainerd(ctx, built, o.Tag, target.Socket)
+		})
+		if err != nil {
+			return err
+		}
+		data.Written = append(data.Written, target.Runtime)
+	}
+	if o.Push {
+		err := during(u, "push "+o.Tag, func() error {
+			_, err := image.Push(ctx, built, o.Tag, image.PushOptions{Keychain: authn.DefaultKeychain})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		data.Written = append(data.Written, "registry")
+	}
+	if len(data.Written) == 0 {
+		u.warn("the image was not put anywhere: add --push, --load containerd, or --output FILE.tar; what was compiled is kept")
+	}
+	return nil
+}
+
+// writeBinaries copies the program out of the cache.
+func writeBinaries(result *build.Result, o buildOptions, data *buildData) error {
+	for _, p := range o.Platforms {
+		binary, ok := result.Binary(build.KubeScheduler, p)
+		if !ok {
+			return fmt.Errorf("write --binary: there is no kube-scheduler for %s", p)
+		}
+		to := o.Binary
+		if len(o.Platforms) > 1 {
+			to = fmt.Sprintf("%s-%s-%s", o.Binary, p.OS, p.Arch)
+		}
+		if err := copyProgram(binary.Path, to); err != nil {
+			return fmt.Errorf("write --binary: %w", err)
+		}
+		data.Written = append(data.Written, to)
+	}
+	return nil
+}
+
+// copyProgram copies an executable file; to is complete or not there.
+func copyProgram(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := os.Remove(part.Name()); err == nil && e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+	}()
+	_, err = io.Copy(part, in)
+	if err = errors.Join(err, part.Chmod(0o755), part.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), to)
+}
+
+// table writes the data for people; the reference by digest stands on its own line.
+func (d *buildData) table(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "image\t%s\n", d.Reference)
+	rows := [][2]string{
+		{"digest", d.Digest}, {"release", d.Release}, {"platforms", strings.Join(d.Platforms, ", ")}, {"go", d.Go}, {"source", d.Source},
+		{"plugins", strings.Join(d.Plugins, ", ")}, {"written", strings.Join(d.Written, ", ")}, {"module", d.Module},
+	}
+	for _, row := range rows {
+		if row[1] != "" && err == nil {
+			_, err = fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
+		}
+	}
+	return err
+}

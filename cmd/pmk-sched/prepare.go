@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/urfave/cli/v2"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/check"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// noNode is the value of --node-root that keeps from reading files of the node.
+const noNode = "none"
+
+// nodeRoot is the folder under which a control-plane node's files are: the one
+// given, else / if it is one, else none.
+func nodeRoot(c *cli.Context) (string, error) {
+	switch root := global(c, flagNodeRoot); root {
+	case noNode:
+		return "", nil
+	case "":
+		if _, ok := nodeKubeconfig("/"); ok {
+			return "/", nil
+		}
+		return "", nil
+	default:
+		if info, err := os.Stat(root); err != nil || !info.IsDir() {
+			return "", usagef("", "--node-root %s: it is not a folder", root)
+		}
+		return root, nil
+	}
+}
+
+// nodeKubeconfig returns the path, as the node sees it, of the scheduler's
+// kubeconfig below root. One that may not be looked at counts.
+func nodeKubeconfig(root string) (string, bool) {
+	for _, layout := range cluster.Layouts() {
+		_, err := os.Stat(filepath.Join(root, layout.Kubeconfig))
+		if err == nil || errors.Is(err, fs.ErrPermission) {
+			return layout.Kubeconfig, true
+		}
+	}
+	return "", false
+}
+
+// detect looks at the cluster and the node, for the scheduler of that name.
+func detect(c *cli.Context, u *ui, cfg *rest.Config, name, namespace string, sourceGo func(context.Context, versions.Release) (string, error)) (*cluster.Info, error) {
+	root, err := nodeRoot(c)
+	if err != nil {
+		return nil, err
+	}
+	var info *cluster.Info
+	err = during(u, "look at the cluster", func() (err error) {
+		info, err = cluster.Detect(c.Context, cfg, cluster.Options{
+			NodeRoot: root, Name: name, SchedulerNamespace: namespace, SourceGo: sourceGo, Log: u.log,
+		})
+		return err
+	})
+	return info, err
+}
+
+// releaseToBuild is the release that was named, else the one of the cluster.
+func releaseToBuild(c *cli.Context, u *ui, branch string) (versions.Release, error) {
+	if branch != branchAuto {
+		return versions.Parse(branch)
+	}
+	cfg, err := connect(c, u)
+	if err != nil {
+		return versions.Release{}, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
+	}
+	info, err := detect(c, u, cfg, "", "", nil)
+	if err != nil {
+		return versions.Release{}, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
+	}
+	return info.Release, nil
+}
+
+// makePlan looks at the cluster and the node and decides what o leaves open.
+func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*install.Plan, error) {
+	info, err := detect(c, u, cfg, o.Name, o.Namespace, nil)
+	if err != nil {
+		return nil, err
+	}
+	u.warn(info.Warnings...)
+	var creds *cluster.NodeCredentials
+	if path := info.Credentials.Kubeconfig; path != "" && o.WantsNodeCredentials() {
+		if creds, err = cluster.ReadNodeCredentials(info.Node.Root, path); err != nil {
+			return nil, &install.Error{Err: err, Try: "--credentials serviceaccount needs no file of the node"}
+		}
+	}
+	return tellPlan(u, info, creds, o)
+}
+
+// makeOfflinePlan decides without a cluster. Credentials come from the node's
+// files if there are any.
+func makeOfflinePlan(c *cli.Context, u *ui, o install.Options) (*install.Plan, error) {
+	root, err := nodeRoot(c)
+	if err != nil {
+		return nil, err
+	}
+	var creds *cluster.NodeCredentials
+	if path, ok := nodeKubeconfig(root); ok && root != "" && o.WantsNodeCredentials() {
+		if creds, err = cluster.ReadNodeCredentials(root, path); err != nil {
+			return nil, err
+		}
+	}
+	return tellPlan(u, nil, creds, o)
+}
+
+func tellPlan(u *ui, info *cluster.Info, creds *cluster.NodeCredentials, o install.Options) (*install.Plan, error) {
+	plan, err := install.NewPlan(info, creds, o)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range plan.Notes {
+		u.say("note: %s", note)
+	}
+	u.warn(plan.Warnings...)
+	return plan, nil
+}
+
+// newDeps gives install what it needs from outside.
+func newDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.Deps, error) {
+	client, err := apply.New(cfg, u.log)
+	if err != nil {
+		return install.Deps{}, err
+	}
+	cache, err := cacheDir(c)
+	if err != nil {
+		return install.Deps{}, err
+	}
+	return install.Deps{
+		Applier: client, Ledger: client, Locker: client, Holder: holder(),
+		Preflight: func(ctx context.Context, plan *install.Plan) error {
+			_, err := preflight(ctx, u, cfg, plan)
+			return err
+		},
+		Binary: func(ctx context.Context, plan *install.Plan, dir string) (install.Binary, error) {
+			return findBinary(ctx, cache, plan.Scheduler.Image, dir)
+		},
+		Warn: func(text string) { u.warn(text) }, OnStep: u.step, Log: u.log,
+	}, nil
+}
+
+// holder says who runs this, for the lock that keeps two runs apart.
+func holder() string {
+	who, where := "somebody", "some machine"
+	if me, err := user.Current(); err == nil {
+		who = me.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		where = host
+	}
+	return fmt.Sprintf("%s@%s (process %d)", who, where, os.Getpid())
+}
+
+// preflight asks the cluster whether the plan can be carried out.
+func preflight(ctx context.Context, u *ui, cfg *rest.Config, plan *install.Plan) ([]check.Outcome, error) {
+	checks, err := check.Preflight(cfg, check.PreflightOptions{
+		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
+		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Log: u.log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return check.RunAll(ctx, checks, func(o check.Outcome) {
+		if o.Status == check.Warned {
+			u.warn(o.Description + ": " + o.Detail)
+		}
+	})
+}
+
+// extractTimeout bounds the search for a binary in an image: without one
+// deployment goes on.
+const extractTimeout = time.Minute
+
+// findBinary looks for the kube-scheduler of an image: among what was built on
+// this machine, in this machine's containerd, in the registry.
+func findBinary(ctx context.Context, cache, reference, dir string) (install.Binary, error) {
+	if runtime.GOOS != "linux" {
+		return install.Binary{}, fmt.Errorf("%w: images hold Linux programs and this is %s", install.ErrNoBinary, runtime.GOOS)
+	}
+	if result, found, err := build.FindByImage(cache, reference); err == nil && found {
+		if binary, ok := result.Binary(build.KubeScheduler, build.Host()); ok {
+			return install.Binary{Path: binary.Path, Origin: "the build's cache"}, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
+	defer cancel()
+	var failed error
+	for _, source := range imageSources(reference) {
+		to := filepath.Join(dir, build.KubeScheduler)
+		err := image.ExtractFile(ctx, source, "", "", to)
+		if err == nil {
+			return install.Binary{Path: to, Origin: "image " + reference}, nil
+		}
+		failed = errors.Join(failed, err)
+	}
+	return install.Binary{}, fmt.Errorf("%w: %w", install.ErrNoBinary, failed)
+}
+
+// imageSources are the places where an image can be read, the nearest first.
+func imageSources(reference string) []image.Source {
+	sources := []image.Source{{Reference: reference, Keychain: authn.DefaultKeychain}}
+	if _, err := os.Stat(image.DefaultContainerdSocket); err == nil {
+		sources = append([]image.Source{{Reference: reference, Containerd: image.DefaultContainerdSocket}}, sources...)
+	}
+	return sources
+}

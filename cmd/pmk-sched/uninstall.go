@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/install"
+)
+
+func uninstallCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:        "uninstall",
+		Usage:       "remove everything that was made for a scheduler, and nothing else",
+		Description: "Pods that name the scheduler stay as they are; new ones will wait. Prints a line for each object.",
+		Flags: []cli.Flag{
+			nameFlag(), fileFlag(),
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			outputFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			name, namespace, err := readName(c)
+			if err != nil {
+				return err
+			}
+			cfg, err := connect(c, u)
+			if err != nil {
+				return err
+			}
+			if err := u.confirm(c.Context, c.Bool("yes"), fmt.Sprintf("remove scheduler %s from %s", name, cfg.Host)); err != nil {
+				return err
+			}
+			deps, err := newDeps(c, u, cfg)
+			if err != nil {
+				return err
+			}
+			changes, err := install.Uninstall(c.Context, deps, namespace, name)
+			if err != nil {
+				return err
+			}
+			if len(changes) == 0 {
+				u.say("nothing of a scheduler %s was found", name)
+			}
+			return u.data(c.String("o"), changes, writeText(changes.String()))
+		},
+	}
+}

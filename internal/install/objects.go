@@ -1,0 +1,77 @@
+package install
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// identity tells objects apart: version-independent, so that one object read in
+// another version is still the same.
+type identity struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func identify(o *unstructured.Unstructured) identity {
+	return identity{kind: o.GroupVersionKind().GroupKind(), namespace: o.GetNamespace(), name: o.GetName()}
+}
+
+// without returns the objects of list that are not in keep.
+func without(list, keep []*unstructured.Unstructured) []*unstructured.Unstructured {
+	kept := map[identity]bool{}
+	for _, o := range keep {
+		kept[identify(o)] = true
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(o *unstructured.Unstructured) bool { return kept[identify(o)] })
+}
+
+// sameObjects reports whether two lists hold equal objects, in any order.
+func sameObjects(a, b []*unstructured.Unstructured) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	byIdentity := map[identity]*unstructured.Unstructured{}
+	for _, o := range a {
+		byIdentity[identify(o)] = o
+	}
+	for _, o := range b {
+		if other := byIdentity[identify(o)]; other == nil || !equality.Semantic.DeepEqual(other.Object, o.Object) {
+			return false
+		}
+	}
+	return true
+}
+
+// isConfiguration reports whether an object holds configuration under a name
+// that changes with its content: older ones stay as long as a revision that can
+// be returned to needs them.
+func isConfiguration(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret"
+}
+
+// labelRevision marks the Secrets that internal/apply keeps revisions in.
+const labelRevision = "pmk-sched.io/revision"
+
+func isRevision(o *unstructured.Unstructured) bool {
+	_, marked := o.GetLabels()[labelRevision]
+	return marked
+}
+
+// parts leaves those of the owned objects that are the scheduler itself: no
+// revisions, and no namespaces, which are a verification's.
+func parts(owned []*unstructured.Unstructured) []*unstructured.Unstructured {
+	return slices.DeleteFunc(slices.Clone(owned), func(o *unstructured.Unstructured) bool {
+		return isRevision(o) || o.GetKind() == "Namespace"
+	})
+}
+
+// objectName is Kind/namespace/name, or Kind/name at cluster scope.
+func objectName(o *unstructured.Unstructured) string {
+	if o.GetNamespace() == "" {
+		return o.GetKind() + "/" + o.GetName()
+	}
+	return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
+}

@@ -1,0 +1,106 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Binary is a kube-scheduler that can be run on this machine.
+type Binary struct {
+	Path string
+	// Origin says where it comes from, for messages: "the build's cache".
+	Origin string
+}
+
+// ErrNoBinary says that the binary that will read the configuration cannot be
+// had or run here, so that the offline check is left out, with a warning.
+var ErrNoBinary = errors.New("no kube-scheduler binary to ask")
+
+// standInKubeconfig satisfies the binary, which wants the kubeconfig named in
+// its configuration to exist; it reaches no server.
+const standInKubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: none, user: {}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+current-context: none
+`
+
+// offlineTimeout bounds the run of the binary; it takes well under a second.
+const offlineTimeout = 30 * time.Second
+
+// checkOffline has the scheduler's own binary decode, default and validate a
+// configuration. It needs no API server: with --write-config-to the scheduler
+// writes what it understood and exits before it connects
+// (cmd/kube-scheduler/app/server.go, Setup). The configuration names
+// kubeconfig, a path in the pod; a stand-in takes its place. args are the flags
+// that go with the configuration. dir is a folder to work in.
+func checkOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
+	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
+	text := bytes.ReplaceAll(configuration, []byte(kubeconfig), []byte(standIn))
+	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {
+		return fmt.Errorf("write the configuration to check: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, offlineTimeout)
+	defer cancel()
+	args = append([]string{"--config", config, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to", out}, args...)
+	cmd := exec.CommandContext(ctx, binary.Path, args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}, time.Second
+	output, runErr := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return fmt.Errorf("run %s --write-config-to: %w", binary.Path, context.Cause(ctx))
+	}
+	var exit *exec.ExitError
+	if runErr != nil && !errors.As(runErr, &exit) {
+		return fmt.Errorf("%w: run %s: %w", ErrNoBinary, binary.Path, runErr)
+	}
+	if _, err := os.Stat(out); runErr == nil && err == nil {
+		return nil
+	}
+	return &InvalidError{
+		Problem: "the scheduler refuses the configuration: " + lastWords(output, config, "the configuration"),
+		Try:     "see the configuration as it was rendered with `pmk-sched render`",
+	}
+}
+
+// klogPrefix is what klog writes before a message:
+// "E1121 07:34:01.123456   12345 server.go:30] ".
+var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
+
+// failedCommand is the last line of releases from 1.23 on
+// (k8s.io/component-base/cli, run.go); older ones write the bare error.
+var failedCommand = regexp.MustCompile(`^"command failed" err=("(?:[^"\\]|\\.)*")`)
+
+// lastWords finds the line in which a kube-scheduler says why it ends: the last
+// that is neither usage nor information. The name of a temporary file is
+// replaced by what the person knows.
+func lastWords(output []byte, file, meaning string) string {
+	var last string
+	for _, line := range strings.Split(string(output), "\n") {
+		bare := strings.TrimSpace(klogPrefix.ReplaceAllString(line, ""))
+		information := strings.HasPrefix(line, "I") && klogPrefix.MatchString(line)
+		usage := strings.HasPrefix(line, " ") || strings.HasPrefix(bare, "Usage:") || strings.HasSuffix(bare, " flags:")
+		if bare == "" || information || usage {
+			continue
+		}
+		last = bare
+	}
+	if last == "" {
+		last = "it gives no reason"
+	}
+	if quoted := failedCommand.FindStringSubmatch(last); quoted != nil {
+		if text, err := strconv.Unquote(quoted[1]); err == nil {
+			last = text
+		}
+	}
+	return strings.ReplaceAll(strings.TrimPrefix(last, "Error: "), file, meaning)
+}

@@ -1,0 +1,34 @@
+package install
+
+import "testing"
+
+func TestLastWordsSaysWhyTheSchedulerEnds(t *testing.T) {
+	const file = "/tmp/x/config.yaml"
+	tests := map[string]struct{ output, want string }{
+		"decoding, from 1.23": {
+			output: `E1121 07:47:48.537132   10363 run.go:74] "command failed" err="strict decoding error: unknown field \"paralelism\""` + "\n",
+			want:   `strict decoding error: unknown field "paralelism"`,
+		},
+		"information after the reason": {
+			output: `E1121 07:47:48.568952   10373 run.go:74] "command failed" err="ScorePlugin \"NoSuchPlugin\" does not exist"` + "\n" +
+				"I1121 07:47:48.502906   10351 configfile.go:108] \"Wrote configuration\"\n",
+			want: `ScorePlugin "NoSuchPlugin" does not exist`,
+		},
+		"before 1.23": {
+			output: "I1121 07:47:48.1   1 serving.go:331] Generated self-signed cert in-memory\ncouldn't read " + file + ": strict decoder error\n",
+			want:   "couldn't read the configuration: strict decoder error",
+		},
+		"unknown flag, after pages of usage": {
+			output: "Usage:\n  kube-scheduler [flags]\n\nDebugging flags:\n      --profiling   Enable profiling\n\nError: unknown flag: --nosuchflag\n",
+			want:   "unknown flag: --nosuchflag",
+		},
+		"nothing": {want: "it gives no reason"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := lastWords([]byte(tt.output), file, "the configuration"); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

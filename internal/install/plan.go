@@ -1,0 +1,278 @@
+package install
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Plan is what will be made: every decision taken and every object rendered.
+// It is data; nothing was touched to make it.
+type Plan struct {
+	Name, Namespace string
+	Release         versions.Release
+	// Scheduler is what the objects were rendered from.
+	Scheduler manifest.Scheduler
+	// Objects are all objects in the order in which they are applied.
+	Objects []*unstructured.Unstructured
+	// Notes tell what was chosen and why, and what became of the lines of the
+	// person's configuration.
+	Notes []string
+	// Warnings tell what may not be as wished.
+	Warnings []string
+	// TakenPorts are the ports in use on the control-plane nodes, and by whom.
+	TakenPorts map[int]string
+}
+
+// planner collects what NewPlan decides.
+type planner struct {
+	info  *cluster.Info
+	creds *cluster.NodeCredentials
+	o     Options
+	plan  *Plan
+}
+
+// defaultControlPlaneLabel is the label of control-plane nodes where no cluster
+// can be asked: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
+const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// NewPlan decides everything that o leaves open, from what was found on the
+// cluster and on the node, and renders the objects. It does no I/O. info may be
+// nil when no cluster was asked: then o.Branch has to name the release. creds
+// are nil away from a control-plane node. Wrong input gives an error with
+// Invalid and Hint methods.
+func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Plan, error) {
+	o.Namespace = cmp.Or(o.Namespace, "kube-system")
+	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, TakenPorts: map[int]string{}}}
+	decisions := []func() error{p.checkNames, p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.renderConfiguration, p.renderObjects}
+	for _, decide := range decisions {
+		if err := decide(); err != nil {
+			return nil, err
+		}
+	}
+	return p.plan, nil
+}
+
+func (p *planner) note(format string, args ...any) {
+	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+func (p *planner) warn(format string, args ...any) {
+	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
+}
+
+func invalidf(try, format string, args ...any) error {
+	return &InvalidError{Problem: fmt.Sprintf(format, args...), Try: try}
+}
+
+func (p *planner) checkNames() error {
+	if p.o.Name == "" {
+		return invalidf("name it with --name; pods then say schedulerName: NAME", "the scheduler has no name")
+	}
+	if err := manifest.ValidateName(p.o.Name); err != nil {
+		return err
+	}
+	if p.o.Image == "" {
+		return invalidf("name it with --image; `pmk-sched build` makes one", "scheduler %s has no image", p.o.Name)
+	}
+	return nil
+}
+
+// chooseRelease takes the release that was asked for, else the API server's.
+func (p *planner) chooseRelease() error {
+	wanted := p.o.Branch
+	switch {
+	case wanted != "" && wanted != Auto:
+		release, err := versions.Parse(wanted)
+		if err != nil {
+			return err
+		}
+		p.plan.Release = release
+		if p.info != nil && (release.Major != p.info.Release.Major || release.Minor != p.info.Release.Minor) {
+			p.warn("the scheduler is of %s and the API server of %s: they should be of one minor", release, p.info.Release)
+		}
+	case p.info != nil:
+		p.plan.Release = p.info.Release
+		p.note("release %s: the API server reports %s", p.plan.Release, p.info.Server.Version)
+	default:
+		return invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
+	}
+	rules, warnings, err := versions.Select(p.plan.Release)
+	if err != nil {
+		return err
+	}
+	p.plan.Warnings = append(p.plan.Warnings, warnings...)
+	p.note("configuration API %s: what %s reads", rules.Render, p.plan.Release)
+	p.plan.Scheduler = manifest.Scheduler{
+		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
+		Image: p.o.Image, PullPolicy: p.o.PullPolicy, Resources: p.o.Resources, Version: p.o.Version,
+	}
+	return nil
+}
+
+// chooseCredentials takes the node's credentials on a master, and a
+// ServiceAccount elsewhere.
+func (p *planner) chooseCredentials() error {
+	mode := p.o.Credentials
+	modes := []string{CredentialsNode, CredentialsNodeInline, CredentialsHostPath, CredentialsServiceAccount}
+	switch {
+	case mode == "" || mode == Auto:
+		mode = CredentialsServiceAccount
+		if p.creds != nil {
+			mode = CredentialsNode
+			p.note("credentials node: %s is here", p.creds.Path)
+		} else {
+			p.note("credentials serviceaccount: no scheduler kubeconfig of a control-plane node is here")
+		}
+	case !slices.Contains(modes, mode):
+		return invalidf("use one of "+strings.Join(modes, ", ")+" or auto", "unknown credentials %q", mode)
+	}
+	if mode == CredentialsServiceAccount {
+		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode}
+		return nil
+	}
+	if p.creds == nil {
+		return invalidf("run on a control-plane node, name its root folder with --node-root, or use --credentials serviceaccount",
+			"credentials %s need the scheduler kubeconfig of a control-plane node, and none was found here", mode)
+	}
+	if !p.creds.Expires.IsZero() && !p.o.Now.IsZero() && p.o.Now.After(p.creds.Expires) {
+		return &Error{
+			Err: fmt.Errorf("use the certificate in %s: it expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST")),
+			Try: "renew the node's certificates, or use --credentials serviceaccount",
+		}
+	}
+	p.plan.Scheduler.Credentials = manifest.Credentials{
+		Mode: mode, User: p.creds.User, Server: p.creds.Server,
+		CA: p.creds.CA, Cert: p.creds.Cert, Key: p.creds.Key, HostPath: p.creds.Path,
+	}
+	if mode == CredentialsNodeInline {
+		p.warn("the private key of %s goes into a ConfigMap: whoever may read ConfigMaps in %s can act as it", p.creds.User, p.o.Namespace)
+	}
+	return nil
+}
+
+// chooseNodes takes the label that the control-plane nodes carry.
+func (p *planner) chooseNodes() error {
+	selected := len(p.o.NodeSelector) > 0
+	switch {
+	case selected && p.o.AnyNode:
+		return invalidf("", "give one of --node-selector and --any-node, not both")
+	case selected:
+		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
+	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
+		return invalidf("use --credentials serviceaccount with it", "with --any-node the scheduler may run where the node's credentials are not")
+	case p.o.AnyNode:
+		p.note("runs on any node")
+	case p.info == nil:
+		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
+		p.warn("no cluster was asked: the label %s of the control-plane nodes is taken for granted", defaultControlPlaneLabel)
+	case p.info.ControlPlane.LabelKey == "":
+		return &InvalidError{
+			Problem: "no control-plane node was found: no node carries a label of one",
+			Try: "on a managed cluster use --any-node, which lets the scheduler run on any node with --credentials serviceaccount; " +
+				"else name the nodes with --node-selector KEY=VALUE",
+		}
+	default:
+		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: p.info.ControlPlane.LabelValue}
+		p.note("node selector %s=%q: what the control-plane nodes carry", p.info.ControlPlane.LabelKey, p.info.ControlPlane.LabelValue)
+	}
+	return nil
+}
+
+// choosePort takes the port asked for unless it is taken, else the first free.
+func (p *planner) choosePort() error {
+	free := cluster.FirstPort
+	if p.info != nil {
+		for _, taken := range p.info.Scheduler.Taken {
+			p.plan.TakenPorts[taken.Port] = taken.By
+		}
+		free = p.info.Scheduler.Port
+	}
+	wanted := p.o.Port
+	switch {
+	case wanted < 0 || wanted > 65535:
+		return invalidf("use a port from 1 to 65535", "port %d does not exist", wanted)
+	case wanted != 0:
+		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
+			return invalidf(fmt.Sprintf("port %d is free; without --port it is chosen by itself", free), "port %d is taken by %s", wanted, by)
+		}
+	case free == 0:
+		return &Error{Err: errors.New("choose a port: none is free on the control-plane nodes"), Try: "name one with --port"}
+	default:
+		wanted = free
+		p.note("port %d: the first that is free from %d", wanted, cluster.FirstPort)
+	}
+	p.plan.Scheduler.Port = wanted
+	return nil
+}
+
+// chooseReplicas takes one for each control-plane node that is ready: on one
+// that is not, a replica would wait forever. Leader election is always on, so
+// that more than one is safe at any time.
+func (p *planner) chooseReplicas() error {
+	replicas := 1
+	switch {
+	case p.o.Replicas < 0:
+		return invalidf("", "%d replicas are not possible", p.o.Replicas)
+	case p.o.Replicas > 0:
+		replicas = p.o.Replicas
+	case p.info == nil || p.o.AnyNode || len(p.o.NodeSelector) > 0:
+	default:
+		var away []string
+		for _, node := range p.info.ControlPlane.Nodes {
+			if !node.Ready || node.Unschedulable {
+				away = append(away, node.Name)
+			}
+		}
+		replicas = max(1, p.info.ControlPlane.Count-len(away))
+		p.note("replicas %d: one for each control-plane node", replicas)
+		if len(away) > 0 {
+			p.warn("no replica for control-plane nodes that are not ready or cordoned: %s; deploy again when they are back", strings.Join(away, ", "))
+		}
+	}
+	p.plan.Scheduler.Replicas = int32(replicas)
+	return nil
+}
+
+func (p *planner) renderConfiguration() error {
+	request := profiles.Request{
+		Release: p.plan.Release, SchedulerName: p.o.Name, LeaseNamespace: p.o.Namespace,
+		Kubeconfig: manifest.KubeconfigPath(p.o.Name), LeaderElect: true,
+		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName,
+	}
+	if p.info != nil {
+		request.InsecurePort = p.info.Scheduler.InsecurePort
+	}
+	rendered, err := profiles.Render(request)
+	if err != nil {
+		return err
+	}
+	for _, n := range rendered.Notes {
+		if n.Line > 0 && p.o.ConfigurationName != "" {
+			p.note("%s:%d: %s", p.o.ConfigurationName, n.Line, n.Message)
+		} else {
+			p.note("%s", n.Message)
+		}
+	}
+	p.plan.Scheduler.Configuration = rendered
+	return nil
+}
+
+func (p *planner) renderObjects() error {
+	objects, err := manifest.Objects(p.plan.Scheduler)
+	if err != nil {
+		return fmt.Errorf("render scheduler %s: %w", p.o.Name, err)
+	}
+	p.plan.Objects = objects
+	return nil
+}

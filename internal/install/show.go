@@ -1,0 +1,73 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Description tells in a line what the plan deploys, for the history.
+func (p *Plan) Description() string {
+	return fmt.Sprintf("%s, image %s, configuration %s, credentials %s",
+		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode)
+}
+
+// Render returns the plan's objects as a multi-document YAML. Keys are left out
+// unless secrets is set.
+func Render(plan *Plan, secrets bool) ([]byte, error) {
+	return manifest.YAML(plan.Objects, manifest.RenderOptions{ShowSecrets: secrets})
+}
+
+// Diff returns what Deploy would change, asked of the API server by dry-run:
+// objects to apply, and those to remove because the plan has them no more.
+func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
+	changes, err := d.Applier.Plan(ctx, plan.Objects)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
+	}
+	owned, err := d.Applier.Owned(ctx, plan.Name, plan.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
+	}
+	for _, o := range without(parts(owned), plan.Objects) {
+		if !isConfiguration(o) {
+			changes = append(changes, apply.Change{Object: objectName(o), Action: apply.Deleted})
+		}
+	}
+	return changes, nil
+}
+
+// DryRun does all that Deploy does before it touches the cluster, and returns
+// what it would change.
+func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
+	var changes apply.ChangeSet
+	this := &deployment{Deps: d, plan: plan}
+	err := runSteps(ctx, []step{
+		{name: "preflight checks", do: this.preflight},
+		{name: "check configuration", do: this.checkConfiguration},
+		{name: "compare", do: func(ctx context.Context) (err error) {
+			changes, err = Diff(ctx, d, plan)
+			return err
+		}},
+	}, true, d.OnStep)
+	if err != nil {
+		return nil, fmt.Errorf("dry run of %s: %w", plan.Name, err)
+	}
+	return changes, nil
+}
+
+// RenderPreset returns the configuration of a preset for a scheduler of that
+// name, as the release reads it.
+func RenderPreset(preset, name string, release versions.Release) ([]byte, error) {
+	rendered, err := profiles.Render(profiles.Request{
+		Release: release, SchedulerName: name, Kubeconfig: manifest.KubeconfigPath(name), LeaderElect: true, Preset: preset,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return rendered.YAML, nil
+}

@@ -1,0 +1,75 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+)
+
+// Uninstall removes everything that was made for the scheduler name: its
+// objects, the lease of its leader election, its revisions and, in the end, the
+// lock. What does not carry our labels stays. It can be run again after it was
+// stopped at any point; where nothing is left it does nothing.
+func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.ChangeSet, error) {
+	if err := manifest.ValidateName(name); err != nil {
+		return nil, err
+	}
+	owned, err := d.Applier.Owned(ctx, name, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("uninstall %s: %w", name, err)
+	}
+	if len(owned) == 0 {
+		return nil, nil
+	}
+	u := &removal{Deps: d, namespace: namespace, name: name}
+	if err := runSteps(ctx, u.steps(), true, d.OnStep); err != nil {
+		return u.changes, fmt.Errorf("uninstall %s: %w", name, err)
+	}
+	return u.changes, nil
+}
+
+// removal is one run of Uninstall. Revisions go last: as long as one is there
+// the next run knows that something was.
+type removal struct {
+	Deps
+	namespace, name string
+	lock            held
+	changes         apply.ChangeSet
+}
+
+func (u *removal) steps() []step {
+	return []step{
+		{name: "lock", do: func(ctx context.Context) error { return u.lock.take(ctx, u.Deps, u.namespace, u.name) }, always: u.lock.release},
+		{name: "remove objects", do: func(ctx context.Context) error { return u.remove(ctx, false) }},
+		{name: "remove lease", do: u.removeLease},
+		{name: "remove revisions", do: func(ctx context.Context) error { return u.remove(ctx, true) }},
+	}
+}
+
+func (u *removal) remove(ctx context.Context, revisions bool) error {
+	owned, err := u.Applier.Owned(ctx, u.name, u.namespace)
+	if err != nil {
+		return err
+	}
+	var doomed []*unstructured.Unstructured
+	for _, o := range owned {
+		if isRevision(o) == revisions {
+			doomed = append(doomed, o)
+		}
+	}
+	changes, err := u.Applier.Delete(ctx, doomed)
+	u.changes = append(u.changes, changes...)
+	return err
+}
+
+func (u *removal) removeLease(ctx context.Context) error {
+	change, err := u.Applier.DeleteLeaderLease(ctx, u.namespace, u.name)
+	if err == nil && change.Action != apply.Absent {
+		u.changes = append(u.changes, change)
+	}
+	return err
+}
