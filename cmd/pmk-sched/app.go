@@ -61,6 +61,11 @@ func newApp(u *ui) *cli.App {
 func harden(cmd *cli.Command, u *ui) {
 	cmd.OnUsageError = onUsageError
 	cmd.Flags = append(cmd.Flags, globalFlags(true)...)
+	for _, f := range cmd.Flags {
+		if flag, ok := f.(*cli.BoolFlag); ok {
+			flag.DisableDefaultText = true // "(default: false)" tells nobody anything
+		}
+	}
 	if len(cmd.Subcommands) > 0 {
 		for _, sub := range cmd.Subcommands {
 			harden(sub, u)
@@ -119,7 +124,11 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		if near := cli.SuggestFlag(c.Command.Flags, strings.TrimLeft(name, "-"), false); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
-		return usagef(hint, "unknown flag -%s", name)
+		dashes := "-"
+		if len(name) > 1 && name[0] != '-' {
+			dashes = "--"
+		}
+		return usagef(hint, "unknown flag %s%s", dashes, name)
 	}
 	return usagef(seeHelp(c), "%s", err)
 }

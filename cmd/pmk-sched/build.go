@@ -75,12 +75,12 @@ func buildCommand(u *ui) *cli.Command {
 		Description: "The source is the release's Go module, the compiler the one that the release names. The same input gives the\n" +
 			"same image. With a registry: --tag REPOSITORY:TAG --push. Without: --busybox PATH and --load or --output.",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build, such as v1.24.3; auto asks the cluster (default: auto)"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build, such as v1.24.3; auto asks the cluster", DefaultText: "auto"},
 			&cli.StringFlag{Name: "source", Usage: "`git:URL|git:FOLDER` to compile instead of the release's modules"},
-			&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH` to build for; repeat it, or separate several by commas (default: linux on this machine's architecture)"},
-			&cli.StringFlag{Name: "base", Usage: "`IMAGE` to lay the scheduler on: a registry reference, a docker archive or an OCI layout (default: busybox)"},
+			&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH` to build for; repeat it, or separate several by commas", DefaultText: "linux on this machine's architecture"},
+			&cli.StringFlag{Name: "base", Usage: "`IMAGE` to lay the scheduler on: a registry reference, a docker archive or an OCI layout", DefaultText: "busybox"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to lay the scheduler on: the way without a registry"},
-			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image (default: localhost/kube-scheduler:RELEASE)"},
+			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image", DefaultText: "localhost/kube-scheduler:RELEASE"},
 			&cli.StringSliceFlag{Name: "output", Usage: "write the image to `PATH`: a docker archive if it ends in .tar, else an OCI layout; can be repeated"},
 			&cli.StringFlag{Name: "binary", Usage: "write the bare kube-scheduler to `FILE`"},
 			&cli.BoolFlag{Name: "push", Usage: "push the image to the registry that its reference names, with the credentials of the docker configuration"},

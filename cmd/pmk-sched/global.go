@@ -35,9 +35,9 @@ func globalFlags(afterCommand bool) []cli.Flag {
 		{Name: flagContext, Usage: "`CONTEXT` of the kubeconfig"},
 		{Name: flagNamespace, Aliases: []string{"n"}, Value: defaultNamespace, Usage: "`NAMESPACE` of the scheduler's objects"},
 		{Name: flagNodeRoot, Usage: "`DIR` under which a master's files are; / is found by itself, \"none\" reads no files"},
-		{Name: flagLogLevel, Usage: "write logs from `LEVEL` on: debug, info, warn, error (default: warn, info with json)"},
+		{Name: flagLogLevel, Usage: "write logs from `LEVEL` on: debug, info, warn, error", DefaultText: "warn, info with json"},
 		{Name: flagLogFormat, Value: "console", Usage: "`FORMAT` of logs: console or json"},
-		{Name: flagCacheDir, Usage: "`DIR` for what builds leave for the next one (default: the user's cache folder)"},
+		{Name: flagCacheDir, Usage: "`DIR` for what builds leave for the next one", DefaultText: "the user's cache folder"},
 	}
 	env := map[string]string{
 		flagKubeconfig: "PMK_SCHED_KUBECONFIG", flagContext: "PMK_SCHED_CONTEXT", flagNamespace: "PMK_SCHED_NAMESPACE",

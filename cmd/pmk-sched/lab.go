@@ -40,7 +40,7 @@ func labUpCommand(u *ui) *cli.Command {
 		Flags: labFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3"},
 			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "`LAYOUT` of the master's files: pmk or kubeadm"},
-			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of fake workers beside the master"},
+			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of fake workers beside the master", DefaultText: "none"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave a lab that could not be brought up, to look at"},
 		),
 		Action: func(c *cli.Context) error {
@@ -117,8 +117,8 @@ func labStatusCommand(u *ui) *cli.Command {
 			if err := u.data(c.String("o"), status, statusTable(status)); err != nil {
 				return err
 			}
-			if !status.Ready {
-				return &notHolding{text: fmt.Sprintf("lab %s does not work", l.Name())}
+			if status.Problem != "" {
+				return &notHolding{text: fmt.Sprintf("lab %s does not work: %s", l.Name(), status.Problem)}
 			}
 			return nil
 		},
@@ -127,7 +127,17 @@ func labStatusCommand(u *ui) *cli.Command {
 
 func statusTable(s *lab.Status) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "lab\t%s\nrelease\t%s\nlayout\t%s\nready\t%t\n", s.Name, s.Release, s.Layout, s.Ready)
+		_, err := fmt.Fprintf(w, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nmaster\t%s (ready: %t)\nworkers\t%d of %d ready\nkubeconfig\t%s\nnode root\t%s\n",
+			s.Name, s.Layout, s.Release, s.Server, s.Version, s.Node, s.NodeReady, s.Workers.Ready, s.Workers.Total, s.Kubeconfig, s.Root)
+		for _, p := range s.Processes {
+			state := "not running"
+			if p.PID != 0 {
+				state = fmt.Sprintf("process %d", p.PID)
+			}
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s\t%s, log %s\n", p.Name, state, p.Log)
+			}
+		}
 		return err
 	}
 }

@@ -44,7 +44,7 @@ func profileShowCommand(u *ui) *cli.Command {
 		Usage:     "print the configuration of a preset, as a release reads it",
 		ArgsUsage: "PRESET",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that reads it (default: the newest that is known)"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that reads it", DefaultText: "the newest that is known"},
 			&cli.StringFlag{Name: "name", Value: "my-scheduler", Usage: "`NAME` of the scheduler"},
 		},
 		Action: func(c *cli.Context) error {

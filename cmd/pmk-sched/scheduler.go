@@ -21,10 +21,10 @@ func schedulerFlags() []cli.Flag {
 		&cli.StringFlag{Name: "pull-policy", Usage: "`POLICY` for pulling the image: IfNotPresent, Always or Never"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 		&cli.StringFlag{Name: "preset", Usage: "`PRESET` instead of a file: see `pmk-sched profile list`"},
-		&cli.StringFlag{Name: "credentials", Usage: "`HOW` the scheduler proves who it is: node, node-inline, hostpath, serviceaccount (default: node on a master, serviceaccount elsewhere)"},
-		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from (default: the API server's)"},
-		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas (default: one for each control-plane node)"},
-		&cli.IntFlag{Name: "port", Usage: "`PORT` for health and metrics (default: the first that is free from 10260)"},
+		&cli.StringFlag{Name: "credentials", Usage: "`HOW` the scheduler proves who it is: node, node-inline, hostpath, serviceaccount", DefaultText: "node on a master, serviceaccount elsewhere"},
+		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},
+		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "one for each control-plane node"},
+		&cli.IntFlag{Name: "port", Usage: "`PORT` for health and metrics", DefaultText: "the first that is free from 10260"},
 		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE` instead of control-plane nodes; can be repeated"},
 		&cli.BoolFlag{Name: "any-node", Usage: "run on any node: for managed clusters, whose control plane has no nodes"},
 		fileFlag(),
@@ -60,7 +60,11 @@ func readOptions(c *cli.Context) (install.Options, error) {
 	if o.NodeSelector == nil && !o.AnyNode {
 		o.NodeSelector = maps.Clone(f.Spec.NodeSelector)
 	}
-	return o, readConfiguration(c, f, &o)
+	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	err = readConfiguration(c, f, &o)
+	return o, err
 }
 
 // checkNumbers refuses a number that was given and means nothing: 0 would be

@@ -1,9 +1,14 @@
 package install
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Auto is what a person writes where the choice is left to the plan.
@@ -14,16 +19,16 @@ const (
 	// CredentialsNode: certificate and key of the node's scheduler kubeconfig
 	// go into a Secret, the kubeconfig itself into a ConfigMap that refers to
 	// them. The default on a master.
-	CredentialsNode = "node"
+	CredentialsNode = manifest.ModeNode
 	// CredentialsNodeInline: everything in the ConfigMap, key included, as in
 	// Platform9's article.
-	CredentialsNodeInline = "node-inline"
+	CredentialsNodeInline = manifest.ModeNodeInline
 	// CredentialsHostPath: the node's own file is mounted, so that a renewed
 	// certificate is seen.
-	CredentialsHostPath = "hostpath"
+	CredentialsHostPath = manifest.ModeHostPath
 	// CredentialsServiceAccount: a mounted ServiceAccount token. The default
 	// away from a master.
-	CredentialsServiceAccount = "serviceaccount"
+	CredentialsServiceAccount = manifest.ModeServiceAccount
 )
 
 // Options is what a person asks for. The zero value of every field but Name
@@ -72,4 +77,37 @@ type Options struct {
 // kubeconfig, so that the caller reads it before it calls [NewPlan].
 func (o Options) WantsNodeCredentials() bool {
 	return o.Credentials != CredentialsServiceAccount
+}
+
+// Validate checks all that can be checked without a cluster. Its error has
+// Invalid and Hint methods.
+func (o Options) Validate() error {
+	modes := append(manifest.Modes(), Auto, "")
+	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
+	switch {
+	case o.Name == "":
+		return invalidf("name it with --name; pods then say schedulerName: NAME", "the scheduler has no name")
+	case o.Image == "":
+		return invalidf("name it with --image; `pmk-sched build` makes one", "scheduler %s has no image", o.Name)
+	case !slices.Contains(modes, o.Credentials):
+		return invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto", "unknown credentials %q", o.Credentials)
+	case !slices.Contains(pulls, o.PullPolicy):
+		return invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
+	case strings.ContainsAny(o.Image, " \t\n"):
+		return invalidf("", "image %q: a reference holds no spaces", o.Image)
+	case o.Replicas < 0:
+		return invalidf("", "%d replicas are not possible", o.Replicas)
+	case o.Port < 0 || o.Port > 65535:
+		return invalidf("use a port from 1 to 65535", "port %d does not exist", o.Port)
+	case len(o.NodeSelector) > 0 && o.AnyNode:
+		return invalidf("", "give one of --node-selector and --any-node, not both")
+	case o.Preset != "" && len(o.Configuration) > 0:
+		return invalidf("", "give a configuration or a preset, not both")
+	}
+	if o.Branch != "" && o.Branch != Auto {
+		if _, err := versions.Parse(o.Branch); err != nil {
+			return err
+		}
+	}
+	return manifest.ValidateName(o.Name)
 }

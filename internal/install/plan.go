@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
@@ -54,7 +54,10 @@ const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, "kube-system")
 	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, TakenPorts: map[int]string{}}}
-	decisions := []func() error{p.checkNames, p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.renderConfiguration, p.renderObjects}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.renderConfiguration, p.renderObjects}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
@@ -73,19 +76,6 @@ func (p *planner) warn(format string, args ...any) {
 
 func invalidf(try, format string, args ...any) error {
 	return &InvalidError{Problem: fmt.Sprintf(format, args...), Try: try}
-}
-
-func (p *planner) checkNames() error {
-	if p.o.Name == "" {
-		return invalidf("name it with --name; pods then say schedulerName: NAME", "the scheduler has no name")
-	}
-	if err := manifest.ValidateName(p.o.Name); err != nil {
-		return err
-	}
-	if p.o.Image == "" {
-		return invalidf("name it with --image; `pmk-sched build` makes one", "scheduler %s has no image", p.o.Name)
-	}
-	return nil
 }
 
 // chooseRelease takes the release that was asked for, else the API server's.
@@ -115,7 +105,7 @@ func (p *planner) chooseRelease() error {
 	p.note("configuration API %s: what %s reads", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
-		Image: p.o.Image, PullPolicy: p.o.PullPolicy, Resources: p.o.Resources, Version: p.o.Version,
+		Image: p.o.Image, PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
 	}
 	return nil
 }
@@ -124,9 +114,7 @@ func (p *planner) chooseRelease() error {
 // ServiceAccount elsewhere.
 func (p *planner) chooseCredentials() error {
 	mode := p.o.Credentials
-	modes := []string{CredentialsNode, CredentialsNodeInline, CredentialsHostPath, CredentialsServiceAccount}
-	switch {
-	case mode == "" || mode == Auto:
+	if mode == "" || mode == Auto {
 		mode = CredentialsServiceAccount
 		if p.creds != nil {
 			mode = CredentialsNode
@@ -134,8 +122,6 @@ func (p *planner) chooseCredentials() error {
 		} else {
 			p.note("credentials serviceaccount: no scheduler kubeconfig of a control-plane node is here")
 		}
-	case !slices.Contains(modes, mode):
-		return invalidf("use one of "+strings.Join(modes, ", ")+" or auto", "unknown credentials %q", mode)
 	}
 	if mode == CredentialsServiceAccount {
 		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode}
@@ -165,8 +151,6 @@ func (p *planner) chooseCredentials() error {
 func (p *planner) chooseNodes() error {
 	selected := len(p.o.NodeSelector) > 0
 	switch {
-	case selected && p.o.AnyNode:
-		return invalidf("", "give one of --node-selector and --any-node, not both")
 	case selected:
 		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
 	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
@@ -183,8 +167,9 @@ func (p *planner) chooseNodes() error {
 				"else name the nodes with --node-selector KEY=VALUE",
 		}
 	default:
-		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: p.info.ControlPlane.LabelValue}
-		p.note("node selector %s=%q: what the control-plane nodes carry", p.info.ControlPlane.LabelKey, p.info.ControlPlane.LabelValue)
+		// No value: nodes of one cluster may carry the label with different ones.
+		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
+		p.note("nodes with the label %s: what the control-plane nodes carry", p.info.ControlPlane.LabelKey)
 	}
 	return nil
 }
@@ -200,8 +185,6 @@ func (p *planner) choosePort() error {
 	}
 	wanted := p.o.Port
 	switch {
-	case wanted < 0 || wanted > 65535:
-		return invalidf("use a port from 1 to 65535", "port %d does not exist", wanted)
 	case wanted != 0:
 		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
 			return invalidf(fmt.Sprintf("port %d is free; without --port it is chosen by itself", free), "port %d is taken by %s", wanted, by)
@@ -222,8 +205,6 @@ func (p *planner) choosePort() error {
 func (p *planner) chooseReplicas() error {
 	replicas := 1
 	switch {
-	case p.o.Replicas < 0:
-		return invalidf("", "%d replicas are not possible", p.o.Replicas)
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
 	case p.info == nil || p.o.AnyNode || len(p.o.NodeSelector) > 0:
