@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -262,13 +261,8 @@ func checkFile(source, platform string) error {
 	if !info.Mode().IsRegular() {
 		return invalidf("", "file for the image: %s is no regular file", source)
 	}
-	program, err := elf.Open(source)
-	if err != nil {
-		return nil // a script, or data: fits every platform
-	}
-	defer program.Close()
-	if made := elfPlatform(program); !runsOn(made, platform) {
-		return invalidf("build the program for "+platform, "%s: made for %s (%s), but the image is for %s", source, orUnknown(made), program.Machine, platform)
+	if made, machine, ok := programPlatform(source); ok && !runsOn(made, platform) {
+		return invalidf("build the program for "+platform, "%s: made for %s (%s), but the image is for %s", source, orUnknown(made), machine, platform)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -52,13 +53,13 @@ func registryError(doing string, ref name.Reference, err error) error {
 	var answer *transport.Error
 	if errors.As(err, &answer) {
 		switch {
-		case answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden || answered(answer, transport.UnauthorizedErrorCode, transport.DeniedErrorCode):
-			return wrapped("registry "+host+" refused the credentials, or wants some",
-				fmt.Sprintf("log in with \"docker login %s\" (its configuration file is read) and check that you may use %s; a misspelt name is refused by some registries too", host, repository))
-		case answer.StatusCode == http.StatusNotFound || answered(answer, transport.NameUnknownErrorCode, transport.ManifestUnknownErrorCode):
+		case answered(answer, http.StatusUnauthorized, transport.UnauthorizedErrorCode), answered(answer, http.StatusForbidden, transport.DeniedErrorCode):
+			return wrapped("registry "+host+" refused the credentials, or wants some", fmt.Sprintf("log in with \"docker login %s\" "+
+				"(its configuration file is read) and check that you may use %s; some registries answer so to a misspelt name too", host, repository))
+		case answered(answer, http.StatusNotFound, transport.NameUnknownErrorCode, transport.ManifestUnknownErrorCode):
 			return wrapped("not found in registry "+host,
 				fmt.Sprintf("check the name; some registries want %s created before the first push", repository))
-		case answer.StatusCode == http.StatusTooManyRequests || answered(answer, transport.TooManyRequestsErrorCode):
+		case answered(answer, http.StatusTooManyRequests, transport.TooManyRequestsErrorCode):
 			return wrapped("registry "+host+" limits the rate", "wait, log in, or do without a registry: --busybox PATH")
 		}
 		return wrapped("registry "+host+" answered", "")
@@ -87,14 +88,9 @@ func networkError(wrapped func(seen, hint string) error, host string, err error)
 	return wrapped("registry "+host+" was not reached", "check the network and the proxy settings, "+without)
 }
 
-// answered reports whether the registry gave one of the codes.
-func answered(err *transport.Error, codes ...transport.ErrorCode) bool {
-	for _, d := range err.Errors {
-		for _, code := range codes {
-			if d.Code == code {
-				return true
-			}
-		}
-	}
-	return false
+// answered reports whether the registry gave the status or one of the codes.
+func answered(err *transport.Error, status int, codes ...transport.ErrorCode) bool {
+	return err.StatusCode == status || slices.ContainsFunc(err.Errors, func(d transport.Diagnostic) bool {
+		return slices.Contains(codes, d.Code)
+	})
 }

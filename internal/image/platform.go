@@ -58,6 +58,17 @@ func elfPlatform(f *elf.File) string {
 	return ""
 }
 
+// programPlatform tells what a program was made for. Scripts and data, which fit
+// every platform, are not ok.
+func programPlatform(file string) (platform string, machine elf.Machine, ok bool) {
+	program, err := elf.Open(file)
+	if err != nil {
+		return "", elf.EM_NONE, false
+	}
+	defer program.Close()
+	return elfPlatform(program), program.Machine, true
+}
+
 // runsOn reports whether a program for the platform program runs where platform
 // is asked for; a variant such as linux/arm/v7 is not looked at.
 func runsOn(program, platform string) bool {
