@@ -123,7 +123,7 @@ func (d *detector) unread(err error, doing, unknown string) {
 // server reads the version of the API server, the one thing that has to be had.
 func (d *detector) server(ctx context.Context) error {
 	doing := "read the version of the API server " + d.info.Server.URL
-	raw, err := d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).DoRaw(ctx)
+	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
 	if err != nil {
 		return kubeapi.Explain(doing, err)
 	}
@@ -164,4 +164,13 @@ func (d *detector) source(ctx context.Context) {
 		return
 	}
 	d.info.Source.Go = strings.TrimPrefix(named, "go")
+}
+
+// rawResult returns what a server sent. Unlike rest.Result.Raw it gives the
+// server's own words when that is a refusal.
+func rawResult(result rest.Result) ([]byte, error) {
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }

@@ -125,7 +125,7 @@ func (d *detector) nodePage(ctx context.Context, next string) (*nodeTable, error
 	if next != "" {
 		request = request.Param("continue", next)
 	}
-	raw, err := request.DoRaw(ctx)
+	raw, err := rawResult(request.Do(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -21,50 +21,41 @@ func (i *Info) Table() string {
 // then the control-plane nodes, the default scheduler's pods, and warnings.
 func (i *Info) WriteTable(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, fact := range i.facts() {
-		fmt.Fprintf(table, "%s\t%s\n", fact[0], fact[1])
-	}
-	if err := table.Flush(); err != nil {
+	if _, err := io.WriteString(table, i.text()); err != nil {
 		return err
 	}
-	if len(i.ControlPlane.Nodes) > 0 {
-		fmt.Fprintln(table, "\nCONTROL-PLANE NODE\tREADY\tKUBELET\tPLATFORM\tADDRESS\tTAINTS")
-		for _, node := range i.ControlPlane.Nodes {
-			fmt.Fprintln(table, strings.Join([]string{
-				node.Name, yesNo(node.Ready), node.KubeletVersion, node.OS + "/" + node.Architecture, orDash(node.Address), orDash(taintList(node.Taints)),
-			}, "\t"))
-		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
-	}
-	if len(i.Scheduler.Pods) > 0 {
-		fmt.Fprintln(table, "\nDEFAULT SCHEDULER\tREADY\tNODE\tPORTS\tIMAGE\tFLAGS")
-		for _, pod := range i.Scheduler.Pods {
-			fmt.Fprintln(table, strings.Join([]string{
-				pod.Name, yesNo(pod.Ready), pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)),
-			}, "\t"))
-		}
-		if err := table.Flush(); err != nil {
-			return err
-		}
-	}
-	return i.writeWarnings(w)
+	return table.Flush()
 }
 
-func (i *Info) writeWarnings(w io.Writer) error {
-	if len(i.Warnings) == 0 {
-		return nil
+// text is the table with its cells parted by tabs. Columns end at an empty line.
+func (i *Info) text() string {
+	var b strings.Builder
+	line := func(cells ...string) { b.WriteString(strings.Join(cells, "\t") + "\n") }
+	for _, fact := range i.facts() {
+		line(fact[0], fact[1])
 	}
-	if _, err := fmt.Fprintln(w, "\nWARNINGS"); err != nil {
-		return err
+	if len(i.ControlPlane.Nodes) > 0 {
+		line()
+		line("CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
+	}
+	for _, node := range i.ControlPlane.Nodes {
+		line(node.Name, yesNo(node.Ready), node.KubeletVersion, node.OS+"/"+node.Architecture, orDash(node.Address), orDash(taintList(node.Taints)))
+	}
+	if len(i.Scheduler.Pods) > 0 {
+		line()
+		line("DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
+	}
+	for _, pod := range i.Scheduler.Pods {
+		line(pod.Name, yesNo(pod.Ready), pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
+	}
+	if len(i.Warnings) > 0 {
+		line()
+		line("WARNINGS")
 	}
 	for _, warning := range i.Warnings {
-		if _, err := fmt.Fprintf(w, "- %s\n", warning); err != nil {
-			return err
-		}
+		line("- " + warning)
 	}
-	return nil
+	return b.String()
 }
 
 func (i *Info) facts() [][2]string {
@@ -150,9 +141,9 @@ func taintList(taints []Taint) string {
 	return strings.Join(list, ", ")
 }
 
-// flagList leaves out the program's name.
+// flagList leaves out the program's name, and breaks of lines in a script.
 func flagList(command []string) string {
-	return strings.Join(command[min(1, len(command)):], " ")
+	return strings.Join(strings.Fields(strings.Join(command[min(1, len(command)):], " ")), " ")
 }
 
 func joinPorts(ports []int) string {
