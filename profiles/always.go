@@ -152,10 +152,6 @@ func zero(s string) bool {
 // cluster's scheduler for the lease kube-scheduler.
 func (c *conversion) election() {
 	lease := child(c.doc.root, "leaderElection")
-	namespace := c.request.LeaseNamespace
-	if namespace == "" {
-		namespace = "kube-system"
-	}
 	switch n := get(lease, "leaderElect"); {
 	case c.request.LeaderElect:
 		c.set(lease, "leaderElect", boolean(true), "more than one replica may run, and one of them schedules")
@@ -163,7 +159,7 @@ func (c *conversion) election() {
 		put(lease, "leaderElect", boolean(false))
 	}
 	c.set(lease, "resourceName", str(c.request.SchedulerName), "the lease carries the scheduler's name")
-	c.set(lease, "resourceNamespace", str(namespace), "the lease is kept there")
+	c.set(lease, "resourceNamespace", str(c.request.LeaseNamespace), "the lease is kept there")
 	c.set(lease, "resourceLock", str(leases), "every release accepts leases, and newer ones nothing else")
 }
 

@@ -4,13 +4,14 @@
 //
 // Three config APIs are written: v1beta1, v1beta3 and v1. Together they reach
 // every release from 1.20 on, and v1beta2 is only read. What differs between
-// the config APIs is data: [topFields] and [argsObjects] say which field exists
-// where, [inTree] which plugin, [ruleSet] what becomes of what is gone. A
-// document is edited in place as YAML nodes, so that a person's comments and
+// the config APIs is data: tables say which field exists where (fields.go,
+// args.go), which plugin is a default with which weight, and what becomes of one
+// that is gone (plugins.go). A document is edited in place as YAML nodes, so that a person's comments and
 // order survive, and every line that changed is told in a [Note].
 package profiles
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,6 +88,8 @@ type Rendered struct {
 	APIVersion string
 	// YAML is the document.
 	YAML []byte
+	// LeaseNamespace holds the leader election lease.
+	LeaseNamespace string
 	// Args are flags for what the source said in the configuration and the
 	// release reads from its command line only.
 	Args []string
@@ -111,6 +114,7 @@ func Render(r Request) (*Rendered, error) {
 	if r.SchedulerName == "" || r.Kubeconfig == "" {
 		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are needed")
 	}
+	r.LeaseNamespace = cmp.Or(r.LeaseNamespace, "kube-system")
 	doc, err := load(&r)
 	if err != nil {
 		return nil, err
@@ -129,12 +133,13 @@ func Render(r Request) (*Rendered, error) {
 	}
 	slices.SortStableFunc(c.notes, func(a, b Note) int { return a.Line - b.Line })
 	return &Rendered{
-		APIVersion: rules.Render,
-		YAML:       text,
-		Args:       c.args,
-		Ports:      c.ports,
-		Notes:      c.notes,
-		Plugins:    c.namedPlugins(),
+		APIVersion:     rules.Render,
+		YAML:           text,
+		LeaseNamespace: r.LeaseNamespace,
+		Args:           c.args,
+		Ports:          c.ports,
+		Notes:          c.notes,
+		Plugins:        c.namedPlugins(),
 	}, nil
 }
 

@@ -1,0 +1,187 @@
+package manifest
+
+import (
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+const (
+	// nonRoot is the user and group of the scheduler's process, as in the image.
+	nonRoot = 65532
+
+	portName = "https"
+
+	masterTaint       = "node-role.kubernetes.io/master"
+	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
+)
+
+// deployment runs the scheduler. A rollout takes the old pod away before the new
+// one starts: on the host's network both would want the same port, and without
+// leader election two would schedule the same pods.
+func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
+	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: s.meta(s.Name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &s.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &none, MaxUnavailable: &one},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: s.podLabels()},
+				Spec:       s.pod(rules, args, m),
+			},
+		},
+	}
+}
+
+func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
+	token := s.Credentials.Mode == ModeServiceAccount
+	pod := corev1.PodSpec{
+		ServiceAccountName:           s.Name,
+		AutomountServiceAccountToken: &token,
+		PriorityClassName:            "system-cluster-critical",
+		Affinity:                     s.affinity(),
+		Tolerations:                  s.tolerations(),
+		SecurityContext:              s.podSecurity(),
+		Containers:                   []corev1.Container{s.container(rules, args, m)},
+		Volumes:                      m.volumes,
+	}
+	if s.Credentials.hostNetwork() {
+		pod.HostNetwork = true
+		pod.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	return pod
+}
+
+func (s Scheduler) container(rules versions.Rules, args []string, m mounts) corev1.Container {
+	no, yes := false, true
+	return corev1.Container{
+		Name:            ContainerName,
+		Image:           s.Image,
+		ImagePullPolicy: s.PullPolicy,
+		Command:         append([]string{"/usr/local/bin/kube-scheduler"}, args...),
+		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}},
+		Resources:       s.resources(),
+		LivenessProbe:   s.probe(rules.LivenessPath, args, timing{delay: 15, period: 10, failures: 8}),
+		ReadinessProbe:  s.probe(rules.ReadinessPath, args, timing{period: 5, failures: 3}),
+		VolumeMounts:    m.places,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no,
+			Privileged:               &no,
+			ReadOnlyRootFilesystem:   &yes,
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+func (s Scheduler) resources() corev1.ResourceRequirements {
+	if len(s.Resources.Requests)+len(s.Resources.Limits) > 0 {
+		return s.Resources
+	}
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+}
+
+// timing is how often a probe asks, in seconds, and how many failures count.
+type timing struct{ delay, period, failures int32 }
+
+// probe asks the secure port, which lets anyone read its health. The kubelet asks
+// the pod's address unless the scheduler listens on one address only.
+func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Host: bindAddress(args), Path: path, Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTPS,
+		}},
+		InitialDelaySeconds: t.delay,
+		PeriodSeconds:       t.period,
+		TimeoutSeconds:      5,
+		FailureThreshold:    t.failures,
+	}
+}
+
+// podSecurity lets the process read its credentials and nothing else: as a user
+// without rights, in the group that owns mounted Secrets and tokens; or as root
+// where the credentials are root's own file.
+func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
+	id, nonRootOnly := int64(nonRoot), true
+	if s.Credentials.root() {
+		id, nonRootOnly = 0, false
+	}
+	security := &corev1.PodSecurityContext{
+		RunAsUser: &id, RunAsGroup: &id, RunAsNonRoot: &nonRootOnly,
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !s.Credentials.root() {
+		security.FSGroup = &id
+	}
+	return security
+}
+
+// tolerations tolerate the taints of control-plane nodes whatever their value: it
+// is empty with kubeadm and "true" with PMK.
+func (s Scheduler) tolerations() []corev1.Toleration {
+	if s.Tolerations != nil {
+		return s.Tolerations
+	}
+	return []corev1.Toleration{
+		{Key: masterTaint, Operator: corev1.TolerationOpExists},
+		{Key: controlPlaneTaint, Operator: corev1.TolerationOpExists},
+	}
+}
+
+// affinity keeps the pods on the wanted nodes and apart from each other.
+func (s Scheduler) affinity() *corev1.Affinity {
+	affinity := corev1.Affinity{}
+	if len(s.NodeSelector) > 0 {
+		affinity.NodeAffinity = &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: s.nodeRequirements()}},
+			},
+		}
+	}
+	if s.Replicas > 1 {
+		affinity.PodAntiAffinity = s.apart()
+	}
+	if affinity == (corev1.Affinity{}) {
+		return nil
+	}
+	return &affinity
+}
+
+func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
+	var requirements []corev1.NodeSelectorRequirement
+	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
+		requirement := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
+		if value := s.NodeSelector[key]; value != "" {
+			requirement.Operator, requirement.Values = corev1.NodeSelectorOpIn, []string{value}
+		}
+		requirements = append(requirements, requirement)
+	}
+	return requirements
+}
+
+// apart puts each replica on a node of its own: it must be so on the host's
+// network, where they share a port, and is better so elsewhere.
+func (s Scheduler) apart() *corev1.PodAntiAffinity {
+	term := corev1.PodAffinityTerm{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
+		TopologyKey:   corev1.LabelHostname,
+	}
+	if s.Credentials.hostNetwork() {
+		return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
+	}
+	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+		{Weight: 100, PodAffinityTerm: term},
+	}}
+}

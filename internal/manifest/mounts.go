@@ -1,0 +1,98 @@
+package manifest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// mounts are the objects that the pods mount, and how they do.
+type mounts struct {
+	objects []runtime.Object
+	volumes []corev1.Volume
+	places  []corev1.VolumeMount
+}
+
+func (m *mounts) add(volume corev1.Volume, place string, objects ...runtime.Object) {
+	m.objects = append(m.objects, objects...)
+	m.volumes = append(m.volumes, volume)
+	m.places = append(m.places, corev1.VolumeMount{Name: volume.Name, MountPath: place, ReadOnly: true})
+}
+
+func (s Scheduler) mounts() mounts {
+	var m mounts
+	if s.Credentials.Mode == ModeNode {
+		secret := s.credentialsSecret()
+		m.add(secretVolume("credentials", secret.Name), credentialsDir, secret)
+	}
+	if s.Credentials.Mode == ModeHostPath {
+		m.add(hostFileVolume("kubeconfig-file", s.Credentials.HostPath), KubeconfigPath(s.Name))
+	} else {
+		kubeconfig := s.kubeconfigMap()
+		m.add(configMapVolume("kubeconfig-file", kubeconfig.Name), kubeconfigDir, kubeconfig)
+	}
+	configuration := s.configurationMap()
+	m.add(configMapVolume("config-file", configuration.Name), configDir(s.Name), configuration)
+	return m
+}
+
+// credentialsSecret holds what the kubeconfig refers to by path.
+func (s Scheduler) credentialsSecret() *corev1.Secret {
+	data := map[string][]byte{"ca.crt": s.Credentials.CA, "tls.crt": s.Credentials.Cert, "tls.key": s.Credentials.Key}
+	immutable := true
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: s.meta(hashed(s.Name+"-credentials", data)),
+		Immutable:  &immutable,
+		Type:       corev1.SecretTypeOpaque,
+		Data:       data,
+	}
+}
+
+// kubeconfigMap holds the kubeconfig.
+func (s Scheduler) kubeconfigMap() *corev1.ConfigMap {
+	return s.configMap("kubeconfig-for-"+s.Name, kubeconfigKey(s.Name), s.Credentials.kubeconfig())
+}
+
+// configurationMap holds the scheduler configuration.
+func (s Scheduler) configurationMap() *corev1.ConfigMap {
+	return s.configMap(s.Name+"-config", s.Name+".yaml", s.Configuration.YAML)
+}
+
+func (s Scheduler) configMap(stem, key string, content []byte) *corev1.ConfigMap {
+	immutable := true
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: s.meta(hashed(stem, map[string][]byte{key: content})),
+		Immutable:  &immutable,
+		Data:       map[string]string{key: string(content)},
+	}
+}
+
+func (s Scheduler) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Labels: s.labels()}
+}
+
+func configMapVolume(name, configMap string) corev1.Volume {
+	mode := int32(0o444)
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+		LocalObjectReference: corev1.LocalObjectReference{Name: configMap}, DefaultMode: &mode,
+	}}}
+}
+
+// secretVolume is readable for the pod's group only, which is that of its user.
+func secretVolume(name, secret string) corev1.Volume {
+	mode := int32(0o440)
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		SecretName: secret, DefaultMode: &mode,
+	}}}
+}
+
+// hostFileVolume is a file that has to be there: a missing one keeps the pod from
+// starting, with an event that names it.
+func hostFileVolume(name, path string) corev1.Volume {
+	kind := corev1.HostPathFile
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{
+		Path: path, Type: &kind,
+	}}}
+}
