@@ -87,7 +87,9 @@ func newDetector(cfg *rest.Config, o Options) (*detector, error) {
 	if err := rest.LoadTLSFiles(cfg); err == nil {
 		d.trusted = cfg.CAData
 	}
-	d.info.Server.URL = strings.TrimSuffix(core.RESTClient().Get().AbsPath("/").URL().String(), "/")
+	address := core.RESTClient().Get().AbsPath("/").URL()
+	address.RawQuery = "" // the time-out
+	d.info.Server.URL = strings.TrimSuffix(address.String(), "/")
 	return d, nil
 }
 

@@ -69,12 +69,10 @@ func (d *detector) countNodes(ctx context.Context) {
 		d.info.Nodes.Kubelets = append(d.info.Nodes.Kubelets, *kubelet)
 	}
 	slices.SortFunc(d.info.Nodes.Kubelets, func(a, b KubeletCount) int {
-		newer, errA := versions.FromServer(b.Version)
-		older, errB := versions.FromServer(a.Version)
-		if errA != nil || errB != nil {
-			return cmp.Compare(b.Version, a.Version)
-		}
-		return cmp.Or(newer.Compare(older), cmp.Compare(a.Version, b.Version))
+		// What is no version reads as the zero release and comes last.
+		releaseA, _ := versions.FromServer(a.Version)
+		releaseB, _ := versions.FromServer(b.Version)
+		return cmp.Or(releaseB.Compare(releaseA), cmp.Compare(a.Version, b.Version))
 	})
 }
 
