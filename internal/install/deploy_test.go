@@ -1,0 +1,279 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+)
+
+// recorder stands for a cluster: it tells what was asked of it, in order, and
+// fails where it is told to. What a real cluster answers is tested on one.
+type recorder struct {
+	calls     []string
+	fails     map[string]error
+	revisions []*apply.Revision
+	owned     []*unstructured.Unstructured
+	onCall    map[string]func()
+}
+
+func (r *recorder) call(format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	r.calls = append(r.calls, what)
+	if f := r.onCall[what]; f != nil {
+		f()
+	}
+	return r.fails[what]
+}
+
+func names(objs []*unstructured.Unstructured) string {
+	var list []string
+	for _, o := range objs {
+		list = append(list, o.GetKind()+"/"+o.GetName())
+	}
+	return strings.Join(list, " ")
+}
+
+func (r *recorder) Plan(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	return nil, r.call("plan %s", names(objs))
+}
+
+func (r *recorder) Apply(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	return apply.ChangeSet{{Object: "x", Action: apply.Created}}, r.call("apply %s", names(objs))
+}
+
+func (r *recorder) Delete(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	return nil, r.call("delete %s", names(objs))
+}
+
+func (r *recorder) Prune(context.Context, string, string) (apply.ChangeSet, error) {
+	return nil, r.call("prune")
+}
+
+func (r *recorder) Owned(context.Context, string, string) ([]*unstructured.Unstructured, error) {
+	return r.owned, nil
+}
+
+func (r *recorder) DeleteLeaderLease(context.Context, string, string) (apply.Change, error) {
+	return apply.Change{Action: apply.Absent}, r.call("delete lease")
+}
+
+func (r *recorder) WaitSteady(context.Context, string, string, apply.WaitOptions) error {
+	return r.call("wait")
+}
+
+func (r *recorder) SaveRevision(_ context.Context, _, _, _ string, objs []*unstructured.Unstructured) (*apply.Revision, error) {
+	revision := &apply.Revision{Number: len(r.revisions) + 1, Status: apply.Pending, Objects: objs}
+	r.revisions = append(r.revisions, revision)
+	return revision, r.call("save revision %d", revision.Number)
+}
+
+func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision, status apply.RevisionStatus, _ string) error {
+	err := r.call("revision %d %s", revision.Number, status)
+	if err == nil {
+		revision.Status = status
+	}
+	return err
+}
+
+func (r *recorder) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
+	return r.revisions, nil
+}
+
+func (r *recorder) Lock(context.Context, string, string, string) (func(context.Context) error, error) {
+	return func(context.Context) error { return r.call("unlock") }, r.call("lock")
+}
+
+func object(kind, name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name, "namespace": "kube-system"}}}
+}
+
+func deps(r *recorder) Deps {
+	return Deps{
+		Applier: r, Ledger: r, Locker: r, Holder: "a test",
+		Preflight: func(context.Context, *Plan) error { return r.call("preflight") },
+		Binary: func(context.Context, *Plan, string) (Binary, error) {
+			if err := r.call("binary"); err != nil {
+				return Binary{}, err
+			}
+			return Binary{}, ErrNoBinary
+		},
+	}
+}
+
+func testPlan(t *testing.T) *Plan {
+	t.Helper()
+	plan, err := NewPlan(masterInfo("v1.24.3"), nil, Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan.Objects = []*unstructured.Unstructured{object("ConfigMap", "new"), object("Deployment", "my-scheduler")}
+	return plan
+}
+
+// The objects of an earlier revision: one kind is not in the new plan.
+func earlier(status apply.RevisionStatus) *apply.Revision {
+	return &apply.Revision{Number: 1, Status: status, Objects: []*unstructured.Unstructured{
+		object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"),
+	}}
+}
+
+const (
+	applyNew = "apply ConfigMap/new Deployment/my-scheduler"
+	applyOld = "apply ConfigMap/old Role/gone Deployment/my-scheduler"
+)
+
+func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
+	broken := errors.New("broken")
+	begin := []string{"preflight", "lock", "binary", "save revision 1", applyNew}
+	again := []string{"preflight", "lock", "binary", "save revision 2", applyNew}
+	tests := map[string]struct {
+		before     []*apply.Revision
+		fails      string
+		noRollback bool
+		want       []string
+		hint       string
+	}{
+		"first deployment": {want: append(begin, "wait", "revision 1 deployed", "delete Role/gone", "prune", "unlock")},
+		"preflight":        {fails: "preflight", want: []string{"preflight"}},
+		"lock":             {fails: "lock", want: []string{"preflight", "lock"}},
+		"binary":           {fails: "binary", want: []string{"preflight", "lock", "binary", "unlock"}},
+		"save":             {fails: "save revision 1", want: []string{"preflight", "lock", "binary", "save revision 1", "revision 1 failed", "unlock"}},
+		"first apply": {
+			fails: applyNew, hint: "removed again",
+			want: append(begin, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"),
+		},
+		"first wait": {
+			fails: "wait", hint: "removed again",
+			want: append(begin, "wait", "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"),
+		},
+		"wait, with a revision to go back to": {
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: applyNew, hint: "revision 1, which ran before, is back",
+			want: append(again, applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
+		},
+		"no rollback": {
+			fails: "wait", noRollback: true, hint: "left as it is",
+			want: append(begin, "wait", "unlock"),
+		},
+		"mark": {
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "revision 2 deployed", hint: "is back",
+			want: append(again, "wait", "revision 2 deployed", applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
+		},
+		"prune keeps the new state": {
+			fails: "prune", hint: "deploy again to finish",
+			want: append(begin, "wait", "revision 1 deployed", "delete Role/gone", "prune", "unlock"),
+		},
+		"way back": {
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "wait", hint: "could not be brought back",
+			want: append(again, "wait", applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
+		},
+		"killed before, nothing deployed": {
+			before: []*apply.Revision{earlier(apply.Pending)}, fails: applyNew, hint: "removed again",
+			want: append(again, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 2 failed", "unlock"),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{fails: map[string]error{tt.fails: broken}, revisions: tt.before, owned: []*unstructured.Unstructured{
+				object("ConfigMap", "new"), object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"), revisionSecret(),
+			}}
+			_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{NoRollback: tt.noRollback})
+			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
+				t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+			}
+			if (err != nil) != (tt.fails != "") {
+				t.Fatalf("error %v", err)
+			}
+			if got := hintOf(err); !strings.Contains(got, tt.hint) {
+				t.Errorf("hint %q does not say %q", got, tt.hint)
+			}
+		})
+	}
+}
+
+func revisionSecret() *unstructured.Unstructured {
+	secret := object("Secret", "pmk-sched-my-scheduler-revision-1")
+	secret.SetLabels(map[string]string{labelRevision: "1"})
+	return secret
+}
+
+func hintOf(err error) string {
+	var advice interface{ Hint() string }
+	if errors.As(err, &advice) {
+		return advice.Hint()
+	}
+	return ""
+}
+
+func TestDeployOfWhatIsDeployedUsesItsRevisionAgain(t *testing.T) {
+	plan := testPlan(t)
+	r := &recorder{revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}}}
+	outcome, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if outcome.Revision != 7 {
+		t.Errorf("revision %d, want 7", outcome.Revision)
+	}
+	want := []string{"preflight", "lock", "binary", applyNew, "wait", "delete ", "prune", "unlock"}
+	if diff := cmp.Diff(want, r.calls); diff != "" {
+		t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+	}
+}
+
+func TestInterruptedDeployGoesBack(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &recorder{
+		onCall: map[string]func(){applyNew: cancel},
+		owned:  []*unstructured.Unstructured{object("Deployment", "my-scheduler")},
+	}
+	_, err := Deploy(ctx, deps(r), testPlan(t), DeployOptions{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v is not the context's", err)
+	}
+	want := []string{"preflight", "lock", "binary", "save revision 1", applyNew, "delete Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"}
+	if diff := cmp.Diff(want, r.calls); diff != "" {
+		t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+	}
+}
+
+func TestSecondRunAtOnceIsToldAboutTheFirst(t *testing.T) {
+	r := &recorder{fails: map[string]error{"lock": &apply.LockedError{Name: "my-scheduler", Holder: "root@a"}}}
+	_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{})
+	if err == nil || !strings.Contains(err.Error(), "another run is at work") || !strings.Contains(err.Error(), "root@a") {
+		t.Errorf("error %v does not tell of the other run", err)
+	}
+}
+
+func TestUninstallTakesRevisionsLast(t *testing.T) {
+	owned := []*unstructured.Unstructured{object("Role", "a"), object("Deployment", "my-scheduler"), revisionSecret()}
+	tests := map[string]struct {
+		owned []*unstructured.Unstructured
+		fails string
+		want  []string
+	}{
+		"everything": {owned: owned, want: []string{
+			"lock", "delete Role/a Deployment/my-scheduler", "delete lease", "delete Secret/pmk-sched-my-scheduler-revision-1", "unlock",
+		}},
+		"stopped": {owned: owned, fails: "delete lease", want: []string{"lock", "delete Role/a Deployment/my-scheduler", "delete lease", "unlock"}},
+		"nothing": {},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{owned: tt.owned, fails: map[string]error{tt.fails: errors.New("broken")}}
+			_, err := Uninstall(t.Context(), deps(r), "kube-system", "my-scheduler")
+			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
+				t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+			}
+			if (err != nil) != (tt.fails != "") {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}

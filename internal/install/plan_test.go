@@ -1,0 +1,178 @@
+package install
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// masterInfo is what Detect finds on a cluster of one control-plane node.
+func masterInfo(server string) *cluster.Info {
+	release, err := versions.FromServer(server)
+	if err != nil {
+		panic(err)
+	}
+	return &cluster.Info{
+		Server: cluster.Server{Version: server}, Release: release,
+		ControlPlane: cluster.ControlPlane{
+			Nodes: []cluster.ControlPlaneNode{{Name: "master", Ready: true}}, Count: 1, LabelKey: "node-role.kubernetes.io/master",
+		},
+		Scheduler: cluster.Scheduler{Port: 10260, InsecurePort: 10261, Taken: []cluster.TakenPort{{Port: 10259, By: "pod kube-system/k8s-master"}}},
+	}
+}
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func nodeCredentials() *cluster.NodeCredentials {
+	return &cluster.NodeCredentials{
+		Path: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", Server: "https://localhost:443", User: "system:kube-scheduler",
+		Expires: now.AddDate(1, 0, 0), CA: []byte("CA\n"), Cert: []byte("CERT\n"), Key: []byte("KEY\n"),
+	}
+}
+
+// summary is what the golden files show of a plan: the decisions, and the
+// objects by name; their text is tested where it is made.
+type summary struct {
+	Release, API, Credentials string
+	Port                      int
+	Replicas                  int32
+	NodeSelector              map[string]string
+	Objects, Notes, Warnings  []string
+}
+
+func summarize(p *Plan) summary {
+	s := summary{
+		Release: p.Release.String(), API: p.Scheduler.Configuration.APIVersion, Credentials: p.Scheduler.Credentials.Mode,
+		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes, Warnings: p.Warnings,
+	}
+	for _, o := range p.Objects {
+		s.Objects = append(s.Objects, objectName(o))
+	}
+	return s
+}
+
+func TestPlanDecidesWhatWasLeftOpen(t *testing.T) {
+	three := masterInfo("v1.29.3-eks-036c24b")
+	three.ControlPlane.Count = 3
+	three.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true}, {Name: "c"}}
+	three.ControlPlane.LabelKey = "node-role.kubernetes.io/control-plane"
+	managed := masterInfo("v1.31.1")
+	managed.ControlPlane = cluster.ControlPlane{}
+	tests := map[string]struct {
+		info  *cluster.Info
+		creds *cluster.NodeCredentials
+		o     Options
+	}{
+		"master":         {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
+		"away":           {info: masterInfo("v1.24.3")},
+		"three-masters":  {info: three},
+		"oldest":         {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
+		"managed":        {info: managed, o: Options{AnyNode: true}},
+		"offline":        {o: Options{Branch: "v1.37.1"}},
+		"inline":         {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Credentials: "node-inline"}},
+		"all-was-chosen": {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6", Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.o.Name, tt.o.Image, tt.o.Now = "my-scheduler", "localhost/my-scheduler:v1", now
+			plan, err := NewPlan(tt.info, tt.creds, tt.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.MarshalIndent(summarize(plan), "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".json", string(got)+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestPlanRefusesWhatCannotWork(t *testing.T) {
+	noMaster := masterInfo("v1.24.3")
+	noMaster.ControlPlane = cluster.ControlPlane{}
+	full := masterInfo("v1.24.3")
+	full.Scheduler.Port = 0
+	old := nodeCredentials()
+	old.Expires = now.Add(-time.Hour)
+	tests := map[string]struct {
+		info  *cluster.Info
+		creds *cluster.NodeCredentials
+		o     Options
+		says  string
+		hint  string
+		valid bool // nothing wrong with what was given
+	}{
+		"no name":          {o: Options{Name: " "}, says: "is not a DNS label"},
+		"bad name":         {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},
+		"the default's":    {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
+		"no branch":        {says: "the release is not known", hint: "--branch"},
+		"half a branch":    {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
+		"too old":          {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
+		"no such mode":     {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `unknown credentials "magic"`, hint: "serviceaccount"},
+		"not on a master":  {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
+		"expired":          {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
+		"no control plane": {info: noMaster, says: "no control-plane node was found", hint: "--any-node"},
+		"any node, node's credentials": {
+			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--any-node", hint: "--credentials serviceaccount",
+		},
+		"two ways to choose nodes": {info: noMaster, o: Options{AnyNode: true, NodeSelector: map[string]string{"a": ""}}, says: "not both"},
+		"port taken":               {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is taken by pod kube-system/k8s-master", hint: "10260"},
+		"no such port":             {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "port 70000 does not exist"},
+		"no port free":             {info: full, says: "none is free", hint: "--port", valid: true},
+		"bad configuration":        {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
+		"two configurations":       {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "not both"},
+		"no such preset":           {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.o.Image, tt.o.Now = "localhost/my-scheduler:v1", now
+			if tt.o.Name == "" {
+				tt.o.Name = "my-scheduler"
+			}
+			_, err := NewPlan(tt.info, tt.creds, tt.o)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %q does not say %q", err, tt.says)
+			}
+			if got := hintOf(err); !strings.Contains(got, tt.hint) {
+				t.Errorf("hint %q does not say %q", got, tt.hint)
+			}
+			var input interface{ Invalid() bool }
+			if got := errors.As(err, &input) && input.Invalid(); got == tt.valid {
+				t.Errorf("invalid input: %v, want %v (%T)", got, !tt.valid, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,126 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// script is a list of steps that tell what they do.
+type script struct {
+	fails map[string]bool // "do b", "undo a"
+	told  []string
+	onDo  map[string]func()
+}
+
+func (s *script) act(what string) error {
+	s.told = append(s.told, what)
+	if f := s.onDo[what]; f != nil {
+		f()
+	}
+	if s.fails[what] {
+		return errors.New(what + " failed")
+	}
+	return nil
+}
+
+func (s *script) step(name string, more ...string) step {
+	st := step{name: name, do: func(context.Context) error { return s.act("do " + name) }}
+	for _, m := range more {
+		switch m {
+		case "undo":
+			st.undo = func(context.Context, error) error { return s.act("undo " + name) }
+		case "always":
+			st.always = func(context.Context) error { return s.act("always " + name) }
+		case "commit":
+			st.commit = true
+		}
+	}
+	return st
+}
+
+func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
+	tests := map[string]struct {
+		fails []string
+		keep  bool
+		want  []string
+		says  []string
+	}{
+		"nothing fails": {want: []string{"do a", "do b", "do c", "do d", "always a"}},
+		"the first":     {fails: []string{"do a"}, want: []string{"do a", "always a"}, says: []string{"a: do a failed"}},
+		"one that got half-way is undone too": {
+			fails: []string{"do b"}, want: []string{"do a", "do b", "undo b", "always a"}, says: []string{"b: do b failed"},
+		},
+		"one after the commit undoes nothing before it": {fails: []string{"do d"}, want: []string{"do a", "do b", "do c", "do d", "always a"}},
+		"the commit itself":                             {fails: []string{"do c"}, want: []string{"do a", "do b", "do c", "undo b", "always a"}},
+		"undo fails too": {
+			fails: []string{"do c", "undo b"}, want: []string{"do a", "do b", "do c", "undo b", "always a"},
+			says: []string{"c: do c failed", "undo b: undo b failed", errUndo.Error()},
+		},
+		"keep": {fails: []string{"do c"}, keep: true, want: []string{"do a", "do b", "do c", "always a"}},
+		"the end fails after success": {
+			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d", "always a"}, says: []string{"end of a: always a failed"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := &script{fails: map[string]bool{}}
+			for _, f := range tt.fails {
+				s.fails[f] = true
+			}
+			err := runSteps(t.Context(), []step{s.step("a", "always"), s.step("b", "undo"), s.step("c", "commit"), s.step("d")}, tt.keep, nil)
+			if diff := cmp.Diff(tt.want, s.told); diff != "" {
+				t.Errorf("wrong order (-want +got):\n%s", diff)
+			}
+			if (err != nil) != (len(tt.fails) > 0) {
+				t.Fatalf("error %v", err)
+			}
+			for _, text := range tt.says {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("the error does not say %q: %v", text, err)
+				}
+			}
+		})
+	}
+}
+
+func TestInterruptedSequenceUndoesWithALivingContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &script{onDo: map[string]func(){"do b": cancel}}
+	b := s.step("b")
+	b.undo = func(ctx context.Context, cause error) error {
+		if ctx.Err() != nil {
+			t.Error("undo gets a context that has ended")
+		}
+		if !errors.Is(cause, context.Canceled) {
+			t.Errorf("undo is told %v", cause)
+		}
+		return s.act("undo b")
+	}
+	err := runSteps(ctx, []step{s.step("a"), b, s.step("c")}, false, nil)
+	if diff := cmp.Diff([]string{"do a", "do b", "undo b"}, s.told); diff != "" {
+		t.Errorf("wrong order (-want +got):\n%s", diff)
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v is not the context's", err)
+	}
+}
+
+func TestEveryStepIsObserved(t *testing.T) {
+	s := &script{fails: map[string]bool{"do b": true}}
+	var seen []string
+	observer := func(name string) func(error) {
+		seen = append(seen, "begin "+name)
+		return func(err error) {
+			seen = append(seen, map[bool]string{true: "done ", false: "failed "}[err == nil]+name)
+		}
+	}
+	_ = runSteps(t.Context(), []step{s.step("a", "undo"), s.step("b")}, false, observer)
+	want := []string{"begin a", "done a", "begin b", "failed b", "begin undo a", "done undo a"}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("wrong order (-want +got):\n%s", diff)
+	}
+}
