@@ -45,7 +45,7 @@ func New(cfg *rest.Config, log *zap.Logger) (*Client, error) {
 	if cfg.UserAgent == "" {
 		cfg.UserAgent = kubeapi.ManagedBy
 	}
-	cfg.WarningHandlerWithContext = warnings{log: log}
+	cfg.WarningHandlerWithContext = kubeapi.WarningLogger(log)
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
@@ -64,15 +64,6 @@ func New(cfg *rest.Config, log *zap.Logger) (*Client, error) {
 // SetPatience sets how long an API server that was there may be away before an operation gives up
 // ([kubeapi.DefaultPatience] if not set). The context of an operation can end it sooner. Call it before any operation.
 func (c *Client) SetPatience(d time.Duration) { c.retry.Patience = d }
-
-// warnings logs the API server's warnings (a deprecated API, a pod security violation).
-type warnings struct{ log *zap.Logger }
-
-func (w warnings) HandleWarningHeaderWithContext(_ context.Context, code int, _ string, text string) {
-	if code == 299 && text != "" {
-		w.log.Warn("the API server warns", zap.String("warning", text))
-	}
-}
 
 // retrying is a client whose requests are tried again while the API server is away for a moment, and whose errors are explained.
 // flux's ResourceManager ignores errors of Get, so they must not be ones that pass.

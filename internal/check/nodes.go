@@ -1,0 +1,152 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+const (
+	nodePage = 250
+	// maxNodes bounds how many nodes are looked at for their pods: control planes are small.
+	maxNodes = 16
+)
+
+// controlPlaneNode looks for a node that the node selector names and that would take the pod.
+func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
+	nodes, err := p.selectedNodes(ctx)
+	if err != nil {
+		return "", unknownIfForbidden(err)
+	}
+	selector := labels.Set(p.pod.Spec.NodeSelector).String()
+	if len(nodes) == 0 {
+		return "", &problem{
+			"no node has the label " + selector,
+			"see `kubectl get nodes --show-labels`; a managed cluster shows no control-plane node: choose other nodes with --node-selector",
+		}
+	}
+	var fit, reasons []string
+	for i := range nodes {
+		if reason := refusal(&nodes[i], p.pod.Spec.Tolerations); reason != "" {
+			reasons = append(reasons, nodes[i].Name+" "+reason)
+		} else {
+			fit = append(fit, nodes[i].Name)
+		}
+	}
+	if len(fit) == 0 {
+		return "", &problem{"no node takes the pod: " + strings.Join(reasons, "; "), "make a node ready and schedulable, see `kubectl describe node`"}
+	}
+	return strings.Join(fit, ", "), nil
+}
+
+// selectedNodes returns the nodes that the pod's node selector names, at most maxNodes.
+func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
+	var list *corev1.NodeList
+	err := p.retry.Do(ctx, "list nodes", func(ctx context.Context) (err error) {
+		selector := labels.Set(p.pod.Spec.NodeSelector).String()
+		list, err = p.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxNodes})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// refusal says why a node takes no pod with these tolerations; empty if it does.
+func refusal(node *corev1.Node, tolerations []corev1.Toleration) string {
+	if node.Spec.Unschedulable && !tolerates(tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+		return "is cordoned"
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(tolerations, taint) {
+			return "has the taint " + taint.ToString()
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+	return "is not ready"
+}
+
+// tolerates follows k8s.io/api/core/v1 Toleration: an empty key with Exists matches all, an empty effect matches all effects.
+func tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+		effect := t.Effect == "" || t.Effect == taint.Effect
+		key := t.Key == taint.Key || t.Key == "" && t.Operator == corev1.TolerationOpExists
+		value := t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
+		return effect && key && value
+	})
+}
+
+// portFree looks for whoever listens on the scheduler's port in the host's network of the nodes it may go to: what is known already, and
+// pods that say so.
+func (p *preflight) portFree(ctx context.Context) (string, error) {
+	hint := "choose another with --port"
+	if by, taken := p.TakenPorts[p.Port]; taken {
+		return "", &problem{fmt.Sprintf("port %d is taken by %s", p.Port, by), hint}
+	}
+	nodes, err := p.selectedNodes(ctx)
+	if err != nil {
+		return "", unknownIfForbidden(err)
+	}
+	for i := range nodes {
+		pods, err := p.podsOn(ctx, nodes[i].Name)
+		if err != nil {
+			return "", unknownIfForbidden(err)
+		}
+		for j := range pods {
+			pod := &pods[j]
+			if pod.Labels[kubeapi.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
+				return "", &problem{fmt.Sprintf("port %d of node %s is taken by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name), hint}
+			}
+		}
+	}
+	return "", nil
+}
+
+func (p *preflight) podsOn(ctx context.Context, node string) ([]corev1.Pod, error) {
+	var list *corev1.PodList
+	err := p.retry.Do(ctx, "list pods on node "+node, func(ctx context.Context) (err error) {
+		selector := fields.OneTermEqualSelector("spec.nodeName", node)
+		list, err = p.kube.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// usesHostPort reports whether a pod says that it listens on a port of its node: by a host port, or, in the host's network, by the flags
+// that components of Kubernetes have.
+func usesHostPort(pod *corev1.Pod, port int) bool {
+	for _, container := range pod.Spec.Containers {
+		for _, p := range container.Ports {
+			if int(p.HostPort) == port {
+				return true
+			}
+		}
+		if !pod.Spec.HostNetwork {
+			continue
+		}
+		for _, arg := range append(slices.Clone(container.Command), container.Args...) {
+			flag, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			if (flag == "secure-port" || flag == "port") && value == strconv.Itoa(port) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,260 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+// controlPlaneTaints are the keys that keep pods off control-plane nodes, of all releases.
+var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+
+const (
+	// accountTimeout is how long the service account of a new namespace may take to be made.
+	accountTimeout = 20 * time.Second
+	// goneTimeout is how long is waited for a namespace to be gone; deleting it goes on without us.
+	goneTimeout = 15 * time.Second
+)
+
+func (r *verifier) labels() map[string]string {
+	labels := kubeapi.OwnerLabels(r.Name)
+	labels[kubeapi.LabelComponent] = kubeapi.ComponentVerify
+	return labels
+}
+
+// createPod makes the namespace and the pod.
+func (r *verifier) createPod(ctx context.Context) (*corev1.Pod, error) {
+	pod := r.podSpec()
+	tolerate, err := r.onlyControlPlane(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.v.ToleratesControlPlane = tolerate; tolerate {
+		pod.Spec.Tolerations = tolerateControlPlane()
+	}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.v.Namespace, Labels: r.labels()}}
+	r.made = true
+	err = r.retry.Do(ctx, "create Namespace/"+ns.Name, func(ctx context.Context) error {
+		_, err := r.kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // by an attempt whose answer was lost
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		var forbidden *kubeapi.ForbiddenError
+		r.made = !errors.As(err, &forbidden)
+		return nil, err
+	}
+	return r.create(ctx, pod)
+}
+
+// create makes the pod, and waits as long as it is refused only because the namespace's service account is not there yet.
+func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	until := time.Now().Add(min(accountTimeout, r.Timeout))
+	doing := "create Pod/" + r.v.Namespace + "/" + pod.Name
+	for {
+		var created *corev1.Pod
+		err := r.retry.Do(ctx, doing, func(ctx context.Context) (err error) {
+			created, err = r.kube.CoreV1().Pods(r.v.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				created, err = r.kube.CoreV1().Pods(r.v.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			}
+			return err
+		})
+		if err == nil {
+			return created, nil
+		}
+		if !missingAccount(err) || time.Now().After(until) {
+			return nil, err
+		}
+		if err := sleep(ctx, poll); err != nil {
+			return nil, fmt.Errorf("%s: %w", doing, err)
+		}
+	}
+}
+
+// missingAccount recognises the refusal of a pod whose service account does not exist, yet
+// (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go).
+func missingAccount(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "service account") && strings.Contains(err.Error(), "not found")
+}
+
+// podSpec is a pod that asks for nearly nothing and that the restricted pod security level accepts.
+func (r *verifier) podSpec() *corev1.Pod {
+	no, yes := false, true
+	grace, user := int64(0), int64(65532)
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: r.v.Pod, Namespace: r.v.Namespace, Labels: r.labels()},
+		Spec: corev1.PodSpec{
+			SchedulerName:                 r.Name,
+			AutomountServiceAccountToken:  &no,
+			TerminationGracePeriodSeconds: &grace,
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: &yes, RunAsUser: &user,
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "pause", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+				Resources: corev1.ResourceRequirements{
+					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")},
+					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
+				},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+}
+
+// onlyControlPlane reports whether a pod without tolerations has no node to go to, while one that tolerates the control plane's taints has.
+// Nodes are read by pages, and no further than to the first that answers.
+func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
+	controlPlane := ""
+	options := metav1.ListOptions{Limit: nodePage}
+	for {
+		var list *corev1.NodeList
+		err := r.retry.Do(ctx, "list nodes", func(ctx context.Context) (err error) {
+			list, err = r.kube.CoreV1().Nodes().List(ctx, options)
+			return err
+		})
+		var forbidden *kubeapi.ForbiddenError
+		if errors.As(err, &forbidden) {
+			r.note("nodes may not be listed, so the pod tolerates the taints of control-plane nodes")
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		for i := range list.Items {
+			node := &list.Items[i]
+			switch {
+			case refusal(node, nil) == "":
+				return false, nil
+			case controlPlane == "" && refusal(node, tolerateControlPlane()) == "":
+				controlPlane = node.Name
+			}
+		}
+		if options.Continue = list.Continue; options.Continue == "" {
+			break
+		}
+	}
+	if controlPlane == "" {
+		return false, nil
+	}
+	r.note("the pod tolerates the taints of control-plane nodes, because there is no other node to go to (node %s)", controlPlane)
+	return true, nil
+}
+
+func tolerateControlPlane() []corev1.Toleration {
+	var tolerations []corev1.Toleration
+	for _, key := range controlPlaneTaints {
+		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+	}
+	return tolerations
+}
+
+// waitBound returns the pod when it has a node, and the local time at which a watch told so. Where watching is not possible the pod is read
+// again and again, and the time is zero.
+func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, time.Time, error) {
+	for {
+		if bound, at := r.watchBound(ctx, pod); bound != nil {
+			return bound, at, nil
+		}
+		if err := sleep(ctx, poll); err != nil {
+			return nil, time.Time{}, err
+		}
+		err := r.retry.Do(ctx, "read Pod/"+pod.Namespace+"/"+pod.Name, func(ctx context.Context) error {
+			now, err := r.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			if err == nil {
+				pod = now
+			}
+			return err
+		})
+		if err != nil || pod.Spec.NodeName != "" {
+			return pod, time.Time{}, err
+		}
+	}
+}
+
+// watchBound watches from a state of the pod on. It returns nil when the watch ends, or cannot be had, before the pod is bound.
+func (r *verifier) watchBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, time.Time) {
+	w, err := r.kube.CoreV1().Pods(pod.Namespace).Watch(ctx, metav1.ListOptions{
+		FieldSelector: "metadata.name=" + pod.Name, ResourceVersion: pod.ResourceVersion,
+	})
+	if err != nil {
+		return nil, time.Time{}
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, time.Time{}
+		case event, open := <-w.ResultChan():
+			if !open || event.Type == watch.Error {
+				return nil, time.Time{}
+			}
+			if now, ok := event.Object.(*corev1.Pod); ok && now.Spec.NodeName != "" {
+				return now, time.Now()
+			}
+		}
+	}
+}
+
+// cleanUp deletes the pod and the namespace, and waits a while until the namespace is gone.
+func (r *verifier) cleanUp(ctx context.Context) error {
+	now := int64(0)
+	err := r.retry.Do(ctx, "delete Namespace/"+r.v.Namespace, func(ctx context.Context) error {
+		// Without this the namespace waits for the kubelet, which may be the very thing that does not work.
+		podErr := r.kube.CoreV1().Pods(r.v.Namespace).Delete(ctx, r.v.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.v.Namespace, metav1.DeleteOptions{})
+		return errors.Join(ignoreNotFound(podErr), ignoreNotFound(nsErr))
+	})
+	if err != nil {
+		return fmt.Errorf("%w (delete it with `kubectl delete namespace %s`)", err, r.v.Namespace)
+	}
+	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
+	defer cancel()
+	for {
+		_, err := r.kube.CoreV1().Namespaces().Get(ctx, r.v.Namespace, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if sleep(ctx, poll) != nil {
+			r.note("namespace %s is deleted, but not gone yet", r.v.Namespace)
+			return nil
+		}
+	}
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// sleep waits for d, or until ctx ends, which is its error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
