@@ -273,3 +273,16 @@ func TestDetectOffTheControlPlane(t *testing.T) {
 		}
 	}
 }
+
+func FuzzKubeconfigNeverPanics(f *testing.F) {
+	f.Add(kubeconfig("certificate-authority-data: eA==", "client-certificate-data: eA==", "client-key-data: eA=="))
+	f.Add("contexts: [null]\nclusters: [{name: x}]\nusers: [{}]\ncurrent-context: x\n")
+	f.Add("{\"kind\": \"Config\", \"contexts\": [{\"name\": \"\"}]}")
+	root := f.TempDir()
+	f.Fuzz(func(t *testing.T, content string) {
+		c := &NodeCredentials{Path: "/kubeconfig", Raw: []byte(content)}
+		if err := c.parse(root); err == nil && c.User == "" && c.Subject == "" && len(c.Cert) == 0 {
+			t.Errorf("%q reads as credentials without a certificate", content)
+		}
+	})
+}
