@@ -77,7 +77,10 @@ func kubernetesMains(o Options, rules versions.Rules) ([]Program, error) {
 	var programs []Program
 	for _, p := range o.Programs {
 		if p.Name == "" || strings.ContainsAny(p.Name, `/\`) || p.Name == storedFile {
-			return nil, &Error{Step: "build " + o.Release.String(), Cause: CauseInput, Message: fmt.Sprintf("%q cannot be the name of a program", p.Name)}
+			return nil, &Error{
+				Step: "build " + o.Release.String(), Cause: CauseInput,
+				Message: fmt.Sprintf("%q cannot be the name of a program", p.Name), Try: "name a program of Kubernetes, such as kubelet",
+			}
 		}
 		if p.Package == "" {
 			p.Package = kubernetes + "/cmd/" + p.Name

@@ -233,10 +233,10 @@ func (j *job) keepModule(ctx context.Context, r *recipe, result *Result, ready *
 	if ready == nil {
 		err = r.write(dir)
 	} else {
-		err = os.Rename(ready.dir, dir)
+		err = errors.Join(os.Remove(dir), os.Rename(ready.dir, dir))
 	}
 	if err != nil {
-		return storage(ctx, step, err)
+		return storage(ctx, step, errors.Join(err, os.RemoveAll(dir)))
 	}
 	result.Dir, err = filepath.Abs(dir)
 	return err

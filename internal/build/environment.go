@@ -49,7 +49,7 @@ func (j *job) findGo(ctx context.Context) (*goCommand, error) {
 		return nil, err
 	}
 	args := append([]string{"env", "-json", "GOVERSION", "GOFLAGS"}, carried...)
-	env := append(slices.Clone(j.env), "GOTOOLCHAIN=local", "GOWORK=off")
+	env := append(j.personal(), "GOTOOLCHAIN=local", "GOWORK=off")
 	out, err := j.run(ctx, command{path: path, args: args, dir: work.tmp, env: env})
 	if err != nil {
 		return nil, failure(ctx, step, out.tail, err)
@@ -64,6 +64,15 @@ func (j *job) findGo(ctx context.Context) (*goCommand, error) {
 	}
 	j.golang = &goCommand{path: path, version: version, base: j.baseEnvironment(work, settings)}
 	return j.golang, nil
+}
+
+// personal is the environment in which a person's settings are read: without
+// what would have the go command refuse to say them, such as a GOOS it does not know.
+func (j *job) personal() []string {
+	return slices.DeleteFunc(slices.Clone(j.env), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return ofGo(name) && !slices.Contains(carried, name) && name != "GOENV" && name != "GOFLAGS"
+	})
 }
 
 func (j *job) baseEnvironment(work *workspace, settings map[string]string) []string {

@@ -109,35 +109,24 @@ func generateMain(release versions.Release, rules versions.Rules, plugins []plug
 // it to its own versions: s itself, its staging modules at the version they are
 // published under, and whatever its go.mod replaces.
 func generateModule(s source, stagingVersion, moreSums string) (map[string][]byte, error) {
-	file := new(modfile.File)
-	if err := file.AddModuleStmt(generatedModule); err != nil {
-		return nil, err
-	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "module %s\n\n", generatedModule)
 	if s.GoDirective != "" {
-		if err := file.AddGoStmt(s.GoDirective); err != nil {
-			return nil, err
-		}
+		fmt.Fprintf(&text, "go %s\n\n", s.GoDirective)
 	}
 	for _, setting := range s.Godebug {
-		key, value, _ := strings.Cut(setting, "=")
-		if err := file.AddGodebug(key, value); err != nil {
-			return nil, err
-		}
+		fmt.Fprintf(&text, "godebug %s\n\n", modfile.AutoQuote(setting))
 	}
-	if err := file.AddRequire(s.Path, s.Version); err != nil {
-		return nil, err
-	}
+	fmt.Fprintf(&text, "require %s %s\n\nreplace (\n", s.Path, s.Version)
 	for _, p := range pins(s, stagingVersion) {
-		if err := file.AddReplace(p.Path, p.Version, p.NewPath, p.NewVersion); err != nil {
-			return nil, fmt.Errorf("pin %s: %w", p.Path, err)
-		}
+		old := strings.TrimSuffix(p.Path+" "+p.Version, " ")
+		fmt.Fprintf(&text, "\t%s => %s %s\n", old, p.NewPath, p.NewVersion)
 	}
-	file.Cleanup()
-	text, err := file.Format()
-	if err != nil {
+	text.WriteString(")\n")
+	if _, err := modfile.Parse("go.mod", []byte(text.String()), nil); err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"go.mod": text, "go.sum": sortedLines(s.GoSum + moreSums)}, nil
+	return map[string][]byte{"go.mod": []byte(text.String()), "go.sum": sortedLines(s.GoSum + moreSums)}, nil
 }
 
 // pins returns the replace directives of the generated module, sorted.

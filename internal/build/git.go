@@ -256,7 +256,7 @@ func (j *job) changes(ctx context.Context, step, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ignored, err := j.git(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", "*.go", ":!_output")
+	ignored, err := j.git(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", "*.go", ":(exclude)_output")
 	if err != nil {
 		return "", err
 	}
