@@ -70,7 +70,7 @@ func readCustomScheduler(name string) (*customScheduler, error) {
 	if name == "" {
 		return &customScheduler{}, nil
 	}
-	text, err := readFile("f", name)
+	text, err := readFile("-f", name)
 	if err != nil {
 		return nil, err
 	}

@@ -131,17 +131,18 @@ func outputFlag() cli.Flag {
 	}}
 }
 
-// readFile reads a file that a flag names. Empty name: no file.
+// readFile reads a file that a flag, written as it is on the command line, names.
+// Empty name: no file.
 func readFile(flag, name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, usagef("", "read --%s: %s", flag, err)
+		return nil, usagef("", "read %s: %s", flag, err)
 	}
 	if len(text) == 0 {
-		return nil, usagef("", "read --%s: %s is empty", flag, name)
+		return nil, usagef("", "read %s: %s is empty", flag, name)
 	}
 	return text, nil
 }
@@ -155,7 +156,7 @@ func parseLabels(flag string, pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		key, value, err := cutPair(pair)
 		if err != nil {
-			return nil, usagef(fmt.Sprintf("write --%s key=value, or key= for an empty value", flag), "read --%s: %s", flag, err)
+			return nil, usagef(fmt.Sprintf("write --%s key=value, or key= for an empty value", flag), "read %s: %s", flag, err)
 		}
 		labels[key] = value
 	}

@@ -89,7 +89,7 @@ func readConfiguration(c *cli.Context, f *customScheduler, o *install.Options) e
 		return usagef("", "give one of --config and --preset, not both")
 	case file != "":
 		o.ConfigurationName = file
-		o.Configuration, err = readFile("config", file)
+		o.Configuration, err = readFile("--config", file)
 	case preset != "":
 		o.Preset = preset
 	default:

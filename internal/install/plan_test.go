@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -52,13 +53,16 @@ type summary struct {
 	Objects, Notes, Warnings  []string
 }
 
+// contentHash ends the names of objects that are named by what they hold.
+var contentHash = regexp.MustCompile(`-[0-9a-f]{10}$`)
+
 func summarize(p *Plan) summary {
 	s := summary{
 		Release: p.Release.String(), API: p.Scheduler.Configuration.APIVersion, Credentials: p.Scheduler.Credentials.Mode,
 		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes, Warnings: p.Warnings,
 	}
 	for _, o := range p.Objects {
-		s.Objects = append(s.Objects, objectName(o))
+		s.Objects = append(s.Objects, contentHash.ReplaceAllString(objectName(o), "-HASH"))
 	}
 	return s
 }

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+)
+
+// withCommand runs the program with the given arguments, and act in the place of
+// what the command (of the program, or below another) would do.
+func withCommand(t *testing.T, path []string, args []string, act cli.ActionFunc) error {
+	t.Helper()
+	app := newApp(newUI(strings.NewReader(""), t.Output(), t.Output()))
+	commands := app.Commands
+	for i, name := range path {
+		for _, cmd := range commands {
+			if cmd.Name == name && i == len(path)-1 {
+				cmd.Action = act
+			} else if cmd.Name == name {
+				commands = cmd.Subcommands
+				break
+			}
+		}
+	}
+	return app.RunContext(t.Context(), append([]string{"pmk-sched"}, args...))
+}
+
+func chdir(t *testing.T, files map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+}
+
+const everything = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: from-file, namespace: scheduling}
+spec:
+  source: {branch: v1.29.3}
+  image: {repository: registry.example.com/sched/my-scheduler, tag: v7, base: busybox, platforms: [linux/amd64, linux/arm64], pullPolicy: Always}
+  configuration: {preset: binpack}
+  credentials: serviceaccount
+  replicas: 2
+  nodeSelector: {pool: system}
+  ports: {secure: 10300}
+`
+
+func TestArgumentsGiveTheseOptions(t *testing.T) {
+	const config = "kind: KubeSchedulerConfiguration\n"
+	defaults := install.Options{Name: "n", Namespace: "kube-system", Image: "i", Branch: "auto", Credentials: "auto", Version: ownVersion()}
+	with := func(change func(*install.Options)) install.Options {
+		o := defaults
+		change(&o)
+		return o
+	}
+	file := install.Options{
+		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always", Branch: "v1.29.3",
+		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
+	}
+	withFile := func(change func(*install.Options)) install.Options {
+		o := file
+		change(&o)
+		return o
+	}
+	tests := map[string]struct {
+		args []string
+		env  map[string]string
+		want install.Options
+	}{
+		"least":                            {args: []string{"deploy", "--name", "n", "--image", "i"}, want: defaults},
+		"namespace before the command":     {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
+		"namespace after the command":      {args: []string{"deploy", "--name", "n", "--image", "i", "-n", "x"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
+		"the nearest namespace wins":       {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace", "y"}, want: with(func(o *install.Options) { o.Namespace = "y" })},
+		"namespace of the environment":     {args: []string{"deploy", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *install.Options) { o.Namespace = "z" })},
+		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
+		"commas do not split":              {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *install.Options) { o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""} })},
+		"configuration":                    {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *install.Options) { o.Configuration, o.ConfigurationName = []byte(config), "c.yaml" })},
+		"file":                             {args: []string{"deploy", "-f", "all.yaml"}, want: file},
+		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port", "11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *install.Options) {
+			o.Name, o.Replicas, o.Port, o.Image, o.Branch, o.Credentials = "n", 1, 11000, "i", "auto", "node"
+		})},
+		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"}, want: withFile(func(o *install.Options) {
+			o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
+		})},
+		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--any-node"}, want: withFile(func(o *install.Options) { o.NodeSelector, o.AnyNode = nil, true })},
+		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *install.Options) {
+			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
+		})},
+		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: defaults},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range tt.env {
+				t.Setenv(key, value)
+			}
+			head := "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: n}\nspec:\n  image: {repository: i}\n"
+			chdir(t, map[string]string{
+				"c.yaml": config, "all.yaml": everything,
+				"inline.yaml": strings.Replace(head, "repository: i", "repository: i, tag: ''", 1) + "  configuration: {inline: {parallelism: 4}}\n",
+				"auto.yaml":   head + "  source: {branch: auto}\n  credentials: auto\n  replicas: auto\n  ports: {secure: auto}\n",
+			})
+			var got install.Options
+			err := withCommand(t, []string{"deploy"}, tt.args, func(c *cli.Context) (err error) {
+				got, err = readOptions(c)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Image = strings.TrimSuffix(got.Image, tagOfRelease)
+			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(install.Options{}, "Now", "Resources")); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
+	linux := []build.Platform{build.Host()}
+	linux[0].OS = "linux"
+	both := []build.Platform{{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"}}
+	tests := map[string]struct {
+		args []string
+		want buildOptions
+	}{
+		"least":     {args: nil, want: buildOptions{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}}},
+		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}}},
+		"platform twice": {
+			args: []string{"--platform", "linux/amd64", "--platform", "linux/arm64"},
+			want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}},
+		},
+		"busybox and containerd": {
+			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock", "--load", "docker", "--output", "a.tar", "--output", "b"},
+			want: buildOptions{
+				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1", Outputs: []string{"a.tar", "b"},
+				Loads: []loadTarget{{"containerd", "/x.sock"}, {"docker", ""}},
+			},
+		},
+		"file": {
+			args: []string{"-f", "all.yaml", "--push"},
+			want: buildOptions{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "registry.example.com/sched/my-scheduler:v7", Push: true},
+		},
+		"busybox wins over the file's base": {
+			args: []string{"-f", "all.yaml", "--busybox", "bb"},
+			want: buildOptions{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			chdir(t, map[string]string{"all.yaml": everything, "bb": "x"})
+			var got buildOptions
+			err := withCommand(t, []string{"build"}, append([]string{"build"}, tt.args...), func(c *cli.Context) (err error) {
+				got, err = readBuildOptions(c)
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// cli.Exit would end the process from inside Run unless a handler is set.
+func TestExitOfTheLibraryDoesNotEndTheProcess(t *testing.T) {
+	err := withCommand(t, []string{"version"}, []string{"version"}, func(*cli.Context) error { return cli.Exit("end", 7) })
+	if err == nil || err.Error() != "end" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExitStatusOfErrors(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		want int
+	}{
+		"none":                      {nil, 0},
+		"some":                      {errors.New("x"), 1},
+		"command line":              {usagef("", "x"), 2},
+		"wrapped":                   {errors.Join(errors.New("y"), usagef("", "x")), 2},
+		"finding":                   {&notHolding{"x"}, 3},
+		"status of another program": {&exitError{42}, 42},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := exitStatus(tt.err); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestHintsOfAllErrorsAreShownOnce(t *testing.T) {
+	inner := usagef("inner", "x")
+	err := &install.Error{Err: errors.Join(inner, inner, errors.New("y")), Try: "outer"}
+	if diff := gocmp.Diff([]string{"outer", "inner"}, hints(err)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
