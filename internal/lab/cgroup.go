@@ -1,0 +1,248 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hierarchy is one tree of control groups: a controller of version 1, or
+// version 2.
+type hierarchy struct {
+	path   string
+	v2     bool
+	cpuset bool
+}
+
+// hierarchies reads the control group trees from the form of /proc/mounts.
+func hierarchies(mounts io.Reader) ([]hierarchy, error) {
+	var found []hierarchy
+	s := bufio.NewScanner(mounts)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) < 4 || (f[2] != "cgroup" && f[2] != "cgroup2") {
+			continue
+		}
+		if slices.ContainsFunc(found, func(h hierarchy) bool { return h.path == f[1] }) {
+			continue
+		}
+		options := strings.Split(f[3], ",")
+		found = append(found, hierarchy{
+			path:   f[1],
+			v2:     f[2] == "cgroup2",
+			cpuset: f[2] == "cgroup" && slices.Contains(options, "cpuset"),
+		})
+	}
+	return found, s.Err()
+}
+
+func machineHierarchies() ([]hierarchy, error) {
+	f, err := os.Open("/proc/mounts")
+	if err != nil {
+		return nil, fmt.Errorf("find control groups: %w", err)
+	}
+	defer f.Close()
+	hs, err := hierarchies(f)
+	if err == nil && len(hs) == 0 {
+		err = errors.New("no cgroup file system is mounted")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find control groups: %w", err)
+	}
+	return hs, nil
+}
+
+// group is the lab's control group, by the same name in every hierarchy. The
+// node's processes are in its child nodeGroup, the pods in children that the
+// kubelet makes.
+type group struct {
+	name        string
+	hierarchies []hierarchy
+}
+
+const nodeGroup = "node"
+
+func newGroup(dir string) (group, error) {
+	hs, err := machineHierarchies()
+	return group{name: groupName(dir), hierarchies: hs}, err
+}
+
+func (g group) dirs() []string {
+	var dirs []string
+	for _, h := range g.hierarchies {
+		dirs = append(dirs, filepath.Join(h.path, g.name))
+	}
+	return dirs
+}
+
+// create makes the group and its child for the node's processes.
+func (g group) create() error {
+	for _, h := range g.hierarchies {
+		dir := filepath.Join(h.path, g.name)
+		if err := os.MkdirAll(filepath.Join(dir, nodeGroup), 0o755); err != nil {
+			return fmt.Errorf("make control group: %w", err)
+		}
+		if h.v2 {
+			delegate(h.path)
+			delegate(dir)
+		}
+		if h.cpuset {
+			if err := errors.Join(inheritCPUs(dir), inheritCPUs(filepath.Join(dir, nodeGroup))); err != nil {
+				return fmt.Errorf("make control group: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// delegate hands every controller of a version 2 group to its children. One
+// that cannot be handed on is left out: the kubelet says what it misses.
+func delegate(dir string) {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return
+	}
+	for _, c := range strings.Fields(string(data)) {
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0o644)
+	}
+}
+
+// inheritCPUs fills a version 1 cpuset group, which starts empty and takes no
+// process until it is filled.
+func inheritCPUs(dir string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		have, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			return err
+		}
+		if len(strings.TrimSpace(string(have))) > 0 {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processes returns the ids of all processes in the group and below.
+func (g group) processes() ([]int, error) {
+	seen := map[int]bool{}
+	for _, dir := range g.dirs() {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.IsDir() {
+				return ignoreGone(err)
+			}
+			data, err := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			if err != nil {
+				return ignoreGone(err)
+			}
+			for _, field := range strings.Fields(string(data)) {
+				if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+					seen[pid] = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read control group: %w", err)
+		}
+	}
+	pids := make([]int, 0, len(seen))
+	for pid := range seen {
+		pids = append(pids, pid)
+	}
+	slices.Sort(pids)
+	return pids, nil
+}
+
+// ignoreGone drops the errors for a group that was removed meanwhile, or whose
+// processes cannot be listed because it holds threads.
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
+		return nil
+	}
+	return err
+}
+
+// kill ends every process of the group. New ones that appear while it works,
+// such as a container that was just being started, are ended too.
+func (g group) kill(ctx context.Context) error {
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		pids, err := g.processes()
+		if err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("end processes %v: still there after 30s of SIGKILL", pids)
+		}
+		for _, pid := range pids {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("end processes %v: %w", pids, err)
+		}
+	}
+}
+
+// remove ends every process of the group and takes the group and everything
+// below out of every hierarchy. The kernel refuses for a moment after the last
+// process ended, and while one that was just being started still joins.
+func (g group) remove(ctx context.Context) error {
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		if err := g.kill(ctx); err != nil {
+			return err
+		}
+		var errs []error
+		for _, dir := range g.dirs() {
+			errs = append(errs, removeGroupDir(dir))
+		}
+		err := errors.Join(errs...)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("remove control group: %w", err)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("remove control group %s: %w", g.name, err)
+		}
+	}
+}
+
+// removeGroupDir removes a group's folder after those below it. The files in
+// it belong to the kernel.
+func removeGroupDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeGroupDir(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return ignoreGone(unix.Rmdir(dir))
+}

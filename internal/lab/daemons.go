@@ -1,0 +1,182 @@
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Paths and addresses on the node that are the same in every layout.
+const (
+	kubeletConfigPath    = "/var/lib/kubelet/config.yaml"
+	proxyConfigPath      = "/var/lib/kube-proxy/config.conf"
+	containerdConfigPath = "/etc/containerd/lab.toml"
+	containerdSocket     = "/run/containerd/containerd.sock"
+	etcdURL              = "http://127.0.0.1:2379"
+)
+
+// daemon is a process of the node.
+type daemon struct {
+	name string
+	argv []string
+}
+
+func etcdDaemon(binary string) daemon {
+	return daemon{"etcd", []string{
+		binary, "--name=lab", "--data-dir=/var/lib/etcd",
+		"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
+		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
+		"--initial-cluster=lab=http://127.0.0.1:2380",
+	}}
+}
+
+func containerdDaemon() daemon {
+	return daemon{"containerd", []string{"containerd", "--config", containerdConfigPath}}
+}
+
+func kubeletDaemon(l layout, n node, binary string) daemon {
+	if l.kubeletBinary != "" {
+		binary = l.kubeletBinary
+	}
+	argv := []string{
+		binary,
+		"--config=" + kubeletConfigPath,
+		"--kubeconfig=" + l.kubelet,
+		"--hostname-override=" + n.name,
+		"--node-ip=" + n.address.String(),
+		"--v=2",
+	}
+	if n.rules.ContainerRuntimeFlag {
+		argv = append(argv, "--container-runtime=remote", "--container-runtime-endpoint=unix://"+containerdSocket)
+	}
+	return daemon{"kubelet", argv}
+}
+
+func proxyDaemon(binary string) daemon {
+	return daemon{"kube-proxy", []string{binary, "--config=" + proxyConfigPath, "--v=2"}}
+}
+
+// kubeletConfiguration renders the kubelet's configuration file
+// (staging/src/k8s.io/kubelet/config/v1beta1/types.go).
+func kubeletConfiguration(l layout, n node) ([]byte, error) {
+	c := map[string]any{
+		"apiVersion":    "kubelet.config.k8s.io/v1beta1",
+		"kind":          "KubeletConfiguration",
+		"address":       "0.0.0.0",
+		"staticPodPath": l.staticPods,
+		"authentication": map[string]any{
+			"anonymous": map[string]any{"enabled": false},
+			"webhook":   map[string]any{"enabled": true},
+			"x509":      map[string]any{"clientCAFile": l.kubeletCA},
+		},
+		"authorization":     map[string]any{"mode": l.kubeletAuthorization},
+		"tlsCertFile":       l.kubeletServing[0],
+		"tlsPrivateKeyFile": l.kubeletServing[1],
+		"cgroupDriver":      "cgroupfs",
+		"cgroupRoot":        n.cgroupRoot,
+		"clusterDomain":     "cluster.local",
+		"failSwapOn":        false,
+		"resolvConf":        "/etc/resolv.conf",
+		"volumePluginDir":   "/var/lib/kubelet/volumeplugins",
+		// A changed static pod is taken up soon also where its folder
+		// entry was replaced, which a watch on a single file misses.
+		"fileCheckFrequency": "5s",
+		// The machine's disk may be as full as its owner likes.
+		"evictionHard":                map[string]any{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
+		"imageGCHighThresholdPercent": 100,
+		"imageGCLowThresholdPercent":  99,
+	}
+	if !n.rules.ContainerRuntimeFlag {
+		c["containerRuntimeEndpoint"] = "unix://" + containerdSocket
+	}
+	if n.release.Minor >= 31 {
+		c["failCgroupV1"] = false
+	}
+	return asYAML("kubelet configuration", c)
+}
+
+// proxyConfiguration renders kube-proxy's configuration file. The settings of
+// connection tracking belong to the whole machine and are left alone.
+func proxyConfiguration(l layout, n node) ([]byte, error) {
+	return asYAML("kube-proxy configuration", map[string]any{
+		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
+		"kind":               "KubeProxyConfiguration",
+		"bindAddress":        "0.0.0.0",
+		"clientConnection":   map[string]any{"kubeconfig": l.proxy},
+		"clusterCIDR":        podCIDR,
+		"hostnameOverride":   n.name,
+		"mode":               "iptables",
+		"healthzBindAddress": n.address.String() + ":10256",
+		"metricsBindAddress": "127.0.0.1:10249",
+		"conntrack":          map[string]any{"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+	})
+}
+
+// networkConfiguration renders the CNI configuration: pods on a bridge of the
+// node.
+func networkConfiguration() ([]byte, error) {
+	data, err := json.MarshalIndent(map[string]any{
+		"cniVersion": "0.4.0",
+		"name":       "lab",
+		"plugins": []any{
+			map[string]any{
+				"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
+				"ipam": map[string]any{
+					"type":   "host-local",
+					"ranges": []any{[]any{map[string]any{"subnet": podCIDR}}},
+					"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
+				},
+			},
+			map[string]any{"type": "portmap", "capabilities": map[string]any{"portMappings": true}},
+		},
+	}, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write CNI configuration: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// pluginsOfNetwork are the CNI plugins that networkConfiguration needs;
+// containerd needs loopback.
+func pluginsOfNetwork() []string { return []string{"bridge", "host-local", "loopback", "portmap"} }
+
+// containerdConfiguration is read by containerd 1.5 to 2. AppArmor is off
+// because profiles would be loaded into the machine's kernel. The OOM score of
+// a critical pod stays at the machine's ordinary one: lowering it needs a
+// capability that root does not have everywhere, and would put the machine's
+// own processes behind the lab's.
+const containerdConfiguration = `version = 2
+root = "/var/lib/containerd"
+state = "/run/containerd"
+disabled_plugins = [
+  "io.containerd.internal.v1.opt",
+  "io.containerd.snapshotter.v1.aufs",
+  "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.tracing.processor.v1.otlp",
+]
+
+[grpc]
+  address = "` + containerdSocket + `"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "` + PauseImage + `"
+  disable_apparmor = true
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/opt/cni/bin"
+    conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    default_runtime_name = "runc"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        SystemdCgroup = false
+`
+
+// debianEtcdServes tells whether etcd 3.4, which Debian has, is enough. Later
+// API servers ask it for what it cannot do, and watches stall.
+func debianEtcdServes(r versions.Release) bool { return r.Major == 1 && r.Minor <= 33 }

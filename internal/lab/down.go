@@ -1,0 +1,128 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+// Down takes the lab name of the folder stateDir off the machine: processes,
+// mounts, namespaces, link, control groups and folder. It needs nothing but the
+// name, so it also works for a lab whose making was killed. The error is
+// ErrNotFound if there is no such lab. What Down has removed when it fails or
+// ctx ends stays removed; calling it again goes on.
+func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	l, err := Get(stateDir, name)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockDir(ctx, l.dir, 2*time.Second)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return notFound(stateDir, name)
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return &hintError{
+			err:  fmt.Errorf("take down lab %s: another process is working on it", name),
+			hint: "stop the \"lab up\" or \"lab down\" that is running",
+		}
+	case err != nil:
+		return fmt.Errorf("take down lab %s: %w", name, err)
+	}
+	defer unlock()
+	if err := remove(ctx, l.dir, log); err != nil {
+		return fmt.Errorf("take down lab %s: %w", name, err)
+	}
+	return nil
+}
+
+// remove does the work of Down. The folder goes last: as long as anything is
+// left, the lab is known.
+func remove(ctx context.Context, dir string, log *zap.Logger) error {
+	g, err := newGroup(dir)
+	if err != nil {
+		return err
+	}
+	if err := g.remove(ctx); err != nil {
+		return err
+	}
+	log.Debug("processes ended", zap.String("group", g.name))
+	if err := removeLink(linkName(dir)); err != nil {
+		return err
+	}
+	if err := unmountBelow(dir); err != nil {
+		return err
+	}
+	return removeAll(ctx, dir)
+}
+
+// unmountBelow detaches what is mounted below dir in this mount namespace. A
+// lab mounts nothing there; somebody else may have, and what he mounted must
+// not be removed with the folder.
+func unmountBelow(dir string) error {
+	f, err := os.Open("/proc/self/mounts")
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	defer f.Close()
+	points, err := mountsBelow(f, dir)
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	for i := len(points) - 1; i >= 0; i-- {
+		err := unix.Unmount(points[i], unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("unmount %s: %w", points[i], err)
+		}
+	}
+	return nil
+}
+
+// mountsBelow reads the mount points below dir from the form of /proc/mounts,
+// in the order of mounting.
+func mountsBelow(mounts io.Reader, dir string) ([]string, error) {
+	var points []string
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	s := bufio.NewScanner(mounts)
+	for s.Scan() {
+		f := strings.Fields(s.Text())
+		if len(f) < 2 {
+			continue
+		}
+		point := unescape.Replace(f[1])
+		if point == dir || strings.HasPrefix(point, dir+string(filepath.Separator)) {
+			points = append(points, point)
+		}
+	}
+	return points, s.Err()
+}
+
+// removeAll removes the lab's folder. The kernel may still be letting go of the
+// ended mount namespace, so a refusal is met with patience.
+func removeAll(ctx context.Context, dir string) error {
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		err := os.RemoveAll(dir)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("remove folder: %w", err)
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("remove folder %s: %w", dir, err)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Command is what Exec runs on the node.
+type Command struct {
+	// Argv is the program and its arguments. The program is looked for in
+	// the lab's own programs first, then in PATH of Env.
+	Argv []string
+	// Env is the environment; KUBECONFIG, PMK_SCHED_NODE_ROOT, PATH and
+	// NO_PROXY are set over it.
+	Env []string
+	// Dir is the working directory; "" means that of this process. One that
+	// does not exist on the node becomes /.
+	Dir string
+	// Stdin, Stdout and Stderr are handed to the program; nil means none.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}
+
+// exitNotRunning is the status of the enter script when there is nothing to
+// enter.
+const exitNotRunning = 125
+
+// Exec runs a command as if on the master, in the node's network, mount and
+// host name namespaces, as administrator of the cluster, and returns its exit
+// status. When ctx ends, so does the command. The error tells that the command
+// could not be run; its own failing is no error.
+func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
+	if len(c.Argv) == 0 {
+		return 0, invalid("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
+	}
+	path, err := l.lookPath(c.Argv[0], c.Env)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(l.dir, "enter"), append([]string{path}, c.Argv[1:]...)...)
+	cmd.Env = l.nodeEnv(c.Env)
+	cmd.Dir = c.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	// A terminal's Ctrl-C reaches only its foreground group, so there the
+	// command stays in ours.
+	own := !isTerminal(c.Stdin)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: own}
+	cmd.Cancel = func() error {
+		if own {
+			return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
+		}
+		return cmd.Process.Signal(syscall.SIGTERM)
+	}
+	cmd.WaitDelay = 10 * time.Second
+	err = cmd.Run()
+	if own && cmd.Process != nil && ctx.Err() != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return 0, fmt.Errorf("run %s in lab %s: %w", c.Argv[0], l.Name(), ctx.Err())
+	case errors.As(err, &exit) && exit.ExitCode() == exitNotRunning:
+		if running, _ := l.running(); !running {
+			return 0, l.notRunning()
+		}
+		return exit.ExitCode(), nil
+	case errors.As(err, &exit):
+		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			return 128 + int(s.Signal()), nil
+		}
+		return exit.ExitCode(), nil
+	case err != nil:
+		return 0, fmt.Errorf("run %s in lab %s: %w", c.Argv[0], l.Name(), err)
+	}
+	return 0, nil
+}
+
+func (l *Lab) notRunning() error {
+	return &hintError{
+		err:  fmt.Errorf("lab %s is not running", l.Name()),
+		hint: "take it down and make it anew: pmk-sched lab down --name " + l.Name(),
+	}
+}
+
+// running tells whether there are namespaces to enter.
+func (l *Lab) running() (bool, error) {
+	g, err := newGroup(l.dir)
+	if err != nil {
+		return false, err
+	}
+	pids, err := g.processes()
+	return l.pid(holder, pids) != 0, err
+}
+
+// lookPath finds a program as the node's shell would.
+func (l *Lab) lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, dir := range filepath.SplitList(l.path(env)) {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", invalid("", "run %s in lab %s: there is no such program in %s", name, l.Name(), l.path(env))
+}
+
+// path is PATH on the node.
+func (l *Lab) path(env []string) string {
+	parts := []string{l.BinDir()}
+	if p := lookup(env, "PATH"); p != "" {
+		parts = append(parts, p)
+	}
+	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+		if !slices.Contains(filepath.SplitList(strings.Join(parts, ":")), dir) {
+			parts = append(parts, dir)
+		}
+	}
+	return strings.Join(parts, ":")
+}
+
+// nodeEnv is env with what a command on the node finds set.
+func (l *Lab) nodeEnv(env []string) []string {
+	set := map[string]string{
+		"PATH":                l.path(env),
+		"PMK_SCHED_NODE_ROOT": l.Root(),
+	}
+	if lay, err := findLayout(l.Layout()); err == nil {
+		set["KUBECONFIG"] = lay.admin
+	}
+	for _, name := range []string{"NO_PROXY", "no_proxy"} {
+		direct := "localhost,127.0.0.1," + serviceCIDR + "," + podCIDR
+		if l.state.Subnet != "" {
+			direct += "," + l.state.Subnet
+		}
+		if have := lookup(env, name); have != "" {
+			direct = have + "," + direct
+		}
+		set[name] = direct
+	}
+	var out []string
+	for _, pair := range env {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, ours := set[name]; !ours {
+			out = append(out, pair)
+		}
+	}
+	for _, name := range sortedKeys(set) {
+		out = append(out, name+"="+set[name])
+	}
+	return out
+}
+
+// lookup returns the value of a variable; the last one counts.
+func lookup(env []string, name string) string {
+	value := ""
+	for _, pair := range env {
+		if v, ok := strings.CutPrefix(pair, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
+
+func isTerminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,123 @@
+package lab
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+)
+
+// pauseScript is what PauseImage runs: as the first process of a pod's sandbox
+// it has to ask for SIGTERM, or the kernel keeps it away.
+const (
+	pausePath   = "/usr/local/bin/pause"
+	pauseScript = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; done\n"
+)
+
+// labImage is an image that a lab loads into its containerd.
+type labImage struct {
+	ref        string
+	entrypoint []string
+	files      []image.File
+}
+
+// labImages are the images of a lab: the control plane from the programs, and
+// those that hold busybox only.
+func labImages(n node, programs map[string]string, pause, busybox string) []labImage {
+	images := []labImage{
+		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}}},
+		{ref: BusyboxImage, entrypoint: []string{"/bin/sh"}, files: []image.File{{Path: "/usr/local/bin/busybox", Source: busybox}}},
+	}
+	for _, name := range components() {
+		path := "/usr/local/bin/" + name
+		images = append(images, labImage{
+			ref:        ComponentImage(name, n.release),
+			entrypoint: []string{path},
+			files:      []image.File{{Path: path, Source: programs[name]}},
+		})
+	}
+	return images
+}
+
+// archive makes the image as an archive in dir, or finds it made before from
+// the same files.
+func (i labImage) archive(ctx context.Context, dir, busybox string) (string, error) {
+	key, err := i.key(busybox)
+	if err != nil {
+		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+	}
+	name := strings.NewReplacer("/", "_", ":", "_").Replace(strings.TrimPrefix(i.ref, imagePrefix))
+	path := filepath.Join(dir, name+"-"+key+".tar")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	platform := build.Host().String()
+	built, err := image.Build(ctx, image.Options{
+		Base:       image.Base{Busybox: busybox},
+		Platforms:  []string{platform},
+		Files:      map[string][]image.File{platform: i.files},
+		Entrypoint: i.entrypoint,
+		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		User:       "0:0", // The control plane reads root's keys and takes low ports.
+	})
+	if err != nil {
+		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+	}
+	if err := image.WriteArchive(ctx, built, i.ref, path+".part"); err != nil {
+		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+	}
+	if err := os.Rename(path+".part", path); err != nil {
+		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+	}
+	return path, nil
+}
+
+// key changes with everything that an image is made from. The files are
+// compiled programs that are never changed in place.
+func (i labImage) key(busybox string) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%q\n", i.ref, i.entrypoint)
+	for _, f := range append([]image.File{{Path: "/bin/busybox", Source: busybox}}, i.files...) {
+		info, err := os.Stat(f.Source)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %s %d %d\n", f.Path, f.Source, info.Size(), info.ModTime().UnixNano())
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16], nil
+}
+
+// archives makes all images in dir. Labs that start at once make them one after
+// the other, and the second finds them made.
+func archives(ctx context.Context, n node, programs map[string]string, dir, busybox string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("make images: %w", err)
+	}
+	unlock, err := lockDir(ctx, dir, 10*time.Minute)
+	if err != nil {
+		return nil, fmt.Errorf("make images: lock %s: %w", dir, err)
+	}
+	defer unlock()
+	pause := filepath.Join(dir, "pause.sh")
+	if have, err := os.ReadFile(pause); err != nil || string(have) != pauseScript {
+		if err := os.WriteFile(pause, []byte(pauseScript), 0o755); err != nil {
+			return nil, fmt.Errorf("make images: %w", err)
+		}
+	}
+	var paths []string
+	for _, i := range labImages(n, programs, pause, busybox) {
+		path, err := i.archive(ctx, dir, busybox)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, nil
+}

@@ -1,0 +1,47 @@
+package lab
+
+import (
+	"fmt"
+
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// access is what a kubeconfig with embedded keys says.
+type access struct {
+	server, cluster, user string
+	// contexts by name, each with its namespace; the first is the current.
+	contexts []contextName
+	ca       []byte
+	pair     keyPair
+}
+
+type contextName struct{ name, namespace string }
+
+// kubeconfig renders a.
+func kubeconfig(a access) ([]byte, error) {
+	c := clientcmdv1.Config{
+		APIVersion: "v1",
+		Kind:       "Config",
+		Clusters: []clientcmdv1.NamedCluster{{
+			Name:    a.cluster,
+			Cluster: clientcmdv1.Cluster{Server: a.server, CertificateAuthorityData: a.ca},
+		}},
+		AuthInfos: []clientcmdv1.NamedAuthInfo{{
+			Name:     a.user,
+			AuthInfo: clientcmdv1.AuthInfo{ClientCertificateData: a.pair.cert, ClientKeyData: a.pair.key},
+		}},
+		CurrentContext: a.contexts[0].name,
+	}
+	for _, n := range a.contexts {
+		c.Contexts = append(c.Contexts, clientcmdv1.NamedContext{
+			Name:    n.name,
+			Context: clientcmdv1.Context{Cluster: a.cluster, AuthInfo: a.user, Namespace: n.namespace},
+		})
+	}
+	data, err := yaml.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("write kubeconfig of %s: %w", a.user, err)
+	}
+	return data, nil
+}

@@ -1,0 +1,117 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// layout is where a distribution keeps the files of a master and what it tells
+// the kubelet and the Node object.
+type layout struct {
+	name string
+	// port of the API server.
+	port int
+	// Paths on the master.
+	admin, kubelet, proxy string // kubeconfigs
+	staticPods            string // file or folder
+	kubeletCA             string
+	kubeletServing        [2]string // certificate, key
+	kubeletBinary         string    // "" for one that is found in PATH
+	// kubeletAuthorization is AlwaysAllow or Webhook.
+	kubeletAuthorization string
+	// nodeName names the Node object from the lab's name and address.
+	nodeName func(lab, address string) string
+	// server is the API server's URL in the node's own kubeconfigs.
+	server func(address string) string
+	// labels and taints of the Node object.
+	labels func(versions.Rules) map[string]string
+	taints func(versions.Rules) []corev1.Taint
+	// controlPlane names the static pods, without the suffix of the node.
+	controlPlane []string
+	// files makes all files but those that every layout shares.
+	files func(node) ([]file, error)
+}
+
+func layouts() []layout { return []layout{pmkLayout(), kubeadmLayout()} }
+
+// findLayout returns the layout of that name; "" means LayoutPMK.
+func findLayout(name string) (layout, error) {
+	if name == "" {
+		name = LayoutPMK
+	}
+	var names []string
+	for _, l := range layouts() {
+		if l.name == name {
+			return l, nil
+		}
+		names = append(names, l.name)
+	}
+	return layout{}, invalid("use one of: "+strings.Join(names, ", "), "a lab cannot have the layout %q", name)
+}
+
+// allFiles makes every file of the node, in the order of writing.
+func (l layout) allFiles(n node) ([]file, error) {
+	files, err := l.files(n)
+	if err != nil {
+		return nil, err
+	}
+	kubelet, err := kubeletConfiguration(l, n)
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := proxyConfiguration(l, n)
+	if err != nil {
+		return nil, err
+	}
+	network, err := networkConfiguration()
+	if err != nil {
+		return nil, err
+	}
+	return append(files,
+		file{kubeletConfigPath, 0o644, kubelet},
+		file{proxyConfigPath, 0o644, proxy},
+		file{"/etc/cni/net.d/10-lab.conflist", 0o644, network},
+		file{containerdConfigPath, 0o644, []byte(containerdConfiguration)},
+	), nil
+}
+
+// kubeconfigs renders the node's own kubeconfigs by path.
+func kubeconfigs(byPath []kubeconfigAt) ([]file, error) {
+	var files []file
+	for _, k := range byPath {
+		data, err := kubeconfig(k.access)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{k.path, 0o600, data})
+	}
+	return files, nil
+}
+
+type kubeconfigAt struct {
+	path   string
+	access access
+}
+
+func keyFiles(dir string, pairs map[string]keyPair) []file {
+	var files []file
+	for _, name := range sortedKeys(pairs) {
+		files = append(files,
+			file{dir + "/" + name + ".crt", 0o644, pairs[name].cert},
+			file{dir + "/" + name + ".key", 0o600, pairs[name].key})
+	}
+	return files
+}
+
+func asYAML(what string, v any) ([]byte, error) {
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("write %s: %w", what, err)
+	}
+	return data, nil
+}

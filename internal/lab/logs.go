@@ -1,0 +1,53 @@
+package lab
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// tailLines is how much of each log goes into an error.
+const tailLines = 12
+
+// withLogs adds to err the last lines of the logs that tell about step s.
+func (u *bringUp) withLogs(s step, err error) error {
+	var b strings.Builder
+	for _, name := range s.logs {
+		writeTail(&b, u.lab.logFile(name))
+	}
+	if u.programs["kubelet"] != "" && len(s.logs) > 0 && s.logs[0] == "kubelet" {
+		for _, name := range components() {
+			writeTail(&b, newestContainerLog(u.lab.Root(), name))
+		}
+	}
+	if b.Len() == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, strings.TrimRight(b.String(), "\n"))
+}
+
+func writeTail(b *strings.Builder, path string) {
+	if path == "" {
+		return
+	}
+	if tail := logTail(path, tailLines); tail != "" {
+		fmt.Fprintf(b, "--- last lines of %s\n%s\n", filepath.Base(path), tail)
+	}
+}
+
+// newestContainerLog finds the log of a control plane container as the kubelet
+// names it: NAMESPACE_POD_UID/CONTAINER/RESTART.log.
+func newestContainerLog(root, container string) string {
+	files, _ := filepath.Glob(filepath.Join(root, "var/log/pods/kube-system_*", container, "*.log"))
+	if len(files) == 0 {
+		return ""
+	}
+	sort.Strings(files)
+	return files[len(files)-1]
+}
+
+func lastLines(s string, n int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(all[max(0, len(all)-n):], "\n")
+}

@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// maxName keeps the names made from a lab's name (node, control groups, image
+// tags) readable and well below every limit.
+const maxName = 30
+
+var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
+
+// ValidateName returns an error for a name that a lab cannot have.
+func ValidateName(name string) error {
+	if len(name) > maxName || !namePattern.MatchString(name) {
+		return invalid(`use lower case letters, digits and "-", such as "lab" or "pmk-1"`,
+			"lab name %q is not a DNS label of at most %d characters", name, maxName)
+	}
+	return nil
+}
+
+// id tells labs of one name in different state folders apart.
+func id(dir string) string {
+	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
+	return hex.EncodeToString(sum[:])[:8]
+}
+
+// linkName returns the name of the machine's end of the lab's network, which
+// the kernel limits to 15 characters.
+func linkName(dir string) string { return "pmklab" + id(dir) }
+
+// groupName returns the name of the lab's control group in every hierarchy.
+func groupName(dir string) string {
+	return "pmk-sched-lab-" + filepath.Base(dir) + "-" + id(dir)
+}
+
+// quote makes s one word of a shell.
+func quote(s string) string {
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

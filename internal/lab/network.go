@@ -1,0 +1,149 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+const (
+	// podCIDR and serviceCIDR exist in the lab's network namespace only, so
+	// every lab has the same.
+	podCIDR     = "10.244.0.0/24"
+	serviceCIDR = "10.96.0.0/16"
+	serviceIP   = "10.96.0.1"
+)
+
+// subnetPools are the networks of which each lab gets a /24 to reach the
+// machine: first 198.18.0.0/15, which is set aside for tests and routed nowhere
+// (RFC 2544), then private ones.
+func subnetPools() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("198.18.0.0/15"),
+		netip.MustParsePrefix("10.213.0.0/16"),
+		netip.MustParsePrefix("172.27.0.0/16"),
+		netip.MustParsePrefix("192.168.128.0/17"),
+	}
+}
+
+// chooseSubnet returns the first /24 of the pools that overlaps none of the
+// networks in use.
+func chooseSubnet(pools, used []netip.Prefix) (netip.Prefix, error) {
+	for _, pool := range pools {
+		a := pool.Masked().Addr().As4()
+		count := 1 << (24 - pool.Bits())
+		for i := range count {
+			n := (uint32(a[0])<<16 | uint32(a[1])<<8 | uint32(a[2])) + uint32(i)
+			subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(n >> 16), byte(n >> 8), byte(n), 0}), 24)
+			if !overlapsAny(subnet, used) {
+				return subnet, nil
+			}
+		}
+	}
+	return netip.Prefix{}, errors.New("choose a network for the lab: this machine has routes to every one that was tried")
+}
+
+func overlapsAny(p netip.Prefix, used []netip.Prefix) bool {
+	for _, u := range used {
+		if p.Overlaps(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// machineNetworks lists the networks that the machine has an address in or a
+// route to, the default route left out.
+func machineNetworks() ([]netip.Prefix, error) {
+	var used []netip.Prefix
+	add := func(n *net.IPNet) {
+		if n == nil {
+			return
+		}
+		ones, _ := n.Mask.Size()
+		if addr, ok := netip.AddrFromSlice(n.IP); ok && ones > 0 {
+			used = append(used, netip.PrefixFrom(addr.Unmap(), ones).Masked())
+		}
+	}
+	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("list the machine's routes: %w", err)
+	}
+	for _, r := range routes {
+		add(r.Dst)
+	}
+	addrs, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+	if err != nil {
+		return nil, fmt.Errorf("list the machine's addresses: %w", err)
+	}
+	for _, a := range addrs {
+		add(a.IPNet)
+	}
+	return used, nil
+}
+
+// hostAddr and nodeAddr are the two ends of the lab's network.
+func hostAddr(subnet netip.Prefix) netip.Addr { return subnet.Addr().Next() }
+func nodeAddr(subnet netip.Prefix) netip.Addr { return subnet.Addr().Next().Next() }
+
+// lockNetworks makes labs choose their networks one after the other. An
+// abstract socket is a lock that leaves no file and that a killed process gives
+// back.
+func lockNetworks(ctx context.Context) (unlock func(), err error) {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "unix", "@pmk-sched-lab-network")
+		if err == nil {
+			return func() { l.Close() }, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("choose a network for the lab: another lab has been choosing for a minute: %w", err)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// setUpLink gives the machine's end of the lab's network its address.
+func setUpLink(name string, subnet netip.Prefix) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find link %s: %w", name, err)
+	}
+	host := hostAddr(subnet)
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: host.AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}}
+	if err := netlink.AddrReplace(link, addr); err != nil {
+		return fmt.Errorf("give link %s the address %s: %w", name, host, err)
+	}
+	if err := netlink.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set link %s up: %w", name, err)
+	}
+	return nil
+}
+
+// removeLink removes the machine's end, and with it the other. The kernel does
+// so itself, a moment after the network namespace has ended.
+func removeLink(name string) error {
+	link, err := netlink.LinkByName(name)
+	var gone netlink.LinkNotFoundError
+	if errors.As(err, &gone) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("find link %s: %w", name, err)
+	}
+	if err := netlink.LinkDel(link); err != nil {
+		if _, again := netlink.LinkByName(name); errors.As(again, &gone) {
+			return nil
+		}
+		return fmt.Errorf("remove link %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package lab
+
+import (
+	"io/fs"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// node is everything that the files of a master are made from. It is plain
+// data, so that the files can be compared with goldens.
+type node struct {
+	release versions.Release
+	rules   versions.Rules
+	// name is the name of the Node object, host the machine's host name.
+	name, host string
+	// address is the node's own, gateway the machine's end of the network.
+	address, gateway netip.Addr
+	// cgroupRoot is the lab's control group, "/name".
+	cgroupRoot string
+	keys       credentials
+}
+
+// credentials are all keys and certificates of a cluster with one master.
+type credentials struct {
+	ca, frontProxyCA                keyPair
+	serviceAccount                  keyPair // cert is the public key
+	apiServer, kubeletServer        keyPair // serving
+	kubeletClient, frontProxyClient keyPair // of the API server
+	admin, scheduler, manager       keyPair
+	kubelet, proxy                  keyPair
+}
+
+// file is one file of a node, at its true path on a master.
+type file struct {
+	path string
+	mode fs.FileMode
+	data []byte
+}
+
+// newCredentials makes the keys of a cluster: an authority for the cluster and
+// one for the front proxy, which API servers from 1.37 on insist on.
+func newCredentials(nodeName string, host string, address netip.Addr, now time.Time) (credentials, error) {
+	var c credentials
+	ca, err := newAuthority("kubernetes", now)
+	if err != nil {
+		return c, err
+	}
+	front, err := newAuthority("front-proxy-ca", now)
+	if err != nil {
+		return c, err
+	}
+	c.ca, c.frontProxyCA = ca.keyPair, front.keyPair
+	if c.serviceAccount, err = serviceAccountKeys(); err != nil {
+		return c, err
+	}
+	own := net.IP(address.AsSlice())
+	loopback := net.IPv4(127, 0, 0, 1)
+	for _, w := range []struct {
+		to *keyPair
+		by *authority
+		id identity
+	}{
+		{&c.apiServer, ca, identity{name: "kube-apiserver", server: true, ips: []net.IP{own, loopback, net.ParseIP(serviceIP)},
+			dns: []string{"localhost", host, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}}},
+		{&c.kubeletServer, ca, identity{name: "system:node:" + nodeName, groups: []string{"system:nodes"}, server: true, ips: []net.IP{own, loopback}, dns: []string{host}}},
+		{&c.kubeletClient, ca, identity{name: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}}},
+		{&c.frontProxyClient, front, identity{name: "front-proxy-client"}},
+		{&c.admin, ca, identity{name: "kubernetes-admin", groups: []string{"system:masters"}}},
+		{&c.scheduler, ca, identity{name: "system:kube-scheduler", groups: []string{"system:kube-scheduler"}}},
+		{&c.manager, ca, identity{name: "system:kube-controller-manager", groups: []string{"system:kube-controller-manager"}}},
+		{&c.kubelet, ca, identity{name: "system:node:" + nodeName, groups: []string{"system:nodes"}}},
+		{&c.proxy, ca, identity{name: "system:kube-proxy", groups: []string{"system:node-proxier"}}},
+	} {
+		if *w.to, err = w.by.issue(w.id, now); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,158 @@
+package lab
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// machine is what was found on this machine.
+type machine struct {
+	// path is PATH with the folders of the system's programs added.
+	path string
+	// busybox is a static busybox, cniDir a folder with CNI plugins.
+	busybox, cniDir string
+	// etcd is the machine's etcd if there is one that serves the release,
+	// else "".
+	etcd string
+}
+
+// need is a program, and Debian's package that has it.
+type need struct{ program, pkg string }
+
+func needs() []need {
+	return []need{
+		{"containerd", "containerd"}, {"ctr", "containerd"}, {"containerd-shim-runc-v2", "containerd"},
+		{"runc", "runc"},
+		{"iptables", "iptables"}, {"iptables-save", "iptables"}, {"iptables-restore", "iptables"},
+		{"ip", "iproute2"},
+		{"mount", "mount"}, {"umount", "mount"}, {"nsenter", "util-linux"}, {"unshare", "util-linux"},
+	}
+}
+
+// MissingError says what the machine lacks for a lab.
+type MissingError struct {
+	// Missing lists what was looked for, in words; Packages the packages of
+	// Debian that have it.
+	Missing, Packages []string
+}
+
+func (e *MissingError) Error() string {
+	return "this machine cannot run a lab; missing: " + strings.Join(e.Missing, ", ")
+}
+
+// Hint tells how to install what is missing.
+func (e *MissingError) Hint() string {
+	if len(e.Packages) == 0 {
+		return ""
+	}
+	return "apt-get install -y --no-install-recommends " + strings.Join(e.Packages, " ")
+}
+
+// Check looks at the machine, for a lab of release r, without changing
+// anything. env holds PATH. The error is a *MissingError that lists everything.
+func Check(r versions.Release, env []string) error {
+	_, err := lookAtMachine(r, env)
+	return err
+}
+
+func lookAtMachine(r versions.Release, env []string) (machine, error) {
+	m := machine{path: systemPath(lookup(env, "PATH"))}
+	var e MissingError
+	add := func(what, pkg string) {
+		e.Missing = append(e.Missing, what)
+		if pkg != "" && !slices.Contains(e.Packages, pkg) {
+			e.Packages = append(e.Packages, pkg)
+		}
+	}
+	if os.Geteuid() != 0 {
+		add("the rights of root (it makes namespaces and control groups)", "")
+	}
+	for _, n := range needs() {
+		if findProgram(m.path, n.program) == "" {
+			add(n.program, n.pkg)
+		}
+	}
+	if m.cniDir = findPlugins([]string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}); m.cniDir == "" {
+		add("CNI plugins ("+strings.Join(pluginsOfNetwork(), ", ")+")", "containernetworking-plugins")
+	}
+	m.busybox = findProgram(m.path, "busybox")
+	switch {
+	case m.busybox == "":
+		add("busybox", "busybox-static")
+	case !static(m.busybox):
+		add("a static busybox ("+m.busybox+" needs shared libraries)", "busybox-static")
+	}
+	if _, err := machineHierarchies(); err != nil {
+		add("control groups (nothing is mounted at /sys/fs/cgroup)", "")
+	}
+	if debianEtcdServes(r) {
+		m.etcd = findProgram(m.path, "etcd")
+	}
+	if len(e.Missing) > 0 {
+		return m, &e
+	}
+	return m, nil
+}
+
+// systemPath adds to PATH the folders that a person's often lacks.
+func systemPath(path string) string {
+	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+		if !slices.Contains(filepath.SplitList(path), dir) {
+			path = strings.TrimPrefix(path+":"+dir, ":")
+		}
+	}
+	return path
+}
+
+func findProgram(path, name string) string {
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}
+
+func findPlugins(dirs []string) string {
+	for _, dir := range dirs {
+		if !slices.ContainsFunc(pluginsOfNetwork(), func(name string) bool { return findProgram(dir, name) == "" }) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// static tells whether a program needs no shared libraries.
+func static(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+}
+
+// linkOrCopy puts a program at another place, as a link where that is possible.
+func linkOrCopy(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
+	}
+	return nil
+}

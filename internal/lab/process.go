@@ -1,0 +1,118 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func (l *Lab) pidFile(name string) string { return filepath.Join(l.dir, "pid", name) }
+func (l *Lab) logFile(name string) string { return filepath.Join(l.LogDir(), name+".log") }
+
+// daemonEnv is the whole environment of the node's processes. A proxy that the
+// person uses, say, must not reach them.
+func daemonEnv(path string) []string {
+	return []string{"PATH=" + path, "HOME=/root", "LANG=C"}
+}
+
+// start runs argv detached from this process: in a session of its own, with a
+// log file for its output, and its id in a file.
+func (l *Lab) start(name string, argv []string, path string) error {
+	log, err := os.OpenFile(l.logFile(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = daemonEnv(path)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	// Nobody waits for the result: this only keeps an ended process from
+	// staying as a zombie for as long as this one runs.
+	go func() { _ = cmd.Wait() }()
+	if name == holder {
+		return nil // It writes its id when its namespaces are made.
+	}
+	if err := os.WriteFile(l.pidFile(name), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o644); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	return nil
+}
+
+// holder is the process that keeps the namespaces.
+const holder = "holder"
+
+// startDaemon starts a process of the node.
+func (l *Lab) startDaemon(d daemon, path string) error {
+	return l.start(d.name, append([]string{filepath.Join(l.dir, "enter")}, d.argv...), path)
+}
+
+// pid returns the process of that name, 0 if it does not run. An id that
+// belongs to another process by now is not in the lab's control group.
+func (l *Lab) pid(name string, running []int) int {
+	data, err := os.ReadFile(l.pidFile(name))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || !slices.Contains(running, pid) {
+		return 0
+	}
+	return pid
+}
+
+// stop ends the process of that name, and waits until it has ended.
+func (l *Lab) stop(ctx context.Context, name string, g group) error {
+	for killed, begin := syscall.SIGTERM, time.Now(); ; {
+		running, err := g.processes()
+		if err != nil {
+			return fmt.Errorf("stop %s: %w", name, err)
+		}
+		pid := l.pid(name, running)
+		if pid == 0 {
+			return nil
+		}
+		if time.Since(begin) > 10*time.Second {
+			killed = syscall.SIGKILL
+		}
+		if err := syscall.Kill(pid, killed); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("stop %s: process %d: %w", name, pid, err)
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("stop %s: process %d: %w", name, pid, err)
+		}
+	}
+}
+
+// logTail returns the last lines of a log file.
+func logTail(path string, lines int) string {
+	f, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return err.Error()
+	}
+	defer f.Close()
+	const most = 16 << 10
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, 2)
+	}
+	buf := make([]byte, most)
+	n, _ := f.Read(buf)
+	all := strings.Split(strings.TrimRight(string(buf[:n]), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,81 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Programs provides the binaries that a lab runs, static and for this machine.
+type Programs interface {
+	// Kubernetes returns the paths of the named programs of a release, such
+	// as "kubelet", by name.
+	Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error)
+	// Module returns the path of the program name, whose main package is
+	// pkg, of an ordinary Go module.
+	Module(ctx context.Context, module, version, pkg, name string) (string, error)
+}
+
+// The modules that a lab compiles beside Kubernetes. Both run with every
+// supported release.
+const (
+	kwokModule, kwokVersion = "sigs.k8s.io/kwok", "v0.8.0"
+	kwokPackage             = kwokModule + "/cmd/kwok"
+	etcdModule, etcdVersion = "go.etcd.io/etcd/server/v3", "v3.6.8"
+)
+
+// components run as containers, the other programs as processes of the node.
+func components() []string {
+	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+}
+
+func kubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
+
+// compiled compiles programs with internal/build, which keeps them.
+type compiled struct {
+	cacheDir string
+	env      []string
+	log      *zap.Logger
+	onStep   func(string) func(error)
+}
+
+func (c compiled) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
+	var programs []build.Program
+	for _, name := range names {
+		programs = append(programs, build.Program{Name: name})
+	}
+	result, err := build.Run(ctx, build.Options{
+		Release: r, Programs: programs, CacheDir: c.cacheDir, Env: c.env, Log: c.log, OnStep: c.onStep,
+	})
+	if err != nil {
+		return nil, err
+	}
+	paths := map[string]string{}
+	for _, name := range names {
+		b, ok := result.Binary(name, build.Host())
+		if !ok {
+			return nil, fmt.Errorf("build %s %s: the build made no such program", name, r)
+		}
+		paths[name] = b.Path
+	}
+	return paths, nil
+}
+
+func (c compiled) Module(ctx context.Context, module, version, pkg, name string) (string, error) {
+	result, err := build.Module(ctx, build.ModuleOptions{
+		Module: module, Version: version, Packages: []build.Program{{Name: name, Package: pkg}},
+		CacheDir: c.cacheDir, Env: c.env, Log: c.log, OnStep: c.onStep,
+	})
+	if err != nil {
+		return "", err
+	}
+	b, ok := result.Binary(name, build.Host())
+	if !ok {
+		return "", fmt.Errorf("build %s %s: the build made no program %s", module, version, name)
+	}
+	return b.Path, nil
+}

@@ -1,0 +1,138 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
+)
+
+// direct is the proxy function for "none".
+func direct(*http.Request) (*url.URL, error) { return nil, nil }
+
+// registerNode waits for the Node object and marks it as the layout does. The
+// API server does not let a kubelet give itself these labels.
+func (u *bringUp) registerNode(ctx context.Context) error {
+	nodes := u.client.CoreV1().Nodes()
+	if err := u.wait(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
+		_, err := nodes.Get(ctx, u.node.name, metav1.GetOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := nodes.Get(ctx, u.node.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		markNode(n, u.layout.labels(u.rules), u.layout.taints(u.rules))
+		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("label and taint node %s: %w", u.node.name, err)
+	}
+	if err := u.lab.startDaemon(proxyDaemon(u.binary("kube-proxy")), u.machine.path); err != nil {
+		return err
+	}
+	return u.wait(ctx, "node "+u.node.name, "kubelet", func(ctx context.Context) error {
+		n, err := nodes.Get(ctx, u.node.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return nodeReady(n)
+	})
+}
+
+// markNode adds labels and taints to those that the node has.
+func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	for key, value := range labels {
+		n.Labels[key] = value
+	}
+	for _, t := range taints {
+		found := false
+		for _, have := range n.Spec.Taints {
+			found = found || have.MatchTaint(&t)
+		}
+		if !found {
+			n.Spec.Taints = append(n.Spec.Taints, t)
+		}
+	}
+}
+
+// nodeReady returns why a node is not ready.
+func nodeReady(n *corev1.Node) error {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			if c.Status == corev1.ConditionTrue {
+				return nil
+			}
+			return fmt.Errorf("node %s is not ready: %s", n.Name, c.Message)
+		}
+	}
+	return fmt.Errorf("node %s has not said whether it is ready", n.Name)
+}
+
+// waitControlPlane waits until the static pods are seen as running, the
+// controllers have made what every pod needs, and the scheduler leads.
+func (u *bringUp) waitControlPlane(ctx context.Context) error {
+	for _, name := range u.layout.controlPlane {
+		pod := name + "-" + u.node.name
+		if err := u.wait(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error {
+			p, err := u.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			return podReady(p)
+		}); err != nil {
+			return err
+		}
+	}
+	if err := u.wait(ctx, "the default service account", "kubelet", func(ctx context.Context) error {
+		_, err := u.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	}); err != nil {
+		return err
+	}
+	return u.wait(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) })
+}
+
+// schedulerLeads returns an error while nobody holds the default scheduler's
+// lease.
+func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
+	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-scheduler", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return fmt.Errorf("lease kube-scheduler has no holder")
+	}
+	return nil
+}
+
+// podReady returns why a pod is not ready.
+func podReady(p *corev1.Pod) error {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return nil
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		switch {
+		case s.Ready:
+		case s.State.Waiting != nil:
+			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
+		case s.State.Terminated != nil:
+			return fmt.Errorf("pod %s: container %s ended: %s %s", p.Name, s.Name, s.State.Terminated.Reason, s.State.Terminated.Message)
+		}
+	}
+	return fmt.Errorf("pod %s is not ready: %s", p.Name, p.Status.Phase)
+}

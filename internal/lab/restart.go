@@ -1,0 +1,180 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// NodeName returns the name of the master's Node object: its address with the
+// layout pmk, the lab's name with kubeadm.
+func (l *Lab) NodeName() (string, error) {
+	lay, err := findLayout(l.Layout())
+	if err != nil {
+		return "", err
+	}
+	address, err := l.NodeAddress()
+	if err != nil {
+		return "", err
+	}
+	return lay.nodeName(l.Name(), address.String()), nil
+}
+
+// NodeAddress returns the master's address, which the machine can reach.
+func (l *Lab) NodeAddress() (netip.Addr, error) {
+	subnet, err := netip.ParsePrefix(l.state.Subnet)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("lab %s has no network yet: %w", l.Name(), l.notRunning())
+	}
+	return nodeAddr(subnet), nil
+}
+
+// StaticPods returns the kubelet's static pod path below Root: a file with the
+// layout pmk, a folder with kubeadm.
+func (l *Lab) StaticPods() (string, error) {
+	lay, err := findLayout(l.Layout())
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(l.Root(), lay.staticPods), nil
+}
+
+// RestartNode stops the kubelet and containerd and starts them again, and
+// returns when the node is ready. Containers keep running meanwhile, as on a
+// real node.
+func (l *Lab) RestartNode(ctx context.Context) error {
+	if err := l.restartNode(ctx); err != nil {
+		return fmt.Errorf("restart the node of lab %s: %w", l.Name(), err)
+	}
+	return nil
+}
+
+func (l *Lab) restartNode(ctx context.Context) error {
+	g, n, lay, err := l.reopen()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"kubelet", "containerd"} {
+		if err := l.stop(ctx, name, g); err != nil {
+			return err
+		}
+	}
+	wait := func(ctx context.Context, what, daemon string, check func(context.Context) error) error {
+		return l.waitFor(ctx, g, what, daemon, check)
+	}
+	path := systemPath("")
+	if err := l.startDaemon(containerdDaemon(), path); err != nil {
+		return err
+	}
+	if err := l.waitContainerd(ctx, path, wait); err != nil {
+		return err
+	}
+	if err := l.startDaemon(kubeletDaemon(lay, n, filepath.Join(l.BinDir(), "kubelet")), path); err != nil {
+		return err
+	}
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	return wait(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error {
+		node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		return nodeReady(node)
+	})
+}
+
+// reopen reads what the node's processes are started from.
+func (l *Lab) reopen() (group, node, layout, error) {
+	lay, err := findLayout(l.Layout())
+	if err != nil {
+		return group{}, node{}, layout{}, err
+	}
+	address, err := l.NodeAddress()
+	if err != nil {
+		return group{}, node{}, layout{}, err
+	}
+	rules, _, err := versions.Select(l.Release())
+	if err != nil {
+		return group{}, node{}, layout{}, err
+	}
+	if running, err := l.running(); err != nil || !running {
+		return group{}, node{}, layout{}, errors.Join(err, l.notRunning())
+	}
+	g, err := newGroup(l.dir)
+	n := node{release: l.Release(), rules: rules, name: lay.nodeName(l.Name(), address.String()), host: l.Name(), address: address}
+	return g, n, lay, err
+}
+
+// parked is where StopAPIServer puts the manifest: beside the static pods, not
+// among them.
+func (l *Lab) parked() string { return filepath.Join(l.dir, "parked.yaml") }
+
+// apiServerManifest is the static pod with the API server: with the layout pmk
+// the whole control plane.
+func (l *Lab) apiServerManifest() (string, error) {
+	path, err := l.StaticPods()
+	if err != nil {
+		return "", err
+	}
+	if l.Layout() == LayoutKubeadm {
+		path = filepath.Join(path, "kube-apiserver.yaml")
+	}
+	return path, nil
+}
+
+// StopAPIServer takes the static pod with the API server away and returns when
+// the API server no longer answers. With the layout pmk the controller manager
+// and the default scheduler are in the same pod and stop with it.
+func (l *Lab) StopAPIServer(ctx context.Context) error {
+	path, err := l.apiServerManifest()
+	if err == nil {
+		err = os.Rename(path, l.parked())
+	}
+	if err != nil {
+		return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
+	}
+	return l.waitServer(ctx, "the API server to stop", false)
+}
+
+// StartAPIServer puts the static pod back that StopAPIServer took away and
+// returns when the API server is ready.
+func (l *Lab) StartAPIServer(ctx context.Context) error {
+	path, err := l.apiServerManifest()
+	if err == nil {
+		err = os.Rename(l.parked(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("start the API server of lab %s: %w", l.Name(), err)
+	}
+	return l.waitServer(ctx, "the API server", true)
+}
+
+func (l *Lab) waitServer(ctx context.Context, what string, up bool) error {
+	g, err := newGroup(l.dir)
+	if err != nil {
+		return err
+	}
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	return l.waitFor(ctx, g, what, "kubelet", func(ctx context.Context) error {
+		err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		if up {
+			return err
+		}
+		if err == nil {
+			return errors.New("it still answers")
+		}
+		return nil
+	})
+}

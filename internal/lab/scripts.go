@@ -1,0 +1,108 @@
+package lab
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"text/template"
+)
+
+//go:embed scripts/hold.sh
+var holdScript string
+
+//go:embed scripts/node.sh
+var nodeScript string
+
+//go:embed scripts/enter.sh
+var enterScript string
+
+// boundPaths are the folders of a node that a lab keeps in its own folder and
+// binds to their true places. /run comes last: the machine's own, needed while
+// mounting, is hidden by it.
+func boundPaths() []string {
+	return []string{
+		"/etc/pf9", "/etc/kubernetes", "/etc/cni", "/etc/containerd",
+		"/opt/cni", "/opt/pf9",
+		"/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/lib/kube-proxy",
+		"/var/log/containers", "/var/log/pods",
+		"/run",
+	}
+}
+
+// coveredPaths are the folders of the machine in which a node needs entries
+// that the machine does not have. A lab sees them with a layer of its own on
+// top, so that none is made on the machine.
+func coveredPaths() []string { return []string{"/etc", "/opt", "/var/lib", "/var/log"} }
+
+// tunables are the settings that a kubelet makes for the whole machine
+// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). A lab's
+// kubelet finds them made.
+func tunables() map[string]string {
+	return map[string]string{
+		"vm/overcommit_memory":      "1",
+		"vm/panic_on_oom":           "0",
+		"kernel/panic":              "10",
+		"kernel/panic_on_oops":      "1",
+		"kernel/keys/root_maxkeys":  "1000000",
+		"kernel/keys/root_maxbytes": "25000000",
+	}
+}
+
+// scriptData is what the scripts are made from.
+type scriptData struct {
+	Name, Dir, Host            string
+	Link, Address, Gateway     string
+	Prefix                     int
+	Groups, Covered, Bound     []string
+	Kept                       []string // folders of the machine that stay as they are below Covered
+	Tunables                   map[string]string
+	ControlPlanePID, HolderPID string // files
+}
+
+// scripts renders the three scripts of a lab.
+func scripts(d scriptData) (map[string][]byte, error) {
+	out := map[string][]byte{}
+	for name, text := range map[string]string{"hold": holdScript, "node.sh": nodeScript, "enter": enterScript} {
+		t, err := template.New(name).Funcs(template.FuncMap{"q": quote, "base": path.Base}).Option("missingkey=error").Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("read script %s: %w", name, err)
+		}
+		var b bytes.Buffer
+		if err := t.Execute(&b, d); err != nil {
+			return nil, fmt.Errorf("write script %s: %w", name, err)
+		}
+		out[name] = b.Bytes()
+	}
+	return out, nil
+}
+
+func (l *Lab) scriptData(n node, g group, kept []string) scriptData {
+	var groups []string
+	for _, dir := range g.dirs() {
+		groups = append(groups, filepath.Join(dir, nodeGroup))
+	}
+	kept = slices.Compact(slices.Sorted(slices.Values(kept)))
+	return scriptData{
+		Name: l.Name(), Dir: l.dir, Host: n.host, Link: linkName(l.dir),
+		Address: n.address.String(), Gateway: n.gateway.String(), Prefix: 24,
+		Groups: groups, Covered: coveredPaths(), Bound: boundPaths(), Kept: kept, Tunables: tunables(),
+		HolderPID: l.pidFile("holder"),
+	}
+}
+
+func (l *Lab) writeScripts(d scriptData) error {
+	all, err := scripts(d)
+	if err != nil {
+		return err
+	}
+	for name, data := range all {
+		if err := os.WriteFile(filepath.Join(l.dir, name), data, 0o755); err != nil {
+			return fmt.Errorf("write script: %w", err)
+		}
+	}
+	return nil
+}

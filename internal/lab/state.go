@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const stateFile = "lab.json"
+
+// Get returns the lab name of the folder stateDir. The error is ErrNotFound if
+// there is none.
+func Get(stateDir, name string) (*Lab, error) {
+	if err := ValidateName(name); err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(stateDir, name)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, notFound(stateDir, name)
+	} else if err != nil {
+		return nil, fmt.Errorf("look for lab %s: %w", name, err)
+	}
+	l := &Lab{dir: dir, state: state{Name: name}}
+	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, nil // Up was stopped before it wrote its first file.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read lab %s: %w", name, err)
+	}
+	if err := json.Unmarshal(data, &l.state); err != nil {
+		return nil, fmt.Errorf("read lab %s: %s: %w", name, filepath.Join(dir, stateFile), err)
+	}
+	return l, nil
+}
+
+// List returns the labs of the folder stateDir by name, also those that are
+// half made. A folder that does not exist holds none.
+func List(stateDir string) ([]*Lab, error) {
+	entries, err := os.ReadDir(stateDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list labs: %w", err)
+	}
+	var labs []*Lab
+	for _, e := range entries {
+		if !e.IsDir() || ValidateName(e.Name()) != nil {
+			continue
+		}
+		l, err := Get(stateDir, e.Name())
+		if errors.Is(err, ErrNotFound) {
+			continue // Taken down meanwhile.
+		}
+		if err != nil {
+			return nil, err
+		}
+		labs = append(labs, l)
+	}
+	sort.Slice(labs, func(i, j int) bool { return labs[i].Name() < labs[j].Name() })
+	return labs, nil
+}
+
+func notFound(stateDir, name string) error {
+	hint := "there are no labs; make one with: pmk-sched lab up --name " + name
+	if labs, err := List(stateDir); err == nil && len(labs) > 0 {
+		hint = "labs here:"
+		for _, l := range labs {
+			hint += " " + l.Name()
+		}
+	}
+	return &inputError{err: fmt.Errorf("%w: %s (looked in %s)", ErrNotFound, name, stateDir), hint: hint}
+}
+
+// save writes the state so that a reader never sees half of it.
+func (l *Lab) save() error {
+	data, err := json.MarshalIndent(l.state, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write lab %s: %w", l.Name(), err)
+	}
+	file := filepath.Join(l.dir, stateFile)
+	if err := os.WriteFile(file+".new", append(data, '\n'), 0o644); err != nil {
+		return fmt.Errorf("write lab %s: %w", l.Name(), err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("write lab %s: %w", l.Name(), err)
+	}
+	return nil
+}
+
+// lockDir takes the lock of a folder, which the kernel gives back when the
+// process ends however it ends. It waits at most patience for another holder.
+func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			f.Close()
+			return nil, err
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+}
+
+// sleep waits for d or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,129 @@
+package lab
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// imagePrefix is the name space of the images that a lab makes. No registry
+// serves "localhost", so nothing is ever pulled in their place.
+const imagePrefix = "localhost/pmk-sched-lab/"
+
+// Image names of the lab that hold for every release.
+const (
+	// PauseImage is the sandbox image, and fit for pods that only have to
+	// exist: it waits, and ends at once on SIGTERM.
+	PauseImage = imagePrefix + "pause:v1"
+	// BusyboxImage has a shell and busybox's tools.
+	BusyboxImage = imagePrefix + "busybox:v1"
+)
+
+// ComponentImage returns the name of the image with a component of the control
+// plane, such as "localhost/pmk-sched-lab/kube-scheduler:v1.24.3".
+func ComponentImage(component string, r versions.Release) string {
+	return imagePrefix + component + ":" + strings.ReplaceAll(r.String(), "+", "_")
+}
+
+// hostMount is a path of the node that a container sees.
+type hostMount struct {
+	name, host, container string
+	file                  bool // host is a file, else a folder
+}
+
+func (m hostMount) volume() corev1.Volume {
+	kind := corev1.HostPathDirectoryOrCreate
+	if m.file {
+		kind = corev1.HostPathFileOrCreate
+	}
+	return corev1.Volume{Name: m.name, VolumeSource: corev1.VolumeSource{
+		HostPath: &corev1.HostPathVolumeSource{Path: m.host, Type: &kind},
+	}}
+}
+
+// component is one container of the control plane.
+type component struct {
+	name    string
+	release versions.Release
+	args    []string
+	mounts  []hostMount
+	cpu     string // requested; "" for none
+	probes  *probes
+}
+
+// probes are those that kubeadm gives a component.
+type probes struct {
+	host            string
+	port            int
+	live, ready     string
+	readinessProbed bool
+}
+
+func (c component) container() corev1.Container {
+	out := corev1.Container{
+		Name:            c.name,
+		Image:           ComponentImage(c.name, c.release),
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         append([]string{c.name}, c.args...),
+	}
+	for _, m := range c.mounts {
+		out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: m.name, MountPath: m.container, ReadOnly: true})
+	}
+	if c.cpu != "" {
+		out.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.cpu)}
+	}
+	if p := c.probes; p != nil {
+		out.StartupProbe = p.probe(p.live, 10, 24)
+		out.LivenessProbe = p.probe(p.live, 10, 8)
+		if p.readinessProbed {
+			out.ReadinessProbe = p.probe(p.ready, 1, 3)
+		}
+	}
+	return out
+}
+
+func (p probes) probe(path string, period, failures int32) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Host: p.host, Path: path, Port: intstr.FromInt(p.port), Scheme: corev1.URISchemeHTTPS,
+		}},
+		PeriodSeconds: period, FailureThreshold: failures, TimeoutSeconds: 15,
+	}
+}
+
+// staticPod renders the manifest of a pod in kube-system on the host's network.
+func staticPod(name string, labels map[string]string, components ...component) ([]byte, error) {
+	pod := corev1.Pod{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, Labels: labels},
+		Spec:       corev1.PodSpec{HostNetwork: true, PriorityClassName: "system-node-critical"},
+	}
+	seen := map[string]bool{}
+	for _, c := range components {
+		pod.Spec.Containers = append(pod.Spec.Containers, c.container())
+		for _, m := range c.mounts {
+			if !seen[m.name] {
+				seen[m.name] = true
+				pod.Spec.Volumes = append(pod.Spec.Volumes, m.volume())
+			}
+		}
+	}
+	data, err := yaml.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("write static pod %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// in returns paths below dir as flag values.
+func in(dir string) func(flag, file string) string {
+	return func(flag, file string) string { return "--" + flag + "=" + path.Join(dir, file) }
+}

@@ -1,0 +1,260 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// bringUp is a lab in the making.
+type bringUp struct {
+	o        Options
+	log      *zap.Logger
+	lab      *Lab
+	layout   layout
+	rules    versions.Rules
+	machine  machine
+	group    group
+	node     node
+	programs map[string]string // by name, on the machine
+	archives []string          // of images
+	client   kubernetes.Interface
+	made     bool // the lab's folder is ours
+	unlock   func()
+}
+
+// step is one of the things that Up does. logs names the daemons whose logs
+// tell why it failed.
+type step struct {
+	name string
+	do   func(ctx context.Context) error
+	logs []string
+}
+
+func (u *bringUp) steps() []step {
+	release := u.o.Release.String()
+	steps := []step{
+		{name: "check this machine", do: u.checkMachine},
+		{name: "get Kubernetes " + release, do: u.getPrograms},
+		{name: "make images", do: u.makeImages},
+		{name: "make namespaces and network", do: u.makeNamespaces, logs: []string{holder}},
+		{name: "write the node's files", do: u.writeFiles},
+		{name: "start etcd and containerd", do: u.startRuntime, logs: []string{"etcd", "containerd"}},
+		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
+		{name: "start the API server", do: u.startAPIServer, logs: []string{"kubelet", "etcd", "containerd"}},
+		{name: "register node " + u.o.Name, do: u.registerNode, logs: []string{"kubelet"}},
+		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet"}},
+	}
+	if u.o.Nodes > 0 {
+		steps = append(steps, step{name: fmt.Sprintf("add %d workers", u.o.Nodes), do: u.addWorkers, logs: []string{"kwok"}})
+	}
+	return steps
+}
+
+// Up brings a lab up and returns when its control plane and nodes are ready. If
+// it fails, or ctx ends, what it has made is taken down again, unless o.Keep is
+// set. The error is ErrExists for a name that is taken and a *MissingError for a
+// machine that lacks something; one about a process that does not come up ends
+// with the last lines of its log.
+func Up(ctx context.Context, o Options) (*Lab, error) {
+	u, err := newBringUp(o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { u.unlock() }()
+	for _, s := range u.steps() {
+		done := u.begin(s.name)
+		err := s.do(ctx)
+		done(err)
+		if err != nil {
+			return nil, u.abandon(ctx, s, err)
+		}
+	}
+	u.lab.state.Ready = true
+	if err := u.lab.save(); err != nil {
+		return nil, err
+	}
+	return u.lab, nil
+}
+
+func newBringUp(o Options) (*bringUp, error) {
+	if o.Name == "" {
+		o.Name = DefaultName
+	}
+	if err := ValidateName(o.Name); err != nil {
+		return nil, err
+	}
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	l, err := findLayout(o.Layout)
+	if err != nil {
+		return nil, err
+	}
+	rules, warnings, err := versions.Select(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		o.Log.Warn(w)
+	}
+	if o.Nodes < 0 || o.Nodes > 5000 {
+		return nil, invalid("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)
+	}
+	if err := checkFolders(o.StateDir, o.CacheDir); err != nil {
+		return nil, err
+	}
+	if o.Programs == nil {
+		o.Programs = compiled{cacheDir: o.CacheDir, env: o.Env, log: o.Log, onStep: o.OnStep}
+	}
+	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
+		Name: o.Name, Release: o.Release, Layout: l.name, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),
+	}}
+	if _, err := os.Stat(lab.dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, exists(o.Name, lab.dir)
+	}
+	return &bringUp{o: o, log: o.Log, layout: l, rules: rules, lab: lab, programs: map[string]string{}, unlock: func() {}}, nil
+}
+
+// checkFolders refuses folders that a lab hides from itself, and a state folder
+// that would make the paths of sockets too long for the kernel.
+func checkFolders(stateDir, cacheDir string) error {
+	for _, dir := range []string{stateDir, cacheDir} {
+		if !filepath.IsAbs(dir) || strings.ContainsAny(dir, " \t\n:,\\'") {
+			return invalid("", "folder %q: a lab needs an absolute path without blanks, quotes, commas, colons and backslashes", dir)
+		}
+		for _, hidden := range []string{"/run", "/sys", "/proc", "/dev"} {
+			if dir == hidden || strings.HasPrefix(dir, hidden+"/") {
+				return invalid("", "folder %s: a lab cannot use a folder in %s", dir, hidden)
+			}
+		}
+	}
+	const longest = 108 - len("/"+"/root"+containerdSocket) - maxName - 1
+	if len(stateDir) > longest {
+		return invalid("choose a shorter one", "folder %s: the path is longer than %d characters, so that sockets below it could not be reached", stateDir, longest)
+	}
+	return nil
+}
+
+func exists(name, dir string) error {
+	return &inputError{err: fmt.Errorf("%w: %s (%s)", ErrExists, name, dir),
+		hint: "use it, take it down with: pmk-sched lab down --name " + name + ", or choose another --name"}
+}
+
+func (u *bringUp) begin(name string) func(error) {
+	u.log.Debug("step", zap.String("name", name))
+	if u.o.OnStep != nil {
+		if done := u.o.OnStep(name); done != nil {
+			return done
+		}
+	}
+	return func(error) {}
+}
+
+// abandon takes down what was made and returns err with what the logs say.
+func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
+	err = fmt.Errorf("%s: %w", s.name, err)
+	if u.made && ctx.Err() == nil {
+		err = u.withLogs(s, err)
+	}
+	if !u.made {
+		return err
+	}
+	if u.o.Keep {
+		return &hintError{err: err, hint: "the lab is left as it is in " + u.lab.dir + "; remove it with: pmk-sched lab down --name " + u.lab.Name()}
+	}
+	// The clean-up has to happen also when ctx has ended.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if rest := remove(ctx, u.lab.dir, u.log); rest != nil {
+		return &hintError{
+			err:  errors.Join(err, fmt.Errorf("take down lab %s again: %w", u.lab.Name(), rest)),
+			hint: "remove the rest with: pmk-sched lab down --name " + u.lab.Name(),
+		}
+	}
+	return err
+}
+
+func (u *bringUp) checkMachine(ctx context.Context) (err error) {
+	u.machine, err = lookAtMachine(u.o.Release, u.o.Env)
+	return err
+}
+
+func (u *bringUp) getPrograms(ctx context.Context) error {
+	paths, err := u.o.Programs.Kubernetes(ctx, u.o.Release, kubernetesPrograms())
+	if err != nil {
+		return err
+	}
+	for name, path := range paths {
+		u.programs[name] = path
+	}
+	if u.programs["etcd"] = u.machine.etcd; u.machine.etcd == "" {
+		if u.programs["etcd"], err = u.o.Programs.Module(ctx, etcdModule, etcdVersion, etcdModule, "etcd"); err != nil {
+			return err
+		}
+	}
+	if u.o.Nodes > 0 {
+		if u.programs["kwok"], err = u.o.Programs.Module(ctx, kwokModule, kwokVersion, kwokPackage, "kwok"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *bringUp) makeImages(ctx context.Context) (err error) {
+	u.archives, err = archives(ctx, node{release: u.o.Release}, u.programs, filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox)
+	return err
+}
+
+// claim makes the lab's folder. The first who makes it has the name.
+func (u *bringUp) claim() error {
+	if err := os.MkdirAll(u.o.StateDir, 0o755); err != nil {
+		return fmt.Errorf("make the lab's folder: %w", err)
+	}
+	err := os.Mkdir(u.lab.dir, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		return exists(u.lab.Name(), u.lab.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("make the lab's folder: %w", err)
+	}
+	u.made = true
+	for _, dir := range append(boundPaths(), "/var/log") {
+		if err := os.MkdirAll(filepath.Join(u.lab.Root(), dir), 0o755); err != nil {
+			return fmt.Errorf("make the lab's folder: %w", err)
+		}
+	}
+	for _, dir := range []string{"log", "pid", "bin"} {
+		if err := os.MkdirAll(filepath.Join(u.lab.dir, dir), 0o755); err != nil {
+			return fmt.Errorf("make the lab's folder: %w", err)
+		}
+	}
+	return nil
+}
+
+// describeNode fills what the node's files are made from.
+func (u *bringUp) describeNode(subnet netip.Prefix) error {
+	address := nodeAddr(subnet)
+	name := u.layout.nodeName(u.lab.Name(), address.String())
+	keys, err := newCredentials(name, u.lab.Name(), address, time.Now())
+	if err != nil {
+		return err
+	}
+	u.node = node{
+		release: u.o.Release, rules: u.rules, name: name, host: u.lab.Name(),
+		address: address, gateway: hostAddr(subnet), cgroupRoot: "/" + u.group.name, keys: keys,
+	}
+	u.lab.state.Subnet = subnet.String()
+	return u.lab.save()
+}
