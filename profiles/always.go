@@ -59,12 +59,12 @@ func (c *conversion) addresses() {
 // target has none.
 func (c *conversion) address(name string, key, value *yaml.Node) {
 	if c.rules.InsecurePort {
-		c.note(key, "%s %s becomes an address on loopback: it is plain HTTP for everyone, and cannot be switched off; /healthz and /metrics are served over HTTPS on the secure port too", name, text(value))
+		c.note(key, "%s %q becomes an address on loopback: it is plain HTTP for everyone, and cannot be switched off; /healthz and /metrics are served over HTTPS on the secure port too", name, text(value))
 		return
 	}
 	remove(c.doc.root, name)
 	path := map[string]string{"healthzBindAddress": "/healthz", "metricsBindAddress": "/metrics"}[name]
-	c.note(key, "%s %s left out: %s has no plain HTTP listener; %s is served over HTTPS on the secure port (--secure-port)", name, text(value), c.request.Release, path)
+	c.note(key, "%s %q left out: %s has no plain HTTP listener; %s is served over HTTPS on the secure port (--secure-port)", name, text(value), c.request.Release, path)
 }
 
 // splitAddress takes host and port apart; either may be missing.

@@ -64,10 +64,28 @@ func unknownField(p *problems, key *yaml.Node, o object, a api, where string) {
 		}
 	}
 	try := "fields here: " + strings.Join(names, ", ")
-	if meant := nearest(key.Value, names); meant != "" {
+	if place, known := belongs()[key.Value]; known {
+		try = key.Value + " belongs " + place
+	} else if meant := nearest(key.Value, names); meant != "" {
 		try = fmt.Sprintf("did you mean %q?", meant)
 	}
 	p.add(at(key), try, "unknown field %q", join(where, key.Value))
+}
+
+// belongs says where the fields stand that are most often put at a wrong level.
+func belongs() map[string]string {
+	return map[string]string{
+		"plugins":       "into a profile: indent it below the profile's schedulerName",
+		"pluginConfig":  "into a profile: indent it below the profile's schedulerName",
+		"schedulerName": "into a profile: `profiles:` and `- schedulerName: …`",
+		"enabled":       "below an extension point, such as score",
+		"disabled":      "below an extension point, such as score",
+		"weight":        "beside the name of one plugin in `enabled`",
+		"leaderElect":   "below leaderElection",
+		"kubeconfig":    "below clientConnection",
+		"qps":           "below clientConnection",
+		"burst":         "below clientConnection",
+	}
 }
 
 func checkValue(p *problems, n *yaml.Node, f field, a api, where string) {
@@ -124,7 +142,7 @@ func scalarProblem(n *yaml.Node, f field) string {
 			return "a string"
 		}
 	case kindBool:
-		if !scalar || n.Tag != "!!bool" {
+		if !scalar || n.Tag != "!!bool" && !oldBool(n) {
 			return "true or false"
 		}
 	case kindDuration:
@@ -148,6 +166,16 @@ func scalarProblem(n *yaml.Node, f field) string {
 		}
 	}
 	return ""
+}
+
+// oldBool says whether Kubernetes, which reads YAML 1.1, takes an unquoted word
+// for true or false.
+func oldBool(n *yaml.Node) bool {
+	switch strings.ToLower(n.Value) {
+	case "yes", "no", "on", "off", "y", "n":
+		return n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.TaggedStyle) == 0
+	}
+	return false
 }
 
 // checkArgs checks one element of pluginConfig: its args are of the kind that

@@ -41,6 +41,7 @@ func (c *conversion) run() {
 		c.profile(p)
 	}
 	c.fit(c.doc.root, configuration(), "")
+	c.extenders()
 	c.identity()
 	c.connection()
 	c.election()
@@ -58,6 +59,7 @@ func (c *conversion) profile(p *yaml.Node) {
 	c.scoring(p, plugins)
 	c.replaceNames(p, plugins)
 	c.keepDefaultWeights(plugins)
+	c.lostDefaults(plugins)
 	c.fitPoints(plugins)
 	c.checkNames(p, plugins)
 	c.disableFirst(plugins)
@@ -105,7 +107,10 @@ func (c *conversion) accepted() string {
 // note tells what changed at a node of the source; nil is the whole document.
 func (c *conversion) note(n *yaml.Node, format string, args ...any) {
 	place := at(n)
-	c.notes = append(c.notes, Note{Line: place.line, Column: place.column, Message: fmt.Sprintf(format, args...)})
+	added := Note{Line: place.line, Column: place.column, Message: fmt.Sprintf(format, args...)}
+	if !slices.Contains(c.notes, added) {
+		c.notes = append(c.notes, added)
+	}
 }
 
 func (c *conversion) refuse(n *yaml.Node, try, format string, args ...any) {
@@ -172,4 +177,13 @@ func (c *conversion) namedPlugins() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// extenders warns of keys that would become readable.
+func (c *conversion) extenders() {
+	for _, e := range items(get(c.doc.root, "extenders")) {
+		if key, value := lookup(get(e, "tlsConfig"), "keyData"); text(value) != "" {
+			c.note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")
+		}
+	}
 }

@@ -141,6 +141,9 @@ func expandAliases(root *yaml.Node) *Problem {
 			return &Problem{Line: n.Line, Column: n.Column, Message: "nested or repeated too often"}
 		}
 		n.Anchor = ""
+		if isNull(n) {
+			n.Value = "null" // an empty one would be written as an empty string
+		}
 		for i, c := range n.Content {
 			if c.Kind == yaml.AliasNode {
 				copied := *c.Alias

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // exists says whether the release can enable a plugin in the config API that is
@@ -103,7 +105,7 @@ func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
 	if c.exists(name) {
 		return
 	}
-	if _, known := inTreeNamed(name); known && idle {
+	if idle && everInTree(name) {
 		c.note(n, "%s does not exist in %s; the line has no effect", name, c.request.Release)
 		return
 	}
@@ -113,4 +115,15 @@ func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
 		try = "did you mean " + meant + "? Plugins that are not in-tree are compiled in with --with"
 	}
 	c.refuse(n, try, "plugin %q does not exist in %s", name, c.request.Release)
+}
+
+// everInTree says whether some supported release has a plugin of that name.
+func everInTree(name string) bool {
+	for _, release := range versions.Releases() {
+		rules, _, err := versions.Select(release)
+		if err == nil && slices.Contains(rules.Plugins, name) {
+			return true
+		}
+	}
+	return false
 }

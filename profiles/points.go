@@ -117,6 +117,18 @@ func (c *conversion) keepDefaultWeights(plugins *yaml.Node) {
 	}
 }
 
+// lostDefaults tells which default plugins of the source's config API are gone
+// without a successor, where the source did not disable them itself.
+func (c *conversion) lostDefaults(plugins *yaml.Node) {
+	for _, f := range fates() {
+		p, _ := inTreeNamed(f.name)
+		if c.doc.preset || f.successor != "" || c.exists(f.name) || !p.defaults.has(c.from.set) || disabled(plugins, "score", f.name) {
+			continue
+		}
+		c.note(get(c.doc.root, "apiVersion"), "%s, a default of %s, is not there in %s: %s", f.name, c.from.name, c.request.Release, f.why)
+	}
+}
+
 // fitPoints takes out the plugin sets of extension points that the target does
 // not have; one that enables something cannot be left out.
 func (c *conversion) fitPoints(plugins *yaml.Node) {

@@ -74,6 +74,10 @@ func scorers(plugins *yaml.Node) []scorer {
 // default among them meant something: without any scorer it now has to disable
 // NodeResourcesFit.
 func (c *conversion) dropOldDisabled(plugins *yaml.Node, working []scorer) {
+	if e := entry(plugins, "score", "disabled", resourcesFit); e != nil {
+		drop(plugins, "score", "disabled", e)
+		c.note(e, "NodeResourcesFit need not be disabled: it does not score in v1beta1, so the line had no effect; in %s it would have one", c.to.name)
+	}
 	for _, s := range strategies() {
 		e := entry(plugins, "score", "disabled", s.plugin)
 		if e == nil {

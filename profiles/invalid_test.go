@@ -1,0 +1,150 @@
+package profiles_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+const (
+	v1      = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+	v1beta1 = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
+	v1beta3 = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
+)
+
+func TestInvalidSources(t *testing.T) {
+	cases := []struct {
+		name, release, source string
+		want, hint            string
+	}{
+		{"empty", "v1.24.3", "", "f.yaml:1:1: the file is empty", "profile show"},
+		{"only comments", "v1.24.3", "# nothing\n---\n", "f.yaml:1:1: the file is empty", ""},
+		{"a scalar", "v1.24.3", "hello\n", `f.yaml:1:1: a KubeSchedulerConfiguration is a mapping, this is "hello"`, ""},
+		{"a list", "v1.24.3", "- a\n", "f.yaml:1:1: a KubeSchedulerConfiguration is a mapping, this is a list", ""},
+		{"two documents", "v1.24.3", v1 + "---\n" + v1, "f.yaml:4:1: a second document begins here", "keep one document"},
+		{"a tab", "v1.24.3", v1 + "profiles:\n\t- schedulerName: a\n", "f.yaml:4:1: a tab indents this line", "two spaces"},
+		{"broken YAML", "v1.24.3", v1 + "profiles:\n  - a: [\n", "not YAML", "indentation"},
+		{"no apiVersion", "v1.24.3", "kind: KubeSchedulerConfiguration\n", "f.yaml:1:1: apiVersion is missing", ""},
+		{"no kind", "v1.24.3", "apiVersion: kubescheduler.config.k8s.io/v1\n", "f.yaml:1:1: kind is missing", ""},
+		{"wrong kind", "v1.24.3", "apiVersion: v1\nkind: Pod\n", `f.yaml:2:7: kind is "Pod", not KubeSchedulerConfiguration`, ""},
+		{"the ConfigMap", "v1.24.3", "apiVersion: v1\nkind: ConfigMap\ndata: {}\n", "f.yaml:2:7: kind is ConfigMap", "under `data:`"},
+		{"wrong group", "v1.24.3", "apiVersion: componentconfig/v1\nkind: KubeSchedulerConfiguration\n", `f.yaml:1:13: apiVersion "componentconfig/v1" is not of the group`, "v1beta3"},
+		{"unknown version", "v1.24.3", "apiVersion: kubescheduler.config.k8s.io/v1alpha1\nkind: KubeSchedulerConfiguration\n", `f.yaml:1:13: config API "kubescheduler.config.k8s.io/v1alpha1" is not known`, "v1beta3"},
+		{"unknown field", "v1.24.3", v1 + "paralelism: 4\n", `f.yaml:3:1: unknown field "paralelism"`, `did you mean "parallelism"?`},
+		{"field of another config API", "v1.24.3", v1beta3 + "healthzBindAddress: 0.0.0.0:1\n", `f.yaml:3:1: field "healthzBindAddress" does not exist in v1beta3`, ""},
+		{"duplicate field", "v1.24.3", v1 + "parallelism: 4\nparallelism: 5\n", `f.yaml:4:1: field "parallelism" is given twice, first in line 3`, ""},
+		{"wrong kind of value", "v1.24.3", v1 + "parallelism: many\n", `f.yaml:3:14: parallelism is "many", wanted is a whole number`, ""},
+		{"quoted number", "v1.24.3", v1 + "parallelism: \"4\"\n", `f.yaml:3:14: parallelism is "4", wanted is a whole number`, ""},
+		{"out of range", "v1.24.3", v1 + "percentageOfNodesToScore: 101\n", "wanted is a number from 0 to 100", ""},
+		{"not a duration", "v1.24.3", v1 + "leaderElection: {leaseDuration: 15}\n", "f.yaml:3:33: leaderElection.leaseDuration is 15, wanted is a duration such as 15s", ""},
+		{"list for a mapping", "v1.24.3", v1 + "leaderElection: []\n", "f.yaml:3:17: leaderElection is a list, wanted is a mapping", ""},
+		{"empty item", "v1.24.3", v1 + "profiles:\n-\n", "f.yaml:4:2: profiles[0] is empty", ""},
+		{"plugin without a name", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{weight: 1}]}}\n", "f.yaml:4:31: profiles[0].plugins.score.enabled[0] has no name", ""},
+		{"unknown argument", "v1.24.3", v1 + "profiles:\n- pluginConfig: [{name: NodeAffinity, args: {x: 1}}]\n", `f.yaml:4:46: unknown field "profiles[0].pluginConfig[0].args.x"`, ""},
+		{"arguments of another kind", "v1.24.3", v1 + "profiles:\n- pluginConfig: [{name: NodeAffinity, args: {kind: VolumeBindingArgs}}]\n", `the args of plugin NodeAffinity are of kind "VolumeBindingArgs"`, ""},
+		{"merge key", "v1.24.3", v1 + "a: &a {x: 1}\nprofiles:\n- <<: *a\n", "f.yaml:5:3: merge keys (<<) are not read here", ""},
+		{"alias of itself", "v1.24.3", v1 + "profiles: &p\n- *p\n", "nested or repeated too often", ""},
+
+		{"plugins beside two profiles", "v1.24.3", v1 + "profiles:\n- schedulerName: a\n- schedulerName: my-scheduler\nplugins: {}\n", `f.yaml:6:1: unknown field "plugins"`, "belongs into a profile"},
+		{"weight beside two enabled plugins", "v1.24.3", v1 + "profiles:\n- plugins:\n    score:\n      enabled: [{name: ImageLocality}, {name: NodeAffinity}]\n      weight: 3\n", `f.yaml:7:7: unknown field "profiles[0].plugins.score.weight"`, "beside the name of one plugin"},
+
+		{"unknown plugin", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeResourceFit}]}}\n", `f.yaml:4:38: plugin "NodeResourceFit" does not exist in v1.24.3`, "did you mean NodeResourcesFit?"},
+		{"out-of-tree plugin that is not compiled in", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{name: Coscheduling}]}}\n", `plugin "Coscheduling" does not exist in v1.24.3`, "--with"},
+		{"plugin of a later release", "v1.24.3", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: SchedulingGates}]}}\n", `plugin "SchedulingGates" does not exist in v1.24.3`, ""},
+		{"disabled plugin that never existed", "v1.24.3", v1 + "profiles:\n- plugins: {score: {disabled: [{name: ImageLocalty}]}}\n", `plugin "ImageLocalty" does not exist`, "did you mean ImageLocality?"},
+		{"enabled twice", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeAffinity}, {name: NodeAffinity}]}}\n", "plugin NodeAffinity is enabled twice under score", ""},
+		{"configured twice", "v1.24.3", v1 + "profiles:\n- pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]\n", "pluginConfig has two entries for NodeAffinity", ""},
+		{"removed plugin", "v1.24.3", v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: NodeLabel}]}}\n", "f.yaml:4:32: plugin NodeLabel does not exist in v1.24.3: it was removed in 1.23", "NodeAffinity"},
+		{"two ways to score at once", "v1.24.3", v1beta1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeResourcesMostAllocated}]}}\n", "NodeResourcesLeastAllocated and NodeResourcesMostAllocated both score in v1beta1", "add `- name: NodeResourcesLeastAllocated` to plugins.score.disabled"},
+		{"extension point that enables and is not there", "v1.24.3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "v1.24.3 has no extension point preEnqueue, where MyPlugin is enabled", ""},
+		{"multiPoint of a plugin whose extension points are not known", "v1.22.2", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: MyPlugin}]}}\n", "v1beta1 has no multiPoint", "each extension point"},
+		{"percentage of several profiles", "v1.24.3", v1 + "profiles:\n- {schedulerName: my-scheduler, percentageOfNodesToScore: 5}\n- {schedulerName: b}\n", "v1.24.3 does not have profiles.percentageOfNodesToScore", ""},
+		{"unknown strategy", "v1.22.2", v1 + "profiles:\n- pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Most}}}]\n", `scoring strategy "Most" is not known`, "MostAllocated"},
+
+		{"no profile of the name", "v1.24.3", v1 + "profiles:\n- schedulerName: a\n- schedulerName: b\n", `none of the 2 profiles is named "my-scheduler"`, "--name"},
+		{"two profiles of one name", "v1.24.3", v1 + "profiles:\n- schedulerName: my-scheduler\n- schedulerName: my-scheduler\n", `f.yaml:5:18: two profiles are named "my-scheduler"`, ""},
+		{"a profile without a name", "v1.24.3", v1 + "profiles:\n- schedulerName: my-scheduler\n- {}\n", "a profile has no schedulerName, and there are 2 profiles", ""},
+		{"the default scheduler's name", "v1.24.3", v1 + "profiles:\n- schedulerName: my-scheduler\n- schedulerName: default-scheduler\n", "would fight the cluster's own for the same pods", ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := convert(t, c.release, c.source)
+			if err == nil {
+				t.Fatalf("no error, but\n%s", out.YAML)
+			}
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is\n%v\nwant\n%s", err, c.want)
+			}
+			var wrong *profiles.Error
+			if !errors.As(err, &wrong) || !wrong.Invalid() {
+				t.Fatalf("%T is not an error of the input", err)
+			}
+			if !strings.Contains(wrong.Hint(), c.hint) {
+				t.Errorf("hint is %q, want %q in it", wrong.Hint(), c.hint)
+			}
+		})
+	}
+}
+
+func TestAllProblemsAreToldAtOnce(t *testing.T) {
+	_, err := convert(t, "v1.24.3", v1+"parallelism: x\nfoo: 1\nenableProfiling: 3\n")
+	var wrong *profiles.Error
+	if !errors.As(err, &wrong) || len(wrong.Problems) != 3 {
+		t.Errorf("want three problems, got %v", err)
+	}
+}
+
+func TestInvalidRequests(t *testing.T) {
+	r := request(t, "v1.24.3")
+	r.Preset = "binpak"
+	_, err := profiles.Render(r)
+	var wrong *profiles.Error
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), `there is no preset "binpak"`) || !strings.Contains(wrong.Hint(), `"binpack"`) {
+		t.Errorf("unknown preset: %v", err)
+	}
+	r.Source = []byte(v1)
+	if _, err := profiles.Render(r); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "both the preset") {
+		t.Errorf("preset and source: %v", err)
+	}
+	r = request(t, "v1.24.3")
+	r.Source, r.SourceName = make([]byte, 2<<20), "big.yaml"
+	if _, err := profiles.Render(r); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "big.yaml: 2097152 bytes are more than a ConfigMap can hold") {
+		t.Errorf("big source: %v", err)
+	}
+}
+
+// Whatever is given, there is a configuration that reads back without change, or
+// an error of the input; never a panic, never half of either.
+func FuzzRender(f *testing.F) {
+	for _, source := range []string{
+		v1, v1beta1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeResourcesLeastAllocated, weight: 3}]}}\n",
+		v1beta3 + "profiles: [{plugins: {multiPoint: {disabled: [{name: '*'}]}}}]\n", v1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality,weight}]}}}]\n", "a: &a [*a]\n", "a:\nb\n", "\t", "---\n---\n",
+	} {
+		for minor := uint8(20); minor < 38; minor += 4 {
+			f.Add(source, minor)
+		}
+	}
+	f.Fuzz(func(t *testing.T, source string, minor uint8) {
+		r := request(t, "v1.24.3")
+		r.Release.Minor = 20 + int(minor)%18
+		r.Source, r.SourceName = []byte(source), "f.yaml"
+		out, err := profiles.Render(r)
+		if err != nil {
+			var wrong *profiles.Error
+			if out != nil || !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
+				t.Fatalf("%v is not an error of the input", err)
+			}
+			return
+		}
+		r.Source = out.YAML
+		again, err := profiles.Render(r)
+		if err != nil {
+			t.Fatalf("what was rendered is refused: %v\n%s", err, out.YAML)
+		}
+		if string(again.YAML) != string(out.YAML) {
+			t.Fatalf("rendered again it changes:\n%s\n%s", out.YAML, again.YAML)
+		}
+	})
+}

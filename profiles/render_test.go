@@ -1,0 +1,263 @@
+package profiles_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const (
+	article   = "../test/testdata/article/"
+	kubePath  = "/srv/kubernetes/kubeconfigs/kubeconfig-for-my-scheduler.yaml"
+	extraName = "MyPlugin"
+)
+
+func request(t *testing.T, release string) profiles.Request {
+	t.Helper()
+	r, err := versions.Parse(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return profiles.Request{Release: r, SchedulerName: "my-scheduler", Kubeconfig: kubePath}
+}
+
+// convert renders a source for a release.
+func convert(t *testing.T, release, source string) (*profiles.Rendered, error) {
+	t.Helper()
+	r := request(t, release)
+	r.Source, r.SourceName, r.Plugins = []byte(source), "f.yaml", []string{extraName}
+	return profiles.Render(r)
+}
+
+// golden compares what was rendered, and what was told about it, with a file.
+func golden(t *testing.T, file string, out *profiles.Rendered) {
+	t.Helper()
+	var text bytes.Buffer
+	for _, note := range out.Notes {
+		fmt.Fprintf(&text, "# %d:%d %s\n", note.Line, note.Column, note.Message)
+	}
+	if len(out.Args) > 0 {
+		fmt.Fprintf(&text, "# args %s\n", strings.Join(out.Args, " "))
+	}
+	text.Write(out.YAML)
+	if *update {
+		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text.String()); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestPresetsMatchTheGoldenFiles(t *testing.T) {
+	for _, preset := range profiles.Presets() {
+		if preset.Description == "" {
+			t.Errorf("preset %s has no description", preset.Name)
+		}
+		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.36.3"} {
+			r := request(t, release)
+			r.Preset, r.InsecurePort = preset.Name, 10262
+			out, err := profiles.Render(r)
+			if err != nil {
+				t.Fatalf("%s for %s: %v", preset.Name, release, err)
+			}
+			if len(out.Notes) > 0 {
+				t.Errorf("%s for %s: nobody wrote a preset, and yet there are notes: %v", preset.Name, release, out.Notes)
+			}
+			golden(t, filepath.Join("testdata/presets", preset.Name+"-"+filepath.Base(out.APIVersion)+".yaml"), out)
+		}
+	}
+}
+
+// The source is in the input's own config API; each line of the list names the
+// release that it is carried to.
+func TestConversionsMatchTheGoldenFiles(t *testing.T) {
+	inputs, err := filepath.Glob("testdata/convert/*.in.yaml")
+	if err != nil || len(inputs) == 0 {
+		t.Fatalf("no inputs: %v", err)
+	}
+	releases := regexp.MustCompile(`(?m)^# to: (.*)$`)
+	for _, input := range inputs {
+		source, err := os.ReadFile(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := releases.FindSubmatch(source)
+		if found == nil {
+			t.Fatalf("%s has no line `# to: releases`", input)
+		}
+		for _, release := range strings.Fields(string(found[1])) {
+			t.Run(filepath.Base(input)+" to "+release, func(t *testing.T) {
+				out, err := convert(t, release, string(source))
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, strings.TrimSuffix(input, ".in.yaml")+"-"+release+".yaml", out)
+			})
+		}
+	}
+}
+
+// What is printed has lost its indentation, one line is wrapped; what it can
+// only mean is the corrected one.
+func TestTheArticleAsPrintedMeansWhatTheCorrectedOneMeans(t *testing.T) {
+	var rendered []string
+	for _, file := range []string{"as-printed.yaml", "my-scheduler.yaml"} {
+		source, err := os.ReadFile(article + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := request(t, "v1.24.3")
+		r.Source, r.SourceName = source, file
+		out, err := profiles.Render(r)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		golden(t, "testdata/article-"+file, out)
+		rendered = append(rendered, string(out.YAML))
+	}
+	if diff := cmp.Diff(rendered[1], rendered[0]); diff != "" {
+		t.Errorf("as printed differs (-corrected +printed):\n%s", diff)
+	}
+}
+
+// The same, without the four spaces that the ConfigMap puts before each line.
+func TestTheArticleAsPrintedReadsWithoutTheConfigMapsIndent(t *testing.T) {
+	source, err := os.ReadFile(article + "as-printed.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unindented := regexp.MustCompile(`(?m)^ {4}`).ReplaceAllString(string(source), "")
+	if _, err := convert(t, "v1.24.3", unindented); err != nil {
+		t.Error(err)
+	}
+}
+
+// Everything that the scheduler needs to be itself is there, whatever is asked.
+func TestAlwaysSetFields(t *testing.T) {
+	const own = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+	cases := []struct {
+		name, source string
+		elect        bool
+		want         map[string]any
+	}{
+		{"nothing said", own, false, map[string]any{"qps": 5000.0, "burst": 5000.0, "leaderElect": false}},
+		{"leader election asked for", own, true, map[string]any{"leaderElect": true}},
+		{"leader election asked for against the source", own + "leaderElection: {leaderElect: false}\n", true, map[string]any{"leaderElect": true}},
+		{"leader election in the source", own + "leaderElection: {leaderElect: true, leaseDuration: 30s}\n", false, map[string]any{"leaderElect": true, "leaseDuration": "30s"}},
+		{"own limits", own + "clientConnection: {qps: 200}\n", false, map[string]any{"qps": 200.0, "burst": nil}},
+		{"zero is no limit of one's own", own + "clientConnection: {qps: 0, burst: 0}\n", false, map[string]any{"qps": 5000.0, "burst": 5000.0}},
+		{"lease of another", own + "leaderElection: {resourceName: kube-scheduler, resourceLock: endpoints, resourceNamespace: x}\n", false, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := request(t, "v1.36.3")
+			r.Source, r.SourceName, r.LeaderElect, r.LeaseNamespace = []byte(c.source), "f.yaml", c.elect, "scheduling"
+			out, err := profiles.Render(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := flatten(t, out.YAML)
+			want := map[string]any{"resourceName": "my-scheduler", "resourceNamespace": "scheduling", "resourceLock": "leases", "kubeconfig": kubePath}
+			for key, value := range c.want {
+				want[key] = value
+			}
+			for key, value := range want {
+				if got[key] != value {
+					t.Errorf("%s is %v, want %v", key, got[key], value)
+				}
+			}
+		})
+	}
+}
+
+// flatten reads leaderElection and clientConnection into one map.
+func flatten(t *testing.T, text []byte) map[string]any {
+	t.Helper()
+	var doc map[string]any
+	if err := yaml.UnmarshalStrict(text, &doc); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	flat := map[string]any{}
+	for _, section := range []string{"leaderElection", "clientConnection"} {
+		for key, value := range doc[section].(map[string]any) {
+			flat[key] = value
+		}
+	}
+	return flat
+}
+
+func TestTheInsecureListenerIsOnLoopbackWhereItCannotBeSwitchedOff(t *testing.T) {
+	for release, want := range map[string]int{"v1.20.15": 10299, "v1.22.2": 10299, "v1.23.17": 0, "v1.36.3": 0} {
+		r := request(t, release)
+		r.InsecurePort = 10299
+		out, err := profiles.Render(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Ports.Insecure != want {
+			t.Errorf("%s: insecure port %d, want %d", release, out.Ports.Insecure, want)
+		}
+		if got := strings.Count(string(out.YAML), "127.0.0.1:10299"); got != map[bool]int{true: 2, false: 0}[want > 0] {
+			t.Errorf("%s: the port is in the configuration %d times:\n%s", release, got, out.YAML)
+		}
+	}
+}
+
+func TestNamedPlugins(t *testing.T) {
+	out, err := convert(t, "v1.36.3", `
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint: {enabled: [{name: MyPlugin}]}
+    score: {disabled: [{name: ImageLocality}]}
+  pluginConfig:
+  - {name: NodeAffinity, args: {}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"MyPlugin", "NodeAffinity"}, out.Plugins); diff != "" {
+		t.Errorf("plugins (-want +got):\n%s", diff)
+	}
+}
+
+func TestRenderRefusesAReleaseOutsideTheTable(t *testing.T) {
+	r := request(t, "v1.24.3")
+	r.Release.Minor = 19
+	_, err := profiles.Render(r)
+	var invalid interface{ Invalid() bool }
+	if !errors.As(err, &invalid) || !invalid.Invalid() {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestANewerReleaseIsRenderedWithAWarning(t *testing.T) {
+	out, err := convert(t, "v1.99.0", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Notes) == 0 || !strings.Contains(fmt.Sprint(out.Notes), "1.99 is newer than") {
+		t.Errorf("notes are %v", out.Notes)
+	}
+}
