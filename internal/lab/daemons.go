@@ -82,6 +82,9 @@ func kubeletConfiguration(l layout, n node) ([]byte, error) {
 		// A changed static pod is taken up soon also where its folder
 		// entry was replaced, which a watch on a single file misses.
 		"fileCheckFrequency": "5s",
+		// The mirror of a static pod that was started before the API server
+		// is made at the next round; by default a minute later.
+		"syncFrequency": "5s",
 		// The machine's disk may be as full as its owner likes.
 		"evictionHard":                map[string]any{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
