@@ -278,66 +278,6 @@ func TestSourceInfoReadsTheVersionOfGoOnce(t *testing.T) {
 	}
 }
 
-func TestImageIsFoundByTheReferenceRecordedLast(t *testing.T) {
-	t.Parallel()
-	p := newProxy(t)
-	p.release(t, testRelease, nil)
-	p.release(t, "v1.24.4", nil)
-	o := p.options(t)
-	older := mustRun(t, o)
-	o.Release = mustRelease(t, "v1.24.4")
-	newer := mustRun(t, o)
-	const ref = "localhost/sched/my-scheduler:1"
-
-	if _, found, err := FindByImage(o.CacheDir, ref); found || err != nil {
-		t.Fatalf("before it was recorded: got %v, %v", found, err)
-	}
-	for _, r := range []*Result{older, newer} {
-		if err := Tag(o.CacheDir, r, ref); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, found, err := FindByImage(o.CacheDir, ref)
-	if err != nil || !found {
-		t.Fatalf("got %v, %v", found, err)
-	}
-	if diff := cmp.Diff(newer.Binaries, got.Binaries); diff != "" {
-		t.Errorf("binaries (-want +got):\n%s", diff)
-	}
-	if err := os.Remove(newer.Binaries[0].Path); err != nil {
-		t.Fatal(err)
-	}
-	if _, found, err := FindByImage(o.CacheDir, ref); found || err != nil {
-		t.Errorf("after the binary was removed: got %v, %v", found, err)
-	}
-}
-
-func TestOrdinaryModuleIsBuiltAndCached(t *testing.T) {
-	t.Parallel()
-	p := newProxy(t)
-	o := ModuleOptions{
-		Module: "example.com/server/v3", Version: "v3.6.8", Packages: []Program{{Name: "serve", Package: "example.com/server/v3"}},
-		CacheDir: t.TempDir(), Env: p.environment(t),
-	}
-	for _, cached := range []bool{false, true} {
-		result, err := Module(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := output(t, result.Binaries[0].Path); got != "server with third v1.0.0\n" || result.Cached != cached {
-			t.Errorf("got %q, cached %v", got, result.Cached)
-		}
-	}
-	mustBeEmpty(t, newCache(o.CacheDir).temporary())
-
-	o.Version = "v3.9.9"
-	_, err := Module(t.Context(), o)
-	var failed *Error
-	if !errors.As(err, &failed) || failed.Cause != CauseModuleMissing || !strings.Contains(err.Error(), "example.com/server/v3 v3.9.9") {
-		t.Errorf("unknown version: got %v", err)
-	}
-}
-
 func TestReleaseOlderThanTheTableIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := Run(context.Background(), Options{Release: versions.Release{Major: 1, Minor: 12, Patch: 1}, CacheDir: t.TempDir()})

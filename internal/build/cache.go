@@ -20,7 +20,13 @@ import (
 // What is in it can be removed at any time while no build runs.
 type cache struct{ dir string }
 
-func newCache(dir string) cache { return cache{dir: filepath.Join(dir, "build")} }
+func newCache(dir string) cache {
+	// Commands run in other folders, so a relative path would lead elsewhere.
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
+	return cache{dir: filepath.Join(dir, "build")}
+}
 
 func (c cache) temporary() string          { return filepath.Join(c.dir, "tmp") }
 func (c cache) kept() string               { return filepath.Join(c.dir, "kept") }

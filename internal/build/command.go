@@ -53,7 +53,7 @@ func (j *job) run(ctx context.Context, c command) (outcome, error) {
 	stderr := &tailWriter{log: j.log, limit: tailLines}
 	cmd.Stdout, cmd.Stderr = &stdout, stderr
 
-	j.log.Debug("run", zap.String("command", c.path), zap.Strings("args", c.args), zap.String("dir", c.dir))
+	j.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))), zap.String("dir", c.dir))
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()

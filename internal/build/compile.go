@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -63,28 +64,34 @@ func (j *job) prepare(ctx context.Context, r *recipe, targets []target) (*prepar
 		return nil, err
 	}
 	ready := &prepared{dir: dir, workspace: workspace}
-	var packages []string
-	seen := map[string]bool{}
-	for _, t := range targets {
-		if !seen[t.Program.Package] {
-			seen[t.Program.Package] = true
-			packages = append(packages, t.Program.Package)
-		}
-	}
 	step := "resolve the packages of " + r.info.Module
 	return ready, j.step(step, func() error {
-		args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}", "-tags", r.tags}, modFlag(r)...)
-		out, err := j.goRun(ctx, r, ready, targets[0].Platform, append(args, packages...))
-		if err == nil {
-			return nil
+		for platform, packages := range byPlatform(targets) {
+			args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}", "-tags", r.tags}, modFlag(r)...)
+			out, err := j.goRun(ctx, r, ready, platform, append(args, packages...))
+			if err == nil {
+				continue
+			}
+			failed := failure(ctx, step, out.tail, err)
+			var known *Error
+			if r.explain != nil && errors.As(failed, &known) {
+				return r.explain(ctx, known)
+			}
+			return failed
 		}
-		failed := failure(ctx, step, out.tail, err)
-		var known *Error
-		if r.explain != nil && errors.As(failed, &known) {
-			return r.explain(ctx, known)
-		}
-		return failed
+		return nil
 	})
+}
+
+// byPlatform returns the main packages of targets, as often as a platform needs them.
+func byPlatform(targets []target) map[Platform][]string {
+	packages := map[Platform][]string{}
+	for _, t := range targets {
+		if !slices.Contains(packages[t.Platform], t.Program.Package) {
+			packages[t.Platform] = append(packages[t.Platform], t.Program.Package)
+		}
+	}
+	return packages
 }
 
 func modFlag(r *recipe) []string {
@@ -107,9 +114,9 @@ func (j *job) goRun(ctx context.Context, r *recipe, ready *prepared, p Platform,
 // compileOnce compiles a target unless another process that builds the same has
 // just done so.
 func (j *job) compileOnce(ctx context.Context, r *recipe, ready *prepared, t target) (_ stored, err error) {
-	held, err := acquire(ctx, j.cache.lockPath(t.key))
+	held, err := j.acquire(ctx, t)
 	if err != nil {
-		return stored{}, storage(ctx, "wait for another build of "+t.String(), err)
+		return stored{}, err
 	}
 	defer func() {
 		if released := held.release(); err == nil && released != nil {
@@ -132,6 +139,32 @@ func (j *job) compileOnce(ctx context.Context, r *recipe, ready *prepared, t tar
 		return stored{}, err
 	}
 	return j.store(ctx, r, t, dir, path)
+}
+
+// acquire takes the lock for a target. If another build of the same holds it,
+// that is a step of its own.
+func (j *job) acquire(ctx context.Context, t target) (held *lock, err error) {
+	step := "wait for another build of " + t.String()
+	file, err := openLock(j.cache.lockPath(t.key))
+	if err != nil {
+		return nil, storage(ctx, step, err)
+	}
+	if held, err = tryHold(file); err != nil {
+		return nil, storage(ctx, step, err)
+	}
+	if held != nil {
+		return held, nil
+	}
+	err = j.step(step, func() (err error) {
+		if file, err = openLock(j.cache.lockPath(t.key)); err == nil {
+			held, err = hold(ctx, file)
+		}
+		if err != nil {
+			return storage(ctx, step, err)
+		}
+		return nil
+	})
+	return held, err
 }
 
 func (j *job) compile(ctx context.Context, r *recipe, ready *prepared, t target, path string) error {

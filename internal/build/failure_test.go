@@ -149,6 +149,23 @@ func TestFailuresOfTheMachineAndTheNetwork(t *testing.T) {
 	}
 }
 
+func TestGoThatCannotFetchAnotherIsSaidToBeTooOld(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t)
+	o := p.options(t)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("#!/bin/sh\necho '{\"GOVERSION\": \"go1.18.3\"}'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.Env = append(o.Env, "PATH="+dir)
+
+	failed := mustFail(t, o)
+
+	if failed.Cause != CauseGoMissing || !strings.Contains(failed.Error(), "Go 1.18.3 is too old") {
+		t.Errorf("got %v", failed)
+	}
+}
+
 func TestOptionsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	release := mustRelease(t, "v1.22.2")

@@ -10,34 +10,56 @@ import (
 )
 
 // repository makes a git repository that holds the stand-in for Kubernetes with
-// its staging folders, tagged with the test release.
+// its staging folders, tagged with the test release. It has no dependency but
+// the staging modules.
 func repository(t *testing.T, change map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
+	writeTree(t, dir, change, strings.NewReplacer(
+		"\texample.com/third v1.0.0\n", "", "\texample.com/third => example.com/third v1.1.0\n", "",
+		"\t\"example.com/third\"\n", "", ", third.Name", "",
+	))
+	commitTree(t, dir)
+	return dir
+}
+
+// vendored is a repository whose dependencies are in its vendor folder, as those
+// of Kubernetes are. The go command is run with each of the given arguments.
+func vendored(t *testing.T, p *proxy, change map[string]string, commands ...[]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	writeTree(t, dir, change, strings.NewReplacer())
+	for _, args := range commands {
+		cmd := exec.Command("go", args...)
+		cmd.Dir, cmd.Env = dir, append(p.environment(t), "GOTOOLCHAIN=local")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	commitTree(t, dir)
+	return dir
+}
+
+func writeTree(t *testing.T, dir string, change map[string]string, edit *strings.Replacer) {
+	t.Helper()
 	for module, files := range releaseFiles(t, change) {
 		folder := filepath.Join(dir, "staging", "src", filepath.FromSlash(module))
 		if module == kubernetes {
 			folder = dir
 		}
 		for name, data := range files {
-			if module == kubernetes && name == "go.mod" {
-				data = withoutThird.Replace(data)
-			}
-			write(t, filepath.Join(folder, filepath.FromSlash(name)), withoutThird.Replace(data))
+			write(t, filepath.Join(folder, filepath.FromSlash(name)), edit.Replace(data))
 		}
 	}
+}
+
+func commitTree(t *testing.T, dir string) {
+	t.Helper()
 	gitIn(t, dir, "init", "--quiet", "--initial-branch=master")
 	gitIn(t, dir, "add", ".")
 	gitIn(t, dir, "commit", "--quiet", "--message=release")
 	gitIn(t, dir, "tag", testRelease)
-	return dir
 }
-
-// withoutThird drops the one dependency that a tree would have in its vendor folder.
-var withoutThird = strings.NewReplacer(
-	"\texample.com/third v1.0.0\n", "", "\texample.com/third => example.com/third v1.1.0\n", "",
-	"\t\"example.com/third\"\n", "", ", third.Name", "",
-)
 
 func write(t *testing.T, path, data string) {
 	t.Helper()
@@ -74,19 +96,31 @@ func workspaceFiles() map[string]string {
 }
 
 func TestTreeIsBuiltAsItIsAndNotTouched(t *testing.T) {
-	for name, change := range map[string]map[string]string{"replace directives": nil, "workspace": workspaceFiles()} {
+	tidy := []string{"mod", "tidy", "-e"}
+	for name, tree := range map[string]func(*testing.T, *proxy) string{
+		"replace directives": func(t *testing.T, _ *proxy) string { return repository(t, nil) },
+		"workspace":          func(t *testing.T, _ *proxy) string { return repository(t, workspaceFiles()) },
+		"replace directives with vendor folder": func(t *testing.T, p *proxy) string {
+			return vendored(t, p, nil, tidy, []string{"mod", "vendor"})
+		},
+		"workspace with vendor folder": func(t *testing.T, p *proxy) string {
+			return vendored(t, p, workspaceFiles(), tidy, []string{"work", "vendor"})
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newProxy(t)
+			dir := tree(t, p)
 			o := p.options(t)
-			dir := repository(t, change)
 			o.Source = "git:" + dir
+			// A tree brings everything with it.
+			o.Env = append(o.Env, "GOPROXY=off")
 			commit := strings.TrimSpace(gitIn(t, dir, "rev-parse", "HEAD"))
 
 			clean := mustRun(t, o)
 
 			stamped := "v1.24.3 1 24 " + commit + " clean 2022-07-13T14:21:56Z\n"
-			if got := output(t, clean.Binaries[0].Path); got != stamped+stamped {
+			if got := output(t, clean.Binaries[0].Path); !strings.HasPrefix(got, stamped+stamped) {
 				t.Errorf("the binary says %q, want %q twice", got, stamped)
 			}
 			if clean.Info.Commit != commit || clean.Info.Source != o.Source || len(clean.Info.Warnings) != 0 {
@@ -161,7 +195,7 @@ func TestRepositoryIsClonedAtTheTagOnce(t *testing.T) {
 	}
 	o.Keep = true
 	o.Programs = []Program{{Name: "kube-proxy"}}
-	if kept := mustRun(t, o); !exists(filepath.Join(kept.Dir, "kubernetes", "go.mod")) {
+	if kept := mustRun(t, o); !exists(filepath.Join(kept.Dir, "go.mod")) {
 		t.Errorf("kept: nothing in %q", kept.Dir)
 	}
 	o.Release = mustRelease(t, "v1.24.9")

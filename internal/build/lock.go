@@ -17,16 +17,12 @@ const lockPoll = 100 * time.Millisecond
 // dies, so there are no stale locks.
 type lock struct{ file *os.File }
 
-// acquire waits for the lock named by a path, until ctx is done.
-func acquire(ctx context.Context, path string) (*lock, error) {
+// openLock opens the file of a lock, which anybody may have made before.
+func openLock(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	return hold(ctx, file)
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 }
 
 // hold waits for the lock on an open file and takes the file over.
@@ -40,7 +36,7 @@ func hold(ctx context.Context, file *os.File) (*lock, error) {
 		case <-ctx.Done():
 			return nil, errors.Join(ctx.Err(), file.Close())
 		case <-time.After(lockPoll):
-			if file, err = os.OpenFile(file.Name(), os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+			if file, err = openLock(file.Name()); err != nil {
 				return nil, err
 			}
 		}

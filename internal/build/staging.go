@@ -69,10 +69,9 @@ func (j *job) fetchStaging(ctx context.Context, release versions.Release, s sour
 }
 
 // missing reports whether a module cannot be had, as against the module proxy
-// not answering. A module that the checksum database does not know is as good as
-// missing.
+// not answering or answering with something else than others were given.
 func missing(e *Error) bool {
-	return e.Cause == CauseModuleMissing || e.Cause == CauseUnknown || e.Cause == CauseChecksum
+	return e.Cause == CauseModuleMissing || e.Cause == CauseUnknown
 }
 
 func atVersion(paths []string, release versions.Release) []string {
@@ -184,7 +183,7 @@ func newestTested(release versions.Release) string {
 
 // missingStaging explains a build that failed for want of staging modules.
 func (j *job) missingStaging(ctx context.Context, release versions.Release, got staged, failed *Error) error {
-	if len(got.Missing) == 0 || failed.Cause != CauseModuleMissing && failed.Cause != CauseChecksum && failed.Cause != CauseUnknown {
+	if len(got.Missing) == 0 || !missing(failed) {
 		return failed
 	}
 	failed.Cause, failed.Modules = CauseModuleMissing, got.Missing
