@@ -158,9 +158,19 @@ func (c *conversion) election() {
 	case isNull(n):
 		put(lease, "leaderElect", boolean(false))
 	}
+	c.leaderElect = isTrue(get(lease, "leaderElect"))
 	c.set(lease, "resourceName", str(c.request.SchedulerName), "the lease carries the scheduler's name")
 	c.set(lease, "resourceNamespace", str(c.request.LeaseNamespace), "the lease is kept there")
 	c.set(lease, "resourceLock", str(leases), "every release accepts leases, and newer ones nothing else")
+}
+
+// isTrue reads a boolean as YAML 1.1 does, like the scheduler.
+func isTrue(n *yaml.Node) bool {
+	switch strings.ToLower(text(n)) {
+	case "true", "yes", "on", "y":
+		return true
+	}
+	return false
 }
 
 // set writes a field that pmk-sched decides on, and tells where the source had

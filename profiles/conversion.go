@@ -23,6 +23,8 @@ type conversion struct {
 	problems problems
 	args     []string
 	ports    Ports
+
+	leaderElect bool
 }
 
 func newConversion(r Request, rules versions.Rules, doc *document) *conversion {
@@ -152,7 +154,7 @@ func (c *conversion) unfit(n, key *yaml.Node, f field, where string) {
 	case f.lost != "":
 		remove(n, f.name)
 		c.note(key, "%s left out: %s does not have it; %s", name, c.request.Release, f.lost)
-	case name == "profiles.percentageOfNodesToScore" && len(c.profiles()) == 1:
+	case f.hoisted && len(c.profiles()) == 1:
 		remove(n, f.name)
 		put(c.doc.root, f.name, value)
 		c.note(key, "%s moved to the top of the document: %s has it there only", f.name, c.request.Release)

@@ -41,6 +41,9 @@ type field struct {
 	bounded     bool
 	// required says that the object means nothing without the field.
 	required bool
+	// hoisted says that the field of an only profile can move to the top of the
+	// document, where the target has it.
+	hoisted bool
 }
 
 // in says whether the field exists in a config API, in any release.
@@ -99,7 +102,7 @@ func clientConnection() object {
 func profile() object {
 	return object{fields: []field{
 		{name: "schedulerName", kind: kindString},
-		{name: "percentageOfNodesToScore", kind: kindInt, apis: inV1, since: 26, bounded: true, most: 100},
+		{name: "percentageOfNodesToScore", kind: kindInt, apis: inV1, since: 26, bounded: true, most: 100, hoisted: true},
 		{name: "plugins", kind: kindObject, object: pluginsObject},
 		{name: "pluginConfig", kind: kindObjects, object: pluginConfig},
 	}}

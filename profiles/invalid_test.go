@@ -60,6 +60,7 @@ func TestInvalidSources(t *testing.T) {
 		{"two ways to score at once", "v1.24.3", v1beta1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeResourcesMostAllocated}]}}\n", "NodeResourcesLeastAllocated and NodeResourcesMostAllocated both score in v1beta1", "add `- name: NodeResourcesLeastAllocated` to plugins.score.disabled"},
 		{"extension point that enables and is not there", "v1.24.3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "v1.24.3 has no extension point preEnqueue, where MyPlugin is enabled", ""},
 		{"multiPoint of a plugin whose extension points are not known", "v1.22.2", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: MyPlugin}]}}\n", "v1beta1 has no multiPoint", "each extension point"},
+		{"multiPoint of a plugin of a later release", "v1.22.2", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: SchedulingGates}]}}\n", `plugin "SchedulingGates" does not exist in v1.22.2`, ""},
 		{"percentage of several profiles", "v1.24.3", v1 + "profiles:\n- {schedulerName: my-scheduler, percentageOfNodesToScore: 5}\n- {schedulerName: b}\n", "v1.24.3 does not have profiles.percentageOfNodesToScore", ""},
 		{"unknown strategy", "v1.22.2", v1 + "profiles:\n- pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: Most}}}]\n", `scoring strategy "Most" is not known`, "MostAllocated"},
 

@@ -34,6 +34,11 @@ func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
 	for _, e := range enabled {
 		c.checkExpandable(e)
 	}
+	for _, e := range off {
+		if name := text(get(e, "name")); name != everyPlugin {
+			c.checkName(get(e, "name"), name, true)
+		}
+	}
 	for _, point := range pointNames() {
 		if disabled(plugins, point, everyPlugin) {
 			continue
@@ -43,8 +48,11 @@ func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
 	}
 }
 
+// checkExpandable refuses a plugin under multiPoint that would be lost: one that
+// the release does not have, or whose extension points are not known here.
 func (c *conversion) checkExpandable(e *yaml.Node) {
 	name := text(get(e, "name"))
+	c.checkName(get(e, "name"), name, false)
 	if _, known := inTreeNamed(name); known || !slices.Contains(c.request.Plugins, name) {
 		return
 	}

@@ -90,6 +90,9 @@ type Rendered struct {
 	YAML []byte
 	// LeaseNamespace holds the leader election lease.
 	LeaseNamespace string
+	// LeaderElect says whether leader election is on, so that several replicas may
+	// run.
+	LeaderElect bool
 	// Args are flags for what the source said in the configuration and the
 	// release reads from its command line only.
 	Args []string
@@ -136,6 +139,7 @@ func Render(r Request) (*Rendered, error) {
 		APIVersion:     rules.Render,
 		YAML:           text,
 		LeaseNamespace: r.LeaseNamespace,
+		LeaderElect:    c.leaderElect,
 		Args:           c.args,
 		Ports:          c.ports,
 		Notes:          c.notes,

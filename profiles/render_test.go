@@ -223,6 +223,48 @@ func TestTheInsecureListenerIsOnLoopbackWhereItCannotBeSwitchedOff(t *testing.T)
 	}
 }
 
+// What two places share in the source is edited in each of them alone.
+func TestAliasesAreWrittenOut(t *testing.T) {
+	out, err := convert(t, "v1.24.3", `
+apiVersion: kubescheduler.config.k8s.io/v1beta1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: my-scheduler
+  plugins: &p {score: {disabled: [{name: TaintToleration}]}}
+- schedulerName: second
+  plugins: *p
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(string(out.YAML), "name: NodeAffinity"); got != 2 || strings.ContainsAny(string(out.YAML), "&") {
+		t.Errorf("NodeAffinity is in %d profiles, want 2:\n%s", got, out.YAML)
+	}
+}
+
+func TestJSONIsReadToo(t *testing.T) {
+	out, err := convert(t, "v1.24.3", `{"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "KubeSchedulerConfiguration", "parallelism": 8}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc map[string]any
+	if err := yaml.UnmarshalStrict(out.YAML, &doc); err != nil || doc["parallelism"] != 8.0 || doc["apiVersion"] != out.APIVersion {
+		t.Errorf("%v in\n%s", err, out.YAML)
+	}
+}
+
+func TestLeaderElectionIsTold(t *testing.T) {
+	for value, want := range map[string]bool{"true": true, "yes": true, "false": false, "null": false} {
+		out, err := convert(t, "v1.24.3", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: "+value+"}\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.LeaderElect != want {
+			t.Errorf("leaderElect: %s is told as %v", value, out.LeaderElect)
+		}
+	}
+}
+
 func TestNamedPlugins(t *testing.T) {
 	out, err := convert(t, "v1.36.3", `
 apiVersion: kubescheduler.config.k8s.io/v1

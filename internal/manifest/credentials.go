@@ -106,6 +106,17 @@ func (c Credentials) validateServer(name string) error {
 	return nil
 }
 
+// Warnings say what the credentials expose, for the person who deploys.
+func (c Credentials) Warnings() []string {
+	switch c.Mode {
+	case ModeNodeInline:
+		return []string{"credentials node-inline keep the private key of " + c.User + " in a ConfigMap: whoever may read ConfigMaps in the namespace can act as it; credentials node keep it in a Secret"}
+	case ModeHostPath:
+		return []string{"credentials hostpath make the scheduler run as root, without capabilities: " + c.HostPath + " is root's own file; credentials node run it as an ordinary user"}
+	}
+	return nil
+}
+
 // hostNetwork says whether the API server can only be reached from the node
 // itself: it is on loopback, or has a name that the node may know from its own
 // hosts file, or none that is known here. An address, or a service of the

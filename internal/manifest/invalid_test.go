@@ -26,6 +26,7 @@ func TestInvalidSchedulers(t *testing.T) {
 		{"no image", func(s *manifest.Scheduler) { s.Image = "" }, "scheduler my-scheduler has no image"},
 		{"port", func(s *manifest.Scheduler) { s.Port = 70000 }, "port 70000 of scheduler my-scheduler is not one"},
 		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 }, "port 443 of scheduler my-scheduler is not one that a process without rights can listen on"},
+		{"replicas without leader election", func(s *manifest.Scheduler) { s.Replicas, s.Configuration.LeaderElect = 2, false }, "2 replicas of scheduler my-scheduler without leader election"},
 		{"mode", func(s *manifest.Scheduler) { s.Credentials.Mode = "magic" }, `credentials "magic" of scheduler my-scheduler are not known`},
 		{"no key", func(s *manifest.Scheduler) { s.Credentials.Key = nil }, "credentials node of scheduler my-scheduler have no client key"},
 		{"no user", func(s *manifest.Scheduler) { s.Credentials.User = "" }, "name no user"},

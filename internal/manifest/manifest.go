@@ -10,6 +10,7 @@
 package manifest
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -147,6 +148,10 @@ func (s Scheduler) validate() error {
 		return invalid("name the image with --image", "scheduler %s has no image", s.Name)
 	case s.Configuration == nil || len(s.Configuration.YAML) == 0:
 		return fmt.Errorf("build objects of scheduler %s: there is no rendered configuration", s.Name)
+	case !bytes.Contains(s.Configuration.YAML, []byte(KubeconfigPath(s.Name))):
+		return fmt.Errorf("build objects of scheduler %s: its configuration does not use the kubeconfig %s", s.Name, KubeconfigPath(s.Name))
+	case s.Replicas > 1 && !s.Configuration.LeaderElect:
+		return invalid("turn leader election on, or run one replica", "%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
 	case s.Port < 1024 || s.Port > 65535:
 		return invalid("use a free port from 1024 to 65535", "port %d of scheduler %s is not one that a process without rights can listen on", s.Port, s.Name)
 	case s.Replicas < 0:

@@ -31,6 +31,7 @@ func scheduler(t *testing.T, release, mode string) manifest.Scheduler {
 	}
 	configuration, err := profiles.Render(profiles.Request{
 		Release: r, SchedulerName: "my-scheduler", Kubeconfig: manifest.KubeconfigPath("my-scheduler"), Preset: "spread",
+		LeaderElect: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -190,6 +191,7 @@ func TestASchedulerSelectsNoPodsButItsOwn(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	one := field(t, deployment(t, s), "spec", "selector", "matchLabels")
 	s.Name = "other"
+	s.Configuration = &profiles.Rendered{YAML: []byte("kubeconfig: " + manifest.KubeconfigPath("other"))}
 	two := field(t, deployment(t, s), "spec", "selector", "matchLabels")
 	if cmp.Equal(one, two) {
 		t.Errorf("two schedulers select by the same labels %v", one)
