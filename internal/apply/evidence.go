@@ -17,7 +17,7 @@ import (
 
 const (
 	logLines     = 20
-	logBytes     = 64 << 10
+	logBytes     = 1 << 20
 	shownEvents  = 8
 	shownPods    = 2
 	evidenceTime = 15 * time.Second

@@ -21,7 +21,7 @@ import (
 
 const (
 	logTail     = 500 // lines that are searched for warnings and errors
-	logBytes    = 256 << 10
+	logBytes    = 4 << 20
 	shownLines  = 10
 	explainTime = 20 * time.Second
 	// leaseSlack is how much older than its own duration a lease may be before nobody holds it: clocks differ.

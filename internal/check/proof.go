@@ -170,4 +170,3 @@ func (e *NotScheduledError) Hint() string {
 
 // NotHolding says that the scheduler was looked at, and does not schedule.
 func (e *NotScheduledError) NotHolding() bool { return true }
-

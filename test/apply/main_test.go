@@ -88,7 +88,11 @@ func objects(t *testing.T, name, ns, data string) []*unstructured.Unstructured {
 	var objs []*unstructured.Unstructured
 	for _, document := range strings.Split(text, "\n---\n") {
 		obj := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &obj.Object); err != nil {
+		json, err := yaml.YAMLToJSON([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := obj.UnmarshalJSON(json); err != nil {
 			t.Fatal(err)
 		}
 		obj.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "pmk-sched", "app.kubernetes.io/instance": name})

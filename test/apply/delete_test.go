@@ -1,0 +1,175 @@
+//go:build linux
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+// collectGarbage plays the garbage collector for one Deployment: it lets go of it when it is deleted in the foreground.
+func collectGarbage(ctx context.Context, t *testing.T, ns, name string) {
+	t.Helper()
+	deployments := kubeClient(t).AppsV1().Deployments(ns)
+	done := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			d, err := deployments.Get(ctx, name, metav1.GetOptions{})
+			if err == nil && slices.Contains(d.Finalizers, metav1.FinalizerDeleteDependents) {
+				_, err = deployments.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			}
+			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+				t.Errorf("play garbage collector: %v", err)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+}
+
+func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	other := namespace(t)
+	save(ctx, t, client, "gone", ns, "a", apply.Deployed)
+	for name, in := range map[string]string{"gone": ns, "stays": other} {
+		if _, err := client.Apply(ctx, objects(t, name, in, "a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leftover := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leftover-of-verify", Labels: kubeapi.OwnerLabels("gone")}}
+	leftover.Labels[kubeapi.LabelComponent] = kubeapi.ComponentVerify
+	if _, err := kubeClient(t).CoreV1().Namespaces().Create(ctx, leftover, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	owned, err := client.Owned(ctx, "gone", ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, obj := range owned {
+		names = append(names, obj.GetKind()+"/"+obj.GetNamespace()+"/"+obj.GetName())
+	}
+	want := strings.Fields(strings.ReplaceAll(`Namespace//leftover-of-verify ClusterRoleBinding//gone-as-kube-scheduler ServiceAccount/NS/gone Role/NS/gone-lease
+		RoleBinding/NS/gone-lease ConfigMap/NS/gone-config-a Secret/NS/gone-credentials-a Secret/NS/pmk-sched-gone-revision-1 Deployment/NS/gone`, "NS", ns))
+	if diff := cmp.Diff(sorted(want), sorted(names)); diff != "" {
+		t.Fatalf("owned (-want +got):\n%s", diff)
+	}
+
+	owned = slices.DeleteFunc(owned, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" }) // no controller ends a namespace here
+	collectGarbage(ctx, t, ns, "gone")
+	changes, err := client.Delete(ctx, owned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first := "Deployment/" + ns + "/gone deleted\n"; !strings.HasPrefix(changes.String(), first) || strings.Count(changes.String(), " deleted\n") != len(owned) {
+		t.Errorf("not all deleted, the Deployment first:\n%s", changes)
+	}
+	again, err := client.Delete(ctx, owned)
+	if err != nil || again.Changed() || strings.Count(again.String(), " absent\n") != len(owned) {
+		t.Errorf("second time: %v\n%s", err, again)
+	}
+	if rest, err := client.Owned(ctx, "stays", other); err != nil || len(rest) != 7 {
+		t.Errorf("of the other scheduler %d objects are left, want 7 (%v)", len(rest), err)
+	}
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}
+
+func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	if _, err := client.Apply(ctx, objects(t, "narrow", ns, "a")); err != nil {
+		t.Fatal(err)
+	}
+	kube := kubeClient(t).RbacV1()
+	all := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+	cluster := []rbacv1.PolicyRule{{APIGroups: []string{"", rbacv1.GroupName}, Resources: []string{"namespaces", "clusterroles", "clusterrolebindings"}, Verbs: []string{"list"}}}
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "narrow"}}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "narrow-all"}
+	for name, rules := range map[string][]rbacv1.PolicyRule{"narrow-all": all, "narrow-cluster": cluster} {
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+		if _, err := kube.ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, in := range []string{ns, "kube-system"} {
+		binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Subjects: subjects, RoleRef: ref}
+		if _, err := kube.RoleBindings(in).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ref.Name = "narrow-cluster"
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Subjects: subjects, RoleRef: ref}
+	if _, err := kube.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	owned, err := newClient(t, server.ConfigFor("narrow")).Owned(ctx, "narrow", ns)
+	if err != nil || len(owned) != 7 {
+		t.Errorf("%d objects, want 7: %v", len(owned), err)
+	}
+}
+
+func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
+	client, ns := newClient(t, server.Config()), namespace(t)
+	ctx, cancel := context.WithTimeout(testContext(t), 3*time.Second)
+	defer cancel()
+	objs := objects(t, "held", ns, "a")
+	if _, err := client.Apply(ctx, objs); err != nil {
+		t.Fatal(err)
+	}
+	_, err := client.Delete(ctx, objs)
+	want := "wait until Deployment/" + ns + "/held is gone (finalizers [foregroundDeletion])"
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v does not hold %q", err, want)
+	}
+}
+
+func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	leases := kubeClient(t).CoordinationV1().Leases(ns)
+	holder, now := "master_1234", metav1.NowMicro()
+	lease, err := leases.Create(ctx, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "led"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		time.Sleep(time.Second)
+		now := metav1.NowMicro()
+		lease.Spec.RenewTime = &now
+		_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+		done <- err
+	}()
+	for _, want := range []string{" skipped (still renewed by master_1234)\n", " deleted\n", " absent\n"} {
+		change, err := client.DeleteLeaderLease(ctx, ns, "led")
+		if got := (apply.ChangeSet{change}).String(); err != nil || got != "Lease/"+ns+"/led"+want {
+			t.Errorf("got %q, want %q: %v", got, want, err)
+		}
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,128 @@
+//go:build linux
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+)
+
+// save writes a revision and ends it with status, unless that is pending.
+func save(ctx context.Context, t *testing.T, client *apply.Client, name, ns, data string, status apply.RevisionStatus) *apply.Revision {
+	t.Helper()
+	r, err := client.SaveRevision(ctx, ns, name, "data "+data, objects(t, name, ns, data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status != apply.Pending {
+		if err := client.SetRevisionStatus(ctx, r, status, "because"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	if none, err := client.Revisions(ctx, ns, "kept"); err != nil || len(none) != 0 || apply.LastDeployed(none) != nil {
+		t.Fatalf("before any: %v, %v", none, err)
+	}
+	save(ctx, t, client, "kept", ns, "a", apply.Deployed)
+	save(ctx, t, client, "kept", ns, "b", apply.Pending)
+	save(ctx, t, client, "kept", ns, "c", apply.Failed)
+
+	revisions, err := client.Revisions(ctx, ns, "kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range revisions {
+		got = append(got, fmt.Sprintf("%d %s %q %q %t", r.Number, r.Status, r.Description, r.Reason, r.Created.IsZero()))
+	}
+	want := []string{
+		`1 deployed "data a" "because" false`,
+		`2 failed "data b" "interrupted: the run ended without noting how it went" false`,
+		`3 failed "data c" "because" false`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("revisions (-want +got):\n%s", diff)
+	}
+	last := apply.LastDeployed(revisions)
+	if diff := cmp.Diff(objects(t, "kept", ns, "a"), last.Objects); diff != "" {
+		t.Errorf("objects of the last deployed revision (-want +got):\n%s", diff)
+	}
+	if other, err := client.Revisions(ctx, ns, "other"); err != nil || len(other) != 0 {
+		t.Errorf("revisions of another scheduler: %v, %v", other, err)
+	}
+}
+
+func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	objs := objects(t, "large", ns, "a")
+	noise := make([]byte, 3<<20)
+	state := uint32(1)
+	for i := range noise {
+		state = state*1664525 + 1013904223
+		noise[i] = 'a' + byte(state>>24)%26
+	}
+	if err := unstructured.SetNestedField(find(t, objs, "ConfigMap").Object, string(noise), "data", "large.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := client.SaveRevision(ctx, ns, "large", "", objs)
+	var large *apply.TooLargeError
+	if !errors.As(err, &large) || large.Size <= large.Limit || large.Limit != 1<<20 || !large.Invalid() {
+		t.Fatalf("error is %v", err)
+	}
+	if revisions, err := client.Revisions(ctx, ns, "large"); err != nil || len(revisions) != 0 {
+		t.Errorf("a revision was written: %v, %v", revisions, err)
+	}
+}
+
+func TestPruneKeepsTenRevisionsAndWhatTheyReferTo(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	for i := range 13 {
+		data := fmt.Sprintf("v%d", i+1)
+		status := apply.Failed
+		if i == 0 {
+			status = apply.Deployed
+		}
+		save(ctx, t, client, "pruned", ns, data, status)
+		if _, err := client.Apply(ctx, objects(t, "pruned", ns, data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "pruned-config-v2-copy"}}
+	if _, err := kubeClient(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := client.Prune(ctx, ns, "pruned")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.NewReplacer("NS", ns).Replace(`Secret/NS/pruned-credentials-v3 deleted
+Secret/NS/pruned-credentials-v2 deleted
+Secret/NS/pmk-sched-pruned-revision-3 deleted
+Secret/NS/pmk-sched-pruned-revision-2 deleted
+ConfigMap/NS/pruned-config-v3 deleted
+ConfigMap/NS/pruned-config-v2 deleted
+`)
+	if diff := cmp.Diff(want, changes.String()); diff != "" {
+		t.Errorf("pruned (-want +got):\n%s", diff)
+	}
+	if again, err := client.Prune(ctx, ns, "pruned"); err != nil || len(again) != 0 {
+		t.Errorf("second time: %v\n%s", err, again)
+	}
+	if nothing, err := client.Prune(ctx, ns, "never-deployed"); err != nil || len(nothing) != 0 {
+		t.Errorf("without revisions: %v\n%s", err, nothing)
+	}
+}

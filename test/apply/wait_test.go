@@ -1,0 +1,158 @@
+//go:build linux
+
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+)
+
+// quick keeps the proportions of the defaults and takes seconds.
+var quick = apply.WaitOptions{
+	SteadyFor: 2 * time.Second, Seen: 5, Interval: 100 * time.Millisecond, PullGrace: 300 * time.Millisecond, UnschedulableGrace: 300 * time.Millisecond,
+}
+
+// applied applies the objects of a scheduler and starts its rollout.
+func applied(ctx context.Context, t *testing.T, client *apply.Client, name, node string) *rollout {
+	t.Helper()
+	ns := namespace(t)
+	if _, err := client.Apply(ctx, objects(t, name, ns, "a")); err != nil {
+		t.Fatal(err)
+	}
+	return startRollout(ctx, t, ns, name, node)
+}
+
+func TestWaitSteadyReturnsWhenNothingHappensAnyMore(t *testing.T) {
+	ctx, client := testContext(t), newClient(t, server.Config())
+	r := applied(ctx, t, client, "steady", "")
+	if err := r.status(ctx, false, running); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	options := quick
+	options.OnProgress = func(state string) {
+		seen = append(seen, state)
+		if len(seen) == 1 {
+			if err := r.status(ctx, true, running); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := client.WaitSteady(ctx, r.ns, r.name, options); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"Available: 0/1", "Deployment is available. Replicas: 1"}
+	if diff := cmp.Diff(want, seen); diff != "" {
+		t.Errorf("progress (-want +got):\n%s", diff)
+	}
+}
+
+func TestWaitSteadyFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
+	ctx, client := testContext(t), newClient(t, server.Config())
+	kubelet(ctx, t, "node-of-flash", "starting again\n", "starting\nno kind KubeSchedulerConfiguration is registered\n")
+	r := applied(ctx, t, client, "flash", "node-of-flash")
+	if err := errors.Join(r.status(ctx, true, running), r.event(ctx, "BackOff", "Back-off restarting failed container")); err != nil {
+		t.Fatal(err)
+	}
+	options := quick
+	options.OnProgress = func(state string) {
+		if strings.Contains(state, "is available") {
+			if err := r.status(ctx, true, crashed); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	err := client.WaitSteady(ctx, r.ns, r.name, options)
+	want := strings.ReplaceAll(`Deployment/NS/flash does not come up (CrashLoopBackOff): container kube-scheduler of pod flash-1-x ended with exit code 1, restarted 1 times
+  events:
+    Warning BackOff: Back-off restarting failed container (3 times)
+  log, pod flash-1-x, container kube-scheduler:
+    starting again
+  log of the run before, pod flash-1-x, container kube-scheduler:
+    starting
+    no kind KubeSchedulerConfiguration is registered`, "NS", r.ns)
+	var failed *apply.RolloutError
+	if !errors.As(err, &failed) || failed.Hint() == "" {
+		t.Fatalf("error is %v", err)
+	}
+	if diff := cmp.Diff(want, err.Error()); diff != "" {
+		t.Errorf("error (-want +got):\n%s", diff)
+	}
+}
+
+func TestWaitSteadyFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
+	ctx, client := testContext(t), newClient(t, server.Config())
+	r := applied(ctx, t, client, "unpulled", "")
+	if err := r.status(ctx, false, notPulled); err != nil {
+		t.Fatal(err)
+	}
+	err := client.WaitSteady(ctx, r.ns, r.name, quick)
+	want := "Deployment/" + r.ns + "/unpulled does not come up (ImagePullBackOff): image localhost/scheduler:1 of pod unpulled-1-x cannot be had: manifest unknown"
+	if err == nil || err.Error() != want {
+		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
+	}
+}
+
+func TestWaitSteadySurvivesARestartOfTheAPIServer(t *testing.T) {
+	ctx, client := testContext(t), newClient(t, server.Config())
+	r := applied(ctx, t, client, "survivor", "")
+	if err := r.status(ctx, true, running); err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error)
+	go func() { waited <- client.WaitSteady(ctx, r.ns, r.name, quick) }()
+	if err := errors.Join(server.StopAPI(), server.StartAPI(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	// A leader that could not renew its lease has ended meanwhile, and was started again.
+	if err := r.status(ctx, true, crashed); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWaitSteadyEndsWithItsContext(t *testing.T) {
+	client := newClient(t, server.Config())
+	r := applied(testContext(t), t, client, "endless", "")
+	t.Run("deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := client.WaitSteady(ctx, r.ns, r.name, quick)
+		want := "Deployment/" + r.ns + "/endless does not come up (Timeout): not steady in time; last seen: the deployment controller has not taken notice yet"
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		options := quick
+		options.OnProgress = func(string) { cancel() }
+		err := client.WaitSteady(ctx, r.ns, r.name, options)
+		var failed *apply.RolloutError
+		if !errors.Is(err, context.Canceled) || errors.As(err, &failed) {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("Deployment deleted", func(t *testing.T) {
+		now, background := int64(0), metav1.DeletePropagationBackground
+		err := kubeClient(t).AppsV1().Deployments(r.ns).Delete(t.Context(), r.name, metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = client.WaitSteady(testContext(t), r.ns, r.name, quick)
+		var failed *apply.RolloutError
+		if !errors.As(err, &failed) || failed.Reason != apply.ReasonGone {
+			t.Errorf("error is %v", err)
+		}
+	})
+}
