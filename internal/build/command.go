@@ -116,6 +116,10 @@ func (t *tailWriter) Write(p []byte) (int, error) {
 func (t *tailWriter) add(line string) {
 	line = redact(line)
 	t.log.Debug(line)
+	// That go is downloading says nothing of why it failed.
+	if strings.HasPrefix(line, "go: downloading ") {
+		return
+	}
 	t.lines = append(t.lines, line)
 	if len(t.lines) > t.limit {
 		t.lines = t.lines[1:]

@@ -172,7 +172,7 @@ func goMinor(version string) string {
 // or an *Error that says the cause in words.
 func failure(ctx context.Context, step, output string, err error) error {
 	if ctx.Err() != nil {
-		return &cancelled{step: step, err: context.Cause(ctx)}
+		return stopped(ctx, step)
 	}
 	var known *Error
 	if errors.As(err, &known) {
@@ -184,11 +184,17 @@ func failure(ctx context.Context, step, output string, err error) error {
 	return diagnose(step, output, err)
 }
 
-// cancelled says in which step a build was stopped.
+// cancelled says in which step a build was stopped, and by what.
 type cancelled struct {
-	step string
-	err  error
+	step       string
+	err, cause error
 }
 
-func (c *cancelled) Error() string { return c.step + ": " + c.err.Error() }
-func (c *cancelled) Unwrap() error { return c.err }
+func (c *cancelled) Error() string   { return c.step + ": " + c.cause.Error() }
+func (c *cancelled) Unwrap() []error { return []error{c.err, c.cause} }
+
+// stopped is the error of a step during which ctx ended. It is context.Canceled
+// or context.DeadlineExceeded, whatever the cause that it shows.
+func stopped(ctx context.Context, step string) error {
+	return &cancelled{step: step, err: ctx.Err(), cause: context.Cause(ctx)}
+}

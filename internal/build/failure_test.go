@@ -207,12 +207,12 @@ func TestCancelledBuildLeavesNeitherFilesNorProcesses(t *testing.T) {
 	o.WorkDir = t.TempDir()
 	started := filepath.Join(t.TempDir(), "compiler")
 	o.Env = wrapGo(t, o.Env, fmt.Sprintf("touch \"$TMPDIR/half-done\"; sleep 600 & echo $! > '%[1]s.new'; mv '%[1]s.new' '%[1]s'; wait", started))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	go func() {
 		for ctx.Err() == nil {
 			if _, err := os.Stat(started); err == nil {
-				cancel()
+				cancel(errors.New("interrupt"))
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -220,7 +220,7 @@ func TestCancelledBuildLeavesNeitherFilesNorProcesses(t *testing.T) {
 
 	_, err := Run(ctx, o)
 
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "compile kube-scheduler") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "compile kube-scheduler for "+Host().String()+": interrupt") {
 		t.Errorf("got %v, want that the compiling was cancelled", err)
 	}
 	mustBeEmpty(t, o.WorkDir)

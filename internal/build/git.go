@@ -193,6 +193,7 @@ func (j *job) git(ctx context.Context, step, dir string, args ...string) (string
 	var known *Error
 	if errors.As(failed, &known) && (known.Cause == CauseUnknown || known.Cause == CauseCompile || known.Cause == CauseModuleMissing) {
 		known.Cause, known.Message = CauseGit, "git failed"
+		known.Try = "see that the address or folder is right and that git itself can read it, without asking for a password"
 		if strings.Contains(known.Output, "dubious ownership") {
 			known.Try = "the folder belongs to another user: name it in git's safe.directory, or run as that user"
 		}

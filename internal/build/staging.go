@@ -136,7 +136,8 @@ func (j *job) downloads(ctx context.Context, step string, modules []string) bool
 	return err == nil && !slices.ContainsFunc(answers, func(d download) bool { return d.Error != "" })
 }
 
-// nearby returns patches of the same minor, nearest first and older before newer.
+// nearby returns patches of the same minor, nearest first and older before newer,
+// and last the one that is built and tested.
 func nearby(release versions.Release) []versions.Release {
 	var near []versions.Release
 	for distance := 1; len(near) < nearbyPatches; distance++ {
@@ -144,6 +145,11 @@ func nearby(release versions.Release) []versions.Release {
 			if patch >= 0 {
 				near = append(near, versions.Release{Major: release.Major, Minor: release.Minor, Patch: patch})
 			}
+		}
+	}
+	for _, tested := range versions.Releases() {
+		if tested.MinorString() == release.MinorString() && tested != release && !slices.Contains(near, tested) {
+			near = append(near, tested)
 		}
 	}
 	return near
@@ -162,7 +168,7 @@ func (j *job) unknownBranch(ctx context.Context, release versions.Release, faile
 		failed.Try = fmt.Sprintf("%s is served: --branch %s", near, near)
 	}
 	if ctx.Err() != nil {
-		return &cancelled{step: failed.Step, err: context.Cause(ctx)}
+		return stopped(ctx, failed.Step)
 	}
 	return failed
 }
@@ -181,24 +187,29 @@ func newestTested(release versions.Release) string {
 	return tested[0].String()
 }
 
-// missingStaging explains a build that failed for want of staging modules.
+// missingStaging explains a build that failed for want of staging modules. Those
+// that go itself complains of are named; without any, all that are missing.
 func (j *job) missingStaging(ctx context.Context, release versions.Release, got staged, failed *Error) error {
 	if len(got.Missing) == 0 || !missing(failed) {
 		return failed
 	}
-	failed.Cause, failed.Modules = CauseModuleMissing, got.Missing
-	failed.Message = fmt.Sprintf("the module proxy does not serve %s, without which %s cannot be compiled", strings.Join(got.Missing, ", "), release)
+	needed := slices.DeleteFunc(slices.Clone(got.Missing), func(module string) bool { return !strings.Contains(failed.Output, module) })
+	if len(needed) == 0 {
+		needed = got.Missing
+	}
+	failed.Cause, failed.Modules = CauseModuleMissing, needed
+	failed.Message = fmt.Sprintf("the module proxy does not serve %s, without which %s cannot be compiled", strings.Join(needed, ", "), release)
 	failed.Try = "try another patch of " + release.MinorString()
 	var paths []string
-	for _, module := range got.Missing {
+	for _, module := range needed {
 		path, _, _ := strings.Cut(module, "@")
 		paths = append(paths, path)
 	}
 	if near, ok := j.nearestPatch(ctx, release, paths); ok {
-		failed.Try = fmt.Sprintf("the modules of %s are served: --branch %s", near, near)
+		failed.Try = fmt.Sprintf("%s is the nearest patch that has %s: --branch %s", near, strings.Join(paths, ", "), near)
 	}
 	if ctx.Err() != nil {
-		return &cancelled{step: failed.Step, err: context.Cause(ctx)}
+		return stopped(ctx, failed.Step)
 	}
 	return failed
 }

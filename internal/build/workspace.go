@@ -134,7 +134,7 @@ func sweep(root string) {
 // storage turns a failure to read or write files into the error that is returned.
 func storage(ctx context.Context, step string, err error) error {
 	if ctx.Err() != nil {
-		return &cancelled{step: step, err: context.Cause(ctx)}
+		return stopped(ctx, step)
 	}
 	e := diagnose(step, err.Error(), err)
 	if e.Cause != CauseDiskFull {
