@@ -23,6 +23,8 @@ type hierarchy struct {
 	path   string
 	v2     bool
 	cpuset bool
+	// options mount a version 1 tree again: its controllers or its name.
+	options string
 }
 
 // hierarchies reads the control group trees from the form of /proc/mounts.
@@ -37,14 +39,31 @@ func hierarchies(mounts io.Reader) ([]hierarchy, error) {
 		if slices.ContainsFunc(found, func(h hierarchy) bool { return h.path == f[1] }) {
 			continue
 		}
-		options := strings.Split(f[3], ",")
-		found = append(found, hierarchy{
-			path:   f[1],
-			v2:     f[2] == "cgroup2",
-			cpuset: f[2] == "cgroup" && slices.Contains(options, "cpuset"),
-		})
+		h := hierarchy{path: f[1], v2: f[2] == "cgroup2"}
+		if !h.v2 {
+			h.options = treeOptions(f[3])
+			h.cpuset = slices.Contains(strings.Split(h.options, ","), "cpuset")
+		}
+		found = append(found, h)
 	}
 	return found, s.Err()
+}
+
+// treeOptions picks from the options of a version 1 mount those that say which
+// tree it is.
+func treeOptions(options string) string {
+	var kept []string
+	for o := range strings.SplitSeq(options, ",") {
+		switch {
+		case strings.HasPrefix(o, "name="):
+			kept = append(kept, "none", o)
+		case slices.Contains([]string{"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "seclabel", "xattr", "clone_children", "noprefix"}, o),
+			strings.HasPrefix(o, "release_agent="):
+		default:
+			kept = append(kept, o)
+		}
+	}
+	return strings.Join(kept, ",")
 }
 
 func machineHierarchies() ([]hierarchy, error) {
@@ -63,9 +82,10 @@ func machineHierarchies() ([]hierarchy, error) {
 	return hs, nil
 }
 
-// group is the lab's control group, by the same name in every hierarchy. The
-// node's processes are in its child nodeGroup, the pods in children that the
-// kubelet makes.
+// group is the lab's control group, by the same name in every hierarchy. On the
+// node it is the root, "/", of a control group namespace: whatever is made there,
+// by the kubelet or by hand, is below it. The node's processes are in its child
+// nodeGroup.
 type group struct {
 	name        string
 	hierarchies []hierarchy
@@ -95,7 +115,6 @@ func (g group) create() error {
 		}
 		if h.v2 {
 			delegate(h.path)
-			delegate(dir)
 		}
 		if h.cpuset {
 			if err := errors.Join(inheritCPUs(dir), inheritCPUs(filepath.Join(dir, nodeGroup))); err != nil {
@@ -104,6 +123,16 @@ func (g group) create() error {
 		}
 	}
 	return nil
+}
+
+// delegate lets the children of the group have controllers. With version 2 this
+// needs a group without processes of its own: the holder has left it.
+func (g group) delegate() {
+	for _, h := range g.hierarchies {
+		if h.v2 {
+			delegate(filepath.Join(h.path, g.name))
+		}
+	}
 }
 
 // delegate hands every controller of a version 2 group to its children. One

@@ -74,7 +74,6 @@ func kubeletConfiguration(l layout, n node) ([]byte, error) {
 		"tlsCertFile":       l.kubeletServing[0],
 		"tlsPrivateKeyFile": l.kubeletServing[1],
 		"cgroupDriver":      "cgroupfs",
-		"cgroupRoot":        n.cgroupRoot,
 		"clusterDomain":     "cluster.local",
 		"failSwapOn":        false,
 		"resolvConf":        "/etc/resolv.conf",

@@ -18,9 +18,7 @@ type node struct {
 	name, host string
 	// address is the node's own, gateway the machine's end of the network.
 	address, gateway netip.Addr
-	// cgroupRoot is the lab's control group, "/name".
-	cgroupRoot string
-	keys       credentials
+	keys             credentials
 }
 
 // credentials are all keys and certificates of a cluster with one master.

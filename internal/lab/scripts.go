@@ -52,16 +52,25 @@ func tunables() map[string]string {
 	}
 }
 
+// cgroupDir is where control groups are mounted.
+const cgroupDir = "/sys/fs/cgroup"
+
 // scriptData is what the scripts are made from.
 type scriptData struct {
-	Name, Dir, Host            string
-	Link, Address, Gateway     string
-	Prefix                     int
-	Groups, Covered, Bound     []string
-	Kept                       []string // folders of the machine that stay as they are below Covered
-	Tunables                   map[string]string
-	ControlPlanePID, HolderPID string // files
+	Name, Dir, Host        string
+	Link, Address, Gateway string
+	Prefix                 int
+	Roots, Groups          []string // the lab's control groups, and those of the node's processes
+	Trees                  []tree
+	TreeLinks              map[string]string
+	Covered, Bound         []string
+	Kept                   []string // folders of the machine that stay as they are below Covered
+	Tunables               map[string]string
+	HolderPID              string // file
 }
+
+// tree is a hierarchy of control groups to mount.
+type tree struct{ Path, Type, Options string }
 
 // scripts renders the three scripts of a lab.
 func scripts(d scriptData) (map[string][]byte, error) {
@@ -85,13 +94,35 @@ func (l *Lab) scriptData(n node, g group, kept []string) scriptData {
 	for _, dir := range g.dirs() {
 		groups = append(groups, filepath.Join(dir, nodeGroup))
 	}
+	var trees []tree
+	for _, h := range g.hierarchies {
+		t := tree{Path: h.path, Type: "cgroup", Options: h.options}
+		if h.v2 {
+			t = tree{Path: h.path, Type: "cgroup2"}
+		}
+		trees = append(trees, t)
+	}
 	kept = slices.Compact(slices.Sorted(slices.Values(kept)))
 	return scriptData{
 		Name: l.Name(), Dir: l.dir, Host: n.host, Link: linkName(l.dir),
 		Address: n.address.String(), Gateway: n.gateway.String(), Prefix: 24,
-		Groups: groups, Covered: coveredPaths(), Bound: boundPaths(), Kept: kept, Tunables: tunables(),
+		Roots: g.dirs(), Groups: groups, Trees: trees, TreeLinks: treeLinks(cgroupDir),
+		Covered: coveredPaths(), Bound: boundPaths(), Kept: kept, Tunables: tunables(),
 		HolderPID: l.pidFile("holder"),
 	}
+}
+
+// treeLinks lists the links by which one tree is found under several names, such
+// as cpu for cpu,cpuacct.
+func treeLinks(dir string) map[string]string {
+	links := map[string]string{}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if to, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil {
+			links[filepath.Join(dir, e.Name())] = to
+		}
+	}
+	return links
 }
 
 func (l *Lab) writeScripts(d scriptData) error {

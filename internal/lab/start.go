@@ -67,6 +67,7 @@ func (u *bringUp) makeNamespaces(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	u.group.delegate()
 	return setUpLink(linkName(u.lab.dir), subnet)
 }
 

@@ -253,7 +253,7 @@ func (u *bringUp) describeNode(subnet netip.Prefix) error {
 	}
 	u.node = node{
 		release: u.o.Release, rules: u.rules, name: name, host: u.lab.Name(),
-		address: address, gateway: hostAddr(subnet), cgroupRoot: "/" + u.group.name, keys: keys,
+		address: address, gateway: hostAddr(subnet), keys: keys,
 	}
 	u.lab.state.Subnet = subnet.String()
 	return u.lab.save()

@@ -7,4 +7,4 @@ holder=
 read -r holder 2>/dev/null < {{q .HolderPID}} || fail "its namespaces were never made"
 grep -qsx "$holder" {{q (index .Groups 0)}}/cgroup.procs || fail "process $holder, which held its namespaces, is gone"
 {{range .Groups}}echo $$ > {{q .}}/cgroup.procs
-{{end}}exec nsenter --target "$holder" --mount --net --uts -- sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"
+{{end}}exec nsenter --target "$holder" --cgroup --mount --net --uts -- sh -c 'cd "$0" 2>/dev/null || cd /; exec "$@"' "$PWD" "$@"

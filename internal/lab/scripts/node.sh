@@ -3,19 +3,23 @@
 # started in, then waits: as long as it lives, they do.
 set -eu
 cd /
+{{range .Groups}}echo $$ > {{q .}}/cgroup.procs
+{{end}}
 echo {{q .Host}} > /proc/sys/kernel/hostname
 
-mount -t tmpfs -o mode=0755 lab /run
+# -n: or mount notes it in the machine's /run.
+mount -n -t tmpfs -o mode=0755 lab /run
 {{range $i, $p := .Kept}}mkdir -p /run/lab/kept/{{$i}}
 mount --rbind {{q $p}} /run/lab/kept/{{$i}}
 {{end}}
-# Links in /sys are those of this network namespace, control groups the machine's.
-mkdir -p /run/lab/cgroup
-mount --rbind /sys/fs/cgroup /run/lab/cgroup
+# Links in /sys are those of this network namespace, and the control groups those
+# of this control group namespace: the lab's own and what is below.
 mount -t sysfs lab /sys
-mount --rbind /run/lab/cgroup /sys/fs/cgroup
-umount -l /run/lab/cgroup
-
+{{$v2 := false}}{{range .Trees}}{{if and (eq .Type "cgroup2") (eq .Path "/sys/fs/cgroup")}}{{$v2 = true}}{{end}}{{end}}{{if not $v2}}mount -t tmpfs -o mode=0755 lab /sys/fs/cgroup
+{{end}}{{range .Trees}}mkdir -p {{q .Path}}
+mount -t {{.Type}}{{with .Options}} -o {{.}}{{end}} lab {{q .Path}}
+{{end}}{{range $from, $to := .TreeLinks}}ln -s {{q $to}} {{q $from}}
+{{end}}
 {{range $i, $p := .Covered}}if [ -d {{q $p}} ]; then
 	mkdir -p /run/lab/cover/{{$i}}/upper /run/lab/cover/{{$i}}/work
 	mount -t overlay -o lowerdir={{$p}},upperdir=/run/lab/cover/{{$i}}/upper,workdir=/run/lab/cover/{{$i}}/work lab {{$p}}
