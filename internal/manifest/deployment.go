@@ -19,6 +19,12 @@ const (
 
 	portName = "https"
 
+	// gracePeriod is how long a stopped scheduler may take, in seconds. It has
+	// nothing to save: it stops listening at once, and without leader election the
+	// process then waits for a next pod to schedule until it is killed
+	// (Scheduler.Run blocks in the queue). A rollout would wait for that.
+	gracePeriod = 5
+
 	masterTaint       = "node-role.kubernetes.io/master"
 	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
 )
@@ -47,16 +53,17 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 }
 
 func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
-	token := s.Credentials.Mode == ModeServiceAccount
+	token, grace := s.Credentials.Mode == ModeServiceAccount, int64(gracePeriod)
 	pod := corev1.PodSpec{
-		ServiceAccountName:           s.Name,
-		AutomountServiceAccountToken: &token,
-		PriorityClassName:            "system-cluster-critical",
-		Affinity:                     s.affinity(),
-		Tolerations:                  s.tolerations(),
-		SecurityContext:              s.podSecurity(),
-		Containers:                   []corev1.Container{s.container(rules, args, m)},
-		Volumes:                      m.volumes,
+		ServiceAccountName:            s.Name,
+		AutomountServiceAccountToken:  &token,
+		PriorityClassName:             "system-cluster-critical",
+		TerminationGracePeriodSeconds: &grace,
+		Affinity:                      s.affinity(),
+		Tolerations:                   s.tolerations(),
+		SecurityContext:               s.podSecurity(),
+		Containers:                    []corev1.Container{s.container(rules, args, m)},
+		Volumes:                       m.volumes,
 	}
 	if s.Credentials.hostNetwork() {
 		pod.HostNetwork = true
