@@ -1,0 +1,139 @@
+//go:build linux
+
+package check_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/check"
+)
+
+// preflight runs the checks and returns what does not hold, a line each, with the error of all.
+func preflight(ctx context.Context, t *testing.T, cfg *rest.Config, o check.PreflightOptions) (string, error) {
+	t.Helper()
+	checks, err := check.Preflight(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	_, err = check.RunAll(ctx, checks, func(o check.Outcome) {
+		if o.Status != check.Passed {
+			lines = append(lines, string(o.Status)+" "+o.Name+": "+o.Detail)
+		}
+	})
+	return strings.Join(lines, "\n"), err
+}
+
+func options(name, ns string) check.PreflightOptions {
+	return check.PreflightOptions{Name: name, Namespace: ns, Image: "localhost/scheduler:1", Objects: schedulerObjects(name, ns), Port: 10260}
+}
+
+func TestPreflightPassesForAnAdministratorOnAMaster(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	node(ctx, t, "master-good", masterLabel, masterTaint)
+	if problems, err := preflight(ctx, t, server.Config(), options("good", ns)); err != nil || problems != "" {
+		t.Errorf("%v\n%s", err, problems)
+	}
+}
+
+func TestPreflightTellsAllThatDoesNotHold(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	node(ctx, t, "master-bad", masterLabel, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute})
+	foreign := &appsv1.Deployment{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(schedulerObjects("bad", ns)[1].Object, foreign); err != nil {
+		t.Fatal(err)
+	}
+	foreign.Labels = nil
+	if _, err := kubeClient(t).AppsV1().Deployments(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	o := options("bad", ns)
+	o.Image = "localhost/Not An Image"
+	o.TakenPorts = map[int]string{10260: "another-scheduler"}
+	problems, err := preflight(ctx, t, server.Config(), o)
+	want := `failed image-reference: image "localhost/Not An Image" is not a reference: could not parse reference: localhost/Not An Image
+failed names-free: Deployment/` + ns + `/bad is there and was not made by pmk-sched for bad
+failed control-plane-node: no node takes the pod: master-bad has the taint maintenance:NoExecute
+failed port-free: port 10260 is taken by another-scheduler`
+	if diff := cmp.Diff(want, problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+	var failed *check.FailedError
+	if !errors.As(err, &failed) || len(failed.Failed) != 4 || !failed.NotHolding() || !strings.Contains(failed.Hint(), "--port") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestPreflightWithoutNamespaceAndNode(t *testing.T) {
+	problems, err := preflight(testContext(t), t, server.Config(), options("lost", "no-such-namespace"))
+	want := `failed namespace-exists: namespace no-such-namespace does not exist
+failed control-plane-node: no node has the label node-role.kubernetes.io/master=`
+	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
+		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
+	}
+}
+
+func TestPreflightFindsThePodThatHasThePort(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	node(ctx, t, "master-taken", masterLabel, masterTaint)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := kubeClient(t).CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "squatter"}, Spec: corev1.PodSpec{
+		HostNetwork: true, NodeName: "master-taken",
+		Containers: []corev1.Container{{Name: "c", Image: "localhost/x", Command: []string{"kube-scheduler", "--secure-port=10260"}}},
+	}}
+	if _, err := kubeClient(t).CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	problems, err := preflight(ctx, t, server.Config(), options("taken", ns))
+	want := "failed port-free: port 10260 of node master-taken is taken by Pod/" + ns + "/squatter"
+	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
+		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
+	}
+}
+
+func TestPreflightOfAnUnprivilegedUserNamesEveryMissingPermission(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	rules := []rbacv1.PolicyRule{
+		{APIGroups: []string{"", "apps"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}},
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: rules}
+	if _, err := kubeClient(t).RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "viewer"}},
+	}
+	if _, err := kubeClient(t).RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	node(ctx, t, "master-viewed", masterLabel, masterTaint)
+	problems, err := preflight(ctx, t, server.ConfigFor("viewer"), options("viewed", ns))
+	want := strings.ReplaceAll(`unknown names-free: could not be checked: read ClusterRoleBinding/viewed-as-kube-scheduler: no permission: user viewer may not get clusterrolebindings.rbac.authorization.k8s.io at cluster scope
+failed permission: may not get, list, create, patch, delete clusterrolebindings.rbac.authorization.k8s.io
+warning permission: may not bind clusterroles.rbac.authorization.k8s.io system:kube-scheduler
+failed permission: may not create, patch, delete secrets in namespace NS
+failed permission: may not create, patch, delete deployments.apps in namespace NS`, "NS", ns)
+	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
+		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
+	}
+}

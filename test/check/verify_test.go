@@ -1,0 +1,343 @@
+//go:build linux
+
+package check_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/internal/check"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+// play plays what a cluster has beside its API server, for the namespaces that verifications of scheduler name make: the service
+// account controller, which takes its time, the namespace controller, and a scheduler that does to a pod what bind says.
+func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.Context, pod *corev1.Pod) error) {
+	t.Helper()
+	kube := kubeClient(t).CoreV1()
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	once := func() error {
+		list, err := kube.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: kubeapi.LabelInstance + "=" + name})
+		if err != nil {
+			return err
+		}
+		for _, ns := range list.Items {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+			if ns.DeletionTimestamp == nil && time.Since(ns.CreationTimestamp.Time) > 2*time.Second {
+				_, err := kube.ServiceAccounts(ns.Name).Create(ctx, account, metav1.CreateOptions{})
+				beingDeleted := apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+				if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) && !beingDeleted {
+					return err
+				}
+			}
+			pod, err := kube.Pods(ns.Name).Get(ctx, "probe", metav1.GetOptions{})
+			switch {
+			case err == nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil:
+				if err := bind(ctx, pod); err != nil {
+					return err
+				}
+			case apierrors.IsNotFound(err) && ns.DeletionTimestamp != nil:
+				ns.Spec.Finalizers = nil
+				if _, err := kube.Namespaces().Finalize(ctx, &ns, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := once(); err != nil && ctx.Err() == nil {
+				t.Errorf("play the cluster: %v", err)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+}
+
+// bindTo binds a pod to a node and writes the event of it as a scheduler does, through the API that writer says.
+func bindTo(t *testing.T, node string, writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context, *corev1.Pod) error {
+	return func(ctx context.Context, pod *corev1.Pod) error {
+		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
+		return errors.Join(kubeClient(t).CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}), writer(ctx, pod))
+	}
+}
+
+func reference(pod *corev1.Pod) corev1.ObjectReference {
+	return corev1.ObjectReference{Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// newEvent writes the event through events.k8s.io, as schedulers do since 1.19.
+func newEvent(t *testing.T, reason, controller, instance string) func(context.Context, *corev1.Pod) error {
+	return func(ctx context.Context, pod *corev1.Pod) error {
+		_, err := kubeClient(t).EventsV1().Events(pod.Namespace).Create(ctx, &eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: pod.Namespace}, EventTime: metav1.NowMicro(),
+			ReportingController: controller, ReportingInstance: instance, Action: "Binding", Reason: reason, Regarding: reference(pod),
+			Note: "0/1 nodes are available: 1 Insufficient cpu.", Type: corev1.EventTypeNormal,
+		}, metav1.CreateOptions{})
+		return err
+	}
+}
+
+// oldEvent writes it through the core API.
+func oldEvent(t *testing.T, component, host string) func(context.Context, *corev1.Pod) error {
+	return func(ctx context.Context, pod *corev1.Pod) error {
+		_, err := kubeClient(t).CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: pod.Namespace}, InvolvedObject: reference(pod),
+			Source: corev1.EventSource{Component: component, Host: host}, Reason: "Scheduled", Type: corev1.EventTypeNormal,
+		}, metav1.CreateOptions{})
+		return err
+	}
+}
+
+// deployed makes the Deployment and binding of scheduler name, as deploy leaves them, with a pod that runs on node.
+func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
+	t.Helper()
+	kube, objs := kubeClient(t), schedulerObjects(name, ns)
+	d, binding := &appsv1.Deployment{}, &rbacv1.ClusterRoleBinding{}
+	if err := errors.Join(
+		runtime.DefaultUnstructuredConverter.FromUnstructured(objs[0].Object, binding),
+		runtime.DefaultUnstructuredConverter.FromUnstructured(objs[1].Object, d),
+	); err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: d.Spec.Template.Labels}, Spec: d.Spec.Template.Spec}
+	pod.Spec.NodeName = node
+	_, err1 := kube.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	_, err2 := kube.AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{})
+	_, err3 := kube.CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{})
+	_, err4 := kube.CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// leftovers returns the namespaces that verifications of scheduler name have left.
+func leftovers(t *testing.T, name string) []string {
+	t.Helper()
+	list, err := kubeClient(t).CoreV1().Namespaces().List(testContext(t), metav1.ListOptions{LabelSelector: kubeapi.LabelInstance + "=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, ns := range list.Items {
+		names = append(names, ns.Name)
+	}
+	return names
+}
+
+func TestVerifyProvesWhoBoundThePod(t *testing.T) {
+	cases := map[string]struct {
+		event func(t *testing.T) func(context.Context, *corev1.Pod) error
+		want  check.Verification
+	}{
+		"new": {
+			func(t *testing.T) func(context.Context, *corev1.Pod) error {
+				return newEvent(t, "Scheduled", "new", "new-worker")
+			},
+			check.Verification{BoundBy: "new", Instance: "new-worker"},
+		},
+		"old": {
+			func(t *testing.T) func(context.Context, *corev1.Pod) error { return oldEvent(t, "old", "worker") },
+			check.Verification{BoundBy: "old", Instance: "worker"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx := testContext(t)
+			ns := namespace(ctx, t)
+			node(ctx, t, "worker", "any")
+			deployed(ctx, t, name, ns, "worker")
+			play(ctx, t, name, bindTo(t, "worker", tc.event(t)))
+			var steps []string
+			got, err := check.Verify(ctx, server.Config(), check.VerifyOptions{
+				Name: name, Namespace: ns, Image: "localhost/pause:1",
+				OnStep: func(step string) func(error) { steps = append(steps, step); return nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tc.want
+			want.Scheduler, want.Pod, want.Node, want.SchedulerPod = name, "probe", "worker", ns+"/"+name+"-1"
+			want.Namespace, want.Seconds, want.MeasuredBy = got.Namespace, got.Seconds, check.MeasuredLocally
+			if diff := cmp.Diff(&want, got); diff != "" {
+				t.Errorf("verification (-want +got):\n%s", diff)
+			}
+			if !strings.HasPrefix(got.Namespace, "pmk-sched-verify-") || got.Seconds <= 0 {
+				t.Errorf("verification: %+v", got)
+			}
+			wantSteps := []string{"create a pod with schedulerName " + name, "wait until it is bound", "prove that " + name + " bound it", "clean up"}
+			if diff := cmp.Diff(wantSteps, steps); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if left := leftovers(t, name); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			if text, err := json.Marshal(got); err != nil || !strings.Contains(string(text), `"boundBy":"`+name+`"`) {
+				t.Errorf("JSON is %s, %v", text, err)
+			}
+		})
+	}
+}
+
+func TestVerifyToleratesTheControlPlaneOnlyWithoutAnotherNode(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	node(ctx, t, "only-master", masterLabel, masterTaint)
+	tolerations := make(chan int, 2)
+	bind := bindTo(t, "only-master", newEvent(t, "Scheduled", "alone", "alone-elsewhere"))
+	play(ctx, t, "alone", func(ctx context.Context, pod *corev1.Pod) error {
+		ours := 0
+		for _, toleration := range pod.Spec.Tolerations {
+			if strings.HasPrefix(toleration.Key, "node-role.kubernetes.io/") {
+				ours++
+			}
+		}
+		tolerations <- ours
+		return bind(ctx, pod)
+	})
+	verify := func() (*check.Verification, error) {
+		return check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "alone", Namespace: ns, Image: "localhost/pause:1"})
+	}
+	got, err := verify()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNotes := []string{
+		"the pod tolerates the taints of control-plane nodes, because there is no other node to go to (node only-master)",
+		`the instance "alone-elsewhere" that bound the pod is none of the 0 pods of Deployment ` + ns + "/alone",
+	}
+	if diff := cmp.Diff(wantNotes, got.Notes); diff != "" || !got.ToleratesControlPlane || <-tolerations != 2 {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+	node(ctx, t, "worker-too", "any")
+	if got, err = verify(); err != nil || got.ToleratesControlPlane || <-tolerations != 0 {
+		t.Errorf("with a worker: %+v, %v", got, err)
+	}
+}
+
+func TestVerifyIsNotFooledByAnotherScheduler(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	node(ctx, t, "worker-fooled", "any")
+	play(ctx, t, "fooled", bindTo(t, "worker-fooled", newEvent(t, "Scheduled", "default-scheduler", "default-scheduler-master")))
+	_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "fooled", Namespace: ns, Image: "localhost/pause:1"})
+	var not *check.NotScheduledError
+	want := `it was bound to node worker-fooled by another scheduler: "default-scheduler" (default-scheduler-master)`
+	if !errors.As(err, &not) || not.Reason != want || !not.NotHolding() {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
+	nothing := func(context.Context, *corev1.Pod) error { return nil }
+	t.Run("no scheduler", func(t *testing.T) {
+		ctx := testContext(t)
+		play(ctx, t, "absent", nothing)
+		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "absent", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		var not *check.NotScheduledError
+		if !errors.As(err, &not) {
+			t.Fatalf("error is %v", err)
+		}
+		want := "scheduler absent did not bind Pod/" + not.Pod + `: it is Pending after 4s: Deployment/default/absent: is not there, so no scheduler of that name runs
+  events of the pod: no scheduler has said anything about it
+  Deployment/default/absent: is not there, so no scheduler of that name runs`
+		if diff := cmp.Diff(want, err.Error()); diff != "" {
+			t.Errorf("error (-want +got):\n%s", diff)
+		}
+		if left := leftovers(t, "absent"); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+	t.Run("no fitting node", func(t *testing.T) {
+		ctx := testContext(t)
+		said := false
+		play(ctx, t, "busy", func(ctx context.Context, pod *corev1.Pod) error {
+			if said {
+				return nil
+			}
+			said = true
+			return newEvent(t, "FailedScheduling", "busy", "busy-1")(ctx, pod)
+		})
+		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		var not *check.NotScheduledError
+		want := "it is Pending after 4s: events of the pod: busy found no node for it: 0/1 nodes are available: 1 Insufficient cpu."
+		if !errors.As(err, &not) || not.Reason != want {
+			t.Errorf("error is %v", err)
+		}
+	})
+	t.Run("scheduler that cannot", func(t *testing.T) {
+		ctx := testContext(t)
+		ns := namespace(ctx, t)
+		deployed(ctx, t, "broken", ns, "")
+		holder, seconds, old := "master_1", int32(15), metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &old}}
+		if _, err := kubeClient(t).CoordinationV1().Leases(ns).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		play(ctx, t, "broken", nothing)
+		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "broken", Namespace: ns, Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		var not *check.NotScheduledError
+		if !errors.As(err, &not) {
+			t.Fatalf("error is %v", err)
+		}
+		account := "system:serviceaccount:" + ns + ":broken"
+		want := []string{
+			"events of the pod: no scheduler has said anything about it",
+			"Deployment/" + ns + "/broken: 0 of 1 replicas ready",
+			"Lease/" + ns + "/broken: its holder master_1 has not renewed it for 1h0m4s, so no replica schedules",
+			"permissions: " + account + " may not list storageclasses.storage.k8s.io",
+			"permissions: " + account + " may not update leases.coordination.k8s.io broken in namespace " + ns,
+		}
+		for i := range not.Findings {
+			if strings.HasPrefix(not.Findings[i], "Lease/") && strings.Contains(not.Findings[i], "has not renewed it for 1h0m") {
+				not.Findings[i] = want[2]
+			}
+		}
+		if diff := cmp.Diff(want, not.Findings); diff != "" {
+			t.Errorf("findings (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestVerifyCleansUpWhenItIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(testContext(t))
+	play(testContext(t), t, "stopped", func(context.Context, *corev1.Pod) error {
+		cancel()
+		return nil
+	})
+	_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "stopped", Namespace: "default", Image: "localhost/pause:1"})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error is %v", err)
+	}
+	if left := leftovers(t, "stopped"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestVerifyWithoutPermissionSaysSoAndNothingElse(t *testing.T) {
+	_, err := check.Verify(testContext(t), server.ConfigFor("nobody"), check.VerifyOptions{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
+	var forbidden *kubeapi.ForbiddenError
+	if !errors.As(err, &forbidden) || strings.Contains(err.Error(), "\n") || forbidden.Verb != "create" || forbidden.Resource != "namespaces" {
+		t.Errorf("error is %v", err)
+	}
+}
