@@ -189,7 +189,6 @@ func (s Scheduler) selectorLabels() map[string]string {
 // labels are those of every object.
 func (s Scheduler) labels() map[string]string {
 	labels := s.podLabels()
-	labels[LabelManagedBy] = ManagedBy
 	if version := labelValue(s.Version); version != "" {
 		labels[LabelVersion] = version
 	}
@@ -202,6 +201,7 @@ func (s Scheduler) podLabels() map[string]string {
 	labels := s.selectorLabels()
 	labels["component"] = "scheduler"
 	labels["tier"] = "control-plane"
+	labels[LabelManagedBy] = ManagedBy
 	labels[LabelRelease] = s.Release.String()
 	return labels
 }
