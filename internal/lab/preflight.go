@@ -57,12 +57,27 @@ func (e *MissingError) Hint() string {
 // Check looks at the machine, for a lab of release r, without changing
 // anything. env holds PATH. The error is a *MissingError that lists everything.
 func Check(r versions.Release, env []string) error {
-	_, err := lookAtMachine(r, env)
+	_, err := lookAtMachine(r, thisMachine(env))
 	return err
 }
 
-func lookAtMachine(r versions.Release, env []string) (machine, error) {
-	m := machine{path: systemPath(lookup(env, "PATH"))}
+// places is where programs are looked for, and by whom.
+type places struct {
+	path    string
+	plugins []string
+	root    bool
+}
+
+func thisMachine(env []string) places {
+	return places{
+		path:    systemPath(lookup(env, "PATH")),
+		plugins: []string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"},
+		root:    os.Geteuid() == 0,
+	}
+}
+
+func lookAtMachine(r versions.Release, at places) (machine, error) {
+	m := machine{path: at.path}
 	var e MissingError
 	add := func(what, pkg string) {
 		e.Missing = append(e.Missing, what)
@@ -70,7 +85,7 @@ func lookAtMachine(r versions.Release, env []string) (machine, error) {
 			e.Packages = append(e.Packages, pkg)
 		}
 	}
-	if os.Geteuid() != 0 {
+	if !at.root {
 		add("the rights of root (it makes namespaces and control groups)", "")
 	}
 	for _, n := range needs() {
@@ -78,7 +93,7 @@ func lookAtMachine(r versions.Release, env []string) (machine, error) {
 			add(n.program, n.pkg)
 		}
 	}
-	if m.cniDir = findPlugins([]string{"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"}); m.cniDir == "" {
+	if m.cniDir = findPlugins(at.plugins); m.cniDir == "" {
 		add("CNI plugins ("+strings.Join(pluginsOfNetwork(), ", ")+")", "containernetworking-plugins")
 	}
 	m.busybox = findProgram(m.path, "busybox")

@@ -112,7 +112,7 @@ func newBringUp(o Options) (*bringUp, error) {
 	if o.Nodes < 0 || o.Nodes > 5000 {
 		return nil, invalid("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)
 	}
-	if err := checkFolders(o.StateDir, o.CacheDir); err != nil {
+	if err := checkFolders(o.Name, o.StateDir, o.CacheDir); err != nil {
 		return nil, err
 	}
 	if o.Programs == nil {
@@ -129,7 +129,7 @@ func newBringUp(o Options) (*bringUp, error) {
 
 // checkFolders refuses folders that a lab hides from itself, and a state folder
 // that would make the paths of sockets too long for the kernel.
-func checkFolders(stateDir, cacheDir string) error {
+func checkFolders(name, stateDir, cacheDir string) error {
 	for _, dir := range []string{stateDir, cacheDir} {
 		if !filepath.IsAbs(dir) || strings.ContainsAny(dir, " \t\n:,\\'") {
 			return invalid("", "folder %q: a lab needs an absolute path without blanks, quotes, commas, colons and backslashes", dir)
@@ -140,9 +140,10 @@ func checkFolders(stateDir, cacheDir string) error {
 			}
 		}
 	}
-	const longest = 108 - len("/"+"/root"+containerdSocket) - maxName - 1
-	if len(stateDir) > longest {
-		return invalid("choose a shorter one", "folder %s: the path is longer than %d characters, so that sockets below it could not be reached", stateDir, longest)
+	const longestSocket = 107 // sockaddr_un.sun_path, with its end
+	if socket := filepath.Join(stateDir, name, "root") + containerdSocket; len(socket) > longestSocket {
+		return invalid("choose a shorter folder or name",
+			"folder %s: the path of containerd's socket, %s, would be longer than the %d characters that the kernel allows", stateDir, socket, longestSocket)
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 }
 
 func (u *bringUp) checkMachine(ctx context.Context) (err error) {
-	u.machine, err = lookAtMachine(u.o.Release, u.o.Env)
+	u.machine, err = lookAtMachine(u.o.Release, thisMachine(u.o.Env))
 	return err
 }
 

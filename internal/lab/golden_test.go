@@ -1,0 +1,152 @@
+package lab
+
+import (
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name string, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s differs (-want +got), rewrite it with -update:\n%s", path, diff)
+	}
+}
+
+// named are credentials that say what they are instead of being keys.
+func named() credentials {
+	pair := func(name string) keyPair {
+		return keyPair{cert: []byte("certificate of " + name + "\n"), key: []byte("key of " + name + "\n")}
+	}
+	return credentials{
+		ca: pair("ca"), frontProxyCA: pair("front proxy ca"), serviceAccount: pair("service accounts"),
+		apiServer: pair("api server"), kubeletServer: pair("kubelet serving"),
+		kubeletClient: pair("kubelet client"), frontProxyClient: pair("front proxy client"),
+		admin: pair("admin"), scheduler: pair("scheduler"), manager: pair("controller manager"),
+		kubelet: pair("kubelet"), proxy: pair("kube-proxy"),
+	}
+}
+
+func exampleNode(t *testing.T, l layout, release string) node {
+	t.Helper()
+	r, err := versions.Parse(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, _, err := versions.Select(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subnet := netip.MustParsePrefix("198.18.3.0/24")
+	address := nodeAddr(subnet)
+	return node{
+		release: r, rules: rules, name: l.nodeName("demo", address.String()), host: "demo",
+		address: address, gateway: hostAddr(subnet), keys: named(),
+	}
+}
+
+func TestFilesOfAMaster(t *testing.T) {
+	for _, l := range layouts() {
+		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.37.1"} {
+			t.Run(l.name+" "+release, func(t *testing.T) {
+				n := exampleNode(t, l, release)
+				files, err := l.allFiles(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				byPath := map[string]file{}
+				for _, f := range files {
+					if _, twice := byPath[f.path]; twice {
+						t.Errorf("%s is written twice", f.path)
+					}
+					byPath[f.path] = f
+				}
+				var b strings.Builder
+				fmt.Fprintf(&b, "kubelet: %s\n\n", strings.Join(kubeletDaemon(l, n, "kubelet").argv, " "))
+				for _, path := range sortedKeys(byPath) {
+					f := byPath[path]
+					fmt.Fprintf(&b, "-- %s %04o --\n%s\n", path, f.mode, f.data)
+				}
+				golden(t, l.name+"-"+release+".txt", b.String())
+			})
+		}
+	}
+}
+
+func TestFilesOfAMasterThatHoldKeysAreRootsOnly(t *testing.T) {
+	for _, l := range layouts() {
+		files, err := l.allFiles(exampleNode(t, l, "v1.24.3"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			holds := strings.Contains(string(f.data), "key of ") || strings.Contains(string(f.data), "client-key-data")
+			if holds && f.mode != 0o600 {
+				t.Errorf("%s: %s holds a key and has mode %04o", l.name, f.path, f.mode)
+			}
+		}
+	}
+}
+
+func TestScripts(t *testing.T) {
+	l := &Lab{dir: "/var/lib/labs/demo", state: state{Name: "demo"}}
+	for name, hs := range map[string][]hierarchy{
+		"v1": {
+			{path: "/sys/fs/cgroup/cpu,cpuacct", options: "cpu,cpuacct"},
+			{path: "/sys/fs/cgroup/cpuset", options: "cpuset", cpuset: true},
+			{path: "/sys/fs/cgroup/systemd", options: "none,name=systemd"},
+			{path: "/sys/fs/cgroup/unified", v2: true},
+		},
+		"v2": {{path: "/sys/fs/cgroup", v2: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := group{name: groupName(l.dir), hierarchies: hs}
+			d := l.scriptData(exampleNode(t, pmkLayout(), "v1.24.3"), g, []string{"/var/lib/labs", "/root/.cache/it's"})
+			d.TreeLinks = nil
+			if name == "v1" {
+				d.TreeLinks = map[string]string{"/sys/fs/cgroup/cpu": "cpu,cpuacct"}
+			}
+			all, err := scripts(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			for _, file := range sortedKeys(all) {
+				fmt.Fprintf(&b, "-- %s --\n%s\n", file, all[file])
+			}
+			golden(t, "scripts-"+name+".txt", b.String())
+		})
+	}
+}
+
+func TestDaemons(t *testing.T) {
+	var b strings.Builder
+	for _, d := range []daemon{
+		etcdDaemon("etcd"), containerdDaemon(), proxyDaemon("kube-proxy"),
+		kwokDaemon("kwok", "admin.conf", "kwok.yaml", "198.18.3.2"),
+	} {
+		fmt.Fprintf(&b, "%s: %s\n", d.name, strings.Join(d.argv, " "))
+	}
+	golden(t, "daemons.txt", b.String())
+}
