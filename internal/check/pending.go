@@ -80,7 +80,7 @@ func (r *verifier) eventFinding(ctx context.Context, pod *corev1.Pod) finding {
 
 // deploymentFindings tells whether the scheduler runs. The error means that there is nothing further to look at.
 func (r *verifier) deploymentFindings(ctx context.Context) ([]finding, []corev1.Pod, error) {
-	where := "Deployment/" + r.Namespace + "/" + r.Name
+	where := r.deploymentName()
 	var d *appsv1.Deployment
 	err := r.retry.Do(ctx, "read "+where, func(ctx context.Context) (err error) {
 		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
@@ -110,6 +110,8 @@ func (r *verifier) deploymentFindings(ctx context.Context) ([]finding, []corev1.
 	}
 	return findings, pods, nil
 }
+
+func (r *verifier) deploymentName() string { return "Deployment/" + r.Namespace + "/" + r.Name }
 
 // podTrouble says what keeps a pod of the scheduler from running; empty if it runs.
 func podTrouble(pod *corev1.Pod) string {

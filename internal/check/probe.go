@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -24,6 +25,8 @@ const (
 	accountTimeout = 20 * time.Second
 	// goneTimeout is how long is waited for a namespace to be gone; deleting it goes on without us.
 	goneTimeout = 15 * time.Second
+	// imageOfNone is an image that nobody has: the pod of a verification is there to be bound, not to run.
+	imageOfNone = "localhost/pause"
 )
 
 func (r *verifier) labels() map[string]string {
@@ -35,6 +38,9 @@ func (r *verifier) labels() map[string]string {
 // createPod makes the namespace and the pod.
 func (r *verifier) createPod(ctx context.Context) (*corev1.Pod, error) {
 	pod := r.podSpec()
+	if r.Image == "" {
+		r.useSchedulersImage(ctx, &pod.Spec.Containers[0])
+	}
 	tolerate, err := r.onlyControlPlane(ctx)
 	if err != nil {
 		return nil, err
@@ -109,7 +115,6 @@ func (r *verifier) podSpec() *corev1.Pod {
 				Name: "pause", Image: r.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 				Resources: corev1.ResourceRequirements{
 					Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")},
-					Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
 				},
 				SecurityContext: &corev1.SecurityContext{
 					AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes,
@@ -117,6 +122,21 @@ func (r *verifier) podSpec() *corev1.Pod {
 				},
 			}},
 		},
+	}
+}
+
+// useSchedulersImage takes the image of the scheduler's Deployment. Without one the pod will hardly be bound, so that any name does; why
+// the Deployment cannot be read is told when the pod stays Pending.
+func (r *verifier) useSchedulersImage(ctx context.Context, container *corev1.Container) {
+	container.Image = imageOfNone
+	var d *appsv1.Deployment
+	err := r.retry.Do(ctx, "read "+r.deploymentName(), func(ctx context.Context) (err error) {
+		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		return err
+	})
+	if err == nil && len(d.Spec.Template.Spec.Containers) > 0 {
+		container.Image = d.Spec.Template.Spec.Containers[0].Image
+		container.Command = []string{"kube-scheduler", "--version"}
 	}
 }
 

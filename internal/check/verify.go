@@ -28,12 +28,14 @@ const (
 
 // VerifyOptions says which scheduler to verify, and how.
 type VerifyOptions struct {
-	Name      string        // scheduler name, and name of its Deployment
-	Namespace string        // of its Deployment and its Lease
-	Image     string        // of the pod that is to be scheduled; it does not have to start
-	Timeout   time.Duration // how long the pod may stay unbound; 0: 1 minute
-	Keep      bool          // leave the namespace and its pod
-	Log       *zap.Logger   // nil: silent
+	Name      string // scheduler name, and name of its Deployment
+	Namespace string // of its Deployment and its Lease
+	// Image is that of the pod that is to be scheduled; it does not have to start. Empty: the scheduler's own, which is on its node
+	// already, run only to print its version.
+	Image   string
+	Timeout time.Duration // how long the pod may stay unbound; 0: 1 minute
+	Keep    bool          // leave the namespace and its pod
+	Log     *zap.Logger   // nil: silent
 	// OnStep is told the name of each step when it begins, and gives a function to be told its end; either may be nil.
 	OnStep func(name string) (done func(err error))
 }

@@ -341,3 +341,23 @@ func TestVerifyWithoutPermissionSaysSoAndNothingElse(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+func TestVerifyWithoutAnImageTakesTheSchedulersOwn(t *testing.T) {
+	ctx := testContext(t)
+	ns := namespace(ctx, t)
+	node(ctx, t, "worker-own", "any")
+	deployed(ctx, t, "own", ns, "worker-own")
+	containers := make(chan corev1.Container, 1)
+	bind := bindTo(t, "worker-own", newEvent(t, "Scheduled", "own", "own-worker-own"))
+	play(ctx, t, "own", func(ctx context.Context, pod *corev1.Pod) error {
+		containers <- pod.Spec.Containers[0]
+		return bind(ctx, pod)
+	})
+	if _, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "own", Namespace: ns}); err != nil {
+		t.Fatal(err)
+	}
+	got := <-containers
+	if got.Image != "localhost/scheduler:1" || !cmp.Equal(got.Command, []string{"kube-scheduler", "--version"}) {
+		t.Errorf("the pod runs %s %v", got.Image, got.Command)
+	}
+}

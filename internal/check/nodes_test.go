@@ -1,0 +1,80 @@
+package check
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestTolerates(t *testing.T) {
+	taint := corev1.Taint{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	cases := map[string]struct {
+		toleration corev1.Toleration
+		want       bool
+	}{
+		"exists":                  {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}, true},
+		"exists, any effect":      {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists}, true},
+		"exists, other effect":    {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
+		"equal":                   {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: "true"}, true},
+		"equal by default":        {corev1.Toleration{Key: taint.Key, Value: "true"}, true},
+		"equal without a value":   {corev1.Toleration{Key: taint.Key}, false},
+		"another key":             {corev1.Toleration{Key: "other", Operator: corev1.TolerationOpExists}, false},
+		"everything":              {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
+		"an empty key, no exists": {corev1.Toleration{Value: "true"}, false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tolerates([]corev1.Toleration{tc.toleration}, taint); got != tc.want {
+				t.Errorf("tolerates: %t", got)
+			}
+		})
+	}
+	if tolerates(nil, taint) {
+		t.Error("no toleration tolerates")
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
+	cases := map[string]struct {
+		node corev1.Node
+		want string
+	}{
+		"good":      {corev1.Node{Status: ready}, ""},
+		"not ready": {corev1.Node{}, "is not ready"},
+		"cordoned":  {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: ready}, "is cordoned"},
+		"tainted":   {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}, Status: ready}, "has the taint a:NoSchedule"},
+		"disliked":  {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}}}, Status: ready}, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := refusal(&tc.node, nil); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestUsesHostPort(t *testing.T) {
+	cases := map[string]struct {
+		hostNetwork bool
+		container   corev1.Container
+		want        bool
+	}{
+		"host port":                     {false, corev1.Container{Ports: []corev1.ContainerPort{{HostPort: 10260}}}, true},
+		"container port":                {false, corev1.Container{Ports: []corev1.ContainerPort{{ContainerPort: 10260}}}, false},
+		"flag in the host's network":    {true, corev1.Container{Args: []string{"--secure-port=10260"}}, true},
+		"flag in the pod's network":     {false, corev1.Container{Args: []string{"--secure-port=10260"}}, false},
+		"another flag":                  {true, corev1.Container{Args: []string{"--leader-elect=10260", "10260"}}, false},
+		"another port":                  {true, corev1.Container{Command: []string{"kube-scheduler", "--secure-port=10259"}}, false},
+		"insecure port of old releases": {true, corev1.Container{Command: []string{"kube-scheduler", "-port=10260"}}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := &corev1.Pod{Spec: corev1.PodSpec{HostNetwork: tc.hostNetwork, Containers: []corev1.Container{tc.container}}}
+			if got := usesHostPort(pod, 10260); got != tc.want {
+				t.Errorf("uses it: %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package check
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func TestSourceReadsBothEventAPIs(t *testing.T) {
+	cases := map[string]struct {
+		event                corev1.Event
+		controller, instance string
+	}{
+		"events.k8s.io": {corev1.Event{ReportingController: "my-scheduler", ReportingInstance: "my-scheduler-master"}, "my-scheduler", "my-scheduler-master"},
+		"core":          {corev1.Event{Source: corev1.EventSource{Component: "my-scheduler", Host: "master"}}, "my-scheduler", "master"},
+		"both":          {corev1.Event{ReportingController: "a", ReportingInstance: "a-1", Source: corev1.EventSource{Component: "b"}}, "a", "a-1"},
+		"neither":       {corev1.Event{}, "", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if controller, instance := source(&tc.event); controller != tc.controller || instance != tc.instance {
+				t.Errorf("got %q, %q", controller, instance)
+			}
+		})
+	}
+}
+
+func TestLastOfTakesTheNewestWhateverAPIWroteIt(t *testing.T) {
+	events := []corev1.Event{
+		{Reason: "FailedScheduling", Message: "old", LastTimestamp: metav1.Time{Time: start}},
+		{Reason: "FailedScheduling", Message: "new", EventTime: metav1.MicroTime{Time: start.Add(time.Minute)}},
+		{Reason: "FailedScheduling", Message: "series", EventTime: metav1.MicroTime{Time: start}, Series: &corev1.EventSeries{LastObservedTime: metav1.MicroTime{Time: start.Add(time.Hour)}}},
+		{Reason: "Scheduled", Message: "other", LastTimestamp: metav1.Time{Time: start.Add(2 * time.Hour)}},
+	}
+	if got := lastOf(events, "FailedScheduling"); got == nil || got.Message != "series" {
+		t.Errorf("last is %+v", got)
+	}
+	if got := lastOf(events[:2], "FailedScheduling"); got == nil || got.Message != "new" {
+		t.Errorf("last is %+v", got)
+	}
+	if got := lastOf(events, "Preempted"); got != nil {
+		t.Errorf("last is %+v", got)
+	}
+}
+
+func TestPodOfInstance(t *testing.T) {
+	pod := func(name, node string, hostNetwork bool) corev1.Pod {
+		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{NodeName: node, HostNetwork: hostNetwork}}
+	}
+	cases := map[string]struct {
+		pods []corev1.Pod
+		host string
+		want string
+	}{
+		"pod network":                         {[]corev1.Pod{pod("a", "n1", false), pod("b", "n1", false)}, "b", "b"},
+		"host network":                        {[]corev1.Pod{pod("a", "n1", true), pod("b", "n2", true)}, "n2", "b"},
+		"host network, node named by address": {[]corev1.Pod{pod("a", "10.0.0.1", true)}, "master", "a"},
+		"two of them, node named by address":  {[]corev1.Pod{pod("a", "10.0.0.1", true), pod("b", "10.0.0.2", true)}, "master", ""},
+		"node's name does not make a pod":     {[]corev1.Pod{pod("a", "n1", false)}, "n1", ""},
+		"no pods":                             {nil, "n1", ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if found := podOfInstance(tc.pods, tc.host); found != nil {
+				got = found.Name
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestJudgeLease(t *testing.T) {
+	holder, nobody, seconds := "master_b1c2", "", int32(15)
+	at := func(age time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: start.Add(-age)} }
+	cases := map[string]struct {
+		spec coordinationv1.LeaseSpec
+		want finding
+	}{
+		"held":              {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(2 * time.Second)}, finding{"L: held by master, renewed 2s ago", false}},
+		"clock is ahead":    {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(-2 * time.Second)}, finding{"L: held by master, renewed 0s ago", false}},
+		"stale":             {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(time.Minute)}, finding{"L: its holder master has not renewed it for 1m0s, so no replica schedules", true}},
+		"given back":        {coordinationv1.LeaseSpec{HolderIdentity: &nobody}, finding{"L: nobody holds it, so no replica schedules", true}},
+		"never held":        {coordinationv1.LeaseSpec{}, finding{"L: nobody holds it, so no replica schedules", true}},
+		"without its times": {coordinationv1.LeaseSpec{HolderIdentity: &holder}, finding{"L: held by master", false}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := judgeLease("L", &coordinationv1.Lease{Spec: tc.spec}, start)
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(finding{})); diff != "" {
+				t.Errorf("finding (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestComplaintsInALog(t *testing.T) {
+	log := `I0101 00:00:00.000000       1 serving.go:348] Generated self-signed cert
+W0101 00:00:01.000000       1 authentication.go:317] no authentication-kubeconfig
+E0101 00:00:02.000000       1 reflector.go:138] Failed to watch *v1.Node: forbidden
+{"ts":1,"level":"info","msg":"fine"}
+{"ts":1,"level":"error","msg":"not fine"}
+{"ts":1,"msg":"Failed to do it","err":"why"}
+panic: runtime error
+goroutine 1 [running]:
+`
+	want := []string{
+		"W0101 00:00:01.000000       1 authentication.go:317] no authentication-kubeconfig",
+		"E0101 00:00:02.000000       1 reflector.go:138] Failed to watch *v1.Node: forbidden",
+		`{"ts":1,"level":"error","msg":"not fine"}`, `{"ts":1,"msg":"Failed to do it","err":"why"}`, "panic: runtime error",
+	}
+	if diff := cmp.Diff(want, complaintsIn([]byte(log))); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	many := strings.Repeat("E0101 x\n", 30) + "E0101 last"
+	if got := complaintsIn([]byte(many)); len(got) != shownLines || got[len(got)-1] != "E0101 last" {
+		t.Errorf("of many: %q", got)
+	}
+	if got := complaintsIn(nil); got != nil {
+		t.Errorf("of none: %q", got)
+	}
+}
+
+func TestDurationNamesItsClock(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: start}}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: start.Add(3 * time.Second)}}}
+	if seconds, by := duration(pod, start, start.Add(1500*time.Millisecond)); seconds != 1.5 || by != MeasuredLocally {
+		t.Errorf("watched: %v by %s", seconds, by)
+	}
+	if seconds, by := duration(pod, start, time.Time{}); seconds != 3 || by != MeasuredByAPI {
+		t.Errorf("polled: %v by %s", seconds, by)
+	}
+}
+
+func TestAccountOfASubject(t *testing.T) {
+	user, groups := account(rbacv1.Subject{Kind: "ServiceAccount", Name: "x", Namespace: "a"})
+	if user != "system:serviceaccount:a:x" || !cmp.Equal(groups, []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}) {
+		t.Errorf("service account: %s %v", user, groups)
+	}
+	if user, _ := account(rbacv1.Subject{Kind: "User", Name: "system:kube-scheduler"}); user != "system:kube-scheduler" {
+		t.Errorf("user: %s", user)
+	}
+}
