@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Exit statuses.
@@ -55,16 +56,12 @@ func exitStatus(err error) int {
 	}
 }
 
-// hints collects what the errors in err's tree advise, outermost first, each once.
+// hints collects what the errors in err's tree advise, each once: what is nearest
+// to the cause first, what is said of the whole last.
 func hints(err error) []string {
 	var list []string
-	seen := map[string]bool{}
 	var walk func(error)
 	walk = func(err error) {
-		if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" && !seen[h.Hint()] { //nolint:errorlint // each node of the tree is looked at
-			seen[h.Hint()] = true
-			list = append(list, h.Hint())
-		}
 		switch e := err.(type) { //nolint:errorlint // the tree is walked by hand
 		case interface{ Unwrap() error }:
 			if next := e.Unwrap(); next != nil {
@@ -74,6 +71,9 @@ func hints(err error) []string {
 			for _, next := range e.Unwrap() {
 				walk(next)
 			}
+		}
+		if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" && !slices.Contains(list, h.Hint()) { //nolint:errorlint // each node of the tree is looked at
+			list = append(list, h.Hint())
 		}
 	}
 	walk(err)

@@ -209,7 +209,7 @@ func TestExitStatusOfErrors(t *testing.T) {
 func TestHintsOfAllErrorsAreShownOnce(t *testing.T) {
 	inner := usagef("inner", "x")
 	err := &install.Error{Err: errors.Join(inner, inner, errors.New("y")), Try: "outer"}
-	if diff := gocmp.Diff([]string{"outer", "inner"}, hints(err)); diff != "" {
+	if diff := gocmp.Diff([]string{"inner", "outer"}, hints(err)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -202,16 +203,19 @@ func findBinary(ctx context.Context, cache, reference, dir string) (install.Bina
 	}
 	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
 	defer cancel()
-	var failed error
+	var failed []string
 	for _, source := range imageSources(reference) {
 		to := filepath.Join(dir, build.KubeScheduler)
 		err := image.ExtractFile(ctx, source, "", "", to)
 		if err == nil {
 			return install.Binary{Path: to, Origin: "image " + reference}, nil
 		}
-		failed = errors.Join(failed, err)
+		if ctx.Err() != nil {
+			return install.Binary{}, fmt.Errorf("%w: read %s: %w", install.ErrNoBinary, reference, ctx.Err())
+		}
+		failed = append(failed, err.Error())
 	}
-	return install.Binary{}, fmt.Errorf("%w: %w", install.ErrNoBinary, failed)
+	return install.Binary{}, fmt.Errorf("%w: %s", install.ErrNoBinary, strings.Join(failed, "; "))
 }
 
 // imageSources are the places where an image can be read, the nearest first.

@@ -10,6 +10,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/check"
 )
 
+// noImage is an image that no registry is asked for: the name is of this very
+// machine. A pod does not have to start to be bound.
+const noImage = "localhost/pmk-sched-verify:none"
+
 func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "verify",
@@ -18,7 +22,7 @@ func verifyCommand(u *ui) *cli.Command {
 			"event who bound it. Cleans up. Exit status 3 when the pod is not bound, with the reason.",
 		Flags: []cli.Flag{
 			nameFlag(), fileFlag(),
-			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the pod's image; the pod need not start to be bound"},
+			&cli.StringFlag{Name: "image", Value: noImage, Usage: "`REFERENCE` of the pod's image", DefaultText: "one that is nowhere: the pod need not start to be bound"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave the pod and its namespace"},
 			outputFlag(),
@@ -27,6 +31,9 @@ func verifyCommand(u *ui) *cli.Command {
 			name, namespace, err := readName(c)
 			if err != nil {
 				return err
+			}
+			if c.Duration("timeout") <= 0 {
+				return usagef("", "--timeout %s: it has to be above 0", c.Duration("timeout"))
 			}
 			cfg, err := connect(c, u)
 			if err != nil {

@@ -160,6 +160,11 @@ func (p *planner) chooseNodes() error {
 	case p.info == nil:
 		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
 		p.warn("no cluster was asked: the label %s of the control-plane nodes is taken for granted", defaultControlPlaneLabel)
+	case p.info.ControlPlane.LabelKey == "" && p.info.Nodes.Count == 0:
+		return &Error{
+			Err: errors.New("look for the control-plane nodes: not one node could be listed; the warnings say why"),
+			Try: "use a kubeconfig that may list nodes, or name the nodes with --node-selector KEY=VALUE",
+		}
 	case p.info.ControlPlane.LabelKey == "":
 		return &InvalidError{
 			Problem: "no control-plane node was found: no node carries a label of one",

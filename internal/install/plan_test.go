@@ -26,7 +26,7 @@ func masterInfo(server string) *cluster.Info {
 		panic(err)
 	}
 	return &cluster.Info{
-		Server: cluster.Server{Version: server}, Release: release,
+		Server: cluster.Server{Version: server}, Release: release, Nodes: cluster.Nodes{Count: 5},
 		ControlPlane: cluster.ControlPlane{
 			Nodes: []cluster.ControlPlaneNode{{Name: "master", Ready: true}}, Count: 1, LabelKey: "node-role.kubernetes.io/master",
 		},
@@ -124,6 +124,8 @@ func golden(t *testing.T, name, got string) {
 func TestPlanRefusesWhatCannotWork(t *testing.T) {
 	noMaster := masterInfo("v1.24.3")
 	noMaster.ControlPlane = cluster.ControlPlane{}
+	blind := masterInfo("v1.24.3")
+	blind.ControlPlane, blind.Nodes = cluster.ControlPlane{}, cluster.Nodes{}
 	full := masterInfo("v1.24.3")
 	full.Scheduler.Port = 0
 	old := nodeCredentials()
@@ -146,6 +148,7 @@ func TestPlanRefusesWhatCannotWork(t *testing.T) {
 		"not on a master":  {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
 		"expired":          {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
 		"no control plane": {info: noMaster, says: "no control-plane node was found", hint: "--any-node"},
+		"nodes not listed": {info: blind, says: "not one node could be listed", hint: "may list nodes", valid: true},
 		"any node, node's credentials": {
 			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--any-node", hint: "--credentials serviceaccount",
 		},
