@@ -133,7 +133,7 @@ func TestPatchesAskedForInPlaceOfOneThatDoesNotDownload(t *testing.T) {
 
 func TestFailuresAreSortedByWhatTheCommandPrinted(t *testing.T) {
 	for output, want := range map[string]Cause{
-		"write /tmp/b/_pkg_.a: no space left on device":                                                                     CauseDiskFull,
+		"write $WORK/b/_pkg_.a: no space left on device":                                                                    CauseDiskFull,
 		"# runtime\ncompile: writing output: write $WORK/b.a: disk quota exceeded":                                          CauseDiskFull,
 		"verifying k8s.io/api@v0.24.3: write /m/cache.tmp: no space left on device":                                         CauseDiskFull,
 		"go: download go1.20.7 for linux/amd64: toolchain not available":                                                    CauseToolchain,

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -103,15 +104,14 @@ func hash(data []byte) string {
 }
 
 // hashFile returns size and hash of a file.
-func hashFile(path string) (int64, string, error) {
+func hashFile(path string) (size int64, sum string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return 0, "", err
 	}
-	defer file.Close()
 	h := sha256.New()
-	size, err := io.Copy(h, file)
-	return size, hex.EncodeToString(h.Sum(nil)), err
+	size, err = io.Copy(h, file)
+	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, file.Close())
 }
 
 // write writes the generated module into a folder.
