@@ -72,7 +72,7 @@ func argsObjects() []args {
 		}},
 		{plugin: "VolumeBinding", fields: []field{
 			{name: "bindTimeoutSeconds", kind: kindInt, bounded: true},
-			{name: "shape", kind: kindObjects, object: shapePoint, since: 21,
+			{name: "shape", kind: kindObjects, object: shapePoint, since: 22,
 				lost: "it is read only with the feature gate VolumeCapacityPriority, which is not there yet"},
 		}},
 	}
