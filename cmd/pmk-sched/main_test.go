@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +22,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// here is the folder of this package: scripts run elsewhere.
+var here, _ = os.Getwd()
+
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"pmk-sched": main})
 }
@@ -32,6 +36,18 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":      exits,
 			"kubeconfig": writeNodeKubeconfig,
+			"toyrelease": toyRelease,
+			"base":       writeBase,
+		},
+		Setup: func(env *testscript.Env) error {
+			cache, err := os.UserCacheDir()
+			if err != nil {
+				return err
+			}
+			// The standard library is compiled once; all else is the script's own.
+			env.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
+			env.Setenv("TMPDIR", filepath.Join(env.WorkDir, "tmp"))
+			return os.MkdirAll(filepath.Join(env.WorkDir, "tmp"), 0o755)
 		},
 	})
 }
