@@ -221,10 +221,26 @@ func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
 	if err := pack(ctx, u, o, result, data); err != nil {
 		return nil, err
 	}
-	if err := build.Tag(cache, result, o.Tag); err != nil {
-		return nil, err
+	return data, record(cache, result, o.Tag, data.Digest)
+}
+
+// record notes which build is in the image, under both names that it can be
+// deployed by: deploy's check of the configuration then finds the binary.
+func record(cache string, result *build.Result, tag, digest string) error {
+	repository := tag
+	if colon := strings.LastIndex(tag, ":"); colon > strings.LastIndex(tag, "/") {
+		repository = tag[:colon]
 	}
-	return data, nil
+	for _, reference := range []string{tag, repository + "@" + digest} {
+		known, err := image.CanonicalName(reference)
+		if err != nil {
+			return err
+		}
+		if err := build.Tag(cache, result, known); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tagOfRelease stands for a tag that is named as the release is.

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -56,4 +61,19 @@ type apiWarnings struct{ log *zap.Logger }
 // HandleWarningHeader logs one warning.
 func (w apiWarnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.log.Info("warning of the API server", zap.String("text", text))
+}
+
+// apiServerForPods is the address at which pods on the pod network reach the API
+// server: the cluster address of the service kubernetes, which needs no cluster
+// DNS. Empty when it may not be read.
+func apiServerForPods(ctx context.Context, cfg *rest.Config) string {
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return ""
+	}
+	service, err := client.CoreV1().Services(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	if err != nil || net.ParseIP(service.Spec.ClusterIP) == nil || len(service.Spec.Ports) == 0 {
+		return ""
+	}
+	return "https://" + net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(service.Spec.Ports[0].Port)))
 }

@@ -104,6 +104,9 @@ func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*inst
 			return nil, &install.Error{Err: err, Try: "--credentials serviceaccount needs no file of the node"}
 		}
 	}
+	if creds == nil || !o.WantsNodeCredentials() {
+		o.APIServer = apiServerForPods(c.Context, cfg)
+	}
 	return tellPlan(u, info, creds, o)
 }
 
@@ -196,7 +199,11 @@ func findBinary(ctx context.Context, cache, reference, dir string) (install.Bina
 	if runtime.GOOS != "linux" {
 		return install.Binary{}, fmt.Errorf("%w: images hold Linux programs and this is %s", install.ErrNoBinary, runtime.GOOS)
 	}
-	if result, found, err := build.FindByImage(cache, reference); err == nil && found {
+	known, err := image.CanonicalName(reference)
+	if err != nil {
+		return install.Binary{}, err
+	}
+	if result, found, err := build.FindByImage(cache, known); err == nil && found {
 		if binary, ok := result.Binary(build.KubeScheduler, build.Host()); ok {
 			return install.Binary{Path: binary.Path, Origin: "the build's cache"}, nil
 		}

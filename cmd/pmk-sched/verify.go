@@ -10,10 +10,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/check"
 )
 
-// noImage is an image that no registry is asked for: the name is of this very
-// machine. A pod does not have to start to be bound.
-const noImage = "localhost/pmk-sched-verify:none"
-
 func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "verify",
@@ -22,7 +18,7 @@ func verifyCommand(u *ui) *cli.Command {
 			"event who bound it. Cleans up. Exit status 3 when the pod is not bound, with the reason.",
 		Flags: []cli.Flag{
 			nameFlag(), fileFlag(),
-			&cli.StringFlag{Name: "image", Value: noImage, Usage: "`REFERENCE` of the pod's image", DefaultText: "one that is nowhere: the pod need not start to be bound"},
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the pod's image", DefaultText: "the scheduler's own, which the node has"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave the pod and its namespace"},
 			outputFlag(),

@@ -54,6 +54,10 @@ type Options struct {
 	// Credentials is one of the Credentials constants; empty or "auto": node
 	// where the node's scheduler kubeconfig could be read, else serviceaccount.
 	Credentials string
+	// APIServer is the URL at which pods on the pod network reach the API
+	// server, for the credentials serviceaccount. Empty: the name of its
+	// service, which needs cluster DNS.
+	APIServer string
 	// Replicas; 0: one per control-plane node.
 	Replicas int
 	// Port on which the scheduler serves health and metrics; 0: the first that

@@ -124,7 +124,7 @@ func (p *planner) chooseCredentials() error {
 		}
 	}
 	if mode == CredentialsServiceAccount {
-		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode}
+		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode, Server: p.o.APIServer}
 		return nil
 	}
 	if p.creds == nil {
