@@ -94,6 +94,9 @@ func (l *Lab) Dir() string { return l.dir }
 // below / on a real master. It is what --node-root takes.
 func (l *Lab) Root() string { return filepath.Join(l.dir, "root") }
 
+// Link returns the name of the machine's end of the lab's network.
+func (l *Lab) Link() string { return linkName(l.dir) }
+
 // LogDir returns the folder with a log file for each process of the node.
 func (l *Lab) LogDir() string { return filepath.Join(l.dir, "log") }
 

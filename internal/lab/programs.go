@@ -35,6 +35,12 @@ func components() []string {
 
 func kubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
 
+// Compiled returns the programs that Up uses unless told otherwise: compiled by
+// internal/build in the environment env and kept in cacheDir.
+func Compiled(cacheDir string, env []string) Programs {
+	return compiled{cacheDir: cacheDir, env: env}
+}
+
 // compiled compiles programs with internal/build, which keeps them.
 type compiled struct {
 	cacheDir string

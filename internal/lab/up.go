@@ -166,11 +166,12 @@ func (u *bringUp) begin(name string) func(error) {
 // abandon takes down what was made and returns err with what the logs say.
 func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 	err = fmt.Errorf("%s: %w", s.name, err)
-	if u.made && ctx.Err() == nil {
-		err = u.withLogs(s, err)
-	}
 	if !u.made {
 		return err
+	}
+	// Who cancels does not ask why; whose time is up does.
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		err = u.withLogs(s, err)
 	}
 	if u.o.Keep {
 		return &hintError{err: err, hint: "the lab is left as it is in " + u.lab.dir + "; remove it with: pmk-sched lab down --name " + u.lab.Name()}

@@ -27,7 +27,7 @@ fi
 {{end}}{{range $i, $p := .Kept}}mount --rbind /run/lab/kept/{{$i}} {{q $p}}
 {{end}}
 mkdir -p /run/lab/sysctl
-{{range $name, $value := .Tunables}}if [ "$(cat /proc/sys/{{$name}} 2>/dev/null || echo none)" != none ]; then
+{{range $name, $value := .Tunables}}if [ -e /proc/sys/{{$name}} ]; then
 	echo {{$value}} > /run/lab/sysctl/{{base $name}}
 	mount --bind /run/lab/sysctl/{{base $name}} /proc/sys/{{$name}}
 fi
