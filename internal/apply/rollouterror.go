@@ -44,6 +44,9 @@ func (e *RolloutError) Error() string {
 		if log.Err != nil {
 			fmt.Fprintf(&b, "\n    cannot be read: %v", log.Err)
 		}
+		if log.Err == nil && len(log.Lines) == 0 {
+			b.WriteString("\n    (nothing was written)")
+		}
 		for _, line := range log.Lines {
 			b.WriteString("\n    " + line)
 		}

@@ -133,12 +133,8 @@ func podTrouble(pod *corev1.Pod) string {
 
 // leaseFinding tells whether a leader is there.
 func (r *verifier) leaseFinding(ctx context.Context) finding {
-	where := "Lease/" + r.Namespace + "/" + r.Name
-	var lease *coordinationv1.Lease
-	err := r.retry.Do(ctx, "read "+where, func(ctx context.Context) (err error) {
-		lease, err = r.kube.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
-		return err
-	})
+	where := r.leaseName()
+	lease, err := r.lease(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		return finding{text: where + ": is not there, so no replica has ever become leader (or leader election is off)"}
@@ -146,6 +142,17 @@ func (r *verifier) leaseFinding(ctx context.Context) finding {
 		return finding{text: fmt.Sprintf("%s: cannot be read: %v", where, err)}
 	}
 	return judgeLease(where, lease, time.Now())
+}
+
+func (r *verifier) leaseName() string { return "Lease/" + r.Namespace + "/" + r.Name }
+
+// lease reads the Lease of the scheduler's leader election.
+func (r *verifier) lease(ctx context.Context) (lease *coordinationv1.Lease, err error) {
+	err = r.retry.Do(ctx, "read "+r.leaseName(), func(ctx context.Context) (err error) {
+		lease, err = r.kube.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		return err
+	})
+	return lease, err
 }
 
 func judgeLease(where string, lease *coordinationv1.Lease, now time.Time) finding {

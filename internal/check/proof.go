@@ -17,9 +17,10 @@ const (
 	reasonFailedScheduling = "FailedScheduling"
 )
 
-// source tells who reported an event: the controller and which instance of it. Events written through events.k8s.io have
-// a reporting controller, which is the scheduler's name for each of its profiles; older ones written through the core API have a source component.
-// The core API serves both (k8s.io/kubernetes/pkg/apis/core Event).
+// source tells who reported an event: the controller and which instance of it. A scheduler writes events through events.k8s.io, with the name
+// of its profile as the reporting controller, if the API server served that group when the scheduler started. If not, as in a static pod
+// that starts before its API server, it writes through the core API: the name is the source component, and the instance is not
+// told (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API shows both.
 func source(e *corev1.Event) (controller, instance string) {
 	if e.ReportingController != "" {
 		return e.ReportingController, e.ReportingInstance
@@ -61,17 +62,36 @@ func (r *verifier) judgeSource(ctx context.Context, pod *corev1.Pod, event *core
 			Reason: fmt.Sprintf("it was bound to node %s by another scheduler: %q (%s)", pod.Spec.NodeName, r.v.BoundBy, r.v.Instance),
 		}
 	}
+	host := strings.TrimPrefix(r.v.Instance, r.Name+"-")
+	if r.v.Instance == "" {
+		if host = r.leader(ctx); host == "" {
+			r.note("the event does not tell which process of %s it was, and nobody holds its lease", r.Name)
+			return nil
+		}
+		r.v.Instance = host
+		r.note("the event does not tell which process of %s it was: the instance is the holder of its lease", r.Name)
+	}
 	pods, err := r.schedulerPods(ctx)
 	if err != nil {
 		r.note("which pod of the scheduler it was could not be told: %v", err)
 		return nil
 	}
-	if by := podOfInstance(pods, strings.TrimPrefix(r.v.Instance, r.Name+"-")); by != nil {
+	if by := podOfInstance(pods, host); by != nil {
 		r.v.SchedulerPod = by.Namespace + "/" + by.Name
 		return nil
 	}
-	r.note("the instance %q that bound the pod is none of the %d pods of Deployment %s/%s", r.v.Instance, len(pods), r.Namespace, r.Name)
+	r.note("the instance %q that bound the pod is none of the %d pods of %s", r.v.Instance, len(pods), r.deploymentName())
 	return nil
+}
+
+// leader returns the host name of whoever holds the scheduler's lease, empty if nobody does or it cannot be read.
+func (r *verifier) leader(ctx context.Context) string {
+	lease, err := r.lease(ctx)
+	if err != nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	host, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return host
 }
 
 // podOfInstance finds the pod of the scheduler process that runs on a host of that name: a pod's host name is its own name or, in the host's

@@ -47,7 +47,7 @@ type Verification struct {
 	Pod       string `json:"pod"`
 	Node      string `json:"node"`
 	BoundBy   string `json:"boundBy"`            // the scheduler's name as its Scheduled event gives it
-	Instance  string `json:"instance,omitempty"` // which process of it, as the event gives it
+	Instance  string `json:"instance,omitempty"` // which process of it, as the event gives it or, if it does not, the lease
 	// SchedulerPod is the pod, namespace/name, whose process that is; empty if none of the Deployment's pods matches.
 	SchedulerPod string  `json:"schedulerPod,omitempty"`
 	Seconds      float64 `json:"seconds"`    // from creation to bound
