@@ -168,7 +168,7 @@ func TestTwoDeploysOfOneNameAtOnceDoNotMix(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range results {
 		wg.Go(func() {
-			results[i] = run(t, m.command(t.Context(), program, "deploy", "--name", "my-scheduler", "--image", image))
+			results[i] = run(t, m.command(patience(t), program, "deploy", "--name", "my-scheduler", "--image", image))
 		})
 	}
 	wg.Wait()

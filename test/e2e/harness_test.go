@@ -68,7 +68,15 @@ func (r result) String() string {
 // pmkSched runs the program on the machine itself.
 func pmkSched(t *testing.T, args ...string) result {
 	t.Helper()
-	return run(t, exec.CommandContext(t.Context(), program, args...))
+	return run(t, exec.CommandContext(patience(t), program, args...))
+}
+
+// patience is the context of one command: it also serves cleanups, in which the test's own context has ended.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func run(t *testing.T, cmd *exec.Cmd) result {
@@ -131,7 +139,7 @@ func (m master) command(ctx context.Context, argv ...string) *exec.Cmd {
 // exec runs any command on the master.
 func (m master) exec(t *testing.T, argv ...string) result {
 	t.Helper()
-	return run(t, m.command(t.Context(), argv...))
+	return run(t, m.command(patience(t), argv...))
 }
 
 // pmkSched runs the program on the master, as its administrator would.

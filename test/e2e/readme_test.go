@@ -43,7 +43,7 @@ func TestCommandsOfTheREADMEWork(t *testing.T) {
 			m.exec(t, "env", path, "sh", "-ec", "cd "+root(t)+"\nset -x\n"+b.script).ok(t)
 			uninstalled = strings.Contains(b.script, "pmk-sched uninstall")
 		case "machine":
-			cmd := exec.CommandContext(t.Context(), "env", path, "sh", "-ec", "set -x\n"+b.script)
+			cmd := exec.CommandContext(patience(t), "env", path, "sh", "-ec", "set -x\n"+b.script)
 			run(t, cmd).ok(t)
 		default:
 			t.Errorf("a block of the README is to run on %q, which this test does not know", b.place)
