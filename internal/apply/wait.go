@@ -65,7 +65,7 @@ type waiter struct {
 // for o.SteadyFor, seen o.Seen times. A pod that is ready for a moment and then ends is a failure.
 //
 // It ends early with a [*RolloutError] when a container crashes, its image cannot be had or it cannot be started, when no node takes the pod or the API server
-// refuses it, and when the deployment controller gives up. The end of ctx is a RolloutError of [ReasonTimeout], or the context's error if
+// refuses it, and when the deployment controller gives up. Restarts of a pod that is ready when the wait begins do not count. The end of ctx is a RolloutError of [ReasonTimeout], or the context's error if
 // it was cancelled. While the API server is away the wait goes on; a scheduler that loses its lease by that ends and is restarted by
 // the kubelet, which is then not held against it.
 func (c *Client) WaitSteady(ctx context.Context, ns, deployment string, o WaitOptions) error {
@@ -116,17 +116,27 @@ func (w *waiter) look(ctx context.Context) (*snapshot, error) {
 	}, nil
 }
 
-// forgive lets each container end once more after an outage of the API server: a leader that cannot renew its lease must end.
+// forgive says which ends of containers do not count. What has restarted before the wait began and runs and is ready now, belongs to an
+// earlier time: deploying again what has long been there must not fail by it. And after an outage of the API server each container
+// may end once more: a leader that cannot renew its lease must end.
 func (w *waiter) forgive(pods []corev1.Pod) {
 	outages := w.client.retry.Outages()
-	if outages == w.outages {
+	first, outage := w.last == nil, outages != w.outages
+	if !first && !outage {
 		return
 	}
-	w.outages, w.seen = outages, 0
+	if outage {
+		w.outages, w.seen = outages, 0
+	}
 	for i := range pods {
 		for j := range pods[i].Status.ContainerStatuses {
 			c := &pods[i].Status.ContainerStatuses[j]
-			w.forgiven[containerKey(&pods[i], c)] = c.RestartCount + 1
+			switch {
+			case outage:
+				w.forgiven[containerKey(&pods[i], c)] = c.RestartCount + 1
+			case podReady(&pods[i]) && c.State.Running != nil:
+				w.forgiven[containerKey(&pods[i], c)] = c.RestartCount
+			}
 		}
 	}
 }

@@ -88,6 +88,30 @@ func TestWaitSteadyFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 	}
 }
 
+func TestWaitSteadyDoesNotHoldOldRestartsAgainstAPodThatIsReady(t *testing.T) {
+	ctx, client := testContext(t), newClient(t, server.Config())
+	r := applied(ctx, t, client, "veteran", "")
+	if err := r.status(ctx, true, crashed); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.WaitSteady(ctx, r.ns, r.name, quick); err != nil {
+		t.Error(err)
+	}
+	options := quick
+	options.OnProgress = func(string) {
+		again := crashed
+		again.RestartCount++
+		if err := r.status(ctx, true, again); err != nil {
+			t.Error(err)
+		}
+	}
+	err := client.WaitSteady(ctx, r.ns, r.name, options)
+	var failed *apply.RolloutError
+	if !errors.As(err, &failed) || failed.Reason != apply.ReasonCrash {
+		t.Errorf("after one more restart the error is %v", err)
+	}
+}
+
 func TestWaitSteadyFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "unpulled", "")
