@@ -83,7 +83,10 @@ func kubeletConfiguration(l layout, n node) ([]byte, error) {
 		"fileCheckFrequency": "5s",
 		// The mirror of a static pod that was started before the API server
 		// is made at the next round; by default a minute later.
-		"syncFrequency": "5s",
+		"syncFrequency": "2s",
+		// A node that has become ready says so at the next look at itself.
+		"nodeStatusUpdateFrequency": "1s",
+		"nodeStatusReportFrequency": "10s",
 		// The machine's disk may be as full as its owner likes.
 		"evictionHard":                map[string]any{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -135,12 +136,12 @@ func (l *Lab) waitContainerd(ctx context.Context, path string, wait waiter) erro
 }
 
 func (u *bringUp) loadImages(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2)
 	for _, archive := range u.archives {
-		if err := u.lab.LoadImage(ctx, archive); err != nil {
-			return err
-		}
+		group.Go(func() error { return u.lab.LoadImage(ctx, archive) })
 	}
-	return nil
+	return group.Wait()
 }
 
 // LoadImage imports a docker or OCI archive into the node's containerd, where

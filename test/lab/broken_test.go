@@ -172,7 +172,7 @@ func TestUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
 			stateDir, cacheDir := folders(t)
 			o := options(t, stateDir, cacheDir, "broken")
 			o.Programs = broken{t, cacheDir, program, "#!/bin/sh\necho this " + program + " is broken\nexit 3\n"}
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			_, err := lab.Up(ctx, o)
 			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "this "+program+" is broken") {

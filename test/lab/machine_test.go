@@ -75,6 +75,10 @@ func processes(t *testing.T) map[int]string {
 		"etcd", "containerd", "containerd-shim", "runc", "ctr", "kubelet", "kube-proxy", "kube-apiserver",
 		"kube-controller", "kube-scheduler", "kwok", "sleep", "pause", "sh", "busybox",
 	}
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := map[int]string{}
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -91,7 +95,11 @@ func processes(t *testing.T) map[int]string {
 			continue
 		}
 		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
-		found[pid] = fmt.Sprintf("%s %s", name, strings.ReplaceAll(string(groups), "\n", " "))
+		what := fmt.Sprintf("%s %s", name, strings.ReplaceAll(string(groups), "\n", " "))
+		if mounts, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err == nil && mounts != own && !strings.Contains(what, "pmk-sched-lab-") {
+			what = "in a lab or container, but in no group of a lab: " + what
+		}
+		found[pid] = what
 	}
 	return found
 }
@@ -142,7 +150,8 @@ func (m *machine) differences(t *testing.T) []string {
 		}
 	}
 	for pid, what := range processes(t) {
-		if m.processes[pid] == "" && strings.Contains(what, "/pmk-sched-lab-"+prefix) {
+		ours := strings.Contains(what, "/pmk-sched-lab-"+prefix) || strings.HasPrefix(what, "in a lab")
+		if m.processes[pid] == "" && ours {
 			out = append(out, fmt.Sprintf("new process %d: %s", pid, what))
 		}
 	}
