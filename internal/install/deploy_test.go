@@ -277,3 +277,33 @@ func TestUninstallTakesRevisionsLast(t *testing.T) {
 		})
 	}
 }
+
+// What comes back from a revision went through JSON.
+func TestObjectsAreTheSameAfterJSON(t *testing.T) {
+	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(), Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []*unstructured.Unstructured
+	for _, o := range plan.Objects {
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := &unstructured.Unstructured{}
+		if err := read.UnmarshalJSON(text); err != nil {
+			t.Fatal(err)
+		}
+		back = append(back, read)
+		if diff := cmp.Diff(o.Object, read.Object); diff != "" {
+			t.Error(diff)
+		}
+	}
+	if !sameObjects(back, plan.Objects) {
+		t.Error("the objects are taken for others")
+	}
+	back[0].SetLabels(map[string]string{"x": "y"})
+	if sameObjects(back, plan.Objects) {
+		t.Error("a change is not seen")
+	}
+}
