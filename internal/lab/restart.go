@@ -7,9 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -78,7 +76,6 @@ func (l *Lab) restartNode(ctx context.Context) error {
 	if err := l.waitContainerd(ctx, path, wait); err != nil {
 		return err
 	}
-	begin := time.Now().Truncate(time.Second) // as exact as a heartbeat is
 	if err := l.startDaemon(kubeletDaemon(lay, n, filepath.Join(l.BinDir(), "kubelet")), path); err != nil {
 		return err
 	}
@@ -91,21 +88,12 @@ func (l *Lab) restartNode(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if heartbeat(node).Before(begin) {
-			return fmt.Errorf("node %s has not been heard of since", node.Name)
+		if err := nodeReady(node); err != nil {
+			return err
 		}
-		return nodeReady(node)
+		// The Node object may still say what the kubelet said before.
+		return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
 	})
-}
-
-// heartbeat is when the kubelet last said whether the node is ready.
-func heartbeat(n *corev1.Node) time.Time {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.LastHeartbeatTime.Time
-		}
-	}
-	return time.Time{}
 }
 
 // reopen reads what the node's processes are started from.
