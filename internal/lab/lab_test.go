@@ -1,19 +1,15 @@
 package lab
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -226,74 +222,6 @@ func TestMountsBelow(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"/labs/demo", "/labs/demo/x y"}, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestCredentialsVerify(t *testing.T) {
-	now := time.Now()
-	address := netip.MustParseAddr("198.18.3.2")
-	c, err := newCredentials("198.18.3.2", "demo", address, now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roots := func(pair keyPair) *x509.CertPool {
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(pair.cert)
-		return pool
-	}
-	parse := func(pair keyPair) *x509.Certificate {
-		block, _ := pem.Decode(pair.cert)
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cert
-	}
-	for _, host := range []string{"localhost", "127.0.0.1", "198.18.3.2", "10.96.0.1", "demo", "kubernetes.default.svc"} {
-		if _, err := parse(c.apiServer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: host}); err != nil {
-			t.Errorf("the API server as %s: %v", host, err)
-		}
-	}
-	if _, err := parse(c.kubeletServer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: "198.18.3.2"}); err != nil {
-		t.Errorf("the kubelet: %v", err)
-	}
-	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	for _, pair := range []keyPair{c.kubeletClient, c.admin, c.scheduler, c.manager, c.kubelet, c.proxy} {
-		if _, err := parse(pair).Verify(x509.VerifyOptions{Roots: roots(c.ca), KeyUsages: client}); err != nil {
-			t.Errorf("%s: %v", parse(pair).Subject, err)
-		}
-	}
-	if got := parse(c.scheduler).Subject.String(); got != "CN=system:kube-scheduler,O=system:kube-scheduler" {
-		t.Errorf("the scheduler is %s", got)
-	}
-	front := x509.VerifyOptions{Roots: roots(c.ca), KeyUsages: client}
-	if _, err := parse(c.frontProxyClient).Verify(front); err == nil {
-		t.Error("the front proxy's certificate is from the cluster's authority")
-	}
-	front.Roots = roots(c.frontProxyCA)
-	if _, err := parse(c.frontProxyClient).Verify(front); err != nil {
-		t.Errorf("the front proxy: %v", err)
-	}
-	if d := parse(c.admin).NotAfter.Sub(now); d < 364*24*time.Hour {
-		t.Errorf("certificates end in %s", d)
-	}
-}
-
-func TestKubeconfigIsOneThatClientsRead(t *testing.T) {
-	data, err := kubeconfig(access{
-		server: "https://localhost:443", cluster: "local", user: "admin",
-		contexts: []contextName{{"first", "default"}, {"second", "kube-system"}},
-		ca:       []byte("ca"), pair: keyPair{cert: []byte("cert"), key: []byte("key")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := clientcmd.Load(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c.CurrentContext != "first" || c.Contexts["second"].Namespace != "kube-system" || string(c.AuthInfos["admin"].ClientKeyData) != "key" {
-		t.Errorf("not what was asked for:\n%s", data)
 	}
 }
 

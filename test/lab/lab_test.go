@@ -134,35 +134,7 @@ func TestAPMKMaster(t *testing.T) {
 	o.Nodes = 3
 	l := up(t, m, o)
 
-	t.Run("has the shape of PMK", func(t *testing.T) {
-		name, err := l.NodeName()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for path, want := range map[string]string{
-			"{.metadata.labels['node-role\\.kubernetes\\.io/master']}x": "x",
-			"{.spec.taints[*].key}={.spec.taints[*].value}":             "node-role.kubernetes.io/master=true",
-			"{.status.nodeInfo.kubeletVersion}":                         "v1.24.3",
-		} {
-			if got := kubectl(t, l, "get", "node", name, "-o", "jsonpath="+path); got != want {
-				t.Errorf("%s is %q, want %q", path, got, want)
-			}
-		}
-		if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.containers[*].name}"); got != "k8s-master-"+name+" kube-controller-manager kube-apiserver kube-scheduler" {
-			t.Errorf("the control plane is %q", got)
-		}
-		for _, file := range []string{"master.yaml", "kubeconfigs/kube-scheduler.yaml", "kubeconfigs/admin.yaml", "configs/kube-scheduler.yaml"} {
-			if _, err := os.Stat(filepath.Join(l.Root(), "etc/pf9/kube.d", file)); err != nil {
-				t.Error(err)
-			}
-			if _, status := on(t, l, "test", "-s", "/etc/pf9/kube.d/"+file); status != 0 {
-				t.Errorf("%s is not at its place on the node", file)
-			}
-		}
-		if _, err := os.Stat("/etc/pf9"); err == nil {
-			t.Error("/etc/pf9 was made on the machine")
-		}
-	})
+	t.Run("has the shape of PMK", func(t *testing.T) { hasShapeOfPMK(t, l) })
 	t.Run("runs pods", func(t *testing.T) { podsRun(t, l, "node-role.kubernetes.io/master") })
 	t.Run("schedules to the workers", func(t *testing.T) {
 		kubectl(t, l, "create", "deployment", "many", "--image=none", "--replicas=20")
@@ -208,6 +180,36 @@ func TestAPMKMaster(t *testing.T) {
 	})
 	down(t, o)
 	m.unchanged(t)
+}
+
+func hasShapeOfPMK(t *testing.T, l *lab.Lab) {
+	name, err := l.NodeName()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"{.metadata.labels['node-role\\.kubernetes\\.io/master']}x": "x",
+		"{.spec.taints[*].key}={.spec.taints[*].value}":             "node-role.kubernetes.io/master=true",
+		"{.status.nodeInfo.kubeletVersion}":                         "v1.24.3",
+	} {
+		if got := kubectl(t, l, "get", "node", name, "-o", "jsonpath="+path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.containers[*].name}"); got != "k8s-master-"+name+" kube-controller-manager kube-apiserver kube-scheduler" {
+		t.Errorf("the control plane is %q", got)
+	}
+	for _, file := range []string{"master.yaml", "kubeconfigs/kube-scheduler.yaml", "kubeconfigs/admin.yaml", "configs/kube-scheduler.yaml"} {
+		if _, err := os.Stat(filepath.Join(l.Root(), "etc/pf9/kube.d", file)); err != nil {
+			t.Error(err)
+		}
+		if _, status := on(t, l, "test", "-s", "/etc/pf9/kube.d/"+file); status != 0 {
+			t.Errorf("%s is not at its place on the node", file)
+		}
+	}
+	if _, err := os.Stat("/etc/pf9"); err == nil {
+		t.Error("/etc/pf9 was made on the machine")
+	}
 }
 
 func podsRun(t *testing.T, l *lab.Lab, label string) {
