@@ -44,14 +44,13 @@ func disabled(plugins *yaml.Node, point, name string) bool {
 }
 
 // enable adds a plugin to a set; weight 0 is not written.
-func enable(plugins *yaml.Node, point, name string, weight int) *yaml.Node {
+func enable(plugins *yaml.Node, point, name string, weight int) {
 	added := mapping("name", str(name))
 	if weight > 0 {
 		put(added, "weight", integer(weight))
 	}
 	l := list(child(plugins, point), "enabled")
 	l.Content = append(l.Content, added)
-	return added
 }
 
 // disable adds a plugin to what a set disables.

@@ -84,7 +84,7 @@ func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		if !missingAccount(err) || time.Now().After(until) {
 			return nil, err
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := pause(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", doing, err)
 		}
 	}
@@ -194,7 +194,7 @@ func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod,
 		if bound, at := r.watchBound(ctx, pod); bound != nil {
 			return bound, at, nil
 		}
-		if err := sleep(ctx, poll); err != nil {
+		if err := pause(ctx); err != nil {
 			return nil, time.Time{}, err
 		}
 		err := r.retry.Do(ctx, "read Pod/"+pod.Namespace+"/"+pod.Name, func(ctx context.Context) error {
@@ -253,7 +253,7 @@ func (r *verifier) cleanUp(ctx context.Context) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if sleep(ctx, poll) != nil {
+		if pause(ctx) != nil {
 			r.note("namespace %s is deleted, but not gone yet", r.v.Namespace)
 			return nil
 		}
@@ -267,9 +267,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// sleep waits for d, or until ctx ends, which is its error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+// pause waits between two looks, or until ctx ends, which is its error.
+func pause(ctx context.Context) error {
+	timer := time.NewTimer(poll)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -38,7 +38,7 @@ func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
 			if event := lastOf(events, reasonScheduled); event != nil {
 				return r.judgeSource(ctx, pod, event)
 			}
-			err = sleep(waitCtx, poll)
+			err = pause(waitCtx)
 		}
 		switch {
 		case err == nil:

@@ -112,7 +112,7 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 	}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
-		ports := containerPorts(pod, container)
+		ports := containerPorts(container)
 		if runsScheduler(container) {
 			ports = sortedPorts(append(ports, d.schedulerPorts(ctx, pod, container)...))
 			if isStatic && (static == "k8s-master" || strings.HasSuffix(static, "kube-scheduler")) {

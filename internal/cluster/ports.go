@@ -81,7 +81,7 @@ func choosePort(taken map[int]string, own []int, after int) int {
 // containerPorts returns the ports that a container on the host's network
 // listens on, as far as its specification tells: declared ports, ports that are
 // probed, and ports that its flags name.
-func containerPorts(pod *corev1.Pod, container *corev1.Container) []int {
+func containerPorts(container *corev1.Container) []int {
 	var ports []int
 	for _, port := range container.Ports {
 		ports = append(ports, int(cmp.Or(port.HostPort, port.ContainerPort)))

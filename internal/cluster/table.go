@@ -60,13 +60,13 @@ func (i *Info) text() string {
 
 func (i *Info) facts() [][2]string {
 	facts := [][2]string{
-		{"Server", joinNonEmpty(", ", i.Server.Version, i.Server.URL, i.Server.Platform)},
+		{"Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform)},
 		{"Distribution", i.Distribution + ", layout " + i.Layout},
-		{"Build from", joinNonEmpty(", ", i.Source.Module, prefixed("Go ", i.Source.Go))},
-		{"Configuration", joinNonEmpty(", ", orDash(i.Configuration.APIVersion), prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " ")))},
+		{"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go))},
+		{"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion), prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " ")))},
 		{"Nodes", i.nodeFact()},
 		{"Control plane", i.controlPlaneFact()},
-		{"Default scheduler", joinNonEmpty(", ", i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder))},
+		{"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder))},
 		{"Port to use", i.portFact()},
 		{"Ports taken", orDash(i.takenFact())},
 	}
@@ -123,7 +123,7 @@ func (i *Info) credentialFacts() [][2]string {
 	if found.Kubeconfig == "" {
 		return [][2]string{{"Credentials", "none: not on a control-plane node"}}
 	}
-	facts := [][2]string{{"Credentials", joinNonEmpty(", ", found.Kubeconfig, found.Server)}}
+	facts := [][2]string{{"Credentials", joinNonEmpty(found.Kubeconfig, found.Server)}}
 	if found.Subject != "" {
 		facts = append(facts, [2]string{"", "user " + found.User + ", certificate " + found.Subject})
 	}
@@ -163,14 +163,14 @@ func shortVersions(apiVersions []string) []string {
 	return short
 }
 
-func joinNonEmpty(separator string, parts ...string) string {
+func joinNonEmpty(parts ...string) string {
 	var present []string
 	for _, part := range parts {
 		if part != "" {
 			present = append(present, part)
 		}
 	}
-	return strings.Join(present, separator)
+	return strings.Join(present, ", ")
 }
 
 func prefixed(prefix, text string) string {

@@ -77,7 +77,7 @@ func TestExplainNamesTheCause(t *testing.T) {
 			if got := Transient(tc.err); got != tc.transient {
 				t.Errorf("transient is %t", got)
 			}
-			if again := Explain("do more", err); unreachable != nil && again != err {
+			if again := Explain("do more", err); unreachable != nil && !errors.Is(again, err) {
 				t.Errorf("explained twice: %v", again)
 			}
 		})
@@ -150,4 +150,3 @@ func TestOwnerLabels(t *testing.T) {
 		t.Errorf("labels %v", labels)
 	}
 }
-

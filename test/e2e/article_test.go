@@ -9,7 +9,7 @@ import (
 func TestArticleConfigurationDeploysAndSchedules(t *testing.T) {
 	for _, file := range []string{"my-scheduler.yaml", "as-printed.yaml"} {
 		t.Run(file, func(t *testing.T) {
-			m := labUp(t, "pmk")
+			m := lend(t, "pmk")
 			image := m.image(t)
 			t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 			deployed := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config", "../testdata/article/"+file).ok(t)

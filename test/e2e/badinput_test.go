@@ -21,14 +21,14 @@ import (
 // What a person sees when what they gave cannot work on a cluster that does.
 
 func TestImageThatCannotBePulledIsToldAndUndone(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	r := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", "localhost/not-there:v1", "--timeout", "2m")
 	r.fails(t, 1, "localhost/not-there:v1", "pull", "hint: ")
 	m.leftNothing(t, "my-scheduler")
 }
 
 func TestBadImageLeavesTheDeployedSchedulerAsItWas(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	image := m.image(t)
 	t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 	m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
@@ -40,14 +40,14 @@ func TestBadImageLeavesTheDeployedSchedulerAsItWas(t *testing.T) {
 }
 
 func TestPortThatIsTakenIsRefused(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	r := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image(t), "--port", "10259")
 	r.fails(t, 2, "10259", "taken", "10260")
 	m.leftNothing(t, "my-scheduler")
 }
 
 func TestConfigurationThatCannotWorkIsRefusedBeforeAnythingIsApplied(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	image := m.image(t)
 	for name, c := range map[string]struct{ config, says string }{
 		"malformed":      {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: [", "config.yaml:2"},
@@ -68,7 +68,7 @@ func TestConfigurationThatCannotWorkIsRefusedBeforeAnythingIsApplied(t *testing.
 }
 
 func TestNoPermissionIsTold(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	m.apply(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: nobody, namespace: default}\n")
 	kubeconfig := m.kubeconfigOf(t, "nobody")
 	r := m.pmkSched(t, "--kubeconfig", kubeconfig, "deploy", "--name", "my-scheduler", "--image", m.image(t))
@@ -80,7 +80,7 @@ func TestNoPermissionIsTold(t *testing.T) {
 }
 
 func TestDetectWithoutPrivilegesWarnsAndGoesOn(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	m.apply(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: nobody, namespace: default}\n")
 	r := m.pmkSched(t, "--kubeconfig", m.kubeconfigOf(t, "nobody"), "detect", "-o", "json").ok(t)
 	got := decode[detected](t, r.stdout)
@@ -107,7 +107,7 @@ func (m master) kubeconfigOf(t *testing.T, account string) string {
 }
 
 func TestNodeKubeconfigThatCannotBeUsedIsRefused(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	image := m.image(t)
 	expired := expiredCertificate(t)
 	for name, c := range map[string]struct{ content, says string }{
@@ -154,14 +154,14 @@ func expiredCertificate(t *testing.T) string {
 }
 
 func TestNameThatIsNoDNSLabelIsRefused(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	for _, name := range []string{"My_Scheduler", "a.b", strings.Repeat("x", 64), "-x", "default-scheduler"} {
 		m.pmkSched(t, "deploy", "--name", name, "--image", "localhost/x:v1").fails(t, 2, name)
 	}
 }
 
 func TestTwoDeploysOfOneNameAtOnceDoNotMix(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	image := m.image(t)
 	t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 	results := make([]result, 2)

@@ -10,7 +10,7 @@ func TestEveryKindOfCredentialsSchedules(t *testing.T) {
 	for _, want := range layouts {
 		for _, credentials := range []string{"node", "node-inline", "hostpath", "serviceaccount"} {
 			t.Run(want.layout+"/"+credentials, func(t *testing.T) {
-				m := labUp(t, want.layout)
+				m := lend(t, want.layout)
 				image := m.image(t)
 				t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 				m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--credentials", credentials).ok(t)

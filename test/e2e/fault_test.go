@@ -2,28 +2,35 @@ package e2e
 
 import (
 	"bufio"
-	"context"
+	"fmt"
 	"io"
-	"os/exec"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// deploySteps runs a deployment to its end and returns the names of its steps, as the person sees them pass.
-func (m master) deploySteps(t *testing.T, image string) []string {
-	t.Helper()
+// deploySteps are the steps of a deployment, as the person sees them pass.
+var deploySteps = []string{
+	"look at the cluster", "preflight checks", "lock", "check configuration", "save revision", "apply", "wait until steady", "mark deployed", "prune",
+}
+
+func TestStepsOfADeploymentAreTold(t *testing.T) {
+	m := lend(t, "pmk")
+	t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 	var steps []string
-	for _, line := range strings.Split(m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t).stderr, "\n") {
+	for _, line := range strings.Split(m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image(t)).ok(t).stderr, "\n") {
 		if step, ok := passedStep(line); ok {
 			steps = append(steps, step)
 		}
 	}
-	if len(steps) < 4 {
-		t.Fatalf("a deployment tells only of these steps: %q", steps)
+	if !slices.Equal(steps, deploySteps) {
+		t.Errorf("got the steps %q, want %q", steps, deploySteps)
 	}
-	return steps
 }
 
 // passedStep reads the name of a finished step from a line of progress: `✓ name (1.2s)`.
@@ -41,10 +48,7 @@ func passedStep(line string) (string, bool) {
 // killAfter starts a deployment and kills it the hard way as soon as the given step has passed.
 func (m master) killAfter(t *testing.T, image, step string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := m.command(ctx, program, "deploy", "--name", "my-scheduler", "--image", image)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := m.command(patience(t), program, "deploy", "--name", "my-scheduler", "--image", image)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -56,42 +60,53 @@ func (m master) killAfter(t *testing.T, image, step string) {
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		if passed, ok := passedStep(lines.Text()); ok && passed == step && !killed {
-			killed = true
-			kill9(t, program, "deploy")
+			killed = kill9(cmd.Process.Pid, program+" deploy")
 		}
 	}
-	_, _ = io.Copy(io.Discard, stderr)
-	_ = cmd.Wait()
-	if !killed {
-		t.Fatalf("step %q never passed", step)
+	if _, err := io.Copy(io.Discard, stderr); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err == nil || !killed {
+		t.Fatalf("the deployment ended by itself: %v", err)
 	}
 }
 
-// kill9 kills every process of the program that runs the given command on a master.
-func kill9(t *testing.T, program, command string) {
-	t.Helper()
-	if out, err := exec.Command("pkill", "-KILL", "-f", "^"+program+" "+command).CombinedOutput(); err != nil {
-		t.Fatalf("kill %s: %v: %s", command, err, out)
+// kill9 kills the descendants of a process whose command line begins as given, and reports whether there was one.
+func kill9(pid int, begin string) bool {
+	killed := false
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, file := range threads {
+		children, _ := os.ReadFile(file)
+		for child := range strings.FieldsSeq(string(children)) {
+			id, err := strconv.Atoi(child)
+			if err != nil {
+				continue
+			}
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if strings.HasPrefix(strings.ReplaceAll(string(line), "\x00", " "), begin) {
+				killed = syscall.Kill(id, syscall.SIGKILL) == nil || killed
+			}
+			killed = kill9(id, begin) || killed
+		}
 	}
+	return killed
 }
 
 func TestDeployKilledAfterAnyStepConvergesWhenRunAgain(t *testing.T) {
-	m := labUp(t, "pmk")
-	image := m.image(t)
-	steps := m.deploySteps(t, image)
-	m.uninstall(t, "my-scheduler")
-	for _, step := range steps[:len(steps)-1] {
+	for _, step := range deploySteps[:len(deploySteps)-1] {
 		t.Run(step, func(t *testing.T) {
+			m := lend(t, "pmk")
+			image := m.image(t)
+			t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 			m.killAfter(t, image, step)
 			m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
 			m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
-			m.uninstall(t, "my-scheduler")
 		})
 	}
 }
 
 func TestAPIServerRestartedDuringDeployDoesNotLoseIt(t *testing.T) {
-	m := labUp(t, "kubeadm")
+	m := lend(t, "kubeadm")
 	image := m.image(t)
 	t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 

@@ -18,11 +18,8 @@ import (
 
 const branch = "v1.24.3"
 
-// program is the pmk-sched binary under test; labs are the ones that this run brought up.
-var (
-	program string
-	labs    = map[string]bool{}
-)
+// program is the pmk-sched binary under test.
+var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -43,15 +40,7 @@ func runAll(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "build pmk-sched:", err)
 		return 1
 	}
-	defer func() {
-		for name := range labs {
-			down := exec.Command(program, "lab", "down", "--name", name)
-			down.Stderr = os.Stderr
-			if err := down.Run(); err != nil {
-				fmt.Fprintf(os.Stderr, "take lab %s down: %v\n", name, err)
-			}
-		}
-	}()
+	defer takeLabsDown()
 	return m.Run()
 }
 
@@ -101,7 +90,7 @@ func (r result) ok(t *testing.T) result {
 }
 
 // fails fails the test unless the command ended with the given status and said each of the given texts.
-func (r result) fails(t *testing.T, code int, texts ...string) result {
+func (r result) fails(t *testing.T, code int, texts ...string) {
 	t.Helper()
 	if r.code != code {
 		t.Fatalf("want exit status %d: %s", code, r)
@@ -111,24 +100,6 @@ func (r result) fails(t *testing.T, code int, texts ...string) result {
 			t.Errorf("the person is not told %q: %s", text, r)
 		}
 	}
-	return r
-}
-
-// master is a lab's control-plane node, seen from inside.
-type master struct {
-	name, layout string
-}
-
-// labUp returns the master of a lab of the given layout, brought up once for all tests of this run.
-func labUp(t *testing.T, layout string, more ...string) master {
-	t.Helper()
-	name := "e2e-" + layout
-	if !labs[name] {
-		labs[name] = true
-		args := append([]string{"lab", "up", "--name", name, "--branch", branch, "--layout", layout}, more...)
-		pmkSched(t, args...).ok(t)
-	}
-	return master{name: name, layout: layout}
 }
 
 // command is a command on the master: in its namespaces, with its kubeconfig.

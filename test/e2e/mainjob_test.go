@@ -53,7 +53,7 @@ var layouts = []struct {
 func TestDetectFindsWhatTheMasterIs(t *testing.T) {
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
-			m := labUp(t, want.layout)
+			m := lend(t, want.layout)
 			out := m.pmkSched(t, "detect", "-o", "json").ok(t).stdout
 			got := decode[detected](t, out)
 			for _, f := range []struct{ what, got, want string }{
@@ -130,7 +130,7 @@ func (m master) scheduledBy(t *testing.T, deployment string) map[string]int {
 func TestMainJob(t *testing.T) {
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
-			m := labUp(t, want.layout)
+			m := lend(t, want.layout)
 			image := m.image(t)
 			t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 

@@ -30,7 +30,7 @@ func readmeBlocks(t *testing.T) []block {
 
 // Every command that the README shows works as it is printed there, in its order.
 func TestCommandsOfTheREADMEWork(t *testing.T) {
-	m := labUp(t, "pmk")
+	m := lend(t, "pmk")
 	path := "PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH")
 	uninstalled := true
 	for _, b := range readmeBlocks(t) {

@@ -87,15 +87,15 @@ func measure(b *testing.B, client kubernetes.Interface, scheduler string) float6
 		_ = client.CoreV1().Pods(ns).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
 		_ = client.CoreV1().Namespaces().Delete(ctx, ns, metav1.DeleteOptions{})
 	}()
-	scale(b, ctx, client, scheduler, 0)
-	createPods(b, ctx, client, ns, scheduler)
+	scale(ctx, b, client, scheduler, 0)
+	createPods(ctx, b, client, ns, scheduler)
 
 	events, err := client.CoreV1().Pods(ns).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer events.Stop()
-	scale(b, ctx, client, scheduler, 1)
+	scale(ctx, b, client, scheduler, 1)
 
 	bound := map[string]bool{}
 	var first time.Time
@@ -116,7 +116,7 @@ func measure(b *testing.B, client kubernetes.Interface, scheduler string) float6
 	return 0
 }
 
-func createPods(b *testing.B, ctx context.Context, client kubernetes.Interface, ns, scheduler string) {
+func createPods(ctx context.Context, b *testing.B, client kubernetes.Interface, ns, scheduler string) {
 	b.Helper()
 	no := false
 	var group errgroup.Group
@@ -140,7 +140,7 @@ func createPods(b *testing.B, ctx context.Context, client kubernetes.Interface, 
 }
 
 // scale sets the replicas of a deployed scheduler and waits until no more and no fewer of its pods are there.
-func scale(b *testing.B, ctx context.Context, client kubernetes.Interface, scheduler string, replicas int32) {
+func scale(ctx context.Context, b *testing.B, client kubernetes.Interface, scheduler string, replicas int32) {
 	b.Helper()
 	deployments := client.AppsV1().Deployments("kube-system")
 	current, err := deployments.GetScale(ctx, scheduler, metav1.GetOptions{})
