@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -140,13 +141,31 @@ func (l *Lab) apiServerManifest() (string, error) {
 // and the default scheduler are in the same pod and stop with it.
 func (l *Lab) StopAPIServer(ctx context.Context) error {
 	path, err := l.apiServerManifest()
-	if err == nil {
-		err = os.Rename(path, l.parked())
-	}
 	if err != nil {
-		return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
+		return err
 	}
-	return l.waitServer(ctx, "the API server to stop", false)
+	// A kubelet that has just started forgets a static pod that goes before it
+	// has seen the pod in the API as well, and leaves its containers running:
+	// then it is shown the pod once more.
+	for range 5 {
+		if err = os.Rename(path, l.parked()); err != nil {
+			break
+		}
+		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err = l.waitServer(limited, "the API server to stop", false)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if back := os.Rename(l.parked(), path); back != nil || ctx.Err() != nil {
+			err = errors.Join(err, back)
+			break
+		}
+		if err := sleep(ctx, 5*time.Second); err != nil {
+			return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
+		}
+	}
+	return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
 }
 
 // StartAPIServer puts the static pod back that StopAPIServer took away and
