@@ -163,12 +163,6 @@ func TestAPMKMaster(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("survives a restart of kubelet and containerd", func(t *testing.T) {
-		if err := l.RestartNode(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=60s", "pod/shell")
-	})
 	t.Run("survives a restart of the API server", func(t *testing.T) {
 		if err := l.StopAPIServer(t.Context()); err != nil {
 			t.Fatal(err)
@@ -177,6 +171,12 @@ func TestAPMKMaster(t *testing.T) {
 			t.Fatal(err)
 		}
 		kubectl(t, l, "get", "nodes")
+	})
+	t.Run("survives a restart of kubelet and containerd", func(t *testing.T) {
+		if err := l.RestartNode(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=60s", "pod/shell")
 	})
 	down(t, o)
 	m.unchanged(t)
