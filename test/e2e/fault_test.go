@@ -100,7 +100,7 @@ func TestDeployKilledAfterAnyStepConvergesWhenRunAgain(t *testing.T) {
 			t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 			m.killAfter(t, image, step)
 			m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
-			m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
+			m.pmkSched(t, "diff", "--name", "my-scheduler", "--image", image).ok(t)
 		})
 	}
 }

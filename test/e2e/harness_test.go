@@ -135,10 +135,13 @@ func (m master) apply(t *testing.T, manifest string) {
 	m.kubectl(t, "apply", "-f", file)
 }
 
-// image builds the scheduler of the lab's release into the master's containerd and returns its reference.
+// image builds the scheduler of the lab's release into the master's containerd, once for each lab, and returns its reference.
 func (m master) image(t *testing.T) string {
 	t.Helper()
 	const reference = "localhost/my-scheduler:" + branch
+	if _, loaded := images.LoadOrStore(m.name, true); loaded {
+		return reference
+	}
 	m.pmkSched(t, "build", "--branch", branch, "--busybox", "/bin/busybox", "--tag", reference, "--load", "containerd").ok(t)
 	return reference
 }
