@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,8 +42,8 @@ func TestExecOfNothing(t *testing.T) {
 func TestLookAtMachineNamesEverythingThatIsMissing(t *testing.T) {
 	r := release(t, "v1.24.3")
 	_, err := lookAtMachine(r, places{path: t.TempDir(), plugins: []string{t.TempDir()}})
-	missing, ok := err.(*MissingError)
-	if !ok {
+	var missing *MissingError
+	if !errors.As(err, &missing) {
 		t.Fatalf("got %v", err)
 	}
 	for _, what := range []string{"root", "containerd", "runc", "iptables", "nsenter", "CNI plugins", "busybox"} {
@@ -69,7 +70,8 @@ func TestLookAtMachineThatHasAll(t *testing.T) {
 	}
 	at := places{path: dir, plugins: []string{dir}, root: true}
 	_, err := lookAtMachine(release(t, "v1.24.3"), at)
-	if missing, ok := err.(*MissingError); !ok || missing.Hint() != "apt-get install -y --no-install-recommends busybox-static" {
+	var missing *MissingError
+	if !errors.As(err, &missing) || missing.Hint() != "apt-get install -y --no-install-recommends busybox-static" {
 		t.Fatalf("only busybox is missing, got %v", err)
 	}
 	// This test is no static program, but it is a program: it tells the two apart.

@@ -183,7 +183,7 @@ func worker(number int, master node) *corev1.Node {
 				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion: master.release.String(), KubeProxyVersion: master.release.String(),
+				KubeletVersion:          master.release.String(),
 				ContainerRuntimeVersion: "kwok://" + kwokVersion, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "kwok",
 			},
 		},

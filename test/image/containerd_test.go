@@ -45,8 +45,11 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -58,8 +61,8 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 	})
 	for range 300 {
 		select {
-		case err := <-ended:
-			t.Fatalf("containerd ended: %v\n%s", err, said.String())
+		case <-ended:
+			t.Fatalf("containerd ended: %v\n%s", cmd.ProcessState, said.String())
 		case <-time.After(100 * time.Millisecond):
 		}
 		if exec.Command("ctr", "-a", socket, "version").Run() == nil {
