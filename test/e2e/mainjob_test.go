@@ -138,6 +138,10 @@ func TestMainJob(t *testing.T) {
 			if !strings.Contains(deployed.stdout, "Deployment/kube-system/my-scheduler created") {
 				t.Errorf("the change set does not tell of the Deployment: %s", deployed)
 			}
+			if steps := passedSteps(deployed.stderr); !slices.Equal(steps, deploySteps) {
+				t.Errorf("got the steps %q, want %q", steps, deploySteps)
+			}
+			m.holdsNoKeyInConfigMaps(t)
 			again := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
 			for _, line := range strings.Split(strings.TrimSpace(again.stdout), "\n") {
 				if strings.Contains(line, "/") && !strings.Contains(line, "unchanged") {

@@ -221,8 +221,15 @@ func podsRun(t *testing.T, l *lab.Lab, label string) {
 		t.Errorf("exec prints %q", got)
 	}
 	const ask = "echo | nc -w 5 10.96.0.1 443 && echo connected"
-	if got := kubectl(t, l, "exec", "shell", "--", "sh", "-c", ask); !strings.HasSuffix(got, "connected") {
-		t.Errorf("a pod does not reach the API server by its service: %s", got)
+	for tries := 0; ; tries++ {
+		out, _ := on(t, l, "kubectl", "exec", "shell", "--", "sh", "-c", ask)
+		if strings.HasSuffix(strings.TrimSpace(out), "connected") {
+			return
+		}
+		if tries == 10 {
+			t.Errorf("a pod does not reach the API server by its service: %s", out)
+			return
+		}
 	}
 }
 
