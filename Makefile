@@ -4,7 +4,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 LINT      := go -C hack/tools tool -n golangci-lint
-QUICK     := $(shell go list ./... 2>/dev/null | grep -v '/test/')
+QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
 .DEFAULT_GOAL := help
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From nothing to a custom scheduler, built from source, that takes its first pod on a real Kubernetes master.
 # LAB, BRANCH, LAYOUT and NAME can be set in the environment.
-set -euo pipefail
+set -Eeuo pipefail
 cd "$(dirname "$0")/.."
 
 lab=${LAB:-demo}
@@ -9,6 +9,8 @@ branch=${BRANCH:-v1.24.3}
 layout=${LAYOUT:-pmk}
 name=${NAME:-my-scheduler}
 pmk_sched=$PWD/bin/pmk-sched
+
+trap 'echo "the demo ended early; its lab, if it is up: bin/pmk-sched lab down --name $lab" >&2' ERR
 
 say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
 run() { say "$*"; "$@"; }
