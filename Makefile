@@ -6,6 +6,9 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 LINT      := go -C hack/tools tool -n golangci-lint
 QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
+# The version comes from LDFLAGS; git refuses to tell more in a clone that belongs to another user.
+export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -buildvcs=false)
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
