@@ -37,6 +37,7 @@ unit: ## the quick tests: unit, golden, command line, fake module proxy, registr
 
 .PHONY: test
 test: deps check unit build ## everything at v1.24.3: the quick tests, then real images, API servers and labs (root)
+	@hack/labs-at-once.sh
 	go test -p 4 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -v /test/bench)
 
 .PHONY: test-releases

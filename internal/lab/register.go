@@ -104,7 +104,30 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	return u.wait(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) })
+	if err := u.wait(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) }); err != nil {
+		return err
+	}
+	return u.wait(ctx, "services", "kube-proxy", u.servicesWork)
+}
+
+// servicesWork returns an error while kube-proxy has not written the rules of services
+// (pkg/proxy/healthcheck/proxier_health.go).
+func (u *bringUp) servicesWork(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", u.node.address), nil)
+	if err != nil {
+		return err
+	}
+	// The person's proxy leads out of the machine; the node is in it.
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := direct.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("kube-proxy is not healthy: %s", answer.Status)
+	}
+	return nil
 }
 
 // schedulerLeads returns an error while nobody holds the default scheduler's
