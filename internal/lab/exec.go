@@ -41,8 +41,9 @@ const exitNotRunning = 125
 // Exec runs a command as if on the master, in the node's network, mount and
 // host name namespaces, as administrator of the cluster, and returns its exit
 // status. What it writes below /etc, /opt, /var/lib and /var/log ends with the
-// lab, the folders of labs and of the cache excepted; /run is the node's own. When ctx ends, so does the command. The error tells that the command
-// could not be run; its own failing is no error.
+// lab, the folders of labs and of the cache excepted; /run is the node's own.
+// When ctx ends, so does the command. The error tells that the command could not
+// be run; its own failing is no error.
 func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	if len(c.Argv) == 0 {
 		return 0, invalid("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())

@@ -135,17 +135,6 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	}
 }
 
-func TestNamesOfLabsInTwoFoldersDiffer(t *testing.T) {
-	a, b := "/a/labs/demo", "/b/labs/demo"
-	if linkName(a) == linkName(b) || groupName(a) == groupName(b) {
-		t.Error("two labs share a name")
-	}
-	long := "/a/" + strings.Repeat("x", maxName)
-	if n := len(linkName(long)); n > 15 {
-		t.Errorf("link name of %d characters", n)
-	}
-}
-
 func TestChooseSubnet(t *testing.T) {
 	p := netip.MustParsePrefix
 	pools := []netip.Prefix{p("198.18.0.0/15"), p("10.213.0.0/16")}

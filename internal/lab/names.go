@@ -25,9 +25,16 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// id tells labs of one name in different state folders apart.
+// id tells labs of one name in different state folders apart. It is the same
+// whichever way the folder is named.
 func id(dir string) string {
-	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
+	if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = filepath.Join(real, filepath.Base(dir))
+	}
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
+	sum := sha256.Sum256([]byte(dir))
 	return hex.EncodeToString(sum[:])[:8]
 }
 

@@ -24,7 +24,10 @@ func Get(stateDir, name string) (*Lab, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(stateDir, name)
+	dir, err := filepath.Abs(filepath.Join(stateDir, name))
+	if err != nil {
+		return nil, fmt.Errorf("look for lab %s: %w", name, err)
+	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound(stateDir, name)
 	} else if err != nil {
@@ -100,7 +103,8 @@ func (l *Lab) save() error {
 }
 
 // lockDir takes the lock of a folder, which the kernel gives back when the
-// process ends however it ends. It waits at most patience for another holder.
+// process ends however it ends. It waits at most patience for another holder. The
+// error is fs.ErrNotExist also if that one has removed the folder.
 func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -110,6 +114,10 @@ func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock fu
 	for {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
+			if err := stillAt(dir, f); err != nil {
+				f.Close()
+				return nil, err
+			}
 			return func() { f.Close() }, nil
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
@@ -121,6 +129,19 @@ func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock fu
 			return nil, err
 		}
 	}
+}
+
+// stillAt returns fs.ErrNotExist unless path leads to the open file.
+func stillAt(path string, f *os.File) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Stat(path)
+	if err == nil && !os.SameFile(opened, now) {
+		err = fmt.Errorf("%s: %w", path, fs.ErrNotExist)
+	}
+	return err
 }
 
 // sleep waits for d or until ctx ends.

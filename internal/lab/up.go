@@ -56,7 +56,7 @@ func (u *bringUp) steps() []step {
 		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
 		{name: "start the API server", do: u.startAPIServer, logs: []string{"kubelet", "etcd", "containerd"}},
 		{name: "register node " + u.o.Name, do: u.registerNode, logs: []string{"kubelet"}},
-		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet"}},
+		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
 	}
 	if u.o.Nodes > 0 {
 		steps = append(steps, step{name: fmt.Sprintf("add %d workers", u.o.Nodes), do: u.addWorkers, logs: []string{"kwok"}})
@@ -85,7 +85,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	}
 	u.lab.state.Ready = true
 	if err := u.lab.save(); err != nil {
-		return nil, err
+		return nil, u.abandon(ctx, step{name: "note that the lab is up"}, err)
 	}
 	return u.lab, nil
 }
@@ -191,8 +191,10 @@ func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 }
 
 func (u *bringUp) checkMachine(ctx context.Context) (err error) {
-	u.machine, err = lookAtMachine(u.o.Release, thisMachine(u.o.Env))
-	return err
+	if u.machine, err = lookAtMachine(u.o.Release, thisMachine(u.o.Env)); err != nil {
+		return err
+	}
+	return checkInotify("/proc")
 }
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
