@@ -40,7 +40,17 @@ func runAll(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "build pmk-sched:", err)
 		return 1
 	}
-	defer takeLabsDown()
+	// What another run uses, or has left behind, is not in the way. /tmp may be in memory, which labs would fill.
+	labs, err := os.MkdirTemp("/var/tmp", "e2e-labs-")
+	if err == nil {
+		defer os.RemoveAll(labs)
+		err = os.Setenv("PMK_SCHED_LAB_DIR", labs)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer takeDown(labs)
 	return m.Run()
 }
 

@@ -40,12 +40,17 @@ func lend(t *testing.T, layout string) master {
 	return m
 }
 
-func takeLabsDown() {
-	for name := range up.Range {
-		down := exec.Command(program, "lab", "down", "--name", name.(string))
+// takeDown takes down the labs of a folder, whoever brought them up.
+func takeDown(dir string) {
+	labs, err := os.ReadDir(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	for _, l := range labs {
+		down := exec.Command(program, "lab", "down", "--name", l.Name())
 		down.Stderr = os.Stderr
 		if err := down.Run(); err != nil {
-			fmt.Fprintf(os.Stderr, "take lab %s down: %v\n", name, err)
+			fmt.Fprintf(os.Stderr, "take lab %s down: %v\n", l.Name(), err)
 		}
 	}
 }

@@ -162,6 +162,40 @@ func (b broken) Module(context.Context, string, string, string, string) (string,
 	return "", errors.New("not needed")
 }
 
+// untilSeen is a context whose time is up as soon as one of the files that match a pattern holds a text.
+type untilSeen struct {
+	context.Context
+	up chan struct{}
+}
+
+func (c untilSeen) Done() <-chan struct{} { return c.up }
+
+func (c untilSeen) Err() error {
+	select {
+	case <-c.up:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func newUntilSeen(t *testing.T, pattern, text string) context.Context {
+	c := untilSeen{t.Context(), make(chan struct{})}
+	go func() {
+		defer close(c.up)
+		for c.Context.Err() == nil {
+			files, _ := filepath.Glob(pattern)
+			for _, file := range files {
+				if data, _ := os.ReadFile(file); strings.Contains(string(data), text) {
+					return
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	return c
+}
+
 func TestUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
 	for program, says := range map[string]string{
 		"kubelet":        "kubelet has ended",
@@ -172,8 +206,8 @@ func TestUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
 			stateDir, cacheDir := folders(t)
 			o := options(t, stateDir, cacheDir, "broken")
 			o.Programs = broken{t, cacheDir, program, "#!/bin/sh\necho this " + program + " is broken\nexit 3\n"}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
+			// A kubelet that ends is noticed; a static pod that ends is started again until the time is up.
+			ctx := newUntilSeen(t, filepath.Join(stateDir, o.Name, "root/var/log/pods/*", program, "*.log"), "is broken")
 			_, err := lab.Up(ctx, o)
 			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "this "+program+" is broken") {
 				t.Errorf("the error does not show why: %v", err)

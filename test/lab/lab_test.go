@@ -23,7 +23,7 @@ const prefix = "labtest-"
 // folders returns the state folder of a test, and the cache that all of them and the program itself share.
 func folders(t *testing.T) (stateDir, cacheDir string) {
 	t.Helper()
-	stateDir, err := os.MkdirTemp("", "labs-")
+	stateDir, err := os.MkdirTemp("/var/tmp", "labs-") // /tmp may be in memory, which labs would fill
 	if err != nil {
 		t.Fatal(err)
 	}

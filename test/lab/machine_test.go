@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// conntrack is a setting that is not there until something on the machine first tracks connections.
+const conntrack = "net/netfilter/nf_conntrack_max"
+
 // traces is what the machine looks like: everything that a lab could leave behind.
 // Each line is one thing.
 type traces map[string]bool
@@ -61,7 +64,7 @@ func look(t *testing.T) traces {
 			add("entry", filepath.Join(dir, e.Name()))
 		}
 	}
-	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "net/netfilter/nf_conntrack_max"} {
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", conntrack} {
 		value, _ := os.ReadFile("/proc/sys/" + name)
 		add("setting", name+"="+string(value))
 	}
@@ -158,8 +161,8 @@ func (m *machine) differences(t *testing.T) []string {
 	return out
 }
 
-// othersOwn tells whether a trace belongs to a lab or test that is not from here, or
-// to the session that runs the tests.
+// othersOwn tells whether a trace belongs to a lab or test that is not from here, to the session that runs the tests, or to
+// what systemd starts and ends by itself.
 func (m *machine) othersOwn(line string) bool {
 	if strings.Contains(line, "/pmk-sched-lab-") {
 		return !strings.Contains(line, "/pmk-sched-lab-"+prefix)
@@ -172,7 +175,11 @@ func (m *machine) othersOwn(line string) bool {
 		}
 		return true
 	}
-	return strings.Contains(line, "/process_api/") || strings.Contains(line, "/var/lib/containers")
+	if strings.HasPrefix(line, "setting: "+conntrack) {
+		return m.before["setting: "+conntrack+"="]
+	}
+	others := []string{"/process_api/", "/var/lib/containers", " " + os.TempDir() + "/", ".slice/", "/init.scope", " /run/user/", " /run/credentials/"}
+	return slices.ContainsFunc(others, func(of string) bool { return strings.Contains(line, of) })
 }
 
 func read(t *testing.T, path string) string {
