@@ -132,12 +132,12 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 
 func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
 	client, ns := newClient(t, server.Config()), namespace(t)
-	ctx, cancel := context.WithTimeout(testContext(t), 3*time.Second)
-	defer cancel()
 	objs := objects(t, "held", ns, "a")
-	if _, err := client.Apply(ctx, objs); err != nil {
+	if _, err := client.Apply(testContext(t), objs); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(testContext(t), 6*time.Second)
+	defer cancel()
 	_, err := client.Delete(ctx, objs)
 	want := "wait until Deployment/" + ns + "/held is gone (finalizers [foregroundDeletion])"
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), want) {

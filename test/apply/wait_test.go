@@ -149,7 +149,7 @@ func TestWaitSteadyEndsWithItsContext(t *testing.T) {
 	client := newClient(t, server.Config())
 	r := applied(testContext(t), t, client, "endless", "")
 	t.Run("deadline", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		err := client.WaitSteady(ctx, r.ns, r.name, quick)
 		want := "Deployment/" + r.ns + "/endless does not come up (Timeout): not steady in time; last seen: the deployment controller has not taken notice yet"

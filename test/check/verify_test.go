@@ -284,9 +284,9 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 			said = true
 			return newEvent(t, "FailedScheduling", "busy", "busy-1")(ctx, pod)
 		})
-		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 10 * time.Second})
 		var not *check.NotScheduledError
-		want := "it is Pending after 4s: events of the pod: busy found no node for it: 0/1 nodes are available: 1 Insufficient cpu."
+		want := "it is Pending after 10s: events of the pod: busy found no node for it: 0/1 nodes are available: 1 Insufficient cpu."
 		if !errors.As(err, &not) || not.Reason != want {
 			t.Errorf("error is %v", err)
 		}
