@@ -21,16 +21,15 @@ const (
 	maxNodes = 16
 )
 
-// controlPlaneNode looks for a node that the node selector names and that would take the pod.
+// controlPlaneNode looks for a node that has the labels the pod asks for and that would take it.
 func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	nodes, err := p.selectedNodes(ctx)
 	if err != nil {
 		return "", unknownIfForbidden(err)
 	}
-	selector := labels.Set(p.pod.Spec.NodeSelector).String()
 	if len(nodes) == 0 {
 		return "", &problem{
-			"no node has the label " + selector,
+			"no node has the label " + p.nodes.String(),
 			"see `kubectl get nodes --show-labels`; a managed cluster shows no control-plane node: choose other nodes with --node-selector",
 		}
 	}
@@ -48,12 +47,27 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	return strings.Join(fit, ", "), nil
 }
 
-// selectedNodes returns the nodes that the pod's node selector names, at most maxNodes.
+// nodeSelector returns what labels a node has to carry for the pod: those of its node selector and of its required node affinity. Of the
+// latter only a single term is looked at, which is what pmk-sched writes.
+func nodeSelector(pod *corev1.PodSpec) (labels.Selector, error) {
+	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
+	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		if terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(terms) == 1 {
+			for _, e := range terms[0].MatchExpressions {
+				needed.MatchExpressions = append(needed.MatchExpressions, metav1.LabelSelectorRequirement{
+					Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
+				})
+			}
+		}
+	}
+	return metav1.LabelSelectorAsSelector(needed)
+}
+
+// selectedNodes returns the nodes that the pod may go to, at most maxNodes.
 func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
 	var list *corev1.NodeList
 	err := p.retry.Do(ctx, "list nodes", func(ctx context.Context) (err error) {
-		selector := labels.Set(p.pod.Spec.NodeSelector).String()
-		list, err = p.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: selector, Limit: maxNodes})
+		list, err = p.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: p.nodes.String(), Limit: maxNodes})
 		return err
 	})
 	if err != nil {

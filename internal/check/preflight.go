@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -41,6 +42,7 @@ type preflight struct {
 	dyn   dynamic.Interface
 	retry *kubeapi.Retrier
 	pod   corev1.PodTemplateSpec // of the Deployment among the objects
+	nodes labels.Selector        // of the nodes that the pod may go to
 }
 
 // Preflight returns the checks to make before deploying. Nothing is asked before they are run. The error says that cfg or the objects
@@ -53,6 +55,9 @@ func Preflight(cfg *rest.Config, o PreflightOptions) ([]Check, error) {
 	p := &preflight{PreflightOptions: o, kube: kube, dyn: dyn, retry: &kubeapi.Retrier{Log: o.Log}}
 	if p.pod, err = podTemplate(o.Objects); err != nil {
 		return nil, err
+	}
+	if p.nodes, err = nodeSelector(&p.pod.Spec); err != nil {
+		return nil, fmt.Errorf("read which nodes the scheduler's pod may go to: %w", err)
 	}
 	checks := []Check{
 		{Name: "image-reference", Description: "image " + o.Image + " is well-formed", Run: p.imageReference},

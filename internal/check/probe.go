@@ -182,7 +182,7 @@ func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 func tolerateControlPlane() []corev1.Toleration {
 	var tolerations []corev1.Toleration
 	for _, key := range controlPlaneTaints {
-		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule})
+		tolerations = append(tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
 	}
 	return tolerations
 }

@@ -185,7 +185,7 @@ func (e *NotScheduledError) Error() string {
 
 // Hint says how to look further.
 func (e *NotScheduledError) Hint() string {
-	return "see `pmk-sched status` and the scheduler's log; verify again with --keep to look at the pod itself"
+	return "see the log of the scheduler's pods; verify again with --keep to look at the pod itself"
 }
 
 // NotHolding says that the scheduler was looked at, and does not schedule.

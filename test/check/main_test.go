@@ -94,7 +94,10 @@ func schedulerObjects(name, ns string) []*unstructured.Unstructured {
 				"template": map[string]any{
 					"metadata": map[string]any{"labels": labels},
 					"spec": map[string]any{
-						"hostNetwork": true, "nodeSelector": map[string]any{masterLabel: ""},
+						"hostNetwork": true,
+						"affinity": map[string]any{"nodeAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": map[string]any{
+							"nodeSelectorTerms": []any{map[string]any{"matchExpressions": []any{map[string]any{"key": masterLabel, "operator": "Exists"}}}},
+						}}},
 						"tolerations": []any{map[string]any{"key": masterTaint.Key, "operator": "Exists", "effect": "NoSchedule"}},
 						"containers":  []any{map[string]any{"name": "kube-scheduler", "image": "localhost/scheduler:1"}},
 					},

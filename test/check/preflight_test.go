@@ -80,7 +80,7 @@ failed port-free: port 10260 is taken by another-scheduler`
 func TestPreflightWithoutNamespaceAndNode(t *testing.T) {
 	problems, err := preflight(testContext(t), t, server.Config(), options("lost", "no-such-namespace"))
 	want := `failed namespace-exists: namespace no-such-namespace does not exist
-failed control-plane-node: no node has the label node-role.kubernetes.io/master=`
+failed control-plane-node: no node has the label node-role.kubernetes.io/master`
 	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
 		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
 	}
