@@ -93,6 +93,7 @@ type deployment struct {
 	lock     held
 	previous *apply.Revision // what ran before; nil if nothing did
 	current  *apply.Revision
+	steady   bool // the new state works and is noted down
 	outcome  Outcome
 }
 
@@ -105,7 +106,7 @@ func Deploy(ctx context.Context, d Deps, plan *Plan, o DeployOptions) (*Outcome,
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	this := &deployment{Deps: d, plan: plan, o: o}
-	if err := runSteps(ctx, this.steps(), o.NoRollback, d.OnStep); err != nil {
+	if err := runSteps(ctx, this.steps(), d.OnStep); err != nil {
 		return nil, this.explain(err)
 	}
 	return &this.outcome, nil
@@ -113,12 +114,16 @@ func Deploy(ctx context.Context, d Deps, plan *Plan, o DeployOptions) (*Outcome,
 
 // steps is the whole of a deployment, in order.
 func (d *deployment) steps() []step {
+	restore := d.restore
+	if d.o.NoRollback {
+		restore = nil
+	}
 	return []step{
 		{name: "preflight checks", do: d.preflight},
 		{name: "lock", do: d.takeLock, always: d.lock.release},
 		{name: "check configuration", do: d.checkConfiguration},
 		{name: "save revision", do: d.saveRevision, undo: d.markFailed},
-		{name: "apply", do: d.apply, undo: d.restore},
+		{name: "apply", do: d.apply, undo: restore},
 		{name: "wait until steady", do: d.waitSteady},
 		{name: "mark deployed", do: d.markDeployed, commit: true},
 		{name: "prune", do: d.prune},
@@ -126,10 +131,16 @@ func (d *deployment) steps() []step {
 }
 
 func (d *deployment) preflight(ctx context.Context) error {
-	if d.Preflight == nil {
-		return nil
+	if d.Preflight != nil {
+		if err := d.Preflight(ctx, d.plan); err != nil {
+			return err
+		}
 	}
-	return d.Preflight(ctx, d.plan)
+	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	if err != nil {
+		return err
+	}
+	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
 
 func (d *deployment) takeLock(ctx context.Context) error {
@@ -162,8 +173,11 @@ func (d *deployment) saveRevision(ctx context.Context) error {
 	return err
 }
 
+// again says that the plan is the last deployed revision.
+func (d *deployment) again() bool { return d.previous != nil && d.current == d.previous }
+
 func (d *deployment) markFailed(ctx context.Context, cause error) error {
-	if d.current == nil || d.current == d.previous {
+	if d.current == nil || d.again() {
 		return nil
 	}
 	return d.Ledger.SetRevisionStatus(ctx, d.current, apply.Failed, cause.Error())
@@ -176,8 +190,12 @@ func (d *deployment) apply(ctx context.Context) error {
 }
 
 // restore brings back the last deployed revision, or removes everything when
-// there was none.
+// there was none. When that revision is the one that was deployed again there is
+// nothing to go back to.
 func (d *deployment) restore(ctx context.Context, _ error) error {
+	if d.again() {
+		return nil
+	}
 	var keep []*unstructured.Unstructured
 	if d.previous != nil {
 		keep = d.previous.Objects
@@ -206,10 +224,13 @@ func (d *deployment) waitSteady(ctx context.Context) error {
 }
 
 func (d *deployment) markDeployed(ctx context.Context) error {
-	if d.current.Status == apply.Deployed {
-		return nil
+	if d.current.Status != apply.Deployed {
+		if err := d.Ledger.SetRevisionStatus(ctx, d.current, apply.Deployed, ""); err != nil {
+			return err
+		}
 	}
-	return d.Ledger.SetRevisionStatus(ctx, d.current, apply.Deployed, "")
+	d.steady = true
+	return nil
 }
 
 // prune removes what no kept revision needs: former configurations, and objects
@@ -237,8 +258,10 @@ func (d *deployment) explain(err error) error {
 	switch {
 	case !touched:
 		return err
-	case d.current != nil && d.current.Status == apply.Deployed:
+	case d.steady:
 		return &Error{Err: err, Try: "the scheduler itself is deployed and steady; deploy again to finish"}
+	case d.again():
+		return &Error{Err: err, Try: fmt.Sprintf("these are the objects of revision %d, which ran before; deploy again when the cause is gone", d.current.Number)}
 	case d.o.NoRollback:
 		return &Error{Err: err, Try: fmt.Sprintf("what was reached was left as it is; deploy again, or remove it with `pmk-sched uninstall --name %s`", d.plan.Name)}
 	case errors.Is(err, errUndo):
@@ -246,7 +269,8 @@ func (d *deployment) explain(err error) error {
 	case d.previous != nil:
 		return &Error{Err: err, Try: fmt.Sprintf("revision %d, which ran before, is back; --no-rollback keeps a failed deployment to look at", d.previous.Number)}
 	default:
-		return &Error{Err: err, Try: "everything that was made is removed again; --no-rollback keeps a failed deployment to look at"}
+		return &Error{Err: err, Try: fmt.Sprintf("everything that was made is removed again, but for the record of this attempt, which `pmk-sched uninstall --name %s` removes; "+
+			"--no-rollback keeps a failed deployment to look at", d.plan.Name)}
 	}
 }
 

@@ -159,7 +159,7 @@ func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
 		},
 		"no rollback": {
 			fails: "wait", noRollback: true, hint: "left as it is",
-			want: append(begin, "wait", "unlock"),
+			want: append(begin, "wait", "revision 1 failed", "unlock"),
 		},
 		"mark": {
 			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "revision 2 deployed", hint: "is back",
@@ -248,6 +248,51 @@ func TestSecondRunAtOnceIsToldAboutTheFirst(t *testing.T) {
 	_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{})
 	if err == nil || !strings.Contains(err.Error(), "another run is at work") || !strings.Contains(err.Error(), "root@a") {
 		t.Errorf("error %v does not tell of the other run", err)
+	}
+}
+
+func TestSchedulerOfAnotherNamespaceIsLeftAlone(t *testing.T) {
+	there := object("Deployment", "my-scheduler")
+	there.SetNamespace("elsewhere")
+	ctx := t.Context()
+	tests := map[string]struct {
+		run  func(r *recorder) error
+		want []string
+	}{
+		"deploy": {
+			run:  func(r *recorder) error { _, err := Deploy(ctx, deps(r), testPlan(t), DeployOptions{}); return err },
+			want: []string{"preflight"},
+		},
+		"diff":      {run: func(r *recorder) error { _, err := Diff(ctx, deps(r), testPlan(t)); return err }},
+		"uninstall": {run: func(r *recorder) error { _, err := Uninstall(ctx, deps(r), "kube-system", "my-scheduler"); return err }},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{owned: []*unstructured.Unstructured{there}}
+			err := tt.run(r)
+			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
+				t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+			}
+			if err == nil || !strings.Contains(err.Error(), "is in namespace elsewhere") || !strings.Contains(hintOf(err), "-n elsewhere") {
+				t.Errorf("error %v, hint %q", err, hintOf(err))
+			}
+		})
+	}
+}
+
+func TestFailedDeployOfWhatIsDeployedHasNothingToGoBackTo(t *testing.T) {
+	plan := testPlan(t)
+	r := &recorder{
+		revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}},
+		fails:     map[string]error{"wait": errors.New("broken")},
+	}
+	_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	want := []string{"preflight", "lock", "binary", applyNew, "wait", "unlock"}
+	if diff := cmp.Diff(want, r.calls); diff != "" {
+		t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(hintOf(err), "the objects of revision 7") {
+		t.Errorf("hint %q", hintOf(err))
 	}
 }
 

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -66,6 +67,32 @@ func parts(owned []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(owned), func(o *unstructured.Unstructured) bool {
 		return isRevision(o) || o.GetKind() == "Namespace"
 	})
+}
+
+// homes returns the namespaces in which a scheduler's account, its Deployment or
+// its revisions are.
+func homes(owned []*unstructured.Unstructured) []string {
+	var found []string
+	for _, o := range owned {
+		if o.GetKind() == "ServiceAccount" || o.GetKind() == "Deployment" || isRevision(o) {
+			found = append(found, o.GetNamespace())
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// onlyIn refuses to deploy a scheduler that is in another namespace: the objects
+// at cluster scope are the same for both, and what the plan does not have would be
+// taken for something left over.
+func onlyIn(namespace, name string, owned []*unstructured.Unstructured) error {
+	for _, home := range homes(parts(owned)) {
+		if home != namespace {
+			return invalidf(fmt.Sprintf("say -n %s, or choose another --name; to move it, uninstall it there first", home),
+				"scheduler %s is in namespace %s already", name, home)
+		}
+	}
+	return nil
 }
 
 // objectName is Kind/namespace/name, or Kind/name at cluster scope.

@@ -26,26 +26,28 @@ type step struct {
 	commit bool
 }
 
-// undoTimeout bounds the way back, which runs also when the caller's context
-// has ended.
-const undoTimeout = 3 * time.Minute
+// Bounds of one undo and of one always, which run also when the caller's context
+// has ended. Each has its own time: one that takes long must not leave none for
+// the lock's release.
+const (
+	undoTimeout   = 3 * time.Minute
+	alwaysTimeout = 30 * time.Second
+)
 
 // errUndo marks that the way back failed too.
 var errUndo = errors.New("what was before could not be brought back")
 
 // runSteps does the steps in order. When one fails, or ctx ends, the steps done so
-// far are undone in reverse unless keep is set. The error joins what failed with
-// what could not be undone.
-func runSteps(ctx context.Context, steps []step, keep bool, onStep OnStep) (err error) {
+// far are undone in reverse. The error joins what failed with what could not be
+// undone.
+func runSteps(ctx context.Context, steps []step, onStep OnStep) (err error) {
 	var undo, always []step
 	defer func() {
-		back, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		defer cancel()
-		if err != nil && !keep {
-			err = errors.Join(err, undoAll(back, undo, err, onStep))
+		if err != nil {
+			err = errors.Join(err, undoAll(ctx, undo, err, onStep))
 		}
 		for i := len(always) - 1; i >= 0; i-- {
-			if e := always[i].always(back); e != nil {
+			if e := inAnyCase(ctx, alwaysTimeout, always[i].always); e != nil {
 				err = errors.Join(err, fmt.Errorf("end of %s: %w", always[i].name, e))
 			}
 		}
@@ -75,11 +77,21 @@ func undoAll(ctx context.Context, steps []step, cause error, onStep OnStep) erro
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
 		name := "undo " + s.name
-		if err := observe(onStep, name, func() error { return s.undo(ctx, cause) }); err != nil {
+		err := observe(onStep, name, func() error {
+			return inAnyCase(ctx, undoTimeout, func(ctx context.Context) error { return s.undo(ctx, cause) })
+		})
+		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%w: %s: %w", errUndo, name, err))
 		}
 	}
 	return failed
+}
+
+// inAnyCase runs do with a time of its own, also when ctx has ended.
+func inAnyCase(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	return do(ctx)
 }
 
 func observe(onStep OnStep, name string, do func() error) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -45,7 +46,6 @@ func (s *script) step(name string, more ...string) step {
 func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
 	tests := map[string]struct {
 		fails []string
-		keep  bool
 		want  []string
 		says  []string
 	}{
@@ -60,7 +60,6 @@ func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
 			fails: []string{"do c", "undo b"}, want: []string{"do a", "do b", "do c", "undo b", "always a"},
 			says: []string{"c: do c failed", "undo b: undo b failed", errUndo.Error()},
 		},
-		"keep": {fails: []string{"do c"}, keep: true, want: []string{"do a", "do b", "do c", "always a"}},
 		"the end fails after success": {
 			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d", "always a"}, says: []string{"end of a: always a failed"},
 		},
@@ -71,7 +70,7 @@ func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
 			for _, f := range tt.fails {
 				s.fails[f] = true
 			}
-			err := runSteps(t.Context(), []step{s.step("a", "always"), s.step("b", "undo"), s.step("c", "commit"), s.step("d")}, tt.keep, nil)
+			err := runSteps(t.Context(), []step{s.step("a", "always"), s.step("b", "undo"), s.step("c", "commit"), s.step("d")}, nil)
 			if diff := cmp.Diff(tt.want, s.told); diff != "" {
 				t.Errorf("wrong order (-want +got):\n%s", diff)
 			}
@@ -100,7 +99,7 @@ func TestInterruptedSequenceUndoesWithALivingContext(t *testing.T) {
 		}
 		return s.act("undo b")
 	}
-	err := runSteps(ctx, []step{s.step("a"), b, s.step("c")}, false, nil)
+	err := runSteps(ctx, []step{s.step("a"), b, s.step("c")}, nil)
 	if diff := cmp.Diff([]string{"do a", "do b", "undo b"}, s.told); diff != "" {
 		t.Errorf("wrong order (-want +got):\n%s", diff)
 	}
@@ -118,9 +117,29 @@ func TestEveryStepIsObserved(t *testing.T) {
 			seen = append(seen, map[bool]string{true: "done ", false: "failed "}[err == nil]+name)
 		}
 	}
-	_ = runSteps(t.Context(), []step{s.step("a", "undo"), s.step("b")}, false, observer)
+	_ = runSteps(t.Context(), []step{s.step("a", "undo"), s.step("b")}, observer)
 	want := []string{"begin a", "done a", "begin b", "failed b", "begin undo a", "done undo a"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("wrong order (-want +got):\n%s", diff)
 	}
+}
+
+func TestLongWayBackLeavesTimeForTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{fails: map[string]bool{"do b": true}}
+		a, b := s.step("a", "undo"), s.step("b")
+		a.always = func(ctx context.Context) error { return ctx.Err() }
+		b.undo = func(ctx context.Context, _ error) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		a.undo = func(ctx context.Context, _ error) error { return errors.Join(ctx.Err(), s.act("undo a")) }
+		err := runSteps(t.Context(), []step{a, b}, nil)
+		if diff := cmp.Diff([]string{"do a", "do b", "undo a"}, s.told); diff != "" {
+			t.Errorf("wrong order (-want +got):\n%s", diff)
+		}
+		if err == nil || strings.Contains(err.Error(), "undo a:") || strings.Contains(err.Error(), "end of a") {
+			t.Errorf("what comes after a slow undo has no time left: %v", err)
+		}
+	})
 }

@@ -25,11 +25,14 @@ func Render(plan *Plan, secrets bool) ([]byte, error) {
 // Diff returns what Deploy would change, asked of the API server by dry-run:
 // objects to apply, and those to remove because the plan has them no more.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
-	changes, err := d.Applier.Plan(ctx, plan.Objects)
+	owned, err := d.Applier.Owned(ctx, plan.Name, plan.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
-	owned, err := d.Applier.Owned(ctx, plan.Name, plan.Namespace)
+	if err := onlyIn(plan.Namespace, plan.Name, owned); err != nil {
+		return nil, err
+	}
+	changes, err := d.Applier.Plan(ctx, plan.Objects)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
@@ -53,7 +56,7 @@ func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 			changes, err = Diff(ctx, d, plan)
 			return err
 		}},
-	}, true, d.OnStep)
+	}, d.OnStep)
 	if err != nil {
 		return nil, fmt.Errorf("dry run of %s: %w", plan.Name, err)
 	}

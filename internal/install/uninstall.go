@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -13,7 +14,8 @@ import (
 // Uninstall removes everything that was made for the scheduler name: its
 // objects, the lease of its leader election, its revisions and, in the end, the
 // lock. What does not carry our labels stays. It can be run again after it was
-// stopped at any point; where nothing is left it does nothing.
+// stopped at any point; where nothing is left it does nothing. A scheduler that is
+// in another namespace is left alone, with an error that names it.
 func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
@@ -25,8 +27,11 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 	if len(owned) == 0 {
 		return nil, nil
 	}
+	if in := homes(owned); len(in) > 0 && !slices.Contains(in, namespace) {
+		return nil, invalidf("say -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
+	}
 	u := &removal{Deps: d, namespace: namespace, name: name}
-	if err := runSteps(ctx, u.steps(), true, d.OnStep); err != nil {
+	if err := runSteps(ctx, u.steps(), d.OnStep); err != nil {
 		return u.changes, fmt.Errorf("uninstall %s: %w", name, err)
 	}
 	return u.changes, nil
