@@ -12,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -238,7 +239,7 @@ func record(cache string, result *build.Result, tag, digest string) error {
 }
 
 // tagOfRelease stands for a tag that is named as the release is.
-const tagOfRelease = ":{release}"
+const tagOfRelease = ":" + install.ReleaseInImage
 
 func newBuildData(o buildOptions, release versions.Release, result *build.Result) *buildData {
 	data := &buildData{

@@ -14,6 +14,9 @@ import (
 // Auto is what a person writes where the choice is left to the plan.
 const Auto = "auto"
 
+// ReleaseInImage stands for the release, v1.24.3, in [Options].Image.
+const ReleaseInImage = "{release}"
+
 // Ways in which the scheduler proves to the API server who it is.
 const (
 	// CredentialsNode: certificate and key of the node's scheduler kubeconfig
@@ -39,8 +42,8 @@ type Options struct {
 	Name string
 	// Namespace of the objects. Empty: kube-system.
 	Namespace string
-	// Image reference of the scheduler, and when the kubelet pulls it
-	// (empty: IfNotPresent).
+	// Image reference of the scheduler, in which [ReleaseInImage] stands for the
+	// release, and when the kubelet pulls it (empty: the cluster's default).
 	Image, PullPolicy string
 	// Branch is the release that the image was built from, "v1.24.3"; empty or
 	// "auto": the release of the API server.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +106,7 @@ func (p *planner) chooseRelease() error {
 	p.note("configuration API %s: what %s reads", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
-		Image: p.o.Image, PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
+		Image: strings.ReplaceAll(p.o.Image, ReleaseInImage, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
 	}
 	return nil
 }
@@ -141,10 +142,25 @@ func (p *planner) chooseCredentials() error {
 		Mode: mode, User: p.creds.User, Server: p.creds.Server,
 		CA: p.creds.CA, Cert: p.creds.Cert, Key: p.creds.Key, HostPath: p.creds.Path,
 	}
+	p.warnOfOneServer()
 	if mode == CredentialsNodeInline {
 		p.warn("the private key of %s goes into a ConfigMap: whoever may read ConfigMaps in %s can act as it", p.creds.User, p.o.Namespace)
 	}
 	return nil
+}
+
+// warnOfOneServer warns of copied credentials that name the API server of one
+// control-plane node, as kubeadm's do, where there are several.
+func (p *planner) warnOfOneServer() {
+	server, err := url.Parse(p.creds.Server)
+	if err != nil || p.info == nil || p.info.ControlPlane.Count < 2 || p.plan.Scheduler.Credentials.Mode == CredentialsHostPath {
+		return
+	}
+	for _, node := range p.info.ControlPlane.Nodes {
+		if node.Address != "" && node.Address == server.Hostname() {
+			p.warn("every replica will ask the API server of node %s, which the kubeconfig here names (%s): with --credentials hostpath each asks its own node's", node.Name, p.creds.Server)
+		}
+	}
 }
 
 // chooseNodes takes the label that the control-plane nodes carry.
@@ -209,11 +225,14 @@ func (p *planner) choosePort() error {
 // that more than one is safe at any time.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
+	counted := p.info != nil && !p.o.AnyNode && len(p.o.NodeSelector) == 0
 	switch {
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
-	case p.info == nil || p.o.AnyNode || len(p.o.NodeSelector) > 0:
-	default:
+		if counted && replicas > p.info.ControlPlane.Count {
+			p.warn("%d replicas for %d control-plane nodes: on the node's network each needs a node of its own", replicas, p.info.ControlPlane.Count)
+		}
+	case counted:
 		var away []string
 		for _, node := range p.info.ControlPlane.Nodes {
 			if !node.Ready || node.Unschedulable {
@@ -225,6 +244,9 @@ func (p *planner) chooseReplicas() error {
 		if len(away) > 0 {
 			p.warn("no replica for control-plane nodes that are not ready or cordoned: %s; deploy again when they are back", strings.Join(away, ", "))
 		}
+	}
+	if image := p.plan.Scheduler.Image; replicas > 1 && strings.HasPrefix(image, "localhost/") {
+		p.warn("image %s is in no registry: it has to be loaded on each of the %d nodes", image, replicas)
 	}
 	p.plan.Scheduler.Replicas = int32(replicas)
 	return nil

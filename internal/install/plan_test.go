@@ -72,6 +72,11 @@ func TestPlanDecidesWhatWasLeftOpen(t *testing.T) {
 	three.ControlPlane.Count = 3
 	three.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true}, {Name: "c"}}
 	three.ControlPlane.LabelKey = "node-role.kubernetes.io/control-plane"
+	kubeadm := masterInfo("v1.29.3")
+	kubeadm.ControlPlane.Count = 2
+	kubeadm.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true, Address: "10.0.0.1"}, {Name: "b", Ready: true, Address: "10.0.0.2"}}
+	ofNodeA := nodeCredentials()
+	ofNodeA.Server = "https://10.0.0.1:6443"
 	managed := masterInfo("v1.31.1")
 	managed.ControlPlane = cluster.ControlPlane{}
 	tests := map[string]struct {
@@ -82,6 +87,7 @@ func TestPlanDecidesWhatWasLeftOpen(t *testing.T) {
 		"master":         {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
 		"away":           {info: masterInfo("v1.24.3")},
 		"three-masters":  {info: three},
+		"two-of-kubeadm": {info: kubeadm, creds: ofNodeA, o: Options{Replicas: 3}},
 		"oldest":         {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
 		"managed":        {info: managed, o: Options{AnyNode: true}},
 		"offline":        {o: Options{Branch: "v1.37.1"}},
