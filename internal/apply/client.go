@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/fluxcd/pkg/ssa"
@@ -78,8 +79,12 @@ func (r *retrying) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 }
 
 func (r *retrying) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	kind := list.GetObjectKind().GroupVersionKind().Kind
-	return r.retry.Do(ctx, "list "+kind, func(ctx context.Context) error { return r.Client.List(ctx, list, opts...) })
+	gvk, err := r.Client.GroupVersionKindFor(list)
+	if err != nil {
+		gvk.Kind = "objects"
+	}
+	doing := "list " + strings.TrimSuffix(gvk.Kind, "List") + "s"
+	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.List(ctx, list, opts...) })
 }
 
 func (r *retrying) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {

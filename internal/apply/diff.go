@@ -17,8 +17,9 @@ var serverFields = [][]string{
 	{"metadata", "creationTimestamp"}, {"metadata", "selfLink"},
 }
 
-// secretValues finds keys, tokens and passwords of a kubeconfig wherever one is embedded: a ConfigMap holds it when the person asked so.
-var secretValues = regexp.MustCompile(`((?:client-key-data|token|password)["']?\s*:\s*)\S+`)
+// secretValues finds keys, tokens and passwords of a kubeconfig or a scheduler configuration wherever one is embedded: a ConfigMap holds it
+// when the person asked so.
+var secretValues = regexp.MustCompile(`((?:client-key-data|keyData|token|password)["']?\s*:\s*)\S+`)
 
 // textDiff returns the unified diff of two objects as YAML; a nil object is an absent one. Secret data is masked.
 func textDiff(live, wanted *unstructured.Unstructured) (string, error) {

@@ -43,7 +43,7 @@ func TestDiffShowsWhatDiffersWithoutWhatTheServerFillsIn(t *testing.T) {
 }
 
 func TestDiffMasksSecrets(t *testing.T) {
-	kubeconfig := "users:\n- user:\n    client-key-data: S0VZ\n    token: \"abc\"\n    password: pw\n"
+	kubeconfig := "users:\n- user:\n    client-key-data: S0VZ\n    token: \"abc\"\n    password: pw\nextenders:\n- tlsConfig: {keyData: S0VZ}\n"
 	cases := map[string]struct {
 		live, wanted *unstructured.Unstructured
 		want         string
