@@ -79,7 +79,7 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 		Image:           s.Image,
 		ImagePullPolicy: s.PullPolicy,
 		Command:         append([]string{"/usr/local/bin/kube-scheduler"}, args...),
-		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}},
+		Ports:           []corev1.ContainerPort{s.port()},
 		Resources:       s.resources(),
 		LivenessProbe:   s.probe(rules.LivenessPath, args, timing{delay: 15, period: 10, failures: 8}),
 		ReadinessProbe:  s.probe(rules.ReadinessPath, args, timing{period: 5, failures: 3}),
@@ -91,6 +91,17 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
+}
+
+// port is where the scheduler serves health and metrics. On the host's network the
+// node's port is said too: API servers before 1.28 fill it in, and what they filled
+// in would stay when other credentials take the pod off that network.
+func (s Scheduler) port() corev1.ContainerPort {
+	port := corev1.ContainerPort{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}
+	if s.Credentials.hostNetwork() {
+		port.HostPort = port.ContainerPort
+	}
+	return port
 }
 
 func (s Scheduler) resources() corev1.ResourceRequirements {

@@ -35,7 +35,7 @@ func invalid(try, format string, args ...any) *Error {
 func ValidateName(name string) error {
 	switch name {
 	case "default-scheduler", "kube-scheduler", "default":
-		return invalid("choose another name, such as my-scheduler; `pmk-sched replace` puts a build in the default scheduler's place",
+		return invalid("choose another name, such as my-scheduler",
 			"scheduler name %q is one that the cluster uses itself", name)
 	}
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
