@@ -16,15 +16,7 @@ func checkCommand(u *ui) *cli.Command {
 		Description: "Changes nothing. Exit status 3 when something does not hold.",
 		Flags:       append(schedulerFlags(), outputFlag()),
 		Action: func(c *cli.Context) error {
-			o, err := readOptions(c)
-			if err != nil {
-				return err
-			}
-			cfg, err := connect(c, u)
-			if err != nil {
-				return err
-			}
-			plan, err := makePlan(c, u, cfg, o)
+			cfg, plan, err := planFromFlags(c, u)
 			if err != nil {
 				return err
 			}

@@ -29,18 +29,10 @@ func deployCommand(u *ui) *cli.Command {
 }
 
 func deploy(c *cli.Context, u *ui) error {
-	o, err := readOptions(c)
-	if err != nil {
+	if err := checkTimeout(c); err != nil {
 		return err
 	}
-	if c.Duration("timeout") <= 0 {
-		return usagef("", "--timeout %s: it has to be above 0", c.Duration("timeout"))
-	}
-	cfg, err := connect(c, u)
-	if err != nil {
-		return err
-	}
-	plan, err := makePlan(c, u, cfg, o)
+	cfg, plan, err := planFromFlags(c, u)
 	if err != nil {
 		return err
 	}
@@ -64,6 +56,14 @@ func deploy(c *cli.Context, u *ui) error {
 	}
 	u.say("scheduler %s is deployed (revision %d); prove it with `pmk-sched verify --name %s`", plan.Name, outcome.Revision, plan.Name)
 	return u.data(c.String("o"), outcome, writeText(outcome.Changes.String()))
+}
+
+// checkTimeout refuses a --timeout in which nothing can be done.
+func checkTimeout(c *cli.Context) error {
+	if c.Duration("timeout") <= 0 {
+		return usagef("", "--timeout %s: it has to be above 0", c.Duration("timeout"))
+	}
+	return nil
 }
 
 // writeText writes a text that is data as it is.

@@ -14,15 +14,7 @@ func diffCommand(u *ui) *cli.Command {
 		Description: "The API server compares, by dry-run. Exit status 3 when something differs.",
 		Flags:       append(schedulerFlags(), outputFlag()),
 		Action: func(c *cli.Context) error {
-			o, err := readOptions(c)
-			if err != nil {
-				return err
-			}
-			cfg, err := connect(c, u)
-			if err != nil {
-				return err
-			}
-			plan, err := makePlan(c, u, cfg, o)
+			cfg, plan, err := planFromFlags(c, u)
 			if err != nil {
 				return err
 			}

@@ -156,7 +156,7 @@ func parseLabels(flag string, pairs []string) (map[string]string, error) {
 	for _, pair := range pairs {
 		key, value, err := cutPair(pair)
 		if err != nil {
-			return nil, usagef(fmt.Sprintf("write --%s key=value, or key= for an empty value", flag), "read --%s: %s", flag, err)
+			return nil, usagef(fmt.Sprintf("write --%s key=value, or key= for any value", flag), "read --%s: %s", flag, err)
 		}
 		labels[key] = value
 	}

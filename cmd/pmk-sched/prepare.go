@@ -91,6 +91,21 @@ func releaseToBuild(c *cli.Context, u *ui, branch string) (versions.Release, err
 	return info.Release, nil
 }
 
+// planFromFlags reads the flags that describe a scheduler, and makes its plan for
+// the cluster that the returned configuration reaches.
+func planFromFlags(c *cli.Context, u *ui) (*rest.Config, *install.Plan, error) {
+	o, err := readOptions(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := connect(c, u)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := makePlan(c, u, cfg, o)
+	return cfg, plan, err
+}
+
 // makePlan looks at the cluster and the node and decides what o leaves open.
 func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*install.Plan, error) {
 	info, err := detect(c, u, cfg, o.Name, o.Namespace, nil)
@@ -99,7 +114,9 @@ func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*inst
 	}
 	u.warn(info.Warnings...)
 	var creds *cluster.NodeCredentials
-	if path := info.Credentials.Kubeconfig; path != "" && o.WantsNodeCredentials() {
+	// Unasked, a key goes only to the cluster that it is of.
+	ofThis := !info.Credentials.OtherCluster || o.Credentials != install.Auto
+	if path := info.Credentials.Kubeconfig; path != "" && o.WantsNodeCredentials() && ofThis {
 		if creds, err = cluster.ReadNodeCredentials(info.Node.Root, path); err != nil {
 			return nil, &install.Error{Err: err, Try: "--credentials serviceaccount needs no file of the node"}
 		}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/urfave/cli/v2"
@@ -15,12 +17,16 @@ func uninstallCommand(u *ui) *cli.Command {
 		Description: "Pods that name the scheduler stay as they are; new ones will wait. Prints a line for each object.",
 		Flags: []cli.Flag{
 			nameFlag(), fileFlag(),
+			&cli.DurationFlag{Name: "timeout", Value: defaultDeployTimeout, Usage: "give up after `DURATION` of waiting until the objects are gone"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 			outputFlag(),
 		},
 		Action: func(c *cli.Context) error {
 			name, namespace, err := readName(c)
 			if err != nil {
+				return err
+			}
+			if err := checkTimeout(c); err != nil {
 				return err
 			}
 			cfg, err := connect(c, u)
@@ -34,7 +40,12 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			changes, err := install.Uninstall(c.Context, deps, namespace, name)
+			ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
+			defer cancel()
+			changes, err := install.Uninstall(ctx, deps, namespace, name)
+			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return &install.Error{Err: err, Try: "is the node of one of its pods away? Uninstall again: it goes on where it stopped"}
+			}
 			if err != nil {
 				return err
 			}

@@ -28,8 +28,8 @@ func verifyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if c.Duration("timeout") <= 0 {
-				return usagef("", "--timeout %s: it has to be above 0", c.Duration("timeout"))
+			if err := checkTimeout(c); err != nil {
+				return err
 			}
 			cfg, err := connect(c, u)
 			if err != nil {

@@ -209,4 +209,7 @@ type Credentials struct {
 	Subject string `json:"subject"`
 	// Expires is the end of the certificate; nil when it could not be read.
 	Expires *time.Time `json:"expires"`
+	// OtherCluster says that it trusts none of the certificate authorities that the
+	// caller's own configuration trusts: it may be of another cluster.
+	OtherCluster bool `json:"otherCluster,omitempty"`
 }

@@ -50,6 +50,7 @@ func (d *detector) node(context.Context) {
 		return
 	}
 	if len(d.trusted) > 0 && len(credentials.CA) > 0 && !shareCertificate(d.trusted, credentials.CA) {
+		found.OtherCluster = true
 		d.warn("%s trusts another certificate authority than the kubeconfig in use: this node may be part of another cluster than %s", layout.Kubeconfig, d.info.Server.URL)
 	}
 }
