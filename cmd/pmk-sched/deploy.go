@@ -54,7 +54,7 @@ func deploy(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	u.say("scheduler %s is deployed (revision %d); prove it with `pmk-sched verify --name %s`", plan.Name, outcome.Revision, plan.Name)
+	u.say("scheduler %s is deployed (revision %d); prove it with `%s`", plan.Name, outcome.Revision, plan.Command("verify"))
 	return u.data(c.String("o"), outcome, writeText(outcome.Changes.String()))
 }
 

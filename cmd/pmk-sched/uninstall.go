@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 )
 
@@ -50,6 +51,7 @@ func uninstallCommand(u *ui) *cli.Command {
 				return err
 			}
 			if len(changes) == 0 {
+				changes = apply.ChangeSet{} // a list in JSON too
 				u.say("nothing of a scheduler %s was found", name)
 			}
 			return u.data(c.String("o"), changes, writeText(changes.String()))

@@ -47,13 +47,16 @@ type planner struct {
 // can be asked: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
+// defaultNamespace holds the objects of a scheduler unless another is named.
+const defaultNamespace = "kube-system"
+
 // NewPlan decides everything that o leaves open, from what was found on the
 // cluster and on the node, and renders the objects. It does no I/O. info may be
 // nil when no cluster was asked: then o.Branch has to name the release. creds
 // are nil away from a control-plane node. Wrong input gives an error with
 // Invalid and Hint methods.
 func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Plan, error) {
-	o.Namespace = cmp.Or(o.Namespace, "kube-system")
+	o.Namespace = cmp.Or(o.Namespace, defaultNamespace)
 	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -189,3 +189,14 @@ func TestPlanRefusesWhatCannotWork(t *testing.T) {
 		})
 	}
 }
+
+func TestCommandNamesANamespaceThatIsNotTheDefault(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"kube-system": "pmk-sched verify --name x",
+		"other":       "pmk-sched -n other verify --name x",
+	} {
+		if got := (&Plan{Name: "x", Namespace: namespace}).Command("verify"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

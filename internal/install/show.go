@@ -16,6 +16,15 @@ func (p *Plan) Description() string {
 		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode)
 }
 
+// Command is how a person types a command about the plan's scheduler.
+func (p *Plan) Command(verb string) string {
+	words := "pmk-sched "
+	if p.Namespace != defaultNamespace {
+		words += "-n " + p.Namespace + " "
+	}
+	return words + verb + " --name " + p.Name
+}
+
 // Render returns the plan's objects as a multi-document YAML. Keys are left out
 // unless secrets is set.
 func Render(plan *Plan, secrets bool) ([]byte, error) {
