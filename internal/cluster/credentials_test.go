@@ -255,8 +255,8 @@ func TestDetectNoticesANodeOfAnotherCluster(t *testing.T) {
 		d.o.Now = func() time.Time { return testNow }
 		d.info = emptyInfo(d.o)
 		d.node(t.Context())
-		if (len(d.info.Warnings) > 0) != tc.warns {
-			t.Errorf("warnings: %q, want some: %v", d.info.Warnings, tc.warns)
+		if (len(d.info.Warnings) > 0) != tc.warns || d.info.Credentials.OtherCluster != tc.warns {
+			t.Errorf("warnings: %q, of another cluster: %v, want both: %v", d.info.Warnings, d.info.Credentials.OtherCluster, tc.warns)
 		}
 	}
 }
