@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -41,12 +42,7 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(c.Context, c.Duration("timeout"))
-			defer cancel()
-			changes, err := install.Uninstall(ctx, deps, namespace, name)
-			if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return &install.Error{Err: err, Try: "is the node of one of its pods away? Uninstall again: it goes on where it stopped"}
-			}
+			changes, err := uninstallWithin(c.Context, c.Duration("timeout"), deps, namespace, name)
 			if err != nil {
 				return err
 			}
@@ -57,4 +53,14 @@ func uninstallCommand(u *ui) *cli.Command {
 			return u.data(c.String("o"), changes, writeText(changes.String()))
 		},
 	}
+}
+
+func uninstallWithin(ctx context.Context, timeout time.Duration, deps install.Deps, namespace, name string) (apply.ChangeSet, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	changes, err := install.Uninstall(ctx, deps, namespace, name)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = &install.Error{Err: err, Try: "is the node of one of its pods away? Uninstall again: it goes on where it stopped"}
+	}
+	return changes, err
 }

@@ -79,7 +79,7 @@ func (r *retrying) Get(ctx context.Context, key client.ObjectKey, obj client.Obj
 }
 
 func (r *retrying) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	gvk, err := r.Client.GroupVersionKindFor(list)
+	gvk, err := r.GroupVersionKindFor(list)
 	if err != nil {
 		gvk.Kind = "objects"
 	}
