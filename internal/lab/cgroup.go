@@ -124,7 +124,10 @@ func (g group) create() error {
 			}
 		}
 	}
-	return nil
+	if slices.ContainsFunc(g.hierarchies, func(h hierarchy) bool { return !h.v2 }) {
+		return nil
+	}
+	return checkControllers(g.dirs()[0])
 }
 
 // delegate lets the children of the group have controllers. With version 2 this
@@ -137,8 +140,8 @@ func (g group) delegate() {
 	}
 }
 
-// delegate hands every controller of a version 2 group to its children. One
-// that cannot be handed on is left out: the kubelet says what it misses.
+// delegate hands every controller of a version 2 group to its children, as far as
+// the kernel lets it.
 func delegate(dir string) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
