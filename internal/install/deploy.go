@@ -93,6 +93,8 @@ type deployment struct {
 	lock     held
 	previous *apply.Revision // what ran before; nil if nothing did
 	current  *apply.Revision
+	live     bool // a Deployment of ours was there before
+	lost     bool // nothing records what that Deployment was made from
 	steady   bool // the new state works and is noted down
 	outcome  Outcome
 }
@@ -140,6 +142,7 @@ func (d *deployment) preflight(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	d.live = slices.ContainsFunc(owned, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
 
@@ -160,6 +163,9 @@ func (d *deployment) saveRevision(ctx context.Context) error {
 		return err
 	}
 	d.previous = apply.LastDeployed(revisions)
+	if d.lost = d.live && len(revisions) == 0; d.lost {
+		d.warn("scheduler %s runs, but no readable revision says from what: if this deployment fails there is no way back", d.plan.Name)
+	}
 	if n := len(revisions); n > 0 && revisions[n-1].Status == apply.Pending {
 		d.warn("revision %d was left pending by a run that was stopped; going on", revisions[n-1].Number)
 	} else if d.previous != nil && sameObjects(d.previous.Objects, d.plan.Objects) {
@@ -191,9 +197,10 @@ func (d *deployment) apply(ctx context.Context) error {
 
 // restore brings back the last deployed revision, or removes everything when
 // there was none. When that revision is the one that was deployed again there is
-// nothing to go back to.
+// nothing to go back to; nor is there when no record of what ran before is left:
+// then what was reached stays, rather than nothing.
 func (d *deployment) restore(ctx context.Context, _ error) error {
-	if d.again() {
+	if d.again() || d.lost {
 		return nil
 	}
 	var keep []*unstructured.Unstructured
@@ -262,7 +269,7 @@ func (d *deployment) explain(err error) error {
 		return &Error{Err: err, Try: "the scheduler itself is deployed and steady; deploy again to finish"}
 	case d.again():
 		return &Error{Err: err, Try: fmt.Sprintf("these are the objects of revision %d, which ran before; deploy again when the cause is gone", d.current.Number)}
-	case d.o.NoRollback:
+	case d.o.NoRollback, d.lost:
 		return &Error{Err: err, Try: fmt.Sprintf("what was reached was left as it is; deploy again, or remove it with `%s`", uninstall)}
 	case errors.Is(err, errUndo):
 		return &Error{Err: err, Try: fmt.Sprintf("what was before could not be brought back; deploy again, or remove it with `%s`", uninstall)}

@@ -352,3 +352,22 @@ func TestObjectsAreTheSameAfterJSON(t *testing.T) {
 		t.Error("a change is not seen")
 	}
 }
+
+func TestFailedDeployOverWhatNoRevisionRecordsRemovesNothing(t *testing.T) {
+	r := &recorder{fails: map[string]error{"wait": errors.New("broken")}, owned: []*unstructured.Unstructured{object("Deployment", "my-scheduler")}}
+	var warned []string
+	d := deps(r)
+	d.Warn = func(text string) { warned = append(warned, text) }
+	_, err := Deploy(t.Context(), d, testPlan(t), DeployOptions{})
+	if err == nil || !strings.Contains(hintOf(err), "left as it is") {
+		t.Errorf("got %v, hint %q", err, hintOf(err))
+	}
+	for _, call := range r.calls {
+		if strings.HasPrefix(call, "delete") {
+			t.Errorf("it did: %s", call)
+		}
+	}
+	if !strings.Contains(strings.Join(warned, " "), "no way back") {
+		t.Errorf("warned only of %q", warned)
+	}
+}
