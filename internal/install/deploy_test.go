@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ type recorder struct {
 	fails     map[string]error
 	revisions []*apply.Revision
 	owned     []*unstructured.Unstructured
+	fresh     bool // owned is there only after it was applied
 	onCall    map[string]func()
 }
 
@@ -57,6 +59,10 @@ func (r *recorder) Prune(context.Context, string, string) (apply.ChangeSet, erro
 }
 
 func (r *recorder) Owned(context.Context, string, string) ([]*unstructured.Unstructured, error) {
+	applied := slices.ContainsFunc(r.calls, func(call string) bool { return strings.HasPrefix(call, "apply") })
+	if r.fresh && !applied {
+		return nil, nil
+	}
 	return r.owned, nil
 }
 
@@ -180,7 +186,7 @@ func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{fails: map[string]error{tt.fails: broken}, revisions: tt.before, owned: []*unstructured.Unstructured{
+			r := &recorder{fails: map[string]error{tt.fails: broken}, revisions: tt.before, fresh: len(tt.before) == 0, owned: []*unstructured.Unstructured{
 				object("ConfigMap", "new"), object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"), revisionSecret(),
 			}}
 			_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{NoRollback: tt.noRollback})
@@ -230,6 +236,7 @@ func TestDeployOfWhatIsDeployedUsesItsRevisionAgain(t *testing.T) {
 func TestInterruptedDeployGoesBack(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &recorder{
+		fresh:  true,
 		onCall: map[string]func(){applyNew: cancel},
 		owned:  []*unstructured.Unstructured{object("Deployment", "my-scheduler")},
 	}
