@@ -89,9 +89,9 @@ func kill9(pid int, begin string) bool {
 }
 
 func TestDeployKilledAfterAnyStepConvergesWhenRunAgain(t *testing.T) {
-	for _, step := range deploySteps[:len(deploySteps)-1] {
+	for i, step := range deploySteps[:len(deploySteps)-1] {
 		t.Run(step, func(t *testing.T) {
-			m := lend(t, "pmk")
+			m := lend(t, layouts[i%len(layouts)].layout)
 			image := m.image(t)
 			t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
 			m.killAfter(t, image, step)
