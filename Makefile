@@ -41,7 +41,7 @@ test: deps check unit build ## everything at v1.24.3: the quick tests, then real
 	go test -p 4 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -v /test/bench)
 
 .PHONY: test-releases
-test-releases: deps build ## what takes longer: other releases of Kubernetes (root)
+test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
 	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
 
 .PHONY: bench
