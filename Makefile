@@ -3,7 +3,6 @@
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-LINT      := go -C hack/tools tool -n golangci-lint
 QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
 # The version comes from LDFLAGS; git refuses to tell more in a clone that belongs to another user.

@@ -62,7 +62,7 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 	if err != nil {
 		return []string{fmt.Sprintf("cannot be read: %v", err)}
 	}
-	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return eventTime(a).Compare(eventTime(b)) })
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return kubeapi.EventTime(&a).Compare(kubeapi.EventTime(&b)) })
 	if len(list.Items) > shownEvents {
 		list.Items = list.Items[len(list.Items)-shownEvents:]
 	}
@@ -75,19 +75,6 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// eventTime is when an event was last seen. Events of the newer API have no LastTimestamp.
-func eventTime(e corev1.Event) time.Time {
-	switch {
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	}
-	return e.CreationTimestamp.Time
 }
 
 // logsOf returns what the containers of a pod wrote last, in their present run and in the one before.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -137,24 +136,11 @@ func (r *verifier) podEvents(ctx context.Context, pod *corev1.Pod) ([]corev1.Eve
 func lastOf(events []corev1.Event, reason string) *corev1.Event {
 	var last *corev1.Event
 	for i := range events {
-		if events[i].Reason == reason && (last == nil || eventTime(last).Before(eventTime(&events[i]))) {
+		if events[i].Reason == reason && (last == nil || kubeapi.EventTime(last).Before(kubeapi.EventTime(&events[i]))) {
 			last = &events[i]
 		}
 	}
 	return last
-}
-
-// eventTime is when an event was last seen; each of the two event APIs fills in its own fields.
-func eventTime(e *corev1.Event) time.Time {
-	switch {
-	case !e.LastTimestamp.IsZero():
-		return e.LastTimestamp.Time
-	case e.Series != nil:
-		return e.Series.LastObservedTime.Time
-	case !e.EventTime.IsZero():
-		return e.EventTime.Time
-	}
-	return e.CreationTimestamp.Time
 }
 
 // NotScheduledError says that the scheduler did not do what a pod asked of it, and why as far as can be told.
