@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -217,6 +218,9 @@ func TestNoPermissionNamesWhoMayNotDoWhat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := kubeClient(t).RbacV1().ClusterRoleBindings().Create(ctx, reader, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AwaitAccess(ctx, "jane", authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "clusterrolebindings"}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := newClient(t, server.ConfigFor("jane")).Apply(ctx, objects(t, "jane", ns, "a"))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -122,6 +123,13 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 	ref.Name = "narrow-cluster"
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Subjects: subjects, RoleRef: ref}
 	if _, err := kube.ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AwaitAccess(ctx, "narrow",
+		authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: ns},
+		authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "roles", Namespace: "kube-system"},
+		authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "clusterroles"},
+	); err != nil {
 		t.Fatal(err)
 	}
 	owned, err := newClient(t, server.ConfigFor("narrow")).Owned(ctx, "narrow", ns)

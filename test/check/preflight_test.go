@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,6 +125,9 @@ func TestPreflightOfAnUnprivilegedUserNamesEveryMissingPermission(t *testing.T) 
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "viewer"}},
 	}
 	if _, err := kubeClient(t).RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.AwaitAccess(ctx, "viewer", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: ns}); err != nil {
 		t.Fatal(err)
 	}
 	node(ctx, t, "master-viewed", masterLabel, masterTaint)
