@@ -26,6 +26,8 @@ type Note struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
+	// Loss marks what could not be carried and was left out on demand.
+	Loss bool `json:"loss,omitempty"`
 }
 
 // String returns the note as "line 3: …", or the bare message for the whole
