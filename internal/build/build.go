@@ -88,23 +88,15 @@ func kubernetesMains(o Options, rules versions.Rules) ([]Program, error) {
 		if p.Name == KubeScheduler {
 			p.Package = mainPackage
 		}
-		if p.Name == "kube-apiserver" && !rules.GeneratedOpenAPI {
-			return nil, needsOpenAPI(o.Release)
+		if p.Name == kubeAPIServer && !rules.GeneratedOpenAPI {
+			if o.Source != "" {
+				return nil, needsOpenAPI(o.Release)
+			}
+			p.Package = apiserverPackage
 		}
 		programs = append(programs, p)
 	}
 	return programs, nil
-}
-
-// needsOpenAPI refuses the kube-apiserver of 1.20–1.23: its module lacks
-// pkg/generated/openapi, which would have to be generated with the release's own
-// openapi-gen and handed to the compiler with -overlay.
-func needsOpenAPI(release versions.Release) *Error {
-	return &Error{
-		Step: "build kube-apiserver " + release.String(), Cause: CauseInput,
-		Message: "the kube-apiserver of a release before 1.24 does not compile from its module alone",
-		Try:     "use a release from 1.24 on",
-	}
 }
 
 // kubernetesBuild is a build of programs of one Kubernetes release.
@@ -190,7 +182,13 @@ func (k kubernetesBuild) moduleRecipe(s source, got staged, used toolchain) (*re
 		files: files, mod: "mod", tags: buildTags(k.release), ldflags: linkFlags(k.release, moduleStamp(s.Date)),
 		explain: func(ctx context.Context, failed *Error) error { return k.missingStaging(ctx, k.release, got, failed) },
 	}
-	r.prepare = func(ctx context.Context) (string, string, error) { return k.writeModule(ctx, r) }
+	r.prepare = func(ctx context.Context) (string, string, error) {
+		dir, workspace, err := k.writeModule(ctx, r)
+		if err == nil && slices.ContainsFunc(k.programs, func(p Program) bool { return p.Package == apiserverPackage }) {
+			err = k.addAPIServer(ctx, r, &prepared{dir: dir, workspace: workspace})
+		}
+		return dir, workspace, err
+	}
 	targets, err := r.targets(k.programs, k.platforms)
 	return r, targets, err
 }

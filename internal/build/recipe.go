@@ -44,6 +44,14 @@ type target struct {
 
 func (t target) String() string { return fmt.Sprintf("%s for %s", t.Program.Name, t.Platform) }
 
+// openAPI is how the definitions that go into a binary are generated, or 0.
+func (t target) openAPI() int {
+	if t.Program.Package == apiserverPackage {
+		return openAPIFormat
+	}
+	return 0
+}
+
 // targets returns every program for every platform, each with the hash of its inputs.
 func (r *recipe) targets(programs []Program, platforms []Platform) ([]target, error) {
 	var all []target
@@ -79,7 +87,9 @@ func (r *recipe) key(t target) (string, error) {
 		Mod, Tags, LinkFlags string
 		Program              Program
 		Platform             Platform
-	}{inputsFormat, r.info.Go, r.info.Release, r.files, r.tree, r.mod, r.tags, r.ldflags, t.Program, t.Platform})
+		// OpenAPI is left out of the hash where nothing is generated.
+		OpenAPI int `json:",omitempty"`
+	}{inputsFormat, r.info.Go, r.info.Release, r.files, r.tree, r.mod, r.tags, r.ldflags, t.Program, t.Platform, t.openAPI()})
 	if err != nil {
 		return "", err
 	}
