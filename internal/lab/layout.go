@@ -4,6 +4,7 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +36,12 @@ type layout struct {
 	taints func(versions.Rules) []corev1.Taint
 	// controlPlane names the static pods, without the suffix of the node.
 	controlPlane []string
-	// files makes all files but those that every layout shares.
-	files func(node) ([]file, error)
+	// identities makes the files with keys and certificates: they stay as they
+	// are for as long as the cluster lives.
+	identities func(node) ([]file, error)
+	// settings makes the files that follow from the release, those that every
+	// layout shares left out.
+	settings func(node) ([]file, error)
 }
 
 func layouts() []layout { return []layout{pmkLayout(), kubeadmLayout()} }
@@ -58,10 +63,23 @@ func findLayout(name string) (layout, error) {
 
 // allFiles makes every file of the node, in the order of writing.
 func (l layout) allFiles(n node) ([]file, error) {
-	files, err := l.files(n)
+	files, err := l.identities(n)
 	if err != nil {
 		return nil, err
 	}
+	settings, err := l.settings(n)
+	if err != nil {
+		return nil, err
+	}
+	shared, err := l.sharedSettings(n)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(files, settings, shared), nil
+}
+
+// sharedSettings makes the files that every layout has, the keys left out.
+func (l layout) sharedSettings(n node) ([]file, error) {
 	kubelet, err := kubeletConfiguration(l, n)
 	if err != nil {
 		return nil, err
@@ -74,12 +92,12 @@ func (l layout) allFiles(n node) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(files,
-		file{kubeletConfigPath, 0o644, kubelet},
-		file{proxyConfigPath, 0o644, proxy},
-		file{"/etc/cni/net.d/10-lab.conflist", 0o644, network},
-		file{containerdConfigPath, 0o644, []byte(containerdConfiguration)},
-	), nil
+	return []file{
+		{kubeletConfigPath, 0o644, kubelet},
+		{proxyConfigPath, 0o644, proxy},
+		{"/etc/cni/net.d/10-lab.conflist", 0o644, network},
+		{containerdConfigPath, 0o644, []byte(containerdConfiguration)},
+	}, nil
 }
 
 // kubeconfigs renders the node's own kubeconfigs by path.

@@ -46,11 +46,12 @@ func kubeadmLayout() layout {
 			return taints
 		},
 		controlPlane: []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"},
-		files:        kubeadmFiles,
+		identities:   kubeadmIdentities,
+		settings:     kubeadmSettings,
 	}
 }
 
-func kubeadmFiles(n node) ([]file, error) {
+func kubeadmIdentities(n node) ([]file, error) {
 	k := n.keys
 	files := keyFiles(kubeadmPKI, map[string]keyPair{
 		"ca": k.ca, "apiserver": k.apiServer, "apiserver-kubelet-client": k.kubeletClient,
@@ -64,7 +65,11 @@ func kubeadmFiles(n node) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, configs...)
+	return append(files, configs...), nil
+}
+
+func kubeadmSettings(n node) ([]file, error) {
+	var files []file
 	for _, c := range []component{kubeadmAPIServer(n), kubeadmControllerManager(n), kubeadmScheduler(n)} {
 		manifest, err := staticPod(c.name, map[string]string{"component": c.name, "tier": "control-plane"}, c)
 		if err != nil {

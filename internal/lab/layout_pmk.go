@@ -38,11 +38,33 @@ func pmkLayout() layout {
 			return []corev1.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 		},
 		controlPlane: []string{"k8s-master"},
-		files:        pmkFiles,
+		identities:   pmkIdentities,
+		settings:     pmkSettings,
 	}
 }
 
-func pmkFiles(n node) ([]file, error) {
+func pmkIdentities(n node) ([]file, error) {
+	configs, err := pmkKubeconfigs(n)
+	if err != nil {
+		return nil, err
+	}
+	k := n.keys
+	files := []file{
+		{pmkDir + "/certs/apiserver/ca.crt", 0o644, k.ca.cert},
+		{pmkDir + "/certs/apiserver/svcacct.key", 0o600, k.serviceAccount.key},
+		{pmkDir + "/certs/aggregator/ca.crt", 0o644, k.frontProxyCA.cert},
+		{pmkDir + "/certs/kubelet/server/ca.crt", 0o644, k.ca.cert},
+	}
+	for dir, pair := range map[string]keyPair{
+		"apiserver": k.apiServer, "aggregator": k.frontProxyClient,
+		"kubelet/apiserver": k.kubeletClient, "kubelet/server": k.kubeletServer,
+	} {
+		files = append(files, keyFiles(pmkDir+"/certs/"+dir, map[string]keyPair{"request": pair})...)
+	}
+	return append(files, configs...), nil
+}
+
+func pmkSettings(n node) ([]file, error) {
 	manifest, err := pmkManifest(n)
 	if err != nil {
 		return nil, err
@@ -55,26 +77,10 @@ func pmkFiles(n node) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	configs, err := pmkKubeconfigs(n)
-	if err != nil {
-		return nil, err
-	}
-	k := n.keys
-	files := []file{
+	return []file{
 		{pmkDir + "/configs/kube-scheduler.yaml", 0o644, scheduler},
-		{pmkDir + "/certs/apiserver/ca.crt", 0o644, k.ca.cert},
-		{pmkDir + "/certs/apiserver/svcacct.key", 0o600, k.serviceAccount.key},
-		{pmkDir + "/certs/aggregator/ca.crt", 0o644, k.frontProxyCA.cert},
-		{pmkDir + "/certs/kubelet/server/ca.crt", 0o644, k.ca.cert},
-	}
-	for dir, pair := range map[string]keyPair{
-		"apiserver": k.apiServer, "aggregator": k.frontProxyClient,
-		"kubelet/apiserver": k.kubeletClient, "kubelet/server": k.kubeletServer,
-	} {
-		files = append(files, keyFiles(pmkDir+"/certs/"+dir, map[string]keyPair{"request": pair})...)
-	}
-	files = append(files, configs...)
-	return append(files, file{pmkDir + "/master.yaml", 0o644, manifest}), nil
+		{pmkDir + "/master.yaml", 0o644, manifest},
+	}, nil
 }
 
 func pmkKubeconfigs(n node) ([]file, error) {

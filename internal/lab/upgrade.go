@@ -1,0 +1,275 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Upgrade takes the lab o.Name to o.Release as an administrator would: the
+// control plane first, then the node's own programs, over the same data and with
+// the same keys. What runs in the cluster goes on running. Layout, Nodes and Keep
+// of o are not looked at. A release that Kubernetes does not upgrade to in one
+// step is refused with an Invalid error. What was reached when it fails stays;
+// calling it again goes on.
+func Upgrade(ctx context.Context, o Options) (*Lab, error) {
+	u, from, err := newUpgrade(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { u.unlock() }()
+	for _, s := range u.upgradeSteps(from) {
+		done := u.begin(s.name)
+		err := s.do(ctx)
+		done(err)
+		if err != nil {
+			err = u.withLogs(s, fmt.Errorf("%s: %w", s.name, err))
+			return nil, &hintError{err: err, hint: "run it again: it goes on where it stopped"}
+		}
+	}
+	u.lab.state.Release = u.o.Release
+	return u.lab, u.lab.save()
+}
+
+func (u *bringUp) upgradeSteps(from versions.Rules) []step {
+	release := u.o.Release.String()
+	return []step{
+		{name: "check this machine", do: u.checkMachine},
+		{name: "get Kubernetes " + release, do: u.getPrograms},
+		{name: "make images", do: u.makeImages},
+		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
+		{name: "upgrade the control plane", do: u.upgradeControlPlane, logs: []string{"kubelet", "etcd"}},
+		{name: "upgrade node " + u.node.name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, from) }, logs: []string{"kubelet"}},
+		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
+	}
+}
+
+// newUpgrade returns what the steps work on, and the rules of the release before.
+func newUpgrade(ctx context.Context, o Options) (*bringUp, versions.Rules, error) {
+	if o.Log == nil {
+		o.Log = zap.NewNop()
+	}
+	if o.Name == "" {
+		o.Name = DefaultName
+	}
+	l, err := Get(o.StateDir, o.Name)
+	if err != nil {
+		return nil, versions.Rules{}, err
+	}
+	unlock, err := lockDir(ctx, l.dir, 0)
+	if err != nil {
+		return nil, versions.Rules{}, fmt.Errorf("lock lab %s: %w", o.Name, err)
+	}
+	u, from, err := l.upgrade(o)
+	if err != nil {
+		unlock()
+		return nil, versions.Rules{}, err
+	}
+	u.unlock = unlock
+	return u, from, nil
+}
+
+func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
+	if err := upgradable(l.Release(), o.Release); err != nil {
+		return nil, versions.Rules{}, err
+	}
+	g, n, lay, err := l.reopen()
+	if err != nil {
+		return nil, versions.Rules{}, err
+	}
+	before := n.rules
+	rules, warnings, err := versions.Select(o.Release)
+	if err != nil {
+		return nil, versions.Rules{}, err
+	}
+	for _, w := range warnings {
+		o.Log.Warn(w)
+	}
+	client, err := l.client()
+	if err != nil {
+		return nil, versions.Rules{}, err
+	}
+	if o.Programs == nil {
+		o.Programs = compiled{cacheDir: o.CacheDir, env: o.Env, log: o.Log, onStep: o.OnStep}
+	}
+	n.release, n.rules = o.Release, rules
+	o.Layout, o.Nodes = lay.name, l.state.Nodes
+	return &bringUp{
+		o: o, log: o.Log, lab: l, layout: lay, rules: rules, group: g, node: n, client: client,
+		programs: map[string]string{}, unlock: func() {},
+	}, before, nil
+}
+
+// upgradable refuses what Kubernetes does not support: to go back, or to leave a
+// minor out. Nor does etcd read what one two minors older has written.
+func upgradable(from, to versions.Release) error {
+	const hint = "take the lab down and bring one of the other release up"
+	switch {
+	case to.Compare(from) < 0:
+		return invalid(hint, "a lab cannot go back from %s to %s", from, to)
+	case to.Major != from.Major || to.Minor > from.Minor+1:
+		return invalid("upgrade one minor after the other", "a lab cannot go from %s to %s in one step", from, to)
+	case debianEtcdServes(from) && !debianEtcdServes(to):
+		return invalid(hint, "a lab cannot go from %s to %s: the etcd of one does not read the data of the other", from, to)
+	}
+	return nil
+}
+
+// upgradeControlPlane gives the kubelet the static pods of the new release and
+// waits until they run.
+func (u *bringUp) upgradeControlPlane(ctx context.Context) error {
+	files, err := u.layout.settings(u.node)
+	if err != nil {
+		return err
+	}
+	if err := u.replaceFiles(files); err != nil {
+		return err
+	}
+	return u.wait(ctx, "the API server of "+u.o.Release.String(), "kubelet", func(context.Context) error {
+		version, err := u.client.Discovery().ServerVersion()
+		if err == nil && version.GitVersion != u.o.Release.String() {
+			err = fmt.Errorf("it is still of %s", version.GitVersion)
+		}
+		return err
+	})
+}
+
+// upgradeNode puts the new kubelet and kube-proxy in the place of the old ones.
+func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
+	if err := u.remarkNode(ctx, from); err != nil {
+		return err
+	}
+	files, err := u.layout.sharedSettings(u.node)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"kube-proxy", "kubelet"} {
+		if err := u.lab.stop(ctx, name, u.group); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(u.replaceFiles(files), u.replacePrograms()); err != nil {
+		return err
+	}
+	for _, d := range []daemon{kubeletDaemon(u.layout, u.node, u.binary("kubelet")), proxyDaemon(u.binary("kube-proxy"))} {
+		if err := u.lab.startDaemon(d, u.machine.path); err != nil {
+			return err
+		}
+	}
+	if err := u.wait(ctx, "node "+u.node.name, "kubelet", func(ctx context.Context) error {
+		n, err := u.client.CoreV1().Nodes().Get(ctx, u.node.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if have := n.Status.NodeInfo.KubeletVersion; have != u.o.Release.String() {
+			return fmt.Errorf("its kubelet says that it is of %s", have)
+		}
+		return nodeReady(n)
+	}); err != nil {
+		return err
+	}
+	return u.waitMirrors(ctx)
+}
+
+// waitMirrors waits until the API shows the new static pods: the old ones may
+// have been ready as well.
+func (u *bringUp) waitMirrors(ctx context.Context) error {
+	for _, name := range u.layout.controlPlane {
+		pod := name + "-" + u.node.name
+		if err := u.wait(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error {
+			p, err := u.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			for _, c := range p.Spec.Containers {
+				if c.Image != ComponentImage(c.Name, u.o.Release) {
+					return fmt.Errorf("pod %s runs %s", pod, c.Image)
+				}
+			}
+			return podReady(p)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remarkNode takes off the labels and taints that the release before put on the
+// node and this one does not, as kubeadm's upgrade does
+// (cmd/kubeadm/app/phases/upgrade/postupgrade.go), and adds the new ones.
+func (u *bringUp) remarkNode(ctx context.Context, from versions.Rules) error {
+	labels, taints := u.layout.labels(u.rules), u.layout.taints(u.rules)
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		n, err := u.client.CoreV1().Nodes().Get(ctx, u.node.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for key := range u.layout.labels(from) {
+			if _, kept := labels[key]; !kept {
+				delete(n.Labels, key)
+			}
+		}
+		old := u.layout.taints(from)
+		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return hasTaint(old, t) && !hasTaint(taints, t) })
+		markNode(n, labels, taints)
+		_, err = u.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("label and taint node %s: %w", u.node.name, err)
+	}
+	return nil
+}
+
+func hasTaint(list []corev1.Taint, t corev1.Taint) bool {
+	return slices.ContainsFunc(list, func(have corev1.Taint) bool { return have.MatchTaint(&t) })
+}
+
+// replaceFiles puts new files in the place of old ones, each at once: the kubelet
+// may read at any time.
+func (u *bringUp) replaceFiles(files []file) error {
+	for _, f := range files {
+		next := filepath.Join(u.lab.dir, "next")
+		if err := os.WriteFile(next, f.data, f.mode); err != nil {
+			return fmt.Errorf("write %s: %w", f.path, err)
+		}
+		if err := os.Rename(next, filepath.Join(u.lab.Root(), f.path)); err != nil {
+			return fmt.Errorf("write %s: %w", f.path, err)
+		}
+	}
+	return nil
+}
+
+// replacePrograms takes the old programs away before it lays in the new ones:
+// they are links to files that others use.
+func (u *bringUp) replacePrograms() error {
+	to := map[string]string{}
+	for _, name := range kubernetesPrograms() {
+		to[u.binary(name)] = u.programs[name]
+	}
+	if path := u.layout.kubeletBinary; path != "" {
+		to[filepath.Join(u.lab.Root(), path)] = u.programs["kubelet"]
+	}
+	for path, from := range to {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
+		}
+		if err := linkOrCopy(from, path); err != nil {
+			return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
+		}
+	}
+	return nil
+}

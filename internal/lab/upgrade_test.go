@@ -1,0 +1,49 @@
+//go:build linux
+
+package lab
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+func TestOnlyOneMinorUpAtATime(t *testing.T) {
+	for _, c := range []struct{ from, to, says string }{
+		{"v1.24.3", "v1.25.4", ""},
+		{"v1.24.3", "v1.24.3", ""},
+		{"v1.24.3", "v1.24.17", ""},
+		{"v1.24.3", "v1.23.17", "go back"},
+		{"v1.24.3", "v1.24.2", "go back"},
+		{"v1.24.3", "v1.26.3", "in one step"},
+		{"v1.33.13", "v1.34.2", "etcd"},
+	} {
+		from, _ := versions.Parse(c.from)
+		to, _ := versions.Parse(c.to)
+		err := upgradable(from, to)
+		if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s to %s: %v", c.from, c.to, err)
+		}
+	}
+}
+
+// The keys of a cluster outlive an upgrade: nothing that is written then may hold one.
+func TestAnUpgradeWritesNoKeys(t *testing.T) {
+	for _, l := range layouts() {
+		n := exampleNode(t, l, "v1.25.4")
+		settings, err := l.settings(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared, err := l.sharedSettings(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range append(settings, shared...) {
+			if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") || strings.Contains(text, "client-key-data") {
+				t.Errorf("%s: %s holds keys", l.name, f.path)
+			}
+		}
+	}
+}
