@@ -14,7 +14,7 @@
 // is for: x_from24.go is for 1.24 and later, x_before24.go for those before it, x_from24_before30.go for
 // 1.24 to 1.29. Files that do not compile against the release of this module's go.mod begin with
 // `//go:build pmksched`, followed by an empty line. Whoever compiles them for another release takes the files that
-// Files returns and drops that line.
+// Files returns, from the folders that Folders names, and drops that line.
 //
 // An adapter has a struct for each extension point, named as the point with the suffix Point. A plugin
 // becomes a struct that embeds Base and the points that Compose names, and no more, since the
@@ -73,7 +73,17 @@ func Era(minor int) (string, error) {
 	return "f", nil
 }
 
-// Files returns those of an adapter's files that are for a minor, without tests.
+// Folders returns the folders of this module that a scheduler with portable plugins is compiled
+// from for a minor, beside those of the plugins. All have files for other minors: see Files.
+func Folders(minor int) ([]string, error) {
+	era, err := Era(minor)
+	if err != nil {
+		return nil, err
+	}
+	return []string{"scheduler", "scheduler/adapter", "scheduler/adapter/host", "scheduler/adapter/" + era}, nil
+}
+
+// Files returns those of a folder's files that are for a minor, without tests.
 func Files(minor int, names []string) []string {
 	var chosen []string
 	for _, name := range names {

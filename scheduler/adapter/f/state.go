@@ -1,0 +1,54 @@
+package f
+
+import (
+	framework "k8s.io/kube-scheduler/framework"
+	internal "k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// state is one pointer wide, so that making an interface of it allocates nothing.
+type state struct{ cycle *internal.CycleState }
+
+func (s state) Read(key string) (interface{}, bool) { return read(s.cycle, key) }
+func (s state) Write(key string, value interface{}) {
+	s.cycle.Write(framework.StateKey(key), &datum{value})
+}
+func (s state) Delete(key string) { s.cycle.Delete(framework.StateKey(key)) }
+
+// wrappedState is for a CycleState that is not the framework's own.
+type wrappedState struct{ cycle framework.CycleState }
+
+func (s wrappedState) Read(key string) (interface{}, bool) { return read(s.cycle, key) }
+func (s wrappedState) Write(key string, value interface{}) {
+	s.cycle.Write(framework.StateKey(key), &datum{value})
+}
+func (s wrappedState) Delete(key string) { s.cycle.Delete(framework.StateKey(key)) }
+
+func stateOf(s framework.CycleState) scheduler.State {
+	if own, ok := s.(*internal.CycleState); ok {
+		return state{own}
+	}
+	return wrappedState{s}
+}
+
+func read(s framework.CycleState, key string) (interface{}, bool) {
+	data, err := s.Read(framework.StateKey(key))
+	if err != nil {
+		return nil, false
+	}
+	if d, ok := data.(*datum); ok {
+		return d.value, true
+	}
+	return data, true
+}
+
+// datum is a value that a portable plugin wrote.
+type datum struct{ value interface{} }
+
+func (d *datum) Clone() framework.StateData {
+	if c, ok := d.value.(scheduler.Cloner); ok {
+		return &datum{c.Clone()}
+	}
+	return d
+}
