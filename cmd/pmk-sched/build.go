@@ -43,18 +43,19 @@ type loadTarget struct{ Runtime, Socket string }
 
 // buildData is what `build` prints.
 type buildData struct {
-	Reference string       `json:"reference"`
-	Digest    string       `json:"digest,omitempty"`
-	Platforms []string     `json:"platforms"`
-	Release   string       `json:"release"`
-	Go        string       `json:"go"`
-	Source    string       `json:"source"`
-	Plugins   []string     `json:"plugins"`
-	Inputs    string       `json:"inputs"`
-	Cached    bool         `json:"cached"`
-	Written   []string     `json:"written"`
-	Binaries  []binaryData `json:"binaries"`
-	Module    string       `json:"module,omitempty"`
+	Reference string   `json:"reference"`
+	Digest    string   `json:"digest,omitempty"`
+	Platforms []string `json:"platforms"`
+	Release   string   `json:"release"`
+	Go        string   `json:"go"`
+	Source    string   `json:"source"`
+	// Plugins are those compiled in besides the release's own.
+	Plugins  []build.PluginInfo `json:"plugins"`
+	Inputs   string             `json:"inputs"`
+	Cached   bool               `json:"cached"`
+	Written  []string           `json:"written"`
+	Binaries []binaryData       `json:"binaries"`
+	Module   string             `json:"module,omitempty"`
 }
 
 type binaryData struct {
@@ -244,7 +245,7 @@ const tagOfRelease = ":" + install.ReleaseInImage
 func newBuildData(o buildOptions, release versions.Release, result *build.Result) *buildData {
 	data := &buildData{
 		Reference: o.Tag, Release: release.String(), Go: result.Info.Go, Source: result.Info.Source,
-		Plugins: append([]string{}, result.Info.Plugins...), Inputs: result.Info.Inputs, Cached: result.Cached,
+		Plugins: append([]build.PluginInfo{}, result.Info.Plugins...), Inputs: result.Info.Inputs, Cached: result.Cached,
 		Written: []string{}, Module: result.Dir,
 	}
 	for _, p := range o.Platforms {
@@ -261,7 +262,7 @@ func (d *buildData) table(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "image\t%s\n", d.Reference)
 	rows := [][2]string{
 		{"digest", d.Digest}, {"release", d.Release}, {"platforms", strings.Join(d.Platforms, ", ")}, {"go", d.Go}, {"source", d.Source},
-		{"plugins", strings.Join(d.Plugins, ", ")}, {"written", strings.Join(d.Written, ", ")}, {"module", d.Module},
+		{"plugins", strings.Join(pluginNames(d.Plugins), ", ")}, {"written", strings.Join(d.Written, ", ")}, {"module", d.Module},
 	}
 	for _, row := range rows {
 		if row[1] != "" && err == nil {

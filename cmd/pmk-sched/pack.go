@@ -29,7 +29,7 @@ func pack(ctx context.Context, u *ui, o buildOptions, result *build.Result, data
 	}
 	labels := image.Description{
 		Title: build.KubeScheduler, Version: data.Release, URL: projectURL, Release: data.Release,
-		Plugins: strings.Join(data.Plugins, ","), Origin: cmp.Or(result.Info.Module, data.Source),
+		Plugins: strings.Join(pluginNames(data.Plugins), ","), Origin: cmp.Or(result.Info.Module, data.Source),
 	}.Labels()
 	var built *image.Built
 	err := during(u, "pack image "+o.Tag, func() (err error) {

@@ -28,9 +28,15 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	k := kubernetesBuild{job: j, release: o.Release, rules: rules, warnings: warnings, programs: programs, platforms: orHost(o.Platforms)}
+	k := &kubernetesBuild{job: j, release: o.Release, rules: rules, warnings: warnings, programs: programs, platforms: orHost(o.Platforms)}
 	if given, found := strings.CutPrefix(o.Source, "git:"); found {
+		if len(o.Plugins)+len(o.Imports) > 0 {
+			return nil, pluginsNeedModules(o)
+		}
 		return k.fromGit(ctx, given)
+	}
+	if len(o.Plugins)+len(o.Imports) > 0 {
+		k.plugins = &o
 	}
 	if o.Source != "" {
 		return nil, &Error{
@@ -107,17 +113,23 @@ type kubernetesBuild struct {
 	warnings  []string
 	programs  []Program
 	platforms []Platform
+	// plugins is set if there are any; with is what was read of them.
+	plugins *Options
+	with    *pluginSet
 }
 
 // fromModules builds from the Go modules of the release. First it tries with
 // what was learned before: then no go command has to run to see that all is built.
-func (k kubernetesBuild) fromModules(ctx context.Context) (*Result, error) {
+func (k *kubernetesBuild) fromModules(ctx context.Context) (*Result, error) {
 	s, err := k.job.release(ctx, k.release)
 	if err != nil {
 		return nil, err
 	}
 	named, warnings := k.goNamed(s.Go)
 	k.warnings = append(slices.Clone(k.warnings), warnings...)
+	if err := k.readPlugins(ctx, s, named); err != nil {
+		return nil, err
+	}
 	if got, found := k.knownStaging(k.release); found {
 		r, targets, err := k.moduleRecipe(s, got, k.knownToolchain(named))
 		if err != nil {
@@ -164,22 +176,26 @@ func (k kubernetesBuild) fetch(ctx context.Context, s source, named string) (got
 // moduleRecipe is the recipe for the generated module. It depends on nothing but
 // its arguments and the release.
 func (k kubernetesBuild) moduleRecipe(s source, got staged, used toolchain) (*recipe, []target, error) {
-	files, err := generateModule(s, k.release.Staging(), got.GoSum)
+	files, err := generateModule(s, k.release.Staging(), got.GoSum, k.with)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate a module for %s: %w", k.release, err)
 	}
-	scheduler, err := generateMain(k.release, k.rules, nil)
+	scheduler, err := generateMain(k.release, k.rules, k.with != nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate the main of kube-scheduler %s: %w", k.release, err)
 	}
 	files[mainFile] = scheduler
+	if err := k.with.addTo(files, s, used); err != nil {
+		return nil, nil, fmt.Errorf("generate a module with plugins for %s: %w", k.release, err)
+	}
 	r := &recipe{
 		info: Info{
 			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
 			Module: kubernetes + "@" + s.Version, Source: "modules", Date: s.Date,
-			Warnings: k.allWarnings(used, got),
+			Plugins: k.with.infos(), Imports: k.with.importPaths(),
+			Warnings: append(k.allWarnings(used, got), k.with.warnings()...),
 		},
-		files: files, mod: "mod", tags: buildTags(k.release), ldflags: linkFlags(k.release, moduleStamp(s.Date)),
+		with: k.with, files: files, mod: "mod", tags: buildTags(k.rules), ldflags: linkFlags(k.release, k.rules, moduleStamp(s.Date)),
 		explain: func(ctx context.Context, failed *Error) error { return k.missingStaging(ctx, k.release, got, failed) },
 	}
 	r.prepare = func(ctx context.Context) (string, string, error) {

@@ -70,9 +70,12 @@ func (j *job) prepare(ctx context.Context, r *recipe, targets []target) (*prepar
 			args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}", "-tags", r.tags}, modFlag(r)...)
 			out, err := j.goRun(ctx, r, ready, platform, append(args, packages...))
 			if err == nil {
+				err = r.with.complete(step, out.tail)
+			}
+			if err == nil {
 				continue
 			}
-			failed := failure(ctx, step, out.tail, err)
+			failed := r.with.explain(failure(ctx, step, out.tail, err))
 			var known *Error
 			if r.explain != nil && errors.As(failed, &known) {
 				return r.explain(ctx, known)
@@ -175,7 +178,7 @@ func (j *job) compile(ctx context.Context, r *recipe, ready *prepared, t target,
 	}
 	out, err := j.goRun(ctx, r, ready, t.Platform, append(args, t.Program.Package))
 	if err != nil {
-		return failure(ctx, "compile "+t.String(), out.tail, err)
+		return r.with.explain(failure(ctx, "compile "+t.String(), out.tail, err))
 	}
 	return nil
 }

@@ -24,14 +24,8 @@ const (
 	mainPackage = generatedModule + "/cmd/kube-scheduler"
 )
 
-// plugin is a package that is compiled into the kube-scheduler: it has a
-// constant Name and a function New that is a plugin factory.
-type plugin struct {
-	// Alias is the name of the import, unique among the plugins.
-	Alias, Path string
-}
-
-// schedulerMain is cmd/kube-scheduler/scheduler.go of the release, with plugins.
+// schedulerMain is cmd/kube-scheduler/scheduler.go of the release; plugins are in
+// a file beside it.
 // Until 1.22 the command is executed, afterwards run by component-base/cli.
 var schedulerMain = template.Must(template.New(mainFile).Parse(`// Command kube-scheduler is the scheduler of Kubernetes {{.Release}}.
 package main
@@ -57,11 +51,6 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
 	_ "k8s.io/component-base/metrics/prometheus/version"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
-{{- range $i, $p := .Plugins}}
-{{- if not $i}}
-{{end}}
-	{{.Alias}} "{{.Path}}"
-{{- end}}
 )
 
 func main() {
@@ -69,11 +58,7 @@ func main() {
 	rand.Seed(time.Now().UnixNano())
 	pflag.CommandLine.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 {{- end}}
-	command := app.NewSchedulerCommand(
-{{- range .Plugins}}
-		app.WithPlugin({{.Alias}}.Name, {{.Alias}}.New),
-{{- end}}
-	)
+	command := app.NewSchedulerCommand({{if .Plugins}}plugins()...{{end}})
 {{- if .CLI}}
 	os.Exit(cli.Run(command))
 {{- else}}
@@ -93,8 +78,9 @@ func run(command interface{ Execute() error }) int {
 {{- end}}
 `))
 
-// generateMain returns the main package of the kube-scheduler of a release.
-func generateMain(release versions.Release, rules versions.Rules, plugins []plugin) ([]byte, error) {
+// generateMain returns the main of the kube-scheduler of a release, which calls
+// plugins if there are any.
+func generateMain(release versions.Release, rules versions.Rules, plugins bool) ([]byte, error) {
 	var text bytes.Buffer
 	err := schedulerMain.Execute(&text, map[string]any{
 		"Release": release, "CLI": rules.ComponentBaseCLI, "JSON": rules.LogsJSONRegister, "Plugins": plugins,
@@ -108,7 +94,8 @@ func generateMain(release versions.Release, rules versions.Rules, plugins []plug
 // generateModule returns go.mod and go.sum of a module that requires s and holds
 // it to its own versions: s itself, its staging modules at the version they are
 // published under, and whatever its go.mod replaces.
-func generateModule(s source, stagingVersion, moreSums string) (map[string][]byte, error) {
+// with may be nil.
+func generateModule(s source, stagingVersion, moreSums string, with *pluginSet) (map[string][]byte, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\n", generatedModule)
 	if s.GoDirective != "" {
@@ -117,10 +104,19 @@ func generateModule(s source, stagingVersion, moreSums string) (map[string][]byt
 	for _, setting := range s.Godebug {
 		fmt.Fprintf(&text, "godebug %s\n\n", modfile.AutoQuote(setting))
 	}
-	fmt.Fprintf(&text, "require %s %s\n\nreplace (\n", s.Path, s.Version)
-	for _, p := range pins(s, stagingVersion) {
+	fmt.Fprintf(&text, "require %s %s\n\n", s.Path, s.Version)
+	pinned := pins(s, stagingVersion)
+	plugins := with.parts(s, pinned)
+	for _, line := range plugins.requires {
+		fmt.Fprintf(&text, "require %s\n\n", line)
+	}
+	text.WriteString("replace (\n")
+	for _, p := range pinned {
 		old := strings.TrimSuffix(p.Path+" "+p.Version, " ")
 		fmt.Fprintf(&text, "\t%s => %s %s\n", old, p.NewPath, p.NewVersion)
+	}
+	for _, line := range plugins.replaces {
+		fmt.Fprintf(&text, "\t%s\n", line)
 	}
 	text.WriteString(")\n")
 	if _, err := modfile.Parse("go.mod", []byte(text.String()), nil); err != nil {

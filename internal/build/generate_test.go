@@ -31,16 +31,15 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestMainOfTheScheduler(t *testing.T) {
-	two := []plugin{{"plugin0", "example.com/plugins/first"}, {"plugin1", "example.com/plugins/second"}}
 	for name, test := range map[string]struct {
 		release string
-		plugins []plugin
+		plugins bool
 	}{
-		"executed-without-json": {"v1.21.3", nil},
-		"executed":              {"v1.22.2", nil},
-		"executed-plugins":      {"v1.22.2", two},
-		"cli":                   {"v1.24.3", nil},
-		"cli-plugins":           {"v1.37.1", two},
+		"executed-without-json": {"v1.21.3", false},
+		"executed":              {"v1.22.2", false},
+		"executed-plugins":      {"v1.22.2", true},
+		"cli":                   {"v1.24.3", false},
+		"cli-plugins":           {"v1.37.1", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := mustRelease(t, test.release)
@@ -65,7 +64,7 @@ func TestModuleCarriesPinsSumsAndGodebugOfTheRelease(t *testing.T) {
 		Staging: []string{"k8s.io/client-go", "k8s.io/api"}, Unused: []string{"k8s.io/sample-controller"},
 		GoSum: "example.com/b v1.0.1 h1:b=\nexample.com/a v1.0.0 h1:a=\n",
 	}
-	files, err := generateModule(s, "v0.32.2", "k8s.io/api v0.32.2 h1:api=\nexample.com/b v1.0.1 h1:b=\n")
+	files, err := generateModule(s, "v0.32.2", "k8s.io/api v0.32.2 h1:api=\nexample.com/b v1.0.1 h1:b=\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +97,14 @@ func TestVersionOfGoIsReadFromTheRelease(t *testing.T) {
 }
 
 func TestFlagsOfARelease(t *testing.T) {
-	flags := linkFlags(versions.Release{Major: 1, Minor: 37, Patch: 0, PreRelease: "rc.1"}, moduleStamp("2026-08-01T00:00:00Z"))
+	rules := func(minor int) versions.Rules {
+		rules, _, err := versions.Select(versions.Release{Major: 1, Minor: minor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rules
+	}
+	flags := linkFlags(versions.Release{Major: 1, Minor: 37, Patch: 0, PreRelease: "rc.1"}, rules(37), moduleStamp("2026-08-01T00:00:00Z"))
 	for _, want := range []string{
 		"-s -w -buildid= ",
 		" -X k8s.io/component-base/version.gitVersion=v1.37.0-rc.1 ",
@@ -110,7 +116,7 @@ func TestFlagsOfARelease(t *testing.T) {
 		}
 	}
 	for minor, want := range map[int]string{20: "selinux,notest", 33: "selinux,notest", 34: "selinux,notest,grpcnotrace"} {
-		if got := buildTags(versions.Release{Major: 1, Minor: minor}); got != want {
+		if got := buildTags(rules(minor)); got != want {
 			t.Errorf("tags of 1.%d: got %q, want %q", minor, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"io/fs"
 	"runtime"
 	"slices"
 
@@ -46,6 +47,14 @@ type Options struct {
 	Source string
 	// Programs to build; empty means the kube-scheduler.
 	Programs []Program
+	// Plugins are compiled into the kube-scheduler, and Imports are packages
+	// imported for what they register, such as a scheme of arguments. Both need
+	// the release's modules as source.
+	Plugins []Plugin
+	Imports []string
+	// Sources holds the folder scheduler of this program's own module, which
+	// portable plugins are compiled against. Only they need it.
+	Sources fs.FS
 	// Platforms to build for; empty means the host's.
 	Platforms []Platform
 

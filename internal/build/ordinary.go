@@ -70,7 +70,7 @@ func (j *job) goFor(ctx context.Context, s source) (string, error) {
 }
 
 func (j *job) ordinaryRecipe(s source, used toolchain, o ModuleOptions) (*recipe, []target, error) {
-	files, err := generateModule(s, "", "")
+	files, err := generateModule(s, "", "", nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate a module for %s: %w", s.Path, err)
 	}

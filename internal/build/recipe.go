@@ -25,6 +25,8 @@ type recipe struct {
 	// a tree, which is told by its commit and the hash of what was changed.
 	files map[string][]byte
 	tree  string
+	// with is what plugins added to the files; nil without any.
+	with *pluginSet
 	// mod is the value of -mod, tags and ldflags those of the flags.
 	mod, tags, ldflags string
 	// prepare returns the folder to compile in and GOWORK for it.

@@ -39,6 +39,9 @@ type source struct {
 	GoDirective string   `json:"goDirective"`
 	Godebug     []string `json:"godebug,omitempty"`
 	Pins        []pin    `json:"pins,omitempty"`
+	// Required are the modules that the source's go.mod requires, but for
+	// those of its own repository.
+	Required []ModuleVersion `json:"required,omitempty"`
 	// Staging are the modules that live in the source's own repository and
 	// are required at v0.0.0; Unused those replaced but never required.
 	Staging []string `json:"staging,omitempty"`
@@ -47,7 +50,12 @@ type source struct {
 	GoSum string `json:"goSum,omitempty"`
 	// Date is when the version was made (RFC 3339, UTC).
 	Date string `json:"date,omitempty"`
+	// Format is sourceFormat: what was read by an earlier form is read again.
+	Format int `json:"format,omitempty"`
 }
+
+// sourceFormat is raised when more is read of a module.
+const sourceFormat = 1
 
 // release returns what a release's module says of itself. The module is
 // downloaded unless it has been read before.
@@ -62,9 +70,10 @@ func (j *job) release(ctx context.Context, release versions.Release) (source, er
 func (j *job) source(ctx context.Context, path, version string, explain func(*Error) error) (source, error) {
 	var s source
 	place := j.cache.fact("modules", path+"@"+version)
-	if found, err := readJSON(place, &s); err == nil && found && s.Path == path && s.Version == version {
+	if found, err := readJSON(place, &s); err == nil && found && s.Path == path && s.Version == version && s.Format == sourceFormat {
 		return s, nil
 	}
+	s = source{}
 	step := "read " + path + " " + version
 	err := j.step(step, func() error {
 		answers, err := j.download(ctx, step, path+"@"+version)
@@ -86,7 +95,7 @@ func (j *job) source(ctx context.Context, path, version string, explain func(*Er
 }
 
 func readSource(d download) (source, error) {
-	s := source{Path: d.Path, Version: d.Version}
+	s := source{Path: d.Path, Version: d.Version, Format: sourceFormat}
 	if err := s.readFolder(d.Dir); err != nil {
 		return source{}, err
 	}
@@ -134,6 +143,15 @@ func (s *source) readModfile(file *modfile.File) {
 	required := map[string]bool{}
 	for _, r := range file.Require {
 		required[r.Mod.Path] = true
+	}
+	replaced := map[string]bool{}
+	for _, r := range file.Replace {
+		replaced[r.Old.Path] = replaced[r.Old.Path] || r.New.Version == ""
+	}
+	for _, r := range file.Require {
+		if !replaced[r.Mod.Path] {
+			s.Required = append(s.Required, ModuleVersion{r.Mod.Path, r.Mod.Version})
+		}
 	}
 	for _, r := range file.Replace {
 		switch {

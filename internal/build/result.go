@@ -38,8 +38,10 @@ type Info struct {
 	GoDirective string `json:"goDirective,omitempty"`
 	// Module is the module the programs come from, with its version.
 	Module string `json:"module"`
-	// Plugins lists the packages of plugins compiled in.
-	Plugins []string `json:"plugins,omitempty"`
+	// Plugins are those compiled in beside the release's own, and Imports the
+	// packages imported besides.
+	Plugins []PluginInfo `json:"plugins,omitempty"`
+	Imports []string     `json:"imports,omitempty"`
 	// Source is "modules", or "git:…" as it was given, without a password.
 	Source string `json:"source"`
 	// Commit is the commit that was built; empty when built from modules.
