@@ -74,6 +74,13 @@ type Rules struct {
 	// VersionGates says that the version linked into the binary chooses the
 	// defaults of its feature gates (from 1.31) and has to be the exact tag.
 	VersionGates bool
+	// BuildTags are the build tags of upstream's release binaries
+	// (hack/lib/golang.sh, kube::golang::build_binaries).
+	BuildTags []string
+	// VersionPackages are the packages whose variables hold the version that
+	// a binary gives as its own: six each, set by the linker
+	// (hack/lib/version.sh).
+	VersionPackages []string
 	// Go is a version of Go that compiles the minor, such as "1.18.10". It
 	// is the last resort: the version belongs to the patch, and the release
 	// itself names it.

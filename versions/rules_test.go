@@ -68,6 +68,9 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		{"json logs", func(r Rules) string { return yes(r.LogsJSONRegister) }, []span{{20, 21, "no"}, {22, 37, "yes"}}},
 		{"generated openapi", func(r Rules) string { return yes(r.GeneratedOpenAPI) }, []span{{20, 23, "no"}, {24, 37, "yes"}}},
 		{"version gates", func(r Rules) string { return yes(r.VersionGates) }, []span{{20, 30, "no"}, {31, 37, "yes"}}},
+		{"build tags", func(r Rules) string { return list(r.BuildTags...) }, []span{{20, 33, "selinux notest"}, {34, 37, "selinux notest grpcnotrace"}}},
+		{"version packages", func(r Rules) string { return list(r.VersionPackages...) },
+			[]span{{20, 37, "k8s.io/component-base/version k8s.io/client-go/pkg/version"}}},
 		{"container runtime flag", func(r Rules) string { return yes(r.ContainerRuntimeFlag) }, []span{{20, 26, "yes"}, {27, 37, "no"}}},
 		{"kubelet skew", func(r Rules) string { return strconv.Itoa(r.KubeletSkew) }, []span{{20, 27, "2"}, {28, 37, "3"}}},
 		{"labels", func(r Rules) string { return list(r.ControlPlaneLabels...) },
@@ -91,7 +94,7 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 				}
 				next = s.to + 1
 				for _, minor := range []int{s.from, s.to} {
-					for _, suffix := range []string{"", "-gke.100", "-eks-036c24b", "+k3s1", "+rke2r1", "-rc.1"} {
+					for _, suffix := range []string{"", "-gke.100", "-eks-036c24b", "+k3s1", "+rke2r1", "-rc.1", "-alpha.2"} {
 						reported := Release{Major: 1, Minor: minor}.String() + suffix
 						if got := tc.get(rulesOf(t, reported)); got != s.want {
 							t.Errorf("%s: got %q, want %q", reported, got, s.want)

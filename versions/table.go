@@ -84,11 +84,22 @@ func servingRows() []row {
 // ended with 1.20, and the older is the one its early patches were compiled with.
 func sourceRows() []row {
 	golang := func(version string) func(*Rules) { return func(r *Rules) { r.Go = version } }
+	tags := func(names ...string) func(*Rules) {
+		return func(r *Rules) { r.BuildTags = append(r.BuildTags, names...) }
+	}
 	return []row{
 		{22, onward, func(r *Rules) { r.LogsJSONRegister = true }},
 		{23, onward, func(r *Rules) { r.ComponentBaseCLI = true }},
 		{24, onward, func(r *Rules) { r.GeneratedOpenAPI = true }},
 		{31, onward, func(r *Rules) { r.VersionGates = true }},
+
+		{20, onward, tags("selinux", "notest")},
+		{34, onward, tags("grpcnotrace")},
+		// Upstream's own builds have named them below k8s.io/kubernetes/vendor
+		// too (until 1.29); compiled from modules they never lie there.
+		{20, onward, func(r *Rules) {
+			r.VersionPackages = []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"}
+		}},
 
 		{20, 21, golang("1.15.15")},
 		{21, 23, golang("1.16.15")},

@@ -25,9 +25,9 @@ func moduleStamp(date string) stamp {
 }
 
 // linkFlags returns the -ldflags for programs of Kubernetes: the six variables
-// of hack/lib/version.sh for each of the two packages that have them. From 1.31
+// of hack/lib/version.sh for each of the packages that have them. From 1.31
 // gitVersion chooses the defaults of feature gates, so it is the exact tag.
-func linkFlags(release versions.Release, s stamp) string {
+func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	values := [][2]string{
 		{"gitVersion", release.String()},
 		{"gitMajor", fmt.Sprint(release.Major)},
@@ -37,7 +37,7 @@ func linkFlags(release versions.Release, s stamp) string {
 		{"buildDate", s.date},
 	}
 	flags := []string{stripped}
-	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+	for _, pkg := range rules.VersionPackages {
 		for _, v := range values {
 			if v[1] != "" {
 				flags = append(flags, fmt.Sprintf("-X %s.%s=%s", pkg, v[0], v[1]))
@@ -47,16 +47,8 @@ func linkFlags(release versions.Release, s stamp) string {
 	return strings.Join(flags, " ")
 }
 
-// buildTags returns the build tags of upstream's release binaries
-// (hack/lib/golang.sh, kube::golang::build_binaries).
-func buildTags(release versions.Release) string {
-	const grpcNoTrace = 34
-	tags := "selinux,notest"
-	if release.Minor >= grpcNoTrace {
-		tags += ",grpcnotrace"
-	}
-	return tags
-}
+// buildTags returns the value of -tags for programs of Kubernetes.
+func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
 // stampsVersionControl reports whether a version of Go knows -buildvcs.
 func stampsVersionControl(goVersion string) bool { return compareGo(goVersion, "1.18") >= 0 }

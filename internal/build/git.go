@@ -106,8 +106,8 @@ func (k kubernetesBuild) treeRecipe(from string, t tree, used toolchain, folder 
 			Module: kubernetes, Source: from, Commit: t.Commit, Date: t.Date,
 			Warnings: k.allWarnings(used, staged{}),
 		},
-		tree: t.Commit + " " + t.changed, mod: "readonly", tags: buildTags(k.release),
-		ldflags: linkFlags(k.release, stamp{commit: t.Commit, treeState: state, date: t.Date}),
+		tree: t.Commit + " " + t.changed, mod: "readonly", tags: buildTags(k.rules),
+		ldflags: linkFlags(k.release, k.rules, stamp{commit: t.Commit, treeState: state, date: t.Date}),
 	}
 	switch {
 	case t.Vendored:
