@@ -1,6 +1,10 @@
 package profiles
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
 
 // api is one config API and how the release that reads it treats what it says.
 type api struct {
@@ -18,7 +22,30 @@ type api struct {
 	// ignored are the extension points that the decoder accepts and the defaulting
 	// then drops without a word (mergePlugins in <api>/default_plugins.go).
 	ignored []string
+	// minor is the minor that reads it; 0 is any.
+	minor int
 }
+
+// of returns the config API as one minor reads it.
+func (a api) of(minor int) api {
+	a.minor = minor
+	return a
+}
+
+// readers returns the first and the last minor that read the config API.
+func (a api) readers() (first, last int) {
+	for _, release := range versions.Releases() {
+		rules, _, err := versions.Select(release)
+		if err != nil || !slices.Contains(rules.Accepted, a.version()) {
+			continue
+		}
+		first, last = release.Minor, max(last, release.Minor)
+	}
+	return first, last
+}
+
+// version returns group and version, as they stand in apiVersion.
+func (a api) version() string { return configGroup + "/" + a.name }
 
 // apiSet is a set of config APIs.
 type apiSet uint8
@@ -57,9 +84,9 @@ func apiNamed(name string) (api, bool) {
 
 // apiVersions returns group and version of every config API, oldest first.
 func apiVersions() []string {
-	var versions []string
+	var all []string
 	for _, a := range apis() {
-		versions = append(versions, configGroup+"/"+a.name)
+		all = append(all, a.version())
 	}
-	return versions
+	return all
 }

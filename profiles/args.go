@@ -27,9 +27,10 @@ func (a args) object() object {
 	return object{fields: append(head, a.fields...)}
 }
 
-// at says whether a minor knows the kind in a config API.
-func (a args) at(target api, minor int) bool {
-	return (a.apis == 0 || a.apis.has(target.set)) && minor >= a.since
+// in says whether a config API has the kind: in any release, or as one minor
+// reads it.
+func (a args) in(target api) bool {
+	return (a.apis == 0 || a.apis.has(target.set)) && (target.minor == 0 || target.minor >= a.since)
 }
 
 func argsObjects() []args {
@@ -49,7 +50,7 @@ func argsObjects() []args {
 			{name: "ignorePreferredTermsOfExistingPods", kind: kindBool, apis: inV1beta2 | inV1beta3 | inV1, since: 27,
 				lost: "preferred terms of running pods count again, as they always did before 1.27"},
 		}},
-		{plugin: "NodeAffinity", fields: []field{{name: "addedAffinity", kind: kindAny}}},
+		{plugin: "NodeAffinity", fields: []field{{name: "addedAffinity", kind: kindObject, object: nodeAffinity}}},
 		{plugin: "NodeLabel", apis: inV1beta1, fields: []field{
 			{name: "presentLabels", kind: kindStrings}, {name: "absentLabels", kind: kindStrings},
 			{name: "presentLabelsPreference", kind: kindStrings}, {name: "absentLabelsPreference", kind: kindStrings},
@@ -63,7 +64,7 @@ func argsObjects() []args {
 		{plugin: leastAllocated, apis: inV1beta1, fields: []field{resources}},
 		{plugin: mostAllocated, apis: inV1beta1, fields: []field{resources}},
 		{plugin: "PodTopologySpread", fields: []field{
-			{name: "defaultConstraints", kind: kindAny},
+			{name: "defaultConstraints", kind: kindObjects, object: spreadConstraint},
 			{name: "defaultingType", kind: kindString},
 		}},
 		{plugin: capacityRatio, apis: inV1beta1, fields: []field{shape, resources}},

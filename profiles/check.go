@@ -149,6 +149,10 @@ func scalarProblem(n *yaml.Node, f field) string {
 		if _, err := time.ParseDuration(n.Value); !scalar || err != nil {
 			return "a duration such as 15s"
 		}
+	case kindNanoseconds:
+		if _, err := strconv.ParseInt(n.Value, 10, 64); !scalar || n.Tag != "!!int" || err != nil {
+			return "a whole number of nanoseconds"
+		}
 	case kindFloat:
 		v, err := strconv.ParseFloat(n.Value, 32)
 		if !scalar || n.Tag == "!!str" || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -186,7 +190,7 @@ func checkArgs(p *problems, n *yaml.Node, a api, where string) {
 	if !ok || isNull(given) {
 		return
 	}
-	if known.apis != 0 && !known.apis.has(a.set) {
+	if !known.in(a) {
 		return
 	}
 	if !isMapping(given) {

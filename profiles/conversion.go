@@ -18,6 +18,11 @@ type conversion struct {
 	doc      *document
 	from, to api
 	minor    int
+	// own says that the document stays the user's: nothing of a deployment is
+	// forced on it.
+	own bool
+	// made are nodes that stand for nothing in the source, which no note is about.
+	made map[*yaml.Node]bool
 
 	notes    []Note
 	problems problems
@@ -27,23 +32,41 @@ type conversion struct {
 	leaderElect bool
 }
 
-func newConversion(r Request, rules versions.Rules, doc *document) *conversion {
-	to, _ := apiNamed(strings.TrimPrefix(rules.Render, configGroup+"/"))
-	c := &conversion{request: r, rules: rules, doc: doc, from: doc.api, to: to, minor: r.Release.Minor}
+func newConversion(r Request, rules versions.Rules, to api, doc *document) *conversion {
+	minor := r.Release.Minor
+	c := &conversion{request: r, rules: rules, doc: doc, to: to.of(minor), minor: minor, made: map[*yaml.Node]bool{}}
+	c.from = doc.api.of(doc.api.sourceMinor(minor))
 	c.notes = append(c.notes, doc.notes...)
 	return c
+}
+
+// sourceMinor returns the minor whose defaults a document of the config API
+// means: the target's where it reads the API too, else the one nearest to it.
+func (a api) sourceMinor(target int) int {
+	first, last := a.readers()
+	return min(max(target, first), last)
 }
 
 // run applies the rules in their order. Each step leaves a document that the
 // following ones understand; none looks at what a later one writes.
 func (c *conversion) run() {
+	c.policy()
 	c.document()
-	c.addresses()
+	if c.own {
+		c.ownAddresses()
+	} else {
+		c.addresses()
+	}
 	for _, p := range c.profiles() {
 		c.profile(p)
 	}
 	c.fit(c.doc.root, configuration(), "")
 	c.extenders()
+	if c.own {
+		c.ownElection()
+		c.tidy()
+		return
+	}
 	c.identity()
 	c.connection()
 	c.election()
@@ -57,14 +80,18 @@ func (c *conversion) run() {
 func (c *conversion) profile(p *yaml.Node) {
 	plugins := child(p, "plugins")
 	c.dropIgnored(plugins)
+	c.preEnqueue(plugins)
+	c.disableLater(plugins)
 	c.expandMultiPoint(plugins)
 	c.scoring(p, plugins)
+	c.nodeLabels(p, plugins)
 	c.replaceNames(p, plugins)
 	c.keepDefaultWeights(plugins)
 	c.lostDefaults(plugins)
 	c.fitPoints(plugins)
 	c.checkNames(p, plugins)
 	c.disableFirst(plugins)
+	c.spreadDefaulting(p)
 	c.pluginArgs(p)
 	for _, point := range points() {
 		if set := get(plugins, point.name); isMapping(set) {
@@ -93,26 +120,41 @@ func (c *conversion) document() {
 	if c.from.name == c.to.name {
 		return
 	}
-	c.note(version, "config API %s becomes %s: %s reads %s", c.from.name, c.to.name, c.request.Release, c.accepted())
-	version.Value = c.rules.Render
+	if !c.doc.policy {
+		c.note(version, "config API %s becomes %s: %s reads %s", c.from.name, c.to.name, c.request.Release, c.accepted())
+	}
+	version.Value = c.to.version()
 }
 
 // accepted names the config APIs that the release reads.
 func (c *conversion) accepted() string {
-	var names []string
-	for _, a := range c.rules.Accepted {
-		names = append(names, strings.TrimPrefix(a, configGroup+"/"))
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(shortNames(c.rules.Accepted), " and ")
 }
 
 // note tells what changed at a node of the source; nil is the whole document.
 func (c *conversion) note(n *yaml.Node, format string, args ...any) {
+	if c.made[n] {
+		return
+	}
+	c.tell(n, false, fmt.Sprintf(format, args...))
+}
+
+func (c *conversion) tell(n *yaml.Node, loss bool, message string) {
 	place := at(n)
-	added := Note{Line: place.line, Column: place.column, Message: fmt.Sprintf(format, args...)}
+	added := Note{Line: place.line, Column: place.column, Message: message, Loss: loss}
 	if !slices.Contains(c.notes, added) {
 		c.notes = append(c.notes, added)
 	}
+}
+
+// lose tells of something that cannot be carried: a problem, unless losses are
+// allowed. The caller leaves it out then, which it may do in both cases.
+func (c *conversion) lose(n *yaml.Node, try, format string, args ...any) {
+	if c.request.Lossy {
+		c.tell(n, true, fmt.Sprintf(format, args...))
+		return
+	}
+	c.refuse(n, try, format, args...)
 }
 
 func (c *conversion) refuse(n *yaml.Node, try, format string, args ...any) {
@@ -128,7 +170,7 @@ func (c *conversion) fit(n *yaml.Node, o object, where string) {
 		if key == nil {
 			continue
 		}
-		if !f.at(c.to, c.minor) {
+		if !f.in(c.to) {
 			c.unfit(n, key, f, where)
 			continue
 		}
@@ -159,7 +201,8 @@ func (c *conversion) unfit(n, key *yaml.Node, f field, where string) {
 		put(c.doc.root, f.name, value)
 		c.note(key, "%s moved to the top of the document: %s has it there only", f.name, c.request.Release)
 	default:
-		c.refuse(key, "leave it out", "%s does not have %s in %s", c.request.Release, name, c.to.name)
+		remove(n, f.name)
+		c.lose(key, "leave it out", "%s does not have %s in %s", c.request.Release, name, c.to.name)
 	}
 }
 
@@ -183,6 +226,9 @@ func (c *conversion) namedPlugins() []string {
 
 // extenders warns of keys that would become readable.
 func (c *conversion) extenders() {
+	if c.own {
+		return
+	}
 	for _, e := range items(get(c.doc.root, "extenders")) {
 		if key, value := lookup(get(e, "tlsConfig"), "keyData"); text(value) != "" {
 			c.note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")

@@ -1,7 +1,11 @@
 package profiles
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -53,12 +57,116 @@ type Converted struct {
 // downwards. What is wrong in the source, and what cannot be carried unless
 // Lossy, is an [*Error] with every problem's line and column.
 func Convert(r ConvertRequest) (*Converted, error) {
-	return nil, errors.New("convert scheduler configuration: not there yet")
+	to, release, err := r.target()
+	if err != nil {
+		return nil, err
+	}
+	rules, warnings, err := versions.Select(release)
+	if err != nil {
+		return nil, fmt.Errorf("convert scheduler configuration: %w", err)
+	}
+	doc, err := parse(cmp.Or(r.SourceName, "configuration"), r.Source)
+	if err != nil {
+		return nil, err
+	}
+	c := newConversion(Request{Release: release, Plugins: r.Plugins, Lossy: r.Lossy, SchedulerName: r.SchedulerName}, rules, to, doc)
+	c.own = true
+	c.run()
+	if err := c.problems.err(doc.name); err != nil {
+		return nil, err
+	}
+	text, err := doc.encode()
+	if err != nil {
+		return nil, fmt.Errorf("write scheduler configuration: %w", err)
+	}
+	if len(c.args) > 0 {
+		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(c.args, " ")+"\n"), text...)
+	}
+	for _, warning := range warnings {
+		c.note(nil, "%s", warning)
+	}
+	sortNotes(c.notes)
+	return &Converted{APIVersion: to.version(), Release: release, YAML: text, Args: c.args, Notes: c.notes}, nil
+}
+
+func sortNotes(notes []Note) {
+	slices.SortStableFunc(notes, func(a, b Note) int { return a.Line - b.Line })
+}
+
+// target finds the config API and the release that belong to the request.
+func (r ConvertRequest) target() (api, versions.Release, error) {
+	if r.Release.IsZero() && r.API == "" {
+		return api{}, r.Release, errors.New("convert scheduler configuration: neither config API nor release was named")
+	}
+	release := r.Release
+	name := r.API
+	if name == "" {
+		rules, _, err := versions.Select(release)
+		if err != nil {
+			return api{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
+		}
+		name = rules.Render
+	}
+	to, ok := apiNamed(strings.TrimPrefix(name, configGroup+"/"))
+	if !ok {
+		return api{}, release, &Error{Problems: []Problem{{Message: fmt.Sprintf("config API %q is not known", name), Try: "use one of " + strings.Join(apiNames(), ", ")}}}
+	}
+	if release.IsZero() {
+		return to, newestReader(to), nil
+	}
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		return api{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
+	}
+	if !slices.Contains(rules.Accepted, to.version()) {
+		return api{}, release, &Error{Problems: []Problem{{
+			Message: fmt.Sprintf("%s does not read %s", release, to.name),
+			Try:     "it reads " + strings.Join(shortNames(rules.Accepted), " and "),
+		}}}
+	}
+	return to, release, nil
+}
+
+// newestReader returns the newest tested release that reads a config API.
+func newestReader(a api) versions.Release {
+	for _, release := range versions.Releases() {
+		if rules, _, err := versions.Select(release); err == nil && slices.Contains(rules.Accepted, a.version()) {
+			return release
+		}
+	}
+	return versions.Release{}
 }
 
 // Target reads what a person names as the target of a conversion: a config API
 // ("v1beta3", "kubescheduler.config.k8s.io/v1beta3") or a release ("v1.24.3").
 // The other of the two results is then zero.
 func Target(to string) (api string, release versions.Release, err error) {
-	return "", versions.Release{}, errors.New("not there yet")
+	if a, ok := apiNamed(strings.TrimPrefix(to, configGroup+"/")); ok {
+		return a.name, release, nil
+	}
+	if to == policyKind {
+		return "", release, &Error{Problems: []Problem{{Message: "a Policy cannot be written: it says less than a configuration does", Try: "for releases before 1.23 take v1beta1"}}}
+	}
+	release, err = versions.Parse(to)
+	if err != nil {
+		return "", release, &Error{Problems: []Problem{{
+			Message: fmt.Sprintf("%q is neither a config API nor a release", to),
+			Try:     "name one of " + strings.Join(apiNames(), ", ") + ", or a release such as v1.24.3",
+		}}}
+	}
+	return "", release, nil
+}
+
+// apiNames returns the version of every config API, oldest first.
+func apiNames() []string {
+	return shortNames(apiVersions())
+}
+
+// shortNames takes the group off config APIs.
+func shortNames(all []string) []string {
+	var names []string
+	for _, version := range all {
+		names = append(names, strings.TrimPrefix(version, configGroup+"/"))
+	}
+	return names
 }

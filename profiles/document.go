@@ -25,12 +25,18 @@ const (
 // document is a configuration as YAML nodes, with what was mended to read it.
 type document struct {
 	name string
+	// text is the document as it was written, without a ConfigMap around it.
+	text []byte
 	api  api
 	root *yaml.Node
 	// preset says that nobody wrote the document: what the release's own defaults
 	// are is then right.
 	preset bool
-	notes  []Note
+	// policy says that it is a legacy Policy, which c.policy makes a configuration.
+	policy bool
+	// flow says that the source was JSON.
+	flow  bool
+	notes []Note
 }
 
 // parse reads a configuration strictly: one document, one mapping, a known kind
@@ -38,37 +44,66 @@ type document struct {
 // kind. What is only laid out wrongly and can be meant in one way is mended,
 // with a note.
 func parse(name string, source []byte) (*document, error) {
-	fail := func(p ...Problem) error { return problems(p).err(name) }
-	if len(source) > maxSource {
-		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes are more than a ConfigMap can hold (1 MiB)", len(source))})
+	doc, err := read(name, source, true)
+	if err != nil {
+		return nil, err
 	}
-	doc := &document{name: name}
-	root, problem := decode(source)
-	if problem != nil {
-		joined, notes := joinWrapped(source)
-		again, stillWrong := decode(joined)
-		if len(notes) == 0 || stillWrong != nil {
-			return nil, fail(*problem)
-		}
-		root, doc.notes = again, notes
-	}
-	if problem := expandAliases(root); problem != nil {
-		return nil, fail(*problem)
-	}
-	doc.root = root
-	found, problem := identify(root)
-	if problem != nil {
-		return nil, fail(*problem)
-	}
-	doc.api = found
-	doc.notes = append(doc.notes, mend(root)...)
-
 	var wrong problems
-	check(&wrong, root, configuration(), found, "")
+	doc.check(&wrong, doc.api)
 	if err := wrong.err(name); err != nil {
 		return nil, err
 	}
 	return doc, nil
+}
+
+// check finds what a strict decoder of the config API would refuse.
+func (d *document) check(p *problems, a api) {
+	if d.policy {
+		check(p, d.root, policyObject(), a, "")
+		return
+	}
+	check(p, d.root, configuration(), a, "")
+}
+
+// read finds the document in a source, and what it is; its fields are not
+// looked at yet. With mending, what can be meant in one way only is put right.
+func read(name string, source []byte, mending bool) (*document, error) {
+	fail := func(p ...Problem) error { return problems(p).err(name) }
+	if len(source) > maxSource {
+		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes are more than a ConfigMap can hold (1 MiB)", len(source))})
+	}
+	doc := &document{name: name, text: source}
+	if problem := doc.load(source, mending); problem != nil {
+		return nil, fail(*problem)
+	}
+	if text(get(doc.root, "kind")) == "ConfigMap" {
+		if problem := doc.unwrap(mending); problem != nil {
+			return nil, fail(*problem)
+		}
+	}
+	if problem := doc.identify(); problem != nil {
+		return nil, fail(*problem)
+	}
+	doc.flow = bytes.HasPrefix(bytes.TrimSpace(doc.text), []byte("{"))
+	if mending && !doc.policy {
+		doc.notes = append(doc.notes, mend(doc.root)...)
+	}
+	return doc, nil
+}
+
+// load reads the nodes of a source.
+func (d *document) load(source []byte, mending bool) *Problem {
+	root, problem := decode(source)
+	if problem != nil {
+		joined, notes := joinWrapped(source)
+		again, stillWrong := decode(joined)
+		if !mending || len(notes) == 0 || stillWrong != nil {
+			return problem
+		}
+		root, d.notes = again, append(d.notes, notes...)
+	}
+	d.root = root
+	return expandAliases(root)
 }
 
 // decode returns the root mapping of the only document in the source.
@@ -168,31 +203,36 @@ func expandAliases(root *yaml.Node) *Problem {
 	return walk(root, 0)
 }
 
-// identify returns the config API that the document says it is written in.
-func identify(root *yaml.Node) (api, *Problem) {
-	versionKey, version := lookup(root, "apiVersion")
-	kindKey, kind := lookup(root, "kind")
+// identify finds the config API that the document says it is written in.
+func (d *document) identify() *Problem {
+	versionKey, version := lookup(d.root, "apiVersion")
+	kindKey, kind := lookup(d.root, "kind")
 	switch {
 	case versionKey == nil || kindKey == nil:
 		missing := "kind"
 		if versionKey == nil {
 			missing = "apiVersion"
 		}
-		return api{}, &Problem{Line: root.Line, Column: root.Column, Message: missing + " is missing", Try: "begin the file with `apiVersion: " + configGroup + "/v1` and `kind: " + configKind + "`"}
-	case text(kind) == "ConfigMap":
-		return api{}, &Problem{Line: kind.Line, Column: kind.Column, Message: "kind is ConfigMap, the wrapping of a configuration, not the configuration", Try: "give the text under `data:` in a file of its own"}
+		return &Problem{Line: d.root.Line, Column: d.root.Column, Message: missing + " is missing", Try: "begin the file with `apiVersion: " + configGroup + "/v1` and `kind: " + configKind + "`"}
+	case text(kind) == policyKind && isPolicyVersion(text(version)):
+		d.policy, d.api = true, policyAPI()
+		for _, e := range items(get(d.root, "extenders")) {
+			properCase(e, legacyExtender())
+		}
+		return nil
 	case text(kind) != configKind:
-		return api{}, &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("kind is %q, not %s", kind.Value, configKind), Try: "give the scheduler's configuration; other objects are made by pmk-sched itself"}
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("kind is %q, not %s", kind.Value, configKind), Try: "give the scheduler's configuration; other objects are made by pmk-sched itself"}
 	}
 	group, name, _ := strings.Cut(text(version), "/")
 	if group != configGroup {
-		return api{}, &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("apiVersion %q is not of the group %s", version.Value, configGroup), Try: "use one of " + strings.Join(apiVersions(), ", ")}
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("apiVersion %q is not of the group %s", version.Value, configGroup), Try: "use one of " + strings.Join(apiVersions(), ", ")}
 	}
 	found, ok := apiNamed(name)
 	if !ok {
-		return api{}, &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("config API %q is not known", version.Value), Try: "use one of " + strings.Join(apiVersions(), ", ")}
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("config API %q is not known", version.Value), Try: "use one of " + strings.Join(apiVersions(), ", ")}
 	}
-	return found, nil
+	d.api = found
+	return nil
 }
 
 // encode writes the document as YAML.

@@ -12,6 +12,7 @@ const (
 	kindInt
 	kindFloat
 	kindDuration
+	kindNanoseconds // a number of them
 	kindObject
 	kindObjects // a list of objects
 	kindStrings // a list of strings
@@ -46,11 +47,11 @@ type field struct {
 	hoisted bool
 }
 
-// in says whether the field exists in a config API, in any release.
-func (f field) in(a api) bool { return f.apis == 0 || f.apis.has(a.set) }
-
-// at says whether it exists in a config API as a minor reads it.
-func (f field) at(a api, minor int) bool { return f.in(a) && minor >= f.since }
+// in says whether the field exists in a config API: in any release, or as one
+// minor reads it.
+func (f field) in(a api) bool {
+	return (f.apis == 0 || f.apis.has(a.set)) && (a.minor == 0 || a.minor >= f.since)
+}
 
 // configuration is KubeSchedulerConfiguration
 // (staging/src/k8s.io/kube-scheduler/config/<api>/types.go).

@@ -15,7 +15,7 @@ func (c *conversion) exists(name string) bool {
 	if slices.Contains(c.request.Plugins, name) {
 		return true
 	}
-	return slices.Contains(c.rules.Plugins, name) && !slices.Contains(c.rules.RejectedPlugins[c.rules.Render], name)
+	return slices.Contains(c.rules.Plugins, name) && !slices.Contains(c.rules.RejectedPlugins[c.to.version()], name)
 }
 
 // replaceNames puts the successor in the place of each plugin that the release
@@ -47,7 +47,8 @@ func (c *conversion) replaceNames(p, plugins *yaml.Node) {
 
 func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node, f fate) {
 	if f.successor == "" {
-		c.refuse(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.request.Release, f.why)
+		drop(plugins, point, "enabled", e)
+		c.lose(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.request.Release, f.why)
 		return
 	}
 	there := entry(plugins, point, "enabled", f.successor) != nil ||
@@ -74,6 +75,7 @@ func (c *conversion) spreads(plugins *yaml.Node, point, name string) bool {
 // checkNames refuses every name that the release's scheduler would stop at, and
 // those that it would pass over without a word because nothing is called so.
 func (c *conversion) checkNames(p, plugins *yaml.Node) {
+	c.dropForeign(plugins)
 	for _, set := range pluginSets(plugins) {
 		seen := map[string]bool{}
 		for _, e := range items(get(set.node, "enabled")) {
@@ -99,17 +101,32 @@ func (c *conversion) checkNames(p, plugins *yaml.Node) {
 	}
 }
 
+// dropForeign takes out, as losses, plugins of other releases that are enabled.
+func (c *conversion) dropForeign(plugins *yaml.Node) {
+	for _, set := range pluginSets(plugins) {
+		for _, e := range slices.Clone(items(get(set.node, "enabled"))) {
+			if name := text(get(e, "name")); c.request.Lossy && !c.exists(name) && everInTree(name) {
+				drop(plugins, set.point, "enabled", e)
+				c.lose(e, "", "plugin %s does not exist in %s", name, c.request.Release)
+			}
+		}
+	}
+}
+
 // checkName refuses a name that the release does not have. Where nothing is
 // enabled by it (idle), a plugin of some other release is harmless.
 func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
-	if c.exists(name) {
+	available := slices.Concat(c.rules.Plugins, c.request.Plugins)
+	switch {
+	case c.exists(name):
 		return
-	}
-	if idle && everInTree(name) {
+	case idle && everInTree(name):
 		c.note(n, "%s does not exist in %s; the line has no effect", name, c.request.Release)
 		return
+	case c.own && !everInTree(name) && nearest(name, available) == "":
+		c.note(n, "%s is no plugin of Kubernetes; %s needs it compiled in", name, c.request.Release)
+		return
 	}
-	available := slices.Concat(c.rules.Plugins, c.request.Plugins)
 	try := "plugins of " + c.request.Release.String() + ": " + strings.Join(available, ", ") + "; compile others in with --with"
 	if meant := nearest(name, available); meant != "" {
 		try = "did you mean " + meant + "? Plugins that are not in-tree are compiled in with --with"

@@ -11,17 +11,26 @@ const (
 	resourcesFit   = "NodeResourcesFit"
 )
 
+// Plugins that rules name one by one.
+const (
+	volumeBinding     = "VolumeBinding"
+	schedulingGates   = "SchedulingGates"
+	podTopologySpread = "PodTopologySpread"
+	nodeLabel         = "NodeLabel"
+)
+
 // inTree is what has to be known of an in-tree plugin to carry its name from one
 // config API to another. Whether a release has it at all is in versions.Rules.
 type inTree struct {
 	name string
-	// points are the extension points that it takes part in as of 1.22, the last
-	// release whose configuration names them one by one. late has the minor of
+	// points are the extension points that it takes part in. late has the minor of
 	// those that came after 1.20.
 	points []string
 	late   map[string]int
-	// defaults are the config APIs that enable it without being told.
+	// defaults are the config APIs that enable it without being told; from minor
+	// on where it is not 0.
 	defaults apiSet
+	minor    int
 	// weights are its default weights under score, with the defaults per extension
 	// point (v1beta1, v1beta2) and with those of multiPoint (v1beta3, v1).
 	pointWeight, multiPointWeight int
@@ -37,20 +46,21 @@ func inTreePlugins() []inTree {
 		{name: "TaintToleration", points: []string{"filter", "preScore", "score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 3},
 		{name: "NodeAffinity", points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preFilter": 21, "preScore": 21}, defaults: inEvery, pointWeight: 1, multiPointWeight: 2},
 		{name: "NodePorts", points: []string{"preFilter", "filter"}, defaults: inEvery},
-		{name: resourcesFit, points: []string{"preFilter", "filter", "score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
+		{name: resourcesFit, points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preScore": 27}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
 		{name: "VolumeRestrictions", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 22}, defaults: inEvery},
-		{name: "EBSLimits", points: []string{"filter"}, defaults: inEvery},
-		{name: "GCEPDLimits", points: []string{"filter"}, defaults: inEvery},
-		{name: "NodeVolumeLimits", points: []string{"filter"}, defaults: inEvery},
-		{name: "AzureDiskLimits", points: []string{"filter"}, defaults: inEvery},
-		{name: "VolumeBinding", points: []string{"preFilter", "filter", "reserve", "preBind"}, defaults: inEvery},
-		{name: "VolumeZone", points: []string{"filter"}, defaults: inEvery},
+		{name: "EBSLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
+		{name: "GCEPDLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
+		{name: "NodeVolumeLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
+		{name: "AzureDiskLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
+		{name: volumeBinding, points: []string{"preFilter", "filter", "preScore", "score", "reserve", "preBind"}, late: map[string]int{"score": 21, "preScore": 30}, defaults: inEvery},
+		{name: "VolumeZone", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 27}, defaults: inEvery},
 		{name: "PodTopologySpread", points: []string{"preFilter", "filter", "preScore", "score"}, defaults: inEvery, pointWeight: 2, multiPointWeight: 2},
 		{name: "InterPodAffinity", points: []string{"preFilter", "filter", "preScore", "score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 2},
-		{name: "DefaultPreemption", points: []string{"postFilter"}, defaults: inEvery},
-		{name: "NodeResourcesBalancedAllocation", points: []string{"score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
+		{name: "DefaultPreemption", points: []string{"preEnqueue", "postFilter"}, late: map[string]int{"preEnqueue": 32}, defaults: inEvery},
+		{name: "NodeResourcesBalancedAllocation", points: []string{"preScore", "score"}, late: map[string]int{"preScore": 27}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
 		{name: "ImageLocality", points: []string{"score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
 		{name: "DefaultBinder", points: []string{"bind"}, defaults: inEvery},
+		{name: schedulingGates, points: []string{"preEnqueue"}, defaults: inV1beta3 | inV1, minor: 27},
 
 		{name: leastAllocated, points: []string{"score"}, defaults: inV1beta1, pointWeight: 1},
 		{name: "NodePreferAvoidPods", points: []string{"score"}, defaults: inV1beta1, pointWeight: 10000},
@@ -76,7 +86,7 @@ func inTreeNamed(name string) (inTree, bool) {
 
 // takesPart says whether the plugin takes part in an extension point at a minor.
 func (p inTree) takesPart(point string, minor int) bool {
-	return slices.Contains(p.points, point) && minor >= p.late[point]
+	return slices.Contains(p.points, point) && (minor == 0 || minor >= p.late[point])
 }
 
 // weight returns the plugin's default weight under score in a config API.
@@ -88,18 +98,21 @@ func (p inTree) weight(a api) int {
 }
 
 // isDefault says whether a config API enables a plugin at an extension point
-// without being told. NodeResourcesFit scores from v1beta2 on.
+// without being told. NodeResourcesFit scores from v1beta2 on, VolumeBinding
+// where multiPoint spreads it.
 func isDefault(a api, point, name string) bool {
 	p, ok := inTreeNamed(name)
 	switch {
-	case !ok || !p.defaults.has(a.set):
+	case !ok || !p.defaults.has(a.set) || a.minor != 0 && a.minor < p.minor:
 		return false
 	case point == multiPoint:
 		return a.multiPoint
 	case name == resourcesFit && point == "score":
 		return a.set != inV1beta1
+	case name == volumeBinding && (point == "preScore" || point == "score"):
+		return a.multiPoint
 	}
-	return slices.Contains(p.points, point)
+	return p.takesPart(point, a.minor)
 }
 
 // fate is what becomes of a plugin that a release no longer has.

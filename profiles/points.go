@@ -40,7 +40,7 @@ func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
 		}
 	}
 	for _, point := range pointNames() {
-		if disabled(plugins, point, everyPlugin) {
+		if !c.readsPoint(point) || disabled(plugins, point, everyPlugin) {
 			continue
 		}
 		c.spreadDisabled(plugins, point, enabled, off)
@@ -52,12 +52,29 @@ func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
 // the release does not have, or whose extension points are not known here.
 func (c *conversion) checkExpandable(e *yaml.Node) {
 	name := text(get(e, "name"))
-	c.checkName(get(e, "name"), name, false)
-	if _, known := inTreeNamed(name); known || !slices.Contains(c.request.Plugins, name) {
+	known, ok := inTreeNamed(name)
+	switch reaches := slices.ContainsFunc(known.points, c.readsPoint); {
+	case ok && c.exists(name) && reaches, name == schedulingGates && c.exists(name):
+		return
+	case everInTree(name) && !c.exists(name) && !c.request.Lossy:
+		c.checkName(get(e, "name"), name, false)
+		return
+	case everInTree(name) && !c.exists(name):
+		c.lose(e, "", "plugin %s does not exist in %s", name, c.request.Release)
+		return
+	case !c.exists(name) && !c.own:
+		c.checkName(get(e, "name"), name, false)
 		return
 	}
-	c.refuse(e, "enable it under each extension point that it implements, such as filter or score",
+	c.lose(e, "enable it under each extension point that it implements, such as filter or score",
 		"%s has no multiPoint, and which extension points plugin %s implements is not known here", c.to.name, name)
+}
+
+// readsPoint says whether the target has an extension point and heeds it.
+func (c *conversion) readsPoint(name string) bool {
+	return !slices.Contains(c.to.ignored, name) && slices.ContainsFunc(points(), func(p point) bool {
+		return p.name == name && field{apis: p.apis, since: p.since}.in(c.to)
+	})
 }
 
 // spreadDisabled disables at one extension point what multiPoint disables.
@@ -84,7 +101,8 @@ func (c *conversion) spreadEnabled(plugins *yaml.Node, point string, enabled, of
 	for _, e := range enabled {
 		name, weight := text(get(e, "name")), 0
 		p, known := inTreeNamed(name)
-		if !known || !p.takesPart(point, c.minor) || entry(plugins, point, "enabled", name) != nil ||
+		spreads := known && p.takesPart(point, c.minor) && (name != volumeBinding || c.defaultOf22(point, name))
+		if !spreads || entry(plugins, point, "enabled", name) != nil ||
 			entry(plugins, point, "disabled", name) != nil {
 			continue
 		}
@@ -101,7 +119,7 @@ func (c *conversion) spreadEnabled(plugins *yaml.Node, point string, enabled, of
 // names of v1beta2, which are those of the source here.
 func (c *conversion) defaultOf22(point, name string) bool {
 	a, _ := apiNamed("v1beta2")
-	return isDefault(a, point, name)
+	return isDefault(a.of(c.minor), point, name)
 }
 
 // keepDefaultWeights writes out the weights of default plugins where the target
@@ -141,13 +159,12 @@ func (c *conversion) lostDefaults(plugins *yaml.Node) {
 // not have; one that enables something cannot be left out.
 func (c *conversion) fitPoints(plugins *yaml.Node) {
 	for _, p := range points() {
-		f := field{apis: p.apis, since: p.since}
 		key, set := lookup(plugins, p.name)
-		if key == nil || f.at(c.to, c.minor) {
+		if key == nil || (field{apis: p.apis, since: p.since}).in(c.to) {
 			continue
 		}
 		if enabled := items(get(set, "enabled")); len(enabled) > 0 {
-			c.refuse(key, "leave it out, or enable the plugin at another extension point",
+			c.lose(key, "leave it out, or enable the plugin at another extension point",
 				"%s has no extension point %s, where %s is enabled", c.request.Release, p.name, text(get(enabled[0], "name")))
 		} else {
 			c.note(key, "%s left out: %s does not have that extension point, so there is nothing to disable", p.name, c.request.Release)

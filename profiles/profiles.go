@@ -14,7 +14,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -68,6 +68,9 @@ type Request struct {
 	// Plugins names the plugins that were compiled in beside the in-tree ones:
 	// the only other names that a configuration may use.
 	Plugins []string
+	// Lossy leaves out what cannot be carried and tells each loss in a [Note],
+	// where it would be an error else.
+	Lossy bool
 	// InsecurePort is the loopback port for the plain HTTP listener of 1.20–1.22,
 	// which a configuration cannot switch off; 0 is DefaultInsecurePort.
 	// Releases from 1.23 on have none.
@@ -124,7 +127,8 @@ func Render(r Request) (*Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newConversion(r, rules, doc)
+	to, _ := apiNamed(strings.TrimPrefix(rules.Render, configGroup+"/"))
+	c := newConversion(r, rules, to, doc)
 	c.run()
 	if err := c.problems.err(c.doc.name); err != nil {
 		return nil, err
@@ -136,9 +140,9 @@ func Render(r Request) (*Rendered, error) {
 	for _, warning := range warnings {
 		c.note(nil, "%s", warning)
 	}
-	slices.SortStableFunc(c.notes, func(a, b Note) int { return a.Line - b.Line })
+	sortNotes(c.notes)
 	return &Rendered{
-		APIVersion:     rules.Render,
+		APIVersion:     to.version(),
 		YAML:           text,
 		LeaseNamespace: r.LeaseNamespace,
 		LeaderElect:    c.leaderElect,

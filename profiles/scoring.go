@@ -39,11 +39,8 @@ type scorer struct {
 // intoStrategy makes NodeResourcesFit score the way the plugin did that v1beta1
 // has at work.
 func (c *conversion) intoStrategy(p, plugins *yaml.Node) {
-	working := scorers(plugins)
+	working := c.oneScorer(plugins, scorers(plugins))
 	if len(working) > 1 {
-		c.refuse(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].plugin+"` to plugins.score.disabled",
-			"%s and %s both score in v1beta1 (the first is a default unless disabled); in %s that is one plugin, NodeResourcesFit, with one strategy",
-			working[0].plugin, working[1].plugin, c.to.name)
 		return
 	}
 	c.dropOldDisabled(plugins, working)
@@ -56,6 +53,32 @@ func (c *conversion) intoStrategy(p, plugins *yaml.Node) {
 			c.note(e, "the arguments of %s left out: the plugin is not enabled", s.plugin)
 		}
 	}
+}
+
+// oneScorer settles which of several stays: none unless losses are allowed, the
+// heaviest then, and one that is enabled by name before one that is a default.
+func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
+	if len(working) < 2 {
+		return working
+	}
+	c.lose(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].plugin+"` to plugins.score.disabled",
+		"%s and %s both score in v1beta1 (the first is a default unless disabled); in %s that is one plugin, NodeResourcesFit, with one strategy",
+		working[0].plugin, working[1].plugin, c.to.name)
+	if !c.request.Lossy {
+		return working
+	}
+	weight := func(s scorer) int { return number(get(s.entry, "weight")) }
+	stays := slices.MaxFunc(working, func(a, b scorer) int { return weight(a) - weight(b) })
+	if stays.entry == nil {
+		stays = working[len(working)-1]
+	}
+	for _, s := range working {
+		if s.entry != nil && s.entry != stays.entry {
+			drop(plugins, "score", "enabled", s.entry)
+		}
+	}
+	c.tell(stays.entry, true, stays.plugin+" is the one that stays")
+	return []scorer{stays}
 }
 
 // scorers returns what scores by resources in a profile of v1beta1.
@@ -144,6 +167,11 @@ func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
 			if args.node != nil {
 				put(configArgs(p, wanted.plugin), args.name, args.node)
 			}
+			for _, resource := range items(args.node) { // without a weight it had 1 there
+				if args.name == "resources" && zero(text(get(resource, "weight"))) {
+					put(resource, "weight", integer(1))
+				}
+			}
 		}
 		if e := config(p, resourcesFit); onlyType(get(e, "args")) {
 			dropConfig(p, e)
@@ -187,18 +215,19 @@ func onlyType(args *yaml.Node) bool {
 // pluginArgs writes the target's apiVersion into typed arguments and takes out
 // what it does not have.
 func (c *conversion) pluginArgs(p *yaml.Node) {
-	for _, e := range items(get(p, "pluginConfig")) {
+	for _, e := range slices.Clone(items(get(p, "pluginConfig"))) {
 		name, given := text(get(e, "name")), get(e, "args")
 		known, ok := argsOf(name)
 		if !ok || !isMapping(given) || slices.Contains(c.request.Plugins, name) {
 			continue
 		}
-		if !known.at(c.to, c.minor) {
-			c.refuse(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.request.Release)
+		if !known.in(c.to) {
+			dropConfig(p, e)
+			c.lose(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.request.Release)
 			continue
 		}
 		if v := get(given, "apiVersion"); v != nil {
-			v.Value = c.rules.Render
+			v.Value = c.to.version()
 		}
 		c.fit(given, known.object(), "args of "+name)
 	}

@@ -1,0 +1,110 @@
+package profiles
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// defaultInsecure is where 1.20–1.22 serve health and metrics over plain HTTP
+// unless told otherwise (pkg/scheduler/apis/config/types.go).
+const defaultInsecurePort = "10251"
+
+// ownAddresses carries where a user's own document has health and metrics served.
+// The plain HTTP listener ended with 1.22, but for v1beta2 its fields stayed.
+func (c *conversion) ownAddresses() {
+	for _, name := range []string{"healthzBindAddress", "metricsBindAddress"} {
+		key, value := lookup(c.doc.root, name)
+		switch {
+		case c.rules.InsecurePort:
+			c.listen(name, key, value)
+		case key != nil && (!c.fieldOf(name) || !closed(text(value))):
+			c.stopListening(name, key, value)
+		}
+	}
+}
+
+// fieldOf says whether the document has a field of that name in the target.
+func (c *conversion) fieldOf(name string) bool {
+	_, ok := configuration().field(name, c.to)
+	return ok
+}
+
+// closed says whether an address is that of no listener.
+func closed(address string) bool {
+	_, port := splitAddress(address)
+	return address == "" || strings.HasSuffix(address, ":0") && port == 0
+}
+
+// listen keeps the listener that the target cannot switch off away from others,
+// where the source has none.
+func (c *conversion) listen(name string, key, value *yaml.Node) {
+	had := c.from.set == inV1beta1 || c.from.set == inV1beta2 && key == nil
+	if had || key != nil && !closed(text(value)) {
+		return
+	}
+	put(c.doc.root, name, str("127.0.0.1:"+defaultInsecurePort))
+	c.note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.request.Release)
+}
+
+// stopListening takes an address out, and keeps the host that it names for the
+// secure port.
+func (c *conversion) stopListening(name string, key, value *yaml.Node) {
+	remove(c.doc.root, name)
+	host, _ := splitAddress(text(value))
+	if !closed(text(value)) && host != "" && host != "0.0.0.0" && host != "::" {
+		flag := "--bind-address=" + host
+		switch {
+		case len(c.args) == 0:
+			c.args = append(c.args, flag)
+			c.note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, text(value), flag, c.request.Release)
+			return
+		case c.args[0] != flag:
+			c.lose(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name, text(value), c.request.Release, c.args[0])
+			return
+		}
+	}
+	c.note(key, "%s %q left out: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, text(value), c.request.Release)
+}
+
+// ownElection carries the lock of a user's own document: client-go has known
+// leases only since 1.27, and no lock that is not written to a lease too since
+// 1.24 (tools/leaderelection/resourcelock/interface.go).
+func (c *conversion) ownElection() {
+	lease := get(c.doc.root, "leaderElection")
+	key, lock := lookup(lease, "resourceLock")
+	elects := isNull(get(lease, "leaderElect")) || isTrue(get(lease, "leaderElect"))
+	switch was := text(lock); {
+	case lease == nil && !c.rules.LeaderElectFlagsWithConfig && c.from.set != inV1beta1:
+		c.note(nil, "%s ignores --leader-elect and the flags that belong to it where there is a --config; what they said has to stand under leaderElection", c.request.Release)
+	case was == "" || was == leases || !elects:
+	case c.minor >= 27:
+		c.set(lease, "resourceLock", str(leases), "")
+		c.note(key, "resourceLock %s becomes leases, the only one in %s; replicas that still hold the other do not see the lease, so end them first", was, c.request.Release)
+	case c.minor >= 24 && (was == "endpoints" || was == "configmaps"):
+		c.set(lease, "resourceLock", str(was+"leases"), "")
+		c.note(key, "resourceLock %s becomes %sleases: %s does not have it, and this one holds both", was, was, c.request.Release)
+	}
+}
+
+// tidy takes out the profile that a document without any stands for, where
+// nothing had to be written into it.
+func (c *conversion) tidy() {
+	all := get(c.doc.root, "profiles")
+	if len(items(all)) == 1 && isMapping(all.Content[0]) && len(all.Content[0].Content) == 0 {
+		remove(c.doc.root, "profiles")
+	}
+	if c.doc.flow {
+		block(c.doc.root)
+	}
+}
+
+// block lays a tree out as YAML does, one line a field, where the source was JSON.
+func block(n *yaml.Node) {
+	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
+		n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
+	}
+	for _, child := range n.Content {
+		block(child)
+	}
+}
