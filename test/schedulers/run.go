@@ -1,0 +1,109 @@
+package schedulers
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const standInKubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+users: [{name: none, user: {}}]
+current-context: none
+`
+
+// Kubeconfigs are the paths that test documents name in clientConnection.kubeconfig. A scheduler that reads a configuration wants the
+// file to be there, so that in what it is given each is replaced by a file of the test.
+func Kubeconfigs() []string {
+	return []string{
+		"/etc/kubernetes/scheduler.conf",
+		"/srv/kubernetes/kubeconfigs/kubeconfig-for-my-scheduler.yaml",
+	}
+}
+
+func (s *Scheduler) writeFiles() error {
+	for _, name := range Kubeconfigs() {
+		if err := os.WriteFile(s.standIn(name), []byte(standInKubeconfig), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Scheduler) standIn(name string) string { return filepath.Join(s.dir, filepath.Base(name)) }
+
+// Read has the scheduler decode, default and validate a configuration, and initialise its plugins with it. It returns what the
+// scheduler wrote with --write-config-to, or an error with what it said instead. No API server is needed for that.
+func (s *Scheduler) Read(ctx context.Context, config []byte, flags ...string) (string, error) {
+	dir, path, err := s.place(config)
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "written.yaml")
+	arguments := append([]string{"--config", path, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to", out}, flags...)
+	if _, err := s.run(ctx, s.Path, arguments...); err != nil {
+		return "", err
+	}
+	written, err := os.ReadFile(out)
+	if err != nil {
+		return "", fmt.Errorf("kube-scheduler %s ended well and wrote nothing: %w", s.Release, err)
+	}
+	return s.restore(string(written)), nil
+}
+
+// Run runs the scheduler with flags and returns what it printed.
+func (s *Scheduler) Run(ctx context.Context, flags ...string) (string, error) {
+	return s.run(ctx, s.Path, flags...)
+}
+
+// place writes a configuration into a folder of its own.
+func (s *Scheduler) place(config []byte) (dir, path string, err error) {
+	if dir, err = os.MkdirTemp(s.dir, "run-"); err != nil {
+		return "", "", err
+	}
+	text := string(config)
+	for _, name := range Kubeconfigs() {
+		text = strings.ReplaceAll(text, name, s.standIn(name))
+	}
+	path = filepath.Join(dir, "configuration.yaml")
+	return dir, path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// restore puts the documents' own paths where place put those of the test.
+func (s *Scheduler) restore(text string) string {
+	for _, name := range Kubeconfigs() {
+		text = strings.ReplaceAll(text, s.standIn(name), name)
+	}
+	return text
+}
+
+// run runs a program; its error carries the end of what it said.
+func (s *Scheduler) run(ctx context.Context, program string, arguments ...string) (string, error) {
+	if s.Rules.InsecurePort {
+		s.ports.Lock()
+		defer s.ports.Unlock()
+	}
+	cmd := exec.CommandContext(ctx, program, arguments...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), s.Release, err, tail(stderr.String()))
+	}
+	return stdout.String(), nil
+}
+
+// tail returns the last lines that are not the command's usage.
+func tail(text string) string {
+	if i := strings.LastIndex(text, "\nerror: "); i >= 0 {
+		text = text[i:]
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-4):], "\n")
+}

@@ -1,0 +1,70 @@
+// Package schedulers runs the kube-schedulers of other releases for tests: what they say of a configuration file when they read it,
+// without a cluster.
+package schedulers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+const envCache = "PMK_SCHED_CACHE"
+
+// Scheduler is the kube-scheduler of one release as pmk-sched builds it.
+type Scheduler struct {
+	Release versions.Release
+	Rules   versions.Rules
+	// Path is the binary, Size how many bytes it has, Cached whether it was there already.
+	Path   string
+	Size   int64
+	Cached bool
+	// Info says what it was built from.
+	Info build.Info
+
+	dir   string // folder for files that runs read and write
+	cache string
+	// ports lets only one run of 1.20–1.22 happen at a time: those listen on the configured insecure ports while they read it.
+	ports sync.Mutex
+}
+
+// Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an empty folder for the files of its
+// runs. onStep may be nil.
+func Build(ctx context.Context, release versions.Release, dir string, onStep func(string) func(error)) (*Scheduler, error) {
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	result, err := build.Run(ctx, build.Options{Release: release, CacheDir: cache, Env: os.Environ(), OnStep: onStep})
+	if err != nil {
+		return nil, err
+	}
+	binary, found := result.Binary(build.KubeScheduler, build.Host())
+	if !found {
+		return nil, fmt.Errorf("build kube-scheduler %s: no binary for %s", release, build.Host())
+	}
+	s := &Scheduler{
+		Release: release, Rules: rules, Path: binary.Path, Size: binary.Size, Cached: result.Cached, Info: result.Info,
+		dir: dir, cache: cache,
+	}
+	return s, s.writeFiles()
+}
+
+func cacheDir() (string, error) {
+	if dir := os.Getenv(envCache); dir != "" {
+		return dir, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder: %w", err)
+	}
+	return filepath.Join(user, "pmk-sched"), nil
+}
