@@ -73,6 +73,7 @@ func (c *conversion) run() {
 	if c.doc.preset {
 		c.notes = nil
 	}
+	c.enablePlugins()
 }
 
 // profile carries one profile. The order matters: names are settled before

@@ -100,7 +100,7 @@ func (c *conversion) spreadEnabled(plugins *yaml.Node, point string, enabled, of
 	all := slices.ContainsFunc(off, func(e *yaml.Node) bool { return text(get(e, "name")) == everyPlugin })
 	for _, e := range enabled {
 		name, weight := text(get(e, "name")), 0
-		p, known := inTreeNamed(name)
+		p, known := c.pluginNamed(name)
 		spreads := known && p.takesPart(point, c.minor) && (name != volumeBinding || c.defaultOf22(point, name))
 		if !spreads || entry(plugins, point, "enabled", name) != nil ||
 			entry(plugins, point, "disabled", name) != nil {

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -68,6 +69,9 @@ type Request struct {
 	// Plugins names the plugins that were compiled in beside the in-tree ones:
 	// the only other names that a configuration may use.
 	Plugins []string
+	// Enable are plugins that were compiled in and are to be enabled unless the
+	// source names them itself. They need not stand in Plugins too.
+	Enable []Plugin
 	// Lossy leaves out what cannot be carried and tells each loss in a [Note],
 	// where it would be an error else.
 	Lossy bool
@@ -123,6 +127,10 @@ func Render(r Request) (*Rendered, error) {
 		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are needed")
 	}
 	r.LeaseNamespace = cmp.Or(r.LeaseNamespace, "kube-system")
+	r.Plugins = slices.Clone(r.Plugins)
+	for _, p := range r.Enable {
+		r.Plugins = append(r.Plugins, p.Name)
+	}
 	doc, err := load(&r)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,194 @@
+package profiles
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Plugin is a plugin that was compiled in beside the in-tree ones, and how it is
+// to be enabled where the configuration itself says nothing about it.
+type Plugin struct {
+	// Name is what a configuration calls it, Points the extension points that it
+	// acts at, by their names in a configuration: filter, preScore.
+	Name   string
+	Points []string
+	// Enable are those of Points at which it is enabled. Nil means all of them;
+	// an empty list none, so that it is there and does nothing.
+	Enable []string
+	// Weight multiplies its scores; 0 leaves it to the scheduler, which takes 1.
+	Weight int
+	// Args are its arguments, a YAML or JSON mapping. What the configuration's
+	// own pluginConfig says goes before.
+	Args []byte
+}
+
+// The extension points at which one plugin stands alone, and the default one.
+const (
+	pointQueueSort = "queueSort"
+	pointBind      = "bind"
+	defaultBinder  = "DefaultBinder"
+)
+
+// check refuses what does not fit the plugin. Points that are not known are not
+// limited.
+func (p Plugin) check() error {
+	refuse := func(try, format string, args ...any) error {
+		return &Error{Problems: []Problem{{Message: "enable plugin " + p.Name + ": " + fmt.Sprintf(format, args...), Try: try}}}
+	}
+	for _, point := range p.Enable {
+		if !slices.Contains(p.Points, point) {
+			return refuse("it acts at "+strings.Join(p.Points, ", "), "it does not act at the extension point %q", point)
+		}
+	}
+	if p.Weight < 0 || p.Weight > 0 && !slices.Contains(p.Points, "score") {
+		return refuse("leave the weight out", "the weight %d means nothing: it multiplies scores, and is above 0", p.Weight)
+	}
+	if _, err := p.args(); err != nil {
+		return refuse("write args as a mapping, as the plugin's documentation shows", "%s", err)
+	}
+	return nil
+}
+
+// args returns the arguments as a mapping, or nil if there are none.
+func (p Plugin) args() (*yaml.Node, error) {
+	if len(bytes.TrimSpace(p.Args)) == 0 {
+		return nil, nil
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(p.Args, &doc); err != nil {
+		return nil, fmt.Errorf("its args are not YAML: %w", err)
+	}
+	if len(doc.Content) == 0 || isNull(doc.Content[0]) {
+		return nil, nil
+	}
+	if !isMapping(doc.Content[0]) {
+		return nil, fmt.Errorf("its args are %s, not a mapping", describe(doc.Content[0]))
+	}
+	blockStyle(doc.Content[0])
+	return doc.Content[0], nil
+}
+
+// blockStyle has JSON written as the YAML around it.
+func blockStyle(n *yaml.Node) {
+	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		n.SetString(n.Value)
+	}
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
+}
+
+// enablePlugins enables the compiled-in plugins in every profile, unless the
+// source speaks of them: then its word stands.
+func (c *conversion) enablePlugins() {
+	for _, plugin := range c.request.Enable {
+		if err := plugin.check(); err != nil {
+			c.problems = append(c.problems, err.(*Error).Problems...) //nolint:errorlint,forcetypeassert // check returns nothing else
+			continue
+		}
+		named := slices.ContainsFunc(c.profiles(), func(p *yaml.Node) bool { return names(get(p, "plugins"), plugin.Name) })
+		for _, p := range c.profiles() {
+			if !named {
+				c.enablePlugin(p, plugin)
+			}
+			if names(get(p, "plugins"), plugin.Name) {
+				c.addArgs(p, plugin)
+			}
+		}
+	}
+}
+
+// pluginNamed returns what is known of a plugin: an in-tree one, or one that was
+// compiled in.
+func (c *conversion) pluginNamed(name string) (inTree, bool) {
+	for _, p := range c.request.Enable {
+		if p.Name == name {
+			return inTree{name: name, points: p.Points}, true
+		}
+	}
+	return inTreeNamed(name)
+}
+
+// names says whether a profile enables or disables a plugin by its name.
+func names(plugins *yaml.Node, name string) bool {
+	return slices.ContainsFunc(pluginSets(plugins), func(s namedSet) bool {
+		return entry(plugins, s.point, "enabled", name) != nil || entry(plugins, s.point, "disabled", name) != nil
+	})
+}
+
+// enablePlugin enables a plugin in a profile: at multiPoint where there is one
+// and the plugin is wanted as a whole, else at each extension point.
+func (c *conversion) enablePlugin(profile *yaml.Node, plugin Plugin) {
+	wanted := plugin.Enable
+	if wanted == nil {
+		wanted = plugin.Points
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	plugins := child(profile, "plugins")
+	whole := plugin.Enable == nil && c.to.multiPoint
+	if whole {
+		enable(plugins, multiPoint, plugin.Name, plugin.Weight)
+	}
+	for _, point := range wanted {
+		switch {
+		case point == pointQueueSort:
+			// One plugin sorts the queue.
+			c.replaceDefaults(plugins, point, plugin.Name)
+		case point == pointBind:
+			// The first that does not skip a pod binds it, so the default comes last.
+			c.replaceDefaults(plugins, point, plugin.Name, defaultBinder)
+		case !whole && point == "score":
+			enable(plugins, point, plugin.Name, plugin.Weight)
+		case !whole:
+			enable(plugins, point, plugin.Name, 0)
+		}
+	}
+	c.note(nil, "plugin %s enabled at %s", plugin.Name, strings.Join(wanted, ", "))
+}
+
+// replaceDefaults enables plugins at an extension point in that order, in place of
+// the defaults.
+func (c *conversion) replaceDefaults(plugins *yaml.Node, point string, order ...string) {
+	if !disabled(plugins, point, everyPlugin) {
+		set := child(plugins, point)
+		remove(set, "disabled")
+		disable(plugins, point, everyPlugin)
+	}
+	before := items(get(plugins, point, "enabled"))
+	// A plugin enabled before goes on standing before the default.
+	at := slices.IndexFunc(before, func(e *yaml.Node) bool { return text(get(e, "name")) == defaultBinder })
+	if at < 0 {
+		at = len(before)
+	}
+	var added []*yaml.Node
+	for _, name := range order {
+		if entry(plugins, point, "enabled", name) == nil {
+			added = append(added, mapping("name", str(name)))
+		}
+	}
+	list(child(plugins, point), "enabled").Content = slices.Insert(slices.Clone(before), at, added...)
+}
+
+// addArgs adds arguments that the profile's own pluginConfig does not have.
+func (c *conversion) addArgs(profile *yaml.Node, plugin Plugin) {
+	given, err := plugin.args()
+	if given == nil || err != nil {
+		return
+	}
+	args := configArgs(profile, plugin.Name)
+	for i := 0; i+1 < len(given.Content); i += 2 {
+		key, value := given.Content[i], given.Content[i+1]
+		if old := get(args, key.Value); old != nil {
+			c.note(old, "%s of plugin %s stays as the configuration has it", key.Value, plugin.Name)
+			continue
+		}
+		put(args, key.Value, value)
+	}
+}

@@ -1,0 +1,86 @@
+package profiles_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// loaded is a plugin as a build describes it.
+func loaded() profiles.Plugin {
+	return profiles.Plugin{
+		Name: "LoadAware", Points: []string{"filter", "preScore", "score"}, Weight: 3,
+		Args: []byte(`{"address":"http://prometheus:9090","staleness":"1m"}`),
+	}
+}
+
+func TestCompiledInPluginsAreEnabled(t *testing.T) {
+	sorter := profiles.Plugin{Name: "Sorter", Points: []string{"queueSort", "bind", "permit"}}
+	second := profiles.Plugin{Name: "Second", Points: []string{"bind"}}
+	partly := loaded()
+	partly.Enable = []string{"score"}
+	idle := loaded()
+	idle.Enable = []string{}
+	const own = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: my-scheduler
+  plugins:
+    score:
+      enabled:
+      - name: LoadAware
+        weight: 9
+  pluginConfig:
+  - name: LoadAware
+    args:
+      staleness: 5m # theirs
+`
+	for name, test := range map[string]struct {
+		source  string
+		plugins []profiles.Plugin
+	}{
+		"whole":         {"", []profiles.Plugin{loaded()}},
+		"partly":        {"", []profiles.Plugin{partly}},
+		"idle":          {"", []profiles.Plugin{idle}},
+		"alone":         {"", []profiles.Plugin{sorter, second}},
+		"named-by-user": {own, []profiles.Plugin{loaded()}},
+	} {
+		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.36.3"} {
+			if strings.HasPrefix(name, "named") && release != "v1.36.3" {
+				continue
+			}
+			t.Run(name+"-"+release, func(t *testing.T) {
+				r := request(t, release)
+				r.Enable = test.plugins
+				if test.source != "" {
+					r.Source, r.SourceName = []byte(test.source), "f.yaml"
+				}
+				out, err := profiles.Render(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, "testdata/enable/"+name+"-"+release+".yaml", out)
+			})
+		}
+	}
+}
+
+func TestPluginsThatCannotBeEnabledAreRefused(t *testing.T) {
+	for want, change := range map[string]func(*profiles.Plugin){
+		`does not act at the extension point "bind"`: func(p *profiles.Plugin) { p.Enable = []string{"bind"} },
+		"the weight -1 means nothing":                func(p *profiles.Plugin) { p.Weight = -1 },
+		"the weight 2 means nothing":                 func(p *profiles.Plugin) { p.Points, p.Weight = []string{"filter"}, 2 },
+		"not a mapping":                              func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
+		"not YAML":                                   func(p *profiles.Plugin) { p.Args = []byte("{") },
+	} {
+		p := loaded()
+		change(&p)
+		r := request(t, "v1.24.3")
+		r.Enable = []profiles.Plugin{p}
+		_, err := profiles.Render(r)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "LoadAware") {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
