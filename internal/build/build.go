@@ -28,6 +28,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	}
 	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
+	j.nearest = o.Nearest
 	k := &kubernetesBuild{job: j, release: o.Release, rules: rules, warnings: warnings, programs: programs, platforms: orHost(o.Platforms)}
 	if given, found := strings.CutPrefix(o.Source, "git:"); found {
 		if len(o.Plugins)+len(o.Imports) > 0 {
@@ -45,7 +46,11 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 			Try:     "leave it out to build from the Go modules, or give git: and a URL or folder",
 		}
 	}
-	return k.fromModules(ctx)
+	result, err := k.fromModules(ctx)
+	if err != nil && o.Nearest {
+		return k.fromNearest(ctx, err)
+	}
+	return result, err
 }
 
 // SourceInfo returns the version of Go that a release itself names, such as

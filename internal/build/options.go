@@ -45,6 +45,10 @@ type Options struct {
 	// folder that holds a clone of kubernetes/kubernetes (built as it is,
 	// and not modified).
 	Source string
+	// Nearest allows another patch of the same minor, the nearest that can
+	// be built, where a module of Release does not download. Info says which
+	// one it was.
+	Nearest bool
 	// Programs to build; empty means the kube-scheduler.
 	Programs []Program
 	// Plugins are compiled into the kube-scheduler, and Imports are packages
@@ -112,9 +116,11 @@ type job struct {
 	cache  cache
 	work   string
 	keep   bool
-	env    []string
-	log    *zap.Logger
-	onStep func(name string) (done func(err error))
+	// nearest says that another patch will be taken: an error need not name one.
+	nearest bool
+	env     []string
+	log     *zap.Logger
+	onStep  func(name string) (done func(err error))
 }
 
 func newJob(cacheDir, workDir string, keep bool, env []string, log *zap.Logger, onStep func(string) func(error)) *job {

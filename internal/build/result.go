@@ -30,6 +30,9 @@ type Info struct {
 	// Release is the Kubernetes release ("v1.24.3"), or the version of an
 	// ordinary module.
 	Release string `json:"release"`
+	// Asked is the release that was asked for where Release, another patch of
+	// its minor, was taken instead.
+	Asked string `json:"asked,omitempty"`
 	// Go is the version of the compiler, such as "1.18.10"; GoNamed the one
 	// that the release names. They differ only with a warning.
 	Go      string `json:"go"`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -86,75 +85,6 @@ func atVersion(paths []string, release versions.Release) []string {
 	return modules
 }
 
-// The bounds of the search for a patch that can be built instead.
-const (
-	nearbyPatches = 6
-	nearbyModules = 3
-	nearbyTime    = 15 * time.Second
-)
-
-// nearestPatch looks for the patch of the same minor, nearest to release, that
-// has k8s.io/kubernetes and the given staging modules. It gives up early rather
-// than have somebody wait for a hint.
-func (j *job) nearestPatch(ctx context.Context, release versions.Release, paths []string) (versions.Release, bool) {
-	ctx, cancel := context.WithTimeout(ctx, nearbyTime)
-	defer cancel()
-	const step = "look for another patch"
-	if len(paths) > nearbyModules {
-		paths = paths[:nearbyModules]
-	}
-	near := nearby(release)
-	var asked []string
-	for _, candidate := range near {
-		asked = append(asked, atVersion(append([]string{kubernetes}, paths...), candidate)...)
-	}
-	answers, err := j.list(ctx, step, asked...)
-	if err != nil {
-		return versions.Release{}, false
-	}
-	lacking := map[string]bool{}
-	for _, answer := range answers {
-		lacking[answer.Path+"@"+answer.Version] = answer.Error != nil
-	}
-	lacks := func(module string) bool { bad, answered := lacking[module]; return bad || !answered }
-	for _, candidate := range near {
-		modules := atVersion(paths, candidate)
-		if lacks(kubernetes+"@"+candidate.String()) || slices.ContainsFunc(modules, lacks) {
-			continue
-		}
-		if len(modules) == 0 || j.downloads(ctx, step, modules) {
-			return candidate, true
-		}
-	}
-	return versions.Release{}, false
-}
-
-// downloads reports whether all of the modules can really be had: a proxy may
-// know a version without having its source.
-func (j *job) downloads(ctx context.Context, step string, modules []string) bool {
-	answers, err := j.download(ctx, step, modules...)
-	return err == nil && !slices.ContainsFunc(answers, func(d download) bool { return d.Error != "" })
-}
-
-// nearby returns patches of the same minor, nearest first and older before newer,
-// and last the one that is built and tested.
-func nearby(release versions.Release) []versions.Release {
-	var near []versions.Release
-	for distance := 1; len(near) < nearbyPatches; distance++ {
-		for _, patch := range []int{release.Patch - distance, release.Patch + distance} {
-			if patch >= 0 {
-				near = append(near, versions.Release{Major: release.Major, Minor: release.Minor, Patch: patch})
-			}
-		}
-	}
-	for _, tested := range versions.Releases() {
-		if tested.MinorString() == release.MinorString() && tested != release && !slices.Contains(near, tested) {
-			near = append(near, tested)
-		}
-	}
-	return near
-}
-
 // unknownBranch explains that the module of a release could not be had.
 func (j *job) unknownBranch(ctx context.Context, release versions.Release, failed *Error) error {
 	if failed.Cause != CauseModuleMissing {
@@ -164,8 +94,8 @@ func (j *job) unknownBranch(ctx context.Context, release versions.Release, faile
 	failed.Modules = []string{kubernetes + "@" + release.String()}
 	failed.Message = fmt.Sprintf("the module proxy has no %s %s: there is no such release, or it is not served", kubernetes, release)
 	failed.Try = "name a release that exists, such as " + newestTested(release)
-	if near, ok := j.nearestPatch(ctx, release, nil); ok {
-		failed.Try = fmt.Sprintf("%s is served: --branch %s", near, near)
+	if near, ok := j.hintAt(ctx, release, nil); ok {
+		failed.Try = fmt.Sprintf("%s is served: --branch %s, or --nearest", near, near)
 	}
 	if ctx.Err() != nil {
 		return stopped(ctx, failed.Step)
@@ -200,13 +130,9 @@ func (j *job) missingStaging(ctx context.Context, release versions.Release, got 
 	failed.Cause, failed.Modules = CauseModuleMissing, needed
 	failed.Message = fmt.Sprintf("the module proxy does not serve %s, without which %s cannot be compiled", strings.Join(needed, ", "), release)
 	failed.Try = "try another patch of " + release.MinorString()
-	var paths []string
-	for _, module := range needed {
-		path, _, _ := strings.Cut(module, "@")
-		paths = append(paths, path)
-	}
-	if near, ok := j.nearestPatch(ctx, release, paths); ok {
-		failed.Try = fmt.Sprintf("%s is the nearest patch that has %s: --branch %s", near, strings.Join(paths, ", "), near)
+	paths := pathsOf(needed)
+	if near, ok := j.hintAt(ctx, release, paths); ok {
+		failed.Try = fmt.Sprintf("%s is the nearest patch that has %s: --branch %s, or --nearest", near, strings.Join(paths, ", "), near)
 	}
 	if ctx.Err() != nil {
 		return stopped(ctx, failed.Step)
