@@ -1,0 +1,103 @@
+package staticpod
+
+import (
+	"encoding/json"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// quotedString is a string that is written with quotes even where none are needed.
+type quotedString string
+
+// field is one entry of a mapping that is to be written: value is a string, a
+// bool, an int, a quotedString, a []field or a [][]field.
+type field struct {
+	name  string
+	value any
+}
+
+// flow writes a value on one line, as JSON, which every YAML flow style takes.
+func flow(value any) string {
+	switch v := value.(type) {
+	case []field:
+		parts := make([]string, 0, len(v))
+		for _, f := range v {
+			parts = append(parts, quote(f.name)+": "+flow(f.value))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case [][]field:
+		parts := make([]string, 0, len(v))
+		for _, item := range v {
+			parts = append(parts, flow(item))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	default:
+		return quote(v)
+	}
+}
+
+// block writes the entries of a mapping on lines of their own. The first line is
+// not indented and the last is not ended: both are the caller's.
+func block(fields []field, indent int, eol string) string {
+	parts := make([]string, 0, len(fields))
+	margin := eol + strings.Repeat(" ", indent)
+	for _, f := range fields {
+		switch v := f.value.(type) {
+		case []field:
+			parts = append(parts, f.name+":"+margin+"  "+block(v, indent+2, eol))
+		case [][]field:
+			entry := f.name + ":"
+			for _, item := range v {
+				entry += margin + "- " + block(item, indent+2, eol)
+			}
+			parts = append(parts, entry)
+		default:
+			parts = append(parts, f.name+": "+plain(v))
+		}
+	}
+	return strings.Join(parts, margin)
+}
+
+// quote writes a scalar as JSON does.
+func quote(value any) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return `""` // of strings, numbers and booleans there is none that fails
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// plain writes a scalar without quotes where it stays the same without.
+func plain(value any) string {
+	s, isString := value.(string)
+	if !isString {
+		return quote(value)
+	}
+	var back any
+	safe := s != "" && !strings.ContainsAny(s, " \t\n#'\"{}[],&*!|>%@`") && !strings.HasSuffix(s, ":") && !strings.Contains(s, ": ")
+	if safe && yaml.Unmarshal([]byte(s), &back) == nil && back == s && !numeric(s) {
+		return s
+	}
+	return quote(s)
+}
+
+// numeric holds for what an older YAML reader may take for a number: a hash of
+// digits, or digits around an e.
+func numeric(s string) bool {
+	return strings.Trim(s, "0123456789abcdefABCDEFxo_.:+-") == ""
+}
+
+// like writes a string in the style that another scalar has.
+func like(style yaml.Style, inFlow bool, s string) string {
+	switch {
+	case style&yaml.SingleQuotedStyle != 0 && !strings.ContainsAny(s, "\n"):
+		return "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	case style&yaml.DoubleQuotedStyle != 0 || inFlow:
+		return quote(s)
+	default:
+		return plain(s)
+	}
+}

@@ -1,0 +1,163 @@
+package staticpod
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+// MaxSize bounds what is read of a manifest; a kubelet reads no more either
+// (pkg/kubelet/config/common.go, maxConfigLength).
+const MaxSize = 10 << 20
+
+// Manifest is a static pod as its file holds it.
+type Manifest struct {
+	// Path names the file in messages.
+	Path string
+	// Raw are the bytes of the file.
+	Raw []byte
+	// Pod is what they mean.
+	Pod *corev1.Pod
+
+	text *text
+	root *yaml.Node
+}
+
+// Parse reads a manifest. It is an [*Error] when it is no pod, holds what
+// Kubernetes does not know, or is written so that it cannot be edited as text:
+// anchors, several documents, mixed line ends.
+func Parse(path string, raw []byte) (*Manifest, error) {
+	m := &Manifest{Path: path, Raw: raw}
+	var err error
+	if m.Pod, err = decode(raw); err != nil {
+		return nil, m.refuse(err)
+	}
+	if m.text, err = newText(raw); err != nil {
+		return nil, m.refuse(err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	var doc yaml.Node
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, m.refuse(err)
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, m.refuse(errors.New("it holds a second document"))
+	}
+	if err := editable(&doc); err != nil {
+		return nil, m.refuse(err)
+	}
+	m.root = doc.Content[0]
+	return m, nil
+}
+
+func (m *Manifest) refuse(err error) error {
+	return &Error{Err: fmt.Errorf("read static pod %s: %w", m.Path, err), Try: "nothing was touched; mend the file first", Input: true}
+}
+
+// decode reads a pod strictly: unknown fields and duplicate keys are errors.
+func decode(raw []byte) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := sigsyaml.UnmarshalStrict(raw, pod); err != nil {
+		return nil, err
+	}
+	switch {
+	case pod.APIVersion != "v1" || pod.Kind != "Pod":
+		return nil, fmt.Errorf("it is %s %q, not a Pod of v1", pod.APIVersion, pod.Kind)
+	case pod.Name == "" || len(pod.Spec.Containers) == 0:
+		return nil, errors.New("it is a pod without a name or without containers")
+	}
+	return pod, nil
+}
+
+// editable refuses what stands for something that is elsewhere in the document: an
+// edit in one place would show in another.
+func editable(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return fmt.Errorf("line %d: it uses an anchor, which cannot be edited safely", n.Line)
+	case n.Style&yaml.TaggedStyle != 0:
+		return fmt.Errorf("line %d: it uses a tag, which cannot be edited safely", n.Line)
+	}
+	for _, child := range n.Content {
+		if err := editable(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Container returns the container of that name.
+func (m *Manifest) Container(name string) (*corev1.Container, error) {
+	for i := range m.Pod.Spec.Containers {
+		if m.Pod.Spec.Containers[i].Name == name {
+			return &m.Pod.Spec.Containers[i], nil
+		}
+	}
+	return nil, &Error{Err: fmt.Errorf("read static pod %s: it has no container %s", m.Path, name), Input: true}
+}
+
+// Words are a container's command and arguments: the program, and its flags. The
+// error says that the program is not the one expected, or runs in a shell.
+func Words(c *corev1.Container, program string) ([]string, error) {
+	words := c.Args
+	switch {
+	case len(c.Command) > 0 && path.Base(c.Command[0]) != program:
+		return nil, fmt.Errorf("container %s runs %q, not %s itself: its flags cannot be changed", c.Name, c.Command[0], program)
+	case len(c.Command) > 0:
+		words = append(append([]string{}, c.Command[1:]...), c.Args...)
+	case len(c.Args) == 0:
+		return nil, fmt.Errorf("container %s names neither a command nor arguments: its flags cannot be changed", c.Name)
+	}
+	return words, nil
+}
+
+// Flag returns the value of a flag among words, the last one where it is given more
+// than once, as the program reads it.
+func Flag(words []string, name string) (value string, given bool) {
+	for i, word := range words {
+		word, isFlag := strings.CutPrefix(word, "--")
+		switch {
+		case !isFlag:
+		case word == name && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
+			value, given = words[i+1], true
+		case word == name:
+			value, given = "true", true
+		case strings.HasPrefix(word, name+"="):
+			value, given = word[len(name)+1:], true
+		}
+	}
+	return value, given
+}
+
+// child returns the value of a key of a mapping, or nil.
+func child(mapping *yaml.Node, name string) *yaml.Node {
+	if mapping == nil || mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == name {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// named returns the item of a sequence of mappings that has that name, or nil.
+func named(sequence *yaml.Node, name string) *yaml.Node {
+	if sequence == nil {
+		return nil
+	}
+	for _, item := range sequence.Content {
+		if n := child(item, "name"); n != nil && n.Value == name {
+			return item
+		}
+	}
+	return nil
+}
