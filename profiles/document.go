@@ -216,9 +216,7 @@ func (d *document) identify() *Problem {
 		return &Problem{Line: d.root.Line, Column: d.root.Column, Message: missing + " is missing", Try: "begin the file with `apiVersion: " + configGroup + "/v1` and `kind: " + configKind + "`"}
 	case text(kind) == policyKind && isPolicyVersion(text(version)):
 		d.policy, d.api = true, policyAPI()
-		for _, e := range items(get(d.root, "extenders")) {
-			properCase(e, legacyExtender())
-		}
+		d.lenientExtenders()
 		return nil
 	case text(kind) != configKind:
 		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("kind is %q, not %s", kind.Value, configKind), Try: "give the scheduler's configuration; other objects are made by pmk-sched itself"}

@@ -36,6 +36,10 @@ type inTree struct {
 	pointWeight, multiPointWeight int
 }
 
+// lastSurveyed is the last minor of which it is known where each plugin of
+// inTreePlugins takes part.
+const lastSurveyed = 34
+
 // inTreePlugins is read from pkg/scheduler/algorithmprovider/registry.go (up to
 // 1.21) and pkg/scheduler/apis/config/<api>/default_plugins.go.
 func inTreePlugins() []inTree {

@@ -144,11 +144,13 @@ func (c *conversion) keepDefaultWeights(plugins *yaml.Node) {
 }
 
 // lostDefaults tells which default plugins of the source's config API are gone
-// without a successor, where the source did not disable them itself.
-func (c *conversion) lostDefaults(plugins *yaml.Node) {
+// without a successor, where the source did not disable them itself: off are
+// those that it did.
+func (c *conversion) lostDefaults(off []string) {
 	for _, f := range fates() {
 		p, _ := inTreeNamed(f.name)
-		if c.doc.preset || f.successor != "" || c.exists(f.name) || !p.defaults.has(c.from.set) || disabled(plugins, "score", f.name) {
+		if c.doc.preset || f.successor != "" || c.exists(f.name) || !p.defaults.has(c.from.set) ||
+			slices.Contains(off, f.name) || slices.Contains(off, everyPlugin) {
 			continue
 		}
 		c.note(get(c.doc.root, "apiVersion"), "%s, a default of %s, is not there in %s: %s", f.name, c.from.name, c.request.Release, f.why)
@@ -186,7 +188,7 @@ func (c *conversion) disableFirst(plugins *yaml.Node) {
 				continue
 			}
 			disable(plugins, set.point, name)
-			if c.from.duplicates {
+			if c.from.duplicates && !c.doc.policy {
 				c.note(e, "%s is a default of %s; disabled first, since enabling it again would run it twice and stop the scheduler", name, c.to.name)
 			}
 		}

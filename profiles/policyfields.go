@@ -96,6 +96,28 @@ func legacyExtender() object {
 	return o
 }
 
+// lenientExtenders reads the extenders of a Policy as 1.20–1.22 did: in any case,
+// and passing over what they do not know. What looks mistyped stays, to be
+// complained about.
+func (d *document) lenientExtenders() {
+	var names []string
+	for _, f := range legacyExtender().fields {
+		names = append(names, f.name)
+	}
+	for _, e := range items(get(d.root, "extenders")) {
+		properCase(e, legacyExtender())
+		for i := 0; isMapping(e) && i+1 < len(e.Content); i += 2 {
+			key := e.Content[i]
+			if slices.Contains(names, key.Value) || nearest(key.Value, names) != "" {
+				continue
+			}
+			e.Content = append(e.Content[:i:i], e.Content[i+2:]...)
+			i -= 2
+			d.notes = append(d.notes, Note{Line: key.Line, Column: key.Column, Message: key.Value + " left out: it is no field of an extender, and was passed over"})
+		}
+	}
+}
+
 // properCase spells the fields of the extenders of a Policy as they are spelt
 // now: their decoder does not mind the case (UnmarshalJSON of LegacyExtender).
 func properCase(n *yaml.Node, o object) {

@@ -49,7 +49,9 @@ func (p *policyReading) place(plugins *yaml.Node, known inTree, point string, wa
 	case !byDefault:
 		p.enable(plugins, point, *wanted, weight)
 	case weight > 0 && (weight != known.weight(p.from) || known.name == nodePreferAvoidPods && wanted.source != nil):
-		disable(plugins, point, known.name)
+		if known.name == nodePreferAvoidPods {
+			disable(plugins, point, known.name) // or it would be told as a default that is lost
+		}
 		p.enable(plugins, point, *wanted, weight)
 	}
 }

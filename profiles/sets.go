@@ -43,6 +43,15 @@ func disabled(plugins *yaml.Node, point, name string) bool {
 	return entry(plugins, point, "disabled", name) != nil || entry(plugins, point, "disabled", everyPlugin) != nil
 }
 
+// disabledNames returns the names that a set disables.
+func disabledNames(plugins *yaml.Node, point string) []string {
+	var names []string
+	for _, e := range items(get(plugins, point, "disabled")) {
+		names = append(names, text(get(e, "name")))
+	}
+	return names
+}
+
 // enable adds a plugin to a set; weight 0 is not written.
 func enable(plugins *yaml.Node, point, name string, weight int) {
 	added := mapping("name", str(name))

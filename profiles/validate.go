@@ -1,0 +1,143 @@
+package profiles
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// ValidateRequest says which document is to be judged, and for which release.
+type ValidateRequest struct {
+	Release versions.Release
+	// Source and SourceName are those of [ConvertRequest].
+	Source     []byte
+	SourceName string
+	// Plugins names the plugins that are compiled in beside the in-tree ones.
+	Plugins []string
+}
+
+// Validation is what is known of a document without the scheduler that will read
+// it.
+type Validation struct {
+	// APIVersion is what the document says it is; Kind is
+	// KubeSchedulerConfiguration or Policy.
+	APIVersion, Kind string
+	// Text is the document as it was written, without a ConfigMap around it.
+	Text []byte
+	// Kubeconfig is the kubeconfig that the document names, and Files are the others:
+	// keys and certificates of extenders. A scheduler that reads the document wants
+	// them to exist.
+	Kubeconfig string
+	Files      []string
+	// Plugins are the plugins that it enables or configures and that are not
+	// in-tree in any release, sorted.
+	Plugins []string
+	// Problems are the reasons for which the release would refuse it, by line; none
+	// where it is valid.
+	Problems []Problem
+}
+
+// Valid says whether the release would take the document.
+func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
+
+// Validate judges a document as the scheduler of a release would: its decoder,
+// its validation, and what it checks when it starts. Nothing is mended. The error
+// is an [*Error] where the source is no document that any release reads.
+func Validate(r ValidateRequest) (*Validation, error) {
+	rules, _, err := versions.Select(r.Release)
+	if err != nil {
+		return nil, fmt.Errorf("validate scheduler configuration: %w", err)
+	}
+	doc, err := read(cmp.Or(r.SourceName, "configuration"), r.Source, false)
+	if err != nil {
+		return nil, err
+	}
+	j := &judgement{doc: doc, rules: rules, release: r.Release, plugins: r.Plugins, api: doc.api.of(r.Release.Minor)}
+	if !j.decodes() && !j.validates() {
+		j.starts()
+	}
+	v := &Validation{
+		APIVersion: text(get(doc.root, "apiVersion")), Kind: text(get(doc.root, "kind")), Text: doc.text,
+		Kubeconfig: text(get(doc.root, "clientConnection", "kubeconfig")), Files: files(doc.root), Plugins: foreign(doc.root),
+	}
+	sorted, _ := j.problems.err(doc.name).(*Error) //nolint:errorlint // err makes no other
+	if sorted != nil {
+		v.Problems = sorted.Problems
+	}
+	return v, nil
+}
+
+// files returns the files of the extenders.
+func files(root *yaml.Node) []string {
+	var found []string
+	for _, e := range items(get(root, "extenders")) {
+		for _, name := range []string{"caFile", "certFile", "keyFile"} {
+			if file := text(get(e, "tlsConfig", name)); file != "" {
+				found = append(found, file)
+			}
+		}
+	}
+	return found
+}
+
+// foreign returns the plugins that no release has in-tree.
+func foreign(root *yaml.Node) []string {
+	var names []string
+	add := func(e *yaml.Node) {
+		if name := text(get(e, "name")); name != "" && name != everyPlugin && !everInTree(name) {
+			names = append(names, name)
+		}
+	}
+	for _, p := range items(get(root, "profiles")) {
+		for _, set := range pluginSets(get(p, "plugins")) {
+			for _, e := range items(get(set.node, "enabled")) {
+				add(e)
+			}
+		}
+		for _, e := range items(get(p, "pluginConfig")) {
+			add(e)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// judgement is a document before the scheduler of a release, in the steps in
+// which that looks at it. Each step is left out where one before found something.
+type judgement struct {
+	doc      *document
+	rules    versions.Rules
+	release  versions.Release
+	api      api
+	plugins  []string
+	problems problems
+}
+
+func (j *judgement) add(n *yaml.Node, try, format string, args ...any) {
+	j.problems.add(at(n), try, format, args...)
+}
+
+// decodes is the strict decoder of the config API. Like the others it says
+// whether it found something.
+func (j *judgement) decodes() (wrong bool) {
+	if j.doc.policy {
+		if !j.rules.Policy {
+			j.add(get(j.doc.root, "kind"), "convert it: `pmk-sched profile convert --to "+j.release.String()+"`", "%s does not read a Policy; 1.22 was the last to", j.release)
+			return true
+		}
+		j.doc.check(&j.problems, j.api)
+		return len(j.problems) > 0
+	}
+	if !slices.Contains(j.rules.Accepted, j.api.version()) {
+		j.add(get(j.doc.root, "apiVersion"), "convert it: `pmk-sched profile convert --to "+j.release.String()+"`",
+			"%s does not read %s; it reads %s", j.release, j.api.name, strings.Join(shortNames(j.rules.Accepted), " and "))
+		return true
+	}
+	j.doc.check(&j.problems, j.api)
+	return len(j.problems) > 0
+}
