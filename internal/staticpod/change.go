@@ -207,9 +207,9 @@ func (c Change) mountIn(pod *corev1.Pod, container *corev1.Container) {
 	container.VolumeMounts = append([]corev1.VolumeMount{mount}, container.VolumeMounts...)
 }
 
-// Seen returns where a container sees a path of the node through the volumes that it
+// InContainer returns where a container sees a path of the node through the volumes that it
 // has already; "" if it does not.
-func Seen(pod *corev1.Pod, container *corev1.Container, hostPath string) string {
+func InContainer(pod *corev1.Pod, container *corev1.Container, hostPath string) string {
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Spec.Volumes {
 			if volume.Name != mount.Name || volume.HostPath == nil || mount.SubPath != "" || mount.SubPathExpr != "" {
@@ -227,7 +227,7 @@ func Seen(pod *corev1.Pod, container *corev1.Container, hostPath string) string 
 	return ""
 }
 
-// OnHost is Seen's other way: which path of the node a path in the container is.
+// OnHost is the other way: which path of the node a path in the container is.
 func OnHost(pod *corev1.Pod, container *corev1.Container, inContainer string) string {
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Spec.Volumes {

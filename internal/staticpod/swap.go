@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 )
 
-// heldDir, below [StateDir], holds links to manifests that were replaced.
-const heldDir = "held"
+// heldDir holds links to manifests that were replaced. It is near the manifest,
+// because a link has to be on the same file system.
+const heldDir = ".pmk-sched-held"
 
 // Swapper puts a manifest in the place of another.
 //
@@ -69,7 +69,7 @@ func (s Swapper) Swap(node string, old []byte, next *File) (err error) {
 		return explain("swap", node, err)
 	}
 	if s.SingleFile {
-		return s.touchHeld()
+		return touchHeld(at)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (s Swapper) Tidy(node string) error {
 			failed = errors.Join(failed, os.Remove(file))
 		}
 	}
-	return errors.Join(failed, s.release())
+	return errors.Join(failed, release(at))
 }
 
 func sameDevice(a, b string) bool {
@@ -109,23 +109,21 @@ func sameDevice(a, b string) bool {
 	return syscall.Stat(a, &statA) == nil && syscall.Stat(b, &statB) == nil && statA.Dev == statB.Dev
 }
 
-// hold makes a second link to a file's inode, on the same file system.
+// hold makes a second link to a file's inode, in a folder near it.
 func (s Swapper) hold(at string) error {
 	var stat syscall.Stat_t
 	if err := syscall.Stat(at, &stat); err != nil {
 		return err
 	}
-	state, err := s.Files.Resolve(path.Join(StateDir, heldDir))
-	if err != nil {
+	dir := filepath.Dir(at)
+	if above := filepath.Dir(dir); sameDevice(dir, above) {
+		dir = above
+	}
+	dir = filepath.Join(dir, heldDir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		return err
-	}
-	if !sameDevice(state, filepath.Dir(at)) {
-		return errors.New(StateDir + " is on another file system, so that the kubelet would stop the whole pod")
-	}
-	err = os.Link(at, filepath.Join(state, strconv.FormatUint(stat.Ino, 10)))
+	err := os.Link(at, filepath.Join(dir, strconv.FormatUint(stat.Ino, 10)))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
@@ -133,19 +131,19 @@ func (s Swapper) hold(at string) error {
 }
 
 // held returns the links.
-func (s Swapper) held() ([]string, error) {
-	state, err := s.Files.Resolve(path.Join(StateDir, heldDir))
-	if err != nil {
-		return nil, err
+func held(at string) []string {
+	var links []string
+	for _, dir := range []string{filepath.Dir(at), filepath.Dir(filepath.Dir(at))} {
+		found, _ := filepath.Glob(filepath.Join(dir, heldDir, "*")) // only a bad pattern fails
+		links = append(links, found...)
 	}
-	return filepath.Glob(filepath.Join(state, "*"))
+	return links
 }
 
 // touchHeld makes the kubelet read the path again, whichever of the inodes it
 // watches: a change of mode is an event even if the mode is the same.
-func (s Swapper) touchHeld() error {
-	links, err := s.held()
-	for _, link := range links {
+func touchHeld(at string) (err error) {
+	for _, link := range held(at) {
 		info, e := os.Stat(link)
 		if e == nil {
 			e = os.Chmod(link, info.Mode().Perm())
@@ -157,10 +155,10 @@ func (s Swapper) touchHeld() error {
 
 // release removes the links that nobody watches any more: those from before the
 // kubelet's last start. Where no kubelet can be seen they stay.
-func (s Swapper) release() error {
-	links, err := s.held()
-	if err != nil || len(links) == 0 {
-		return err
+func release(at string) (err error) {
+	links := held(at)
+	if len(links) == 0 {
+		return nil
 	}
 	watched, kubelet := watchedInodes()
 	if !kubelet {
@@ -170,6 +168,7 @@ func (s Swapper) release() error {
 		inode, e := strconv.ParseUint(filepath.Base(link), 10, 64)
 		if e == nil && !watched[inode] {
 			err = errors.Join(err, os.Remove(link))
+			_ = syscall.Rmdir(filepath.Dir(link)) // one that is not empty stays
 		}
 	}
 	return err
