@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"cmp"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -159,7 +160,7 @@ func (c *conversion) election() {
 		put(lease, "leaderElect", boolean(false))
 	}
 	c.leaderElect = isTrue(get(lease, "leaderElect"))
-	c.set(lease, "resourceName", str(c.request.SchedulerName), "the lease carries the scheduler's name")
+	c.set(lease, "resourceName", str(cmp.Or(c.request.LeaseName, c.request.SchedulerName)), "the lease carries the scheduler's name")
 	c.set(lease, "resourceNamespace", str(c.request.LeaseNamespace), "the lease is kept there")
 	c.set(lease, "resourceLock", str(leases), "every release accepts leases, and newer ones nothing else")
 }

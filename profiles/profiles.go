@@ -53,6 +53,9 @@ type Request struct {
 	// name of the leader election lease. LeaseNamespace holds that lease; empty
 	// means kube-system.
 	SchedulerName, LeaseNamespace string
+	// LeaseName is the name of the lease where it is not SchedulerName: the default
+	// scheduler's is kube-scheduler.
+	LeaseName string
 	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
 	Kubeconfig string
 	// LeaderElect turns leader election on, whatever the source says. Without
