@@ -59,6 +59,11 @@ func nodeFileExists(root, path string) (bool, error) {
 	return false, nodeError("look for", path, err)
 }
 
+// OnHost returns where a node's path is for this process, which sees the node's root
+// folder at root ("" and "/" are the same). Symbolic links are followed as the node
+// would, and nothing leads out of root.
+func OnHost(root, path string) (string, error) { return resolve(root, path) }
+
 // resolve returns where a node's path is below root, following symbolic links
 // as the node would: an absolute link begins at root again, and nothing leads
 // out of it.
