@@ -52,7 +52,7 @@ func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
 // the release does not have, or whose extension points are not known here.
 func (c *conversion) checkExpandable(e *yaml.Node) {
 	name := text(get(e, "name"))
-	known, ok := inTreeNamed(name)
+	known, ok := c.pluginNamed(name)
 	switch reaches := slices.ContainsFunc(known.points, c.readsPoint); {
 	case ok && c.exists(name) && reaches, name == schedulingGates && c.exists(name):
 		return
