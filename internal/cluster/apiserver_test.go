@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,11 +24,12 @@ import (
 // apiServer answers the requests that Detect makes, with pages, selectors and
 // refusals as a real one does. Behaviour against a real one is shown in the lab.
 type apiServer struct {
-	gitVersion string
-	nodes      []corev1.Node
-	pods       []corev1.Pod
-	configMaps map[string]map[string]string // by namespace/name
-	lease      *coordinationv1.Lease
+	gitVersion  string
+	nodes       []corev1.Node
+	pods        []corev1.Pod
+	configMaps  map[string]map[string]string // by namespace/name
+	lease       *coordinationv1.Lease
+	deployments []appsv1.Deployment
 	// forbid answers 403 to paths for which it returns true.
 	forbid func(path string) bool
 	// expire answers 410 to the first request for a further page of nodes.
@@ -66,6 +69,8 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.wholeNodes += len(items)
 		s.mu.Unlock()
 		answer(w, corev1.NodeList{TypeMeta: metav1.TypeMeta{Kind: "NodeList", APIVersion: "v1"}, ListMeta: meta, Items: items})
+	case strings.HasSuffix(path, "/deployments"):
+		s.listDeployments(w, r)
 	case strings.HasSuffix(path, "/pods"):
 		s.listPods(w, r)
 	case strings.Contains(path, "/configmaps/"):
@@ -106,6 +111,16 @@ func (s *apiServer) listPods(w http.ResponseWriter, r *http.Request) {
 	}
 	items, meta := page(r, visible)
 	answer(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, ListMeta: meta, Items: items})
+}
+
+func (s *apiServer) listDeployments(w http.ResponseWriter, r *http.Request) {
+	_, namespace, _ := strings.Cut(strings.TrimSuffix(r.URL.Path, "/deployments"), "/namespaces/")
+	matching := match(r, s.deployments, func(d appsv1.Deployment) (map[string]string, fields.Set) {
+		return d.Labels, fields.Set{}
+	})
+	matching = slices.DeleteFunc(matching, func(d appsv1.Deployment) bool { return namespace != "" && d.Namespace != namespace })
+	items, meta := page(r, matching)
+	answer(w, appsv1.DeploymentList{TypeMeta: metav1.TypeMeta{Kind: "DeploymentList", APIVersion: "apps/v1"}, ListMeta: meta, Items: items})
 }
 
 // nodeTable prints nodes as kube-apiserver does

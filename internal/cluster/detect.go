@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/version"
+	appsv1 "k8s.io/client-go/kubernetes/typed/apps/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -30,7 +31,7 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 		return nil, err
 	}
 	for _, look := range []func(context.Context){
-		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.recognise, d.lease, d.ports, d.judge,
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.recognise, d.lease, d.ports, d.deployed, d.judge,
 	} {
 		look(ctx)
 		if err := ctx.Err(); err != nil {
@@ -46,6 +47,7 @@ type detector struct {
 	o      Options
 	core   corev1.CoreV1Interface
 	leases coordinationv1.LeasesGetter
+	apps   appsv1.DeploymentsGetter
 	// trusted is the PEM of the CAs that the caller's configuration trusts.
 	trusted []byte
 
@@ -83,7 +85,11 @@ func newDetector(cfg *rest.Config, o Options) (*detector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
-	d := &detector{o: o, core: core, leases: leases, info: emptyInfo(o)}
+	apps, err := appsv1.NewForConfigAndClient(cfg, client)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	d := &detector{o: o, core: core, leases: leases, apps: apps, info: emptyInfo(o)}
 	if err := rest.LoadTLSFiles(cfg); err == nil {
 		d.trusted = cfg.CAData
 	}
@@ -103,7 +109,7 @@ func emptyInfo(o Options) *Info {
 		ControlPlane:  ControlPlane{Nodes: []ControlPlaneNode{}},
 		Scheduler: Scheduler{
 			Taken: []TakenPort{}, Runs: RunsUnknown, Pods: []SchedulerPod{},
-			Lease: Lease{Namespace: kubeSystem, Name: "kube-scheduler"},
+			Lease: Lease{Namespace: kubeSystem, Name: "kube-scheduler"}, Deployed: []DeployedScheduler{},
 		},
 		Node:        Node{Root: o.NodeRoot},
 		Credentials: Credentials{Groups: []string{}},

@@ -143,6 +143,24 @@ type Scheduler struct {
 	Pods []SchedulerPod `json:"pods"`
 	// Lease is what its instances elect their leader with.
 	Lease Lease `json:"lease"`
+	// Deployed are the schedulers that pmk-sched has put beside it, by
+	// namespace and name.
+	Deployed []DeployedScheduler `json:"deployed"`
+}
+
+// DeployedScheduler is a scheduler that pmk-sched has deployed.
+type DeployedScheduler struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Image     string `json:"image"`
+	// Release of Kubernetes that it was deployed as: "v1.24.3".
+	Release string `json:"release"`
+	// Due is the release that has to take its place, because the API server is
+	// of another minor; empty when nothing is to be done.
+	Due string `json:"due,omitempty"`
+	// Command is what a person types on a master to bring that about; empty
+	// without Due.
+	Command string `json:"command,omitempty"`
 }
 
 // FirstPort is where the search for a free port begins: the one after the

@@ -47,6 +47,7 @@ func (d *detector) judge(context.Context) {
 	d.judgeKubelets()
 	d.judgeControlPlane()
 	d.judgeSchedulers()
+	d.judgeDeployed()
 	if expires := d.info.Credentials.Expires; expires != nil {
 		if left := expires.Sub(d.o.Now()); left > 0 && left < certificateSoon {
 			d.warn("the certificate in %s expires in %d days, on %s: a scheduler that uses a copy of it stops then", d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))

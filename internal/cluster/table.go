@@ -48,6 +48,13 @@ func (i *Info) text() string {
 	for _, pod := range i.Scheduler.Pods {
 		line(pod.Name, yesNo(pod.Ready), pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
 	}
+	if len(i.Scheduler.Deployed) > 0 {
+		line()
+		line("DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE")
+	}
+	for _, deployed := range i.Scheduler.Deployed {
+		line(deployed.Name, deployed.Namespace, orDash(deployed.Release), orDash(deployed.Due), deployed.Image)
+	}
 	if len(i.Warnings) > 0 {
 		line()
 		line("WARNINGS")

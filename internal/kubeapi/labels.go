@@ -10,6 +10,11 @@ const (
 	LabelComponent = "app.kubernetes.io/component"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification makes for its pod.
 	ComponentVerify = "verify"
+	// LabelRelease has the Kubernetes release of a deployed scheduler, such as "v1.24.3".
+	LabelRelease = "pmk-sched.io/release"
+	// AnnotationFlags has, on a scheduler's Deployment, the flags that it was deployed with as a JSON list: what has to be said
+	// again to deploy it once more.
+	AnnotationFlags = "pmk-sched.io/flags"
 	// ManagedBy is the value of [LabelManagedBy], and the field manager of server-side apply.
 	ManagedBy = "pmk-sched"
 )

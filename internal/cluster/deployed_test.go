@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+)
+
+func deployment(namespace, name, release, image, flags string) appsv1.Deployment {
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: kubeapi.OwnerLabels(name)}}
+	if release != "" {
+		d.Labels[kubeapi.LabelRelease] = release
+	}
+	if flags != "" {
+		d.Annotations = map[string]string{kubeapi.AnnotationFlags: flags}
+	}
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Image: image}}
+	return d
+}
+
+func TestDetectNoticesASchedulerThatAnUpgradeLeftBehind(t *testing.T) {
+	s := pmkMaster()
+	other := deployment("kube-system", "someone-elses", "v1.20.0", "x", "")
+	other.Labels = map[string]string{"app": "other"}
+	s.deployments = []appsv1.Deployment{
+		deployment("kube-system", "plain", "v1.23.17", "localhost/plain:v1.23.17", ""),
+		deployment("kube-system", "fits", "v1.24.17", "localhost/fits:v1.24.17", ""),
+		deployment("gpu", "pushed", "v1.23.17", "registry.example/team/pushed:1.23.17-2", `["--file=my scheduler.yaml","--preset=binpack","; reboot"]`),
+		deployment("gpu", "unsaid", "", "registry.example/unsaid:2", ""),
+		other,
+	}
+	info := detect(t, s)
+	want := []DeployedScheduler{
+		{
+			Name: "pushed", Namespace: "gpu", Image: "registry.example/team/pushed:1.23.17-2", Release: "v1.23.17", Due: "v1.24.3",
+			Command: "pmk-sched -n gpu build '--file=my scheduler.yaml' --branch v1.24.3 --tag registry.example/team/pushed:1.24.3-2 --push" +
+				" && pmk-sched -n gpu deploy --name pushed --image registry.example/team/pushed:1.24.3-2 --branch v1.24.3 '--file=my scheduler.yaml' --preset=binpack",
+		},
+		{Name: "unsaid", Namespace: "gpu", Image: "registry.example/unsaid:2"},
+		{Name: "fits", Namespace: "kube-system", Image: "localhost/fits:v1.24.17", Release: "v1.24.17"},
+		{
+			Name: "plain", Namespace: "kube-system", Image: "localhost/plain:v1.23.17", Release: "v1.23.17", Due: "v1.24.3",
+			Command: "pmk-sched build --branch v1.24.3 --tag localhost/plain:v1.24.3 --busybox /bin/busybox --load containerd" +
+				" && pmk-sched deploy --name plain --image localhost/plain:v1.24.3 --branch v1.24.3",
+		},
+	}
+	if diff := cmp.Diff(want, info.Scheduler.Deployed); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	wants(t, info, "plain in namespace kube-system is of v1.23.17", "unsaid in namespace gpu does not say")
+	for _, text := range []string{"pushed", "v1.23.17", "v1.24.3"} {
+		if !strings.Contains(info.Table(), text) {
+			t.Errorf("the table lacks %q:\n%s", text, info.Table())
+		}
+	}
+}
+
+func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T) {
+	s := pmkMaster()
+	s.deployments = []appsv1.Deployment{
+		deployment("kube-system", "plain", "v1.24.3", "localhost/plain:v1.24.3", ""),
+		deployment("gpu", "hidden", "v1.24.3", "localhost/hidden:v1.24.3", ""),
+	}
+	s.forbid = func(path string) bool { return path == "/apis/apps/v1/deployments" }
+	info := detect(t, s)
+	if len(info.Scheduler.Deployed) != 1 || info.Scheduler.Deployed[0].Name != "plain" {
+		t.Errorf("got %+v", info.Scheduler.Deployed)
+	}
+}
+
+func TestRetag(t *testing.T) {
+	for image, want := range map[string]string{
+		"localhost/s:v1.24.3":                       "localhost/s:v1.25.4",
+		"localhost/s":                               "localhost/s:v1.25.4",
+		"registry.example:5000/s":                   "registry.example:5000/s:v1.25.4",
+		"registry.example:5000/s:1.24.3-gpu":        "registry.example:5000/s:1.25.4-gpu",
+		"registry.example/s:stable":                 "registry.example/s:v1.25.4",
+		"registry.example/s@sha256:" + "0123456789": "registry.example/s:v1.25.4",
+	} {
+		if got := retag(image, "v1.24.3", "v1.25.4"); got != want {
+			t.Errorf("%s: got %s, want %s", image, got, want)
+		}
+	}
+}
