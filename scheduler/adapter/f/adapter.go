@@ -8,19 +8,19 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/adapter/host"
 )
 
 // Plugin is the framework's plugin.
-type Plugin = framework.Plugin
+type Plugin = fwk.Plugin
 
 // Factory makes a plugin factory for app.WithPlugin. build puts the plugin together; what it
 // returns must have each extension point that the portable plugin has.
-func Factory(name string, build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object, framework.Handle) (Plugin, error) {
-	return func(ctx context.Context, object runtime.Object, handle framework.Handle) (Plugin, error) {
+func Factory(name string, build func(context.Context, *Host) (Plugin, error)) func(context.Context, runtime.Object, fwk.Handle) (Plugin, error) {
+	return func(ctx context.Context, object runtime.Object, handle fwk.Handle) (Plugin, error) {
 		arguments, err := host.Arguments(object)
 		if err != nil {
 			return nil, fmt.Errorf("plugin %s: %w", name, err)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -16,18 +16,18 @@ type ReservePoint struct {
 	Plugin scheduler.ReservePlugin
 }
 
-var _ framework.ReservePlugin = &struct {
+var _ fwk.ReservePlugin = &struct {
 	Base
 	ReservePoint
 }{}
 
 // Reserve calls the plugin.
-func (p *ReservePoint) Reserve(ctx context.Context, s framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+func (p *ReservePoint) Reserve(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	return fromPlugin(p.Plugin.Reserve(ctx, stateOf(s), pod, node))
 }
 
 // Unreserve calls the plugin.
-func (p *ReservePoint) Unreserve(ctx context.Context, s framework.CycleState, pod *corev1.Pod, node string) {
+func (p *ReservePoint) Unreserve(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, node string) {
 	p.Plugin.Unreserve(ctx, stateOf(s), pod, node)
 }
 
@@ -37,13 +37,13 @@ type PermitPoint struct {
 	Plugin scheduler.PermitPlugin
 }
 
-var _ framework.PermitPlugin = &struct {
+var _ fwk.PermitPlugin = &struct {
 	Base
 	PermitPoint
 }{}
 
 // Permit calls the plugin.
-func (p *PermitPoint) Permit(ctx context.Context, s framework.CycleState, pod *corev1.Pod, node string) (*framework.Status, time.Duration) {
+func (p *PermitPoint) Permit(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	status, wait := p.Plugin.Permit(ctx, stateOf(s), pod, node)
 	return fromPlugin(status), wait
 }
@@ -54,13 +54,13 @@ type PreBindPoint struct {
 	Plugin scheduler.PreBindPlugin
 }
 
-var _ framework.PreBindPlugin = &struct {
+var _ fwk.PreBindPlugin = &struct {
 	Base
 	PreBindPoint
 }{}
 
 // PreBind calls the plugin.
-func (p *PreBindPoint) PreBind(ctx context.Context, s framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+func (p *PreBindPoint) PreBind(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	return fromPlugin(p.Plugin.PreBind(ctx, stateOf(s), pod, node))
 }
 
@@ -70,13 +70,13 @@ type BindPoint struct {
 	Plugin scheduler.BindPlugin
 }
 
-var _ framework.BindPlugin = &struct {
+var _ fwk.BindPlugin = &struct {
 	Base
 	BindPoint
 }{}
 
 // Bind calls the plugin.
-func (p *BindPoint) Bind(ctx context.Context, s framework.CycleState, pod *corev1.Pod, node string) *framework.Status {
+func (p *BindPoint) Bind(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	return fromPlugin(p.Plugin.Bind(ctx, stateOf(s), pod, node))
 }
 
@@ -86,12 +86,12 @@ type PostBindPoint struct {
 	Plugin scheduler.PostBindPlugin
 }
 
-var _ framework.PostBindPlugin = &struct {
+var _ fwk.PostBindPlugin = &struct {
 	Base
 	PostBindPoint
 }{}
 
 // PostBind calls the plugin.
-func (p *PostBindPoint) PostBind(ctx context.Context, s framework.CycleState, pod *corev1.Pod, node string) {
+func (p *PostBindPoint) PostBind(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, node string) {
 	p.Plugin.PostBind(ctx, stateOf(s), pod, node)
 }

@@ -5,7 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -16,22 +16,22 @@ type PreFilterPoint struct {
 	Plugin scheduler.PreFilterPlugin
 }
 
-var _ framework.PreFilterPlugin = &struct {
+var _ fwk.PreFilterPlugin = &struct {
 	Base
 	PreFilterPoint
 }{}
 
 // PreFilter calls the plugin. The nodes are those of Host.Nodes.
-func (p *PreFilterPoint) PreFilter(ctx context.Context, s framework.CycleState, pod *corev1.Pod, _ []framework.NodeInfo) (*framework.PreFilterResult, *framework.Status) {
+func (p *PreFilterPoint) PreFilter(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	result, status := p.Plugin.PreFilter(ctx, stateOf(s), pod)
 	if result == nil {
 		return nil, fromPlugin(status)
 	}
-	return &framework.PreFilterResult{NodeNames: sets.New(result.Nodes...)}, fromPlugin(status)
+	return &fwk.PreFilterResult{NodeNames: sets.New(result.Nodes...)}, fromPlugin(status)
 }
 
 // PreFilterExtensions returns nil if the plugin has none.
-func (p *PreFilterPoint) PreFilterExtensions() framework.PreFilterExtensions {
+func (p *PreFilterPoint) PreFilterExtensions() fwk.PreFilterExtensions {
 	if _, ok := p.Plugin.(scheduler.PreFilterExtensions); !ok {
 		return nil
 	}
@@ -40,11 +40,11 @@ func (p *PreFilterPoint) PreFilterExtensions() framework.PreFilterExtensions {
 
 type preFilterExtensions PreFilterPoint
 
-func (p *preFilterExtensions) AddPod(ctx context.Context, s framework.CycleState, pod *corev1.Pod, other framework.PodInfo, n framework.NodeInfo) *framework.Status {
+func (p *preFilterExtensions) AddPod(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, other fwk.PodInfo, n fwk.NodeInfo) *fwk.Status {
 	return fromPlugin(p.Plugin.(scheduler.PreFilterExtensions).AddPod(ctx, stateOf(s), pod, other.GetPod(), nodeOf(n)))
 }
 
-func (p *preFilterExtensions) RemovePod(ctx context.Context, s framework.CycleState, pod *corev1.Pod, other framework.PodInfo, n framework.NodeInfo) *framework.Status {
+func (p *preFilterExtensions) RemovePod(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, other fwk.PodInfo, n fwk.NodeInfo) *fwk.Status {
 	return fromPlugin(p.Plugin.(scheduler.PreFilterExtensions).RemovePod(ctx, stateOf(s), pod, other.GetPod(), nodeOf(n)))
 }
 
@@ -54,13 +54,13 @@ type FilterPoint struct {
 	Plugin scheduler.FilterPlugin
 }
 
-var _ framework.FilterPlugin = &struct {
+var _ fwk.FilterPlugin = &struct {
 	Base
 	FilterPoint
 }{}
 
 // Filter calls the plugin.
-func (p *FilterPoint) Filter(ctx context.Context, s framework.CycleState, pod *corev1.Pod, n framework.NodeInfo) *framework.Status {
+func (p *FilterPoint) Filter(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, n fwk.NodeInfo) *fwk.Status {
 	return fromPlugin(p.Plugin.Filter(ctx, stateOf(s), pod, nodeOf(n)))
 }
 
@@ -70,21 +70,21 @@ type PostFilterPoint struct {
 	Plugin scheduler.PostFilterPlugin
 }
 
-var _ framework.PostFilterPlugin = &struct {
+var _ fwk.PostFilterPlugin = &struct {
 	Base
 	PostFilterPoint
 }{}
 
 // PostFilter calls the plugin.
-func (p *PostFilterPoint) PostFilter(ctx context.Context, s framework.CycleState, pod *corev1.Pod, rejected framework.NodeToStatusReader) (*framework.PostFilterResult, *framework.Status) {
+func (p *PostFilterPoint) PostFilter(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, rejected fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	nominated, status := p.Plugin.PostFilter(ctx, stateOf(s), pod, rejections{rejected})
 	if nominated == "" {
 		return nil, fromPlugin(status)
 	}
-	info := &framework.NominatingInfo{NominatedNodeName: nominated, NominatingMode: framework.ModeOverride}
-	return &framework.PostFilterResult{NominatingInfo: info}, fromPlugin(status)
+	info := &fwk.NominatingInfo{NominatedNodeName: nominated, NominatingMode: fwk.ModeOverride}
+	return &fwk.PostFilterResult{NominatingInfo: info}, fromPlugin(status)
 }
 
-type rejections struct{ nodes framework.NodeToStatusReader }
+type rejections struct{ nodes fwk.NodeToStatusReader }
 
 func (r rejections) Status(node string) *scheduler.Status { return toPlugin(r.nodes.Get(node)) }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/adapter/host"
@@ -22,7 +22,7 @@ type Host struct {
 	// Arguments are what the configuration says about the plugin.
 	Arguments scheduler.Arguments
 
-	handle framework.Handle
+	handle fwk.Handle
 	plugin scheduler.Plugin
 }
 
@@ -58,7 +58,7 @@ func (h *Host) Metrics() prometheus.Registerer { return host.Metrics{} }
 
 // IterateOverWaitingPods implements scheduler.Handle.
 func (h *Host) IterateOverWaitingPods(visit func(scheduler.WaitingPod)) {
-	h.handle.IterateOverWaitingPods(func(p framework.WaitingPod) { visit(waitingPod{p}) })
+	h.handle.IterateOverWaitingPods(func(p fwk.WaitingPod) { visit(waitingPod{p}) })
 }
 
 // GetWaitingPod implements scheduler.Handle.
@@ -72,7 +72,7 @@ func (h *Host) GetWaitingPod(uid types.UID) scheduler.WaitingPod {
 // RejectWaitingPod implements scheduler.Handle.
 func (h *Host) RejectWaitingPod(uid types.UID) { h.handle.RejectWaitingPod(uid) }
 
-type waitingPod struct{ pod framework.WaitingPod }
+type waitingPod struct{ pod fwk.WaitingPod }
 
 func (w waitingPod) Pod() *corev1.Pod              { return w.pod.GetPod() }
 func (w waitingPod) PendingPlugins() []string      { return w.pod.GetPendingPlugins() }

@@ -2,14 +2,14 @@ package f
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/kube-scheduler/framework"
-	internal "k8s.io/kubernetes/pkg/scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // node is one pointer wide, so that making an interface of it allocates nothing.
-type node struct{ info *internal.NodeInfo }
+type node struct{ info *framework.NodeInfo }
 
 func (n node) Node() *corev1.Node    { return n.info.Node() }
 func (n node) PodCount() int         { return len(n.info.Pods) }
@@ -21,7 +21,7 @@ func (n node) Requested() scheduler.Resources {
 }
 func (n node) Allocatable() scheduler.Resources { return resources(n.info.Allocatable) }
 
-func resources(r *internal.Resource) scheduler.Resources {
+func resources(r *framework.Resource) scheduler.Resources {
 	return scheduler.Resources{
 		MilliCPU: r.MilliCPU, Memory: r.Memory, EphemeralStorage: r.EphemeralStorage,
 		Pods: int64(r.AllowedPodNumber), Scalar: r.ScalarResources,
@@ -29,7 +29,7 @@ func resources(r *internal.Resource) scheduler.Resources {
 }
 
 // wrappedNode is for a NodeInfo that is not the framework's own.
-type wrappedNode struct{ info framework.NodeInfo }
+type wrappedNode struct{ info fwk.NodeInfo }
 
 func (n wrappedNode) Node() *corev1.Node    { return n.info.Node() }
 func (n wrappedNode) PodCount() int         { return len(n.info.GetPods()) }
@@ -43,21 +43,21 @@ func (n wrappedNode) Allocatable() scheduler.Resources {
 	return wrappedResources(n.info.GetAllocatable())
 }
 
-func wrappedResources(r framework.Resource) scheduler.Resources {
+func wrappedResources(r fwk.Resource) scheduler.Resources {
 	return scheduler.Resources{
 		MilliCPU: r.GetMilliCPU(), Memory: r.GetMemory(), EphemeralStorage: r.GetEphemeralStorage(),
 		Pods: int64(r.GetAllowedPodNumber()), Scalar: r.GetScalarResources(),
 	}
 }
 
-func nodeOf(info framework.NodeInfo) scheduler.NodeInfo {
-	if own, ok := info.(*internal.NodeInfo); ok {
+func nodeOf(info fwk.NodeInfo) scheduler.NodeInfo {
+	if own, ok := info.(*framework.NodeInfo); ok {
 		return node{own}
 	}
 	return wrappedNode{info}
 }
 
-func nodesOf(infos []framework.NodeInfo) []scheduler.NodeInfo {
+func nodesOf(infos []fwk.NodeInfo) []scheduler.NodeInfo {
 	nodes := make([]scheduler.NodeInfo, len(infos))
 	for i := range infos {
 		nodes[i] = nodeOf(infos[i])

@@ -6,10 +6,10 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 )
 
 // PreBindPreFlight says that PreBind has something to do.
-func (p *PreBindPoint) PreBindPreFlight(context.Context, framework.CycleState, *corev1.Pod, string) *framework.Status {
+func (p *PreBindPoint) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, string) *fwk.Status {
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -15,13 +15,13 @@ type PreEnqueuePoint struct {
 	Plugin scheduler.PreEnqueuePlugin
 }
 
-var _ framework.PreEnqueuePlugin = &struct {
+var _ fwk.PreEnqueuePlugin = &struct {
 	Base
 	PreEnqueuePoint
 }{}
 
 // PreEnqueue calls the plugin.
-func (p *PreEnqueuePoint) PreEnqueue(ctx context.Context, pod *corev1.Pod) *framework.Status {
+func (p *PreEnqueuePoint) PreEnqueue(ctx context.Context, pod *corev1.Pod) *fwk.Status {
 	return fromPlugin(p.Plugin.PreEnqueue(ctx, pod))
 }
 
@@ -31,49 +31,49 @@ type QueueSortPoint struct {
 	Plugin scheduler.QueueSortPlugin
 }
 
-var _ framework.QueueSortPlugin = &struct {
+var _ fwk.QueueSortPlugin = &struct {
 	Base
 	QueueSortPoint
 }{}
 
-// EventsPoint is framework.EnqueueExtensions.
+// EventsPoint is the framework's EnqueueExtensions.
 type EventsPoint struct {
 	Host   *Host
 	Plugin scheduler.EventsPlugin
 }
 
-var _ framework.EnqueueExtensions = &struct {
+var _ fwk.EnqueueExtensions = &struct {
 	Base
 	EventsPoint
 }{}
 
 // EventsToRegister calls the plugin.
-func (p *EventsPoint) EventsToRegister(context.Context) ([]framework.ClusterEventWithHint, error) {
-	var registered []framework.ClusterEventWithHint
+func (p *EventsPoint) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	var registered []fwk.ClusterEventWithHint
 	for _, e := range p.Plugin.EventsToRegister() {
-		event := framework.ClusterEvent{Resource: framework.EventResource(e.Resource), ActionType: action(e.Action)}
-		registered = append(registered, framework.ClusterEventWithHint{Event: event})
+		event := fwk.ClusterEvent{Resource: fwk.EventResource(e.Resource), ActionType: action(e.Action)}
+		registered = append(registered, fwk.ClusterEventWithHint{Event: event})
 	}
 	return registered, nil
 }
 
 // action spells actions in the release's own bits, which move from one minor to the next.
-func action(a scheduler.ActionType) framework.ActionType {
+func action(a scheduler.ActionType) fwk.ActionType {
 	if a&scheduler.ActionAll == scheduler.ActionAll {
-		return framework.All
+		return fwk.All
 	}
-	var all framework.ActionType
+	var all fwk.ActionType
 	for _, bit := range []struct {
 		portable scheduler.ActionType
-		own      framework.ActionType
+		own      fwk.ActionType
 	}{
-		{scheduler.ActionAdd, framework.Add},
-		{scheduler.ActionDelete, framework.Delete},
-		{scheduler.ActionUpdate, framework.Update},
-		{scheduler.ActionUpdateNodeAllocatable, framework.UpdateNodeAllocatable},
-		{scheduler.ActionUpdateNodeLabel, framework.UpdateNodeLabel},
-		{scheduler.ActionUpdateNodeTaint, framework.UpdateNodeTaint},
-		{scheduler.ActionUpdateNodeCondition, framework.UpdateNodeCondition},
+		{scheduler.ActionAdd, fwk.Add},
+		{scheduler.ActionDelete, fwk.Delete},
+		{scheduler.ActionUpdate, fwk.Update},
+		{scheduler.ActionUpdateNodeAllocatable, fwk.UpdateNodeAllocatable},
+		{scheduler.ActionUpdateNodeLabel, fwk.UpdateNodeLabel},
+		{scheduler.ActionUpdateNodeTaint, fwk.UpdateNodeTaint},
+		{scheduler.ActionUpdateNodeCondition, fwk.UpdateNodeCondition},
 	} {
 		if a&bit.portable != 0 {
 			all |= bit.own

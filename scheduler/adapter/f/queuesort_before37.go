@@ -1,17 +1,17 @@
 package f
 
 import (
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // Less calls the plugin.
-func (p *QueueSortPoint) Less(a, b framework.QueuedPodInfo) bool {
+func (p *QueueSortPoint) Less(a, b fwk.QueuedPodInfo) bool {
 	return p.Plugin.Less(queuedPod(a), queuedPod(b))
 }
 
-func queuedPod(q framework.QueuedPodInfo) scheduler.QueuedPod {
+func queuedPod(q fwk.QueuedPodInfo) scheduler.QueuedPod {
 	pod := q.GetPodInfo().GetPod()
 	var priority int32
 	if pod.Spec.Priority != nil {

@@ -4,20 +4,20 @@ package f
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // Less calls the plugin.
-func (p *QueueSortPoint) Less(a, b framework.QueuedEntityInfo) bool {
+func (p *QueueSortPoint) Less(a, b fwk.QueuedEntityInfo) bool {
 	return p.Plugin.Less(queued(a), queued(b))
 }
 
 // queued has no pod if a group of pods is queued.
-func queued(q framework.QueuedEntityInfo) scheduler.QueuedPod {
+func queued(q fwk.QueuedEntityInfo) scheduler.QueuedPod {
 	var pod *corev1.Pod
-	if single, ok := q.(framework.QueuedPodInfo); ok {
+	if single, ok := q.(fwk.QueuedPodInfo); ok {
 		pod = single.GetPodInfo().GetPod()
 	}
 	return scheduler.QueuedPod{Pod: pod, Priority: q.GetPriority(), Timestamp: q.GetTimestamp(), Attempts: q.GetAttempts()}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -15,13 +15,13 @@ type PreScorePoint struct {
 	Plugin scheduler.PreScorePlugin
 }
 
-var _ framework.PreScorePlugin = &struct {
+var _ fwk.PreScorePlugin = &struct {
 	Base
 	PreScorePoint
 }{}
 
 // PreScore calls the plugin.
-func (p *PreScorePoint) PreScore(ctx context.Context, s framework.CycleState, pod *corev1.Pod, nodes []framework.NodeInfo) *framework.Status {
+func (p *PreScorePoint) PreScore(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
 	return fromPlugin(p.Plugin.PreScore(ctx, stateOf(s), pod, nodesOf(nodes)))
 }
 
@@ -31,19 +31,19 @@ type ScorePoint struct {
 	Plugin scheduler.ScorePlugin
 }
 
-var _ framework.ScorePlugin = &struct {
+var _ fwk.ScorePlugin = &struct {
 	Base
 	ScorePoint
 }{}
 
 // Score calls the plugin.
-func (p *ScorePoint) Score(ctx context.Context, s framework.CycleState, pod *corev1.Pod, n framework.NodeInfo) (int64, *framework.Status) {
+func (p *ScorePoint) Score(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, n fwk.NodeInfo) (int64, *fwk.Status) {
 	score, status := p.Plugin.Score(ctx, stateOf(s), pod, nodeOf(n))
 	return score, fromPlugin(status)
 }
 
 // ScoreExtensions returns nil if the plugin does not normalise.
-func (p *ScorePoint) ScoreExtensions() framework.ScoreExtensions {
+func (p *ScorePoint) ScoreExtensions() fwk.ScoreExtensions {
 	if _, ok := p.Plugin.(scheduler.ScoreNormalizer); !ok {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (p *ScorePoint) ScoreExtensions() framework.ScoreExtensions {
 type normalizer ScorePoint
 
 // NormalizeScore calls the plugin with a copy of the list and takes the scores back.
-func (p *normalizer) NormalizeScore(ctx context.Context, s framework.CycleState, pod *corev1.Pod, list framework.NodeScoreList) *framework.Status {
+func (p *normalizer) NormalizeScore(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, list fwk.NodeScoreList) *fwk.Status {
 	scores := make([]scheduler.NodeScore, len(list))
 	for i := range list {
 		scores[i] = scheduler.NodeScore{Name: list[i].Name, Score: list[i].Score}

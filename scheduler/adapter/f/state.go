@@ -1,39 +1,39 @@
 package f
 
 import (
-	framework "k8s.io/kube-scheduler/framework"
-	internal "k8s.io/kubernetes/pkg/scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // state is one pointer wide, so that making an interface of it allocates nothing.
-type state struct{ cycle *internal.CycleState }
+type state struct{ cycle *framework.CycleState }
 
 func (s state) Read(key string) (interface{}, bool) { return read(s.cycle, key) }
 func (s state) Write(key string, value interface{}) {
-	s.cycle.Write(framework.StateKey(key), &datum{value})
+	s.cycle.Write(fwk.StateKey(key), &datum{value})
 }
-func (s state) Delete(key string) { s.cycle.Delete(framework.StateKey(key)) }
+func (s state) Delete(key string) { s.cycle.Delete(fwk.StateKey(key)) }
 
 // wrappedState is for a CycleState that is not the framework's own.
-type wrappedState struct{ cycle framework.CycleState }
+type wrappedState struct{ cycle fwk.CycleState }
 
 func (s wrappedState) Read(key string) (interface{}, bool) { return read(s.cycle, key) }
 func (s wrappedState) Write(key string, value interface{}) {
-	s.cycle.Write(framework.StateKey(key), &datum{value})
+	s.cycle.Write(fwk.StateKey(key), &datum{value})
 }
-func (s wrappedState) Delete(key string) { s.cycle.Delete(framework.StateKey(key)) }
+func (s wrappedState) Delete(key string) { s.cycle.Delete(fwk.StateKey(key)) }
 
-func stateOf(s framework.CycleState) scheduler.State {
-	if own, ok := s.(*internal.CycleState); ok {
+func stateOf(s fwk.CycleState) scheduler.State {
+	if own, ok := s.(*framework.CycleState); ok {
 		return state{own}
 	}
 	return wrappedState{s}
 }
 
-func read(s framework.CycleState, key string) (interface{}, bool) {
-	data, err := s.Read(framework.StateKey(key))
+func read(s fwk.CycleState, key string) (interface{}, bool) {
+	data, err := s.Read(fwk.StateKey(key))
 	if err != nil {
 		return nil, false
 	}
@@ -46,7 +46,7 @@ func read(s framework.CycleState, key string) (interface{}, bool) {
 // datum is a value that a portable plugin wrote.
 type datum struct{ value interface{} }
 
-func (d *datum) Clone() framework.StateData {
+func (d *datum) Clone() fwk.StateData {
 	if c, ok := d.value.(scheduler.Cloner); ok {
 		return &datum{c.Clone()}
 	}

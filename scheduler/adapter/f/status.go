@@ -1,35 +1,35 @@
 package f
 
 import (
-	framework "k8s.io/kube-scheduler/framework"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // fromPlugin gives the framework a status of its own: it writes the plugin's name into it.
-func fromPlugin(s *scheduler.Status) *framework.Status {
+func fromPlugin(s *scheduler.Status) *fwk.Status {
 	switch s.Code() {
 	case scheduler.CodeSuccess:
 		return nil
 	case scheduler.CodeUnschedulable:
-		return framework.NewStatus(framework.Unschedulable, s.Reasons()...)
+		return fwk.NewStatus(fwk.Unschedulable, s.Reasons()...)
 	case scheduler.CodeUnresolvable:
-		return framework.NewStatus(framework.UnschedulableAndUnresolvable, s.Reasons()...)
+		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, s.Reasons()...)
 	case scheduler.CodeWait:
-		return framework.NewStatus(framework.Wait, s.Reasons()...)
+		return fwk.NewStatus(fwk.Wait, s.Reasons()...)
 	case scheduler.CodeSkip:
-		return framework.NewStatus(framework.Skip, s.Reasons()...)
+		return fwk.NewStatus(fwk.Skip, s.Reasons()...)
 	}
-	return framework.AsStatus(s.Err())
+	return fwk.AsStatus(s.Err())
 }
 
-func toPlugin(s *framework.Status) *scheduler.Status {
+func toPlugin(s *fwk.Status) *scheduler.Status {
 	switch s.Code() {
-	case framework.Success:
+	case fwk.Success:
 		return nil
-	case framework.Unschedulable:
+	case fwk.Unschedulable:
 		return scheduler.Unschedulable(s.Reasons()...)
-	case framework.Error:
+	case fwk.Error:
 		return scheduler.Error(s.AsError())
 	}
 	return scheduler.Unresolvable(s.Reasons()...)

@@ -1,0 +1,18 @@
+//go:build pmksched
+
+package b
+
+import (
+	"errors"
+
+	"k8s.io/client-go/rest"
+)
+
+// KubeConfig implements scheduler.Handle.
+func (h *Host) KubeConfig() (*rest.Config, error) {
+	config := h.handle.KubeConfig()
+	if config == nil {
+		return nil, errors.New("the scheduler has no kubeconfig to give")
+	}
+	return rest.CopyConfig(config), nil
+}

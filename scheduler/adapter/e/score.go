@@ -1,0 +1,69 @@
+//go:build pmksched
+
+package e
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// PreScorePoint is the extension point PreScore.
+type PreScorePoint struct {
+	Host   *Host
+	Plugin scheduler.PreScorePlugin
+}
+
+var _ framework.PreScorePlugin = &struct {
+	Base
+	PreScorePoint
+}{}
+
+// PreScore calls the plugin.
+func (p *PreScorePoint) PreScore(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	return fromPlugin(p.Plugin.PreScore(ctx, stateOf(s), pod, nodesOf(nodes)))
+}
+
+// ScorePoint is the extension point Score.
+type ScorePoint struct {
+	Host   *Host
+	Plugin scheduler.ScorePlugin
+}
+
+var _ framework.ScorePlugin = &struct {
+	Base
+	ScorePoint
+}{}
+
+// Score calls the plugin.
+func (p *ScorePoint) Score(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, n fwk.NodeInfo) (int64, *fwk.Status) {
+	score, status := p.Plugin.Score(ctx, stateOf(s), pod, nodeOf(n))
+	return score, fromPlugin(status)
+}
+
+// ScoreExtensions returns nil if the plugin does not normalise.
+func (p *ScorePoint) ScoreExtensions() framework.ScoreExtensions {
+	if _, ok := p.Plugin.(scheduler.ScoreNormalizer); !ok {
+		return nil
+	}
+	return (*normalizer)(p)
+}
+
+type normalizer ScorePoint
+
+// NormalizeScore calls the plugin with a copy of the list and takes the scores back.
+func (p *normalizer) NormalizeScore(ctx context.Context, s fwk.CycleState, pod *corev1.Pod, list framework.NodeScoreList) *fwk.Status {
+	scores := make([]scheduler.NodeScore, len(list))
+	for i := range list {
+		scores[i] = scheduler.NodeScore{Name: list[i].Name, Score: list[i].Score}
+	}
+	status := p.Plugin.(scheduler.ScoreNormalizer).NormalizeScore(ctx, stateOf(s), pod, scores)
+	for i := range list {
+		list[i].Score = scores[i].Score
+	}
+	return fromPlugin(status)
+}
