@@ -104,12 +104,13 @@ type Want struct {
 	Forward bool
 	// Replacement is the annotation of the wanted manifest; empty: it has none.
 	Replacement string
-	// Hash is the kubelet's name for the wanted manifest, empty if it is not known.
-	Hash string
-	// Changed says that the manifest differs from the one before.
-	Changed bool
-	// Image that the container has to run; empty: any.
-	Image string
+	// Changed says that the manifest differs from the one before; Pinned that it has
+	// the same UID nevertheless, which else is the hash of the file.
+	Changed, Pinned bool
+	// Settle is how long all has to hold without a break.
+	Settle time.Duration
+
+	others []string
 }
 
 // Ran is what Wait saw.
@@ -126,9 +127,14 @@ type Ran struct {
 	started time.Time
 }
 
+// Others adds the IDs of containers that are not the one waited for.
+func (w *Want) Others(ids ...string) { w.others = append(w.others, ids...) }
+
 // NotRunningError says why the pod did not become what it has to be.
 type NotRunningError struct {
 	Pod, Reason string
+	// Container is the ID of the container that was waited for, if it was seen.
+	Container string
 	// Log is the end of what the scheduler wrote.
 	Log []string
 }
@@ -158,7 +164,7 @@ func (e *APIAwayError) Unwrap() error { return e.Err }
 // [*NotRunningError] as soon as the new scheduler is known to fail, and with an
 // [*APIAwayError].
 func (w *Watch) Wait(ctx context.Context, want Want) (*Ran, error) {
-	return newWait(w, want).until(ctx, func(r *Ran) bool { return true })
+	return newWait(w, want).until(ctx, func(*Ran) bool { return true })
 }
 
 // Stay watches what Wait saw until the container has run for steady.
@@ -180,12 +186,14 @@ type wait struct {
 	known     []string
 	away      time.Time
 	mirror    time.Time
-	election  election
-	reason    string
+	// holds is since when nothing is missing.
+	holds    time.Time
+	election election
+	reason   string
 }
 
 func newWait(w *Watch, want Want) *wait {
-	t := &wait{Watch: w, want: want, reason: "nothing was seen of it"}
+	t := &wait{Watch: w, want: want, reason: "nothing was seen of it", known: slices.Clone(want.others)}
 	if want.Before != nil {
 		t.known = append(t.known, want.Before.ended...)
 		if want.Changed {
@@ -206,7 +214,13 @@ func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) 
 				return nil, err
 			}
 		}
-		if ctx.Err() == nil && t.reason == "" && enough(&t.ran) {
+		switch {
+		case ctx.Err() != nil || t.reason != "":
+			t.holds = time.Time{}
+		case t.holds.IsZero():
+			t.holds = time.Now()
+		}
+		if !t.holds.IsZero() && time.Since(t.holds) >= t.want.Settle && enough(&t.ran) {
 			return &t.ran, nil
 		}
 		select {
@@ -305,8 +319,8 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 	case seen.Replacement != t.want.Replacement:
 		t.renewMirror(ctx, seen)
 		return "the API shows the former manifest"
-	case t.want.Hash != "" && seen.Hash != t.want.Hash:
-		return "the API shows another manifest than the one wanted"
+	case t.want.Changed && !t.want.Pinned && t.want.Before != nil && seen.Hash == t.want.Before.Hash:
+		return "the hash of the manifest has not changed"
 	case !seen.Ready:
 		return "not all containers are ready" + waitingReason(status)
 	case t.Elects:
@@ -351,7 +365,7 @@ func (t *wait) log() *zap.Logger {
 
 // notRunning collects the end of the scheduler's log.
 func (t *wait) notRunning(ctx context.Context, reason string) error {
-	e := &NotRunningError{Pod: t.Namespace + "/" + t.Pod, Reason: reason}
+	e := &NotRunningError{Pod: t.Namespace + "/" + t.Pod, Reason: reason, Container: t.container}
 	if !t.want.Forward {
 		return e
 	}
