@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
@@ -22,86 +20,34 @@ import (
 //go:embed testdata/effect/*.go
 var effectFiles embed.FS
 
-// Effect returns what the scheduler makes of a configuration, as JSON: each setting in the release's internal form, which no config
-// API shows through, and which plugins its framework runs at each extension point. --write-config-to does not tell the latter: it
-// writes multiPoint as multiPoint and a set as a set. So a small program, linked from the same source as the scheduler, asks the
-// framework itself.
-func (s *Scheduler) Effect(ctx context.Context, config []byte) (string, error) {
+// Effect is what a scheduler makes of a configuration.
+type Effect struct {
+	// Text is JSON that is the same for the same effect: each setting in the release's internal form, which no config API shows
+	// through, and the plugins that its framework runs at each extension point.
+	Text string
+	// Twice names the plugins that would run twice at one extension point, each as "profile, point: plugin". Up to 1.29.0 the
+	// framework makes that of two default plugins named anew at one point besides multiPoint (expandMultiPointPlugins deletes from
+	// the list that it goes through); their weight then counts twice, and where it is not 1 no pod is scheduled at all.
+	Twice []string
+}
+
+// Effect returns what the scheduler makes of a configuration. --write-config-to does not tell it: that writes multiPoint as
+// multiPoint and a set as a set. So a small program, linked from the same source as the scheduler, asks the framework itself.
+func (s *Scheduler) Effect(ctx context.Context, config []byte) (Effect, error) {
 	program, err := s.effectProgram(ctx)
 	if err != nil {
-		return "", err
+		return Effect{}, err
 	}
 	dir, path, err := s.place(config)
 	if err != nil {
-		return "", err
+		return Effect{}, err
 	}
 	defer os.RemoveAll(dir)
 	out, err := s.run(ctx, program, path)
 	if err != nil {
-		return "", err
+		return Effect{}, err
 	}
 	return s.canonical(out)
-}
-
-// effect is what the program prints.
-type effect struct {
-	Configuration map[string]any                  `json:"configuration"`
-	Running       map[string]map[string]pluginSet `json:"running"`
-}
-
-type pluginSet struct{ Enabled []plugin }
-
-type plugin struct {
-	Name   string
-	Weight int
-}
-
-// canonical brings two descriptions of the same effect to the same text.
-func (s *Scheduler) canonical(printed string) (string, error) {
-	var e effect
-	if err := json.Unmarshal([]byte(s.restore(printed)), &e); err != nil {
-		return "", fmt.Errorf("read what effect printed: %w", err)
-	}
-	profiles, _ := e.Configuration["Profiles"].([]any)
-	for _, p := range profiles {
-		profile := p.(map[string]any)
-		// The sets as they were written; what they come to is in running.
-		delete(profile, "Plugins")
-		name, _ := profile["SchedulerName"].(string)
-		settleScoring(profile, e.Running[name])
-		profile["Running"] = lines(e.Running[name])
-	}
-	if !s.Rules.InsecurePort {
-		// Nothing listens there any more; v1beta2 still has the fields.
-		delete(e.Configuration, "HealthzBindAddress")
-		delete(e.Configuration, "MetricsBindAddress")
-	}
-	text, err := json.MarshalIndent(e.Configuration, "", "  ")
-	return string(text), err
-}
-
-// lines returns the plugins of each extension point. Where every plugin is asked and the answers are put together, their order does
-// not matter; it does where the first one that takes the pod ends it.
-func lines(running map[string]pluginSet) map[string]any {
-	points := map[string]any{}
-	for point, set := range running {
-		if len(set.Enabled) == 0 {
-			continue
-		}
-		var names []string
-		for _, p := range set.Enabled {
-			name := p.Name
-			if point == "Score" {
-				name = fmt.Sprintf("%s %d", p.Name, p.Weight)
-			}
-			names = append(names, name)
-		}
-		if point != "Bind" && point != "PostFilter" {
-			slices.Sort(names)
-		}
-		points[point] = names
-	}
-	return points
 }
 
 // effectProgram returns the program effect of the release. It is compiled in the module that the scheduler was compiled in, with the
