@@ -28,7 +28,7 @@ import (
 {{- if .Adapter}}
 	"context"
 
-	"{{.Adapter}}"
+	adapter "{{.Adapter}}"
 {{- end}}
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 {{range .Plugins}}
@@ -98,7 +98,6 @@ func (s *pluginSet) registrations() ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			// The package is named adapter in every era.
 			data.Adapter = path.Join(apiModule, adapterFolder, era)
 		}
 		data.Plugins = append(data.Plugins, registration{
