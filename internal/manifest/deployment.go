@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -27,6 +29,8 @@ const (
 
 	masterTaint       = "node-role.kubernetes.io/master"
 	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
+	etcdTaint         = "node-role.kubernetes.io/etcd"
+	criticalTaint     = "CriticalAddonsOnly"
 )
 
 // deployment runs the scheduler. A rollout takes the old pod away before the new
@@ -36,7 +40,7 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
-		ObjectMeta: s.meta(s.Name),
+		ObjectMeta: s.deploymentMeta(),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &s.Replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
@@ -50,6 +54,18 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 			},
 		},
 	}
+}
+
+// deploymentMeta notes the flags on the Deployment and not on its pods: other
+// flags with the same outcome are no reason to restart the scheduler.
+func (s Scheduler) deploymentMeta() metav1.ObjectMeta {
+	meta := s.meta(s.Name)
+	if len(s.Flags) > 0 {
+		// A list of strings is always encoded.
+		flags, _ := json.Marshal(s.Flags)
+		meta.Annotations = map[string]string{AnnotationFlags: string(flags)}
+	}
+	return meta
 }
 
 func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
@@ -82,7 +98,7 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 		Ports:           []corev1.ContainerPort{s.port()},
 		Resources:       s.resources(),
 		LivenessProbe:   s.probe(rules.LivenessPath, args, timing{delay: 15, period: 10, failures: 8}),
-		ReadinessProbe:  s.probe(rules.ReadinessPath, args, timing{period: 5, failures: 3}),
+		ReadinessProbe:  s.probe(s.readinessPath(rules), args, timing{period: 5, failures: 3}),
 		VolumeMounts:    m.places,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: &no,
@@ -128,6 +144,29 @@ func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
 	}
 }
 
+// readinessPath is where the scheduler says that it is ready. From 1.31 it asks
+// whether the caches are filled (the check sched-handler-sync of
+// cmd/kube-scheduler/app/server.go). With delayCacheUntilActive a standby fills
+// none until it leads, and would never be ready: no rollout of several replicas
+// would end. Where there is one replica it does lead, and the question stays.
+func (s Scheduler) readinessPath(rules versions.Rules) string {
+	if rules.ReadinessPath == "/readyz" && s.Replicas > 1 && s.delaysCache() {
+		return rules.ReadinessPath + "?exclude=sched-handler-sync"
+	}
+	return rules.ReadinessPath
+}
+
+// delaysCache tells whether the configuration keeps standbys from filling their
+// caches.
+func (s Scheduler) delaysCache() bool {
+	var configuration struct {
+		DelayCacheUntilActive bool `json:"delayCacheUntilActive"`
+	}
+	// What is no YAML fails elsewhere, with its line.
+	_ = yaml.Unmarshal(s.Configuration.YAML, &configuration)
+	return configuration.DelayCacheUntilActive
+}
+
 // podSecurity lets the process read its credentials and nothing else: as a user
 // without rights, in the group that owns mounted Secrets and tokens; or as root
 // where the credentials are root's own file.
@@ -152,10 +191,25 @@ func (s Scheduler) tolerations() []corev1.Toleration {
 	if s.Tolerations != nil {
 		return s.Tolerations
 	}
-	return []corev1.Toleration{
-		{Key: masterTaint, Operator: corev1.TolerationOpExists},
-		{Key: controlPlaneTaint, Operator: corev1.TolerationOpExists},
+	return Tolerations(nil)
+}
+
+// Tolerations are those of the taints that control-plane nodes have everywhere,
+// and of those among the given keys that a distribution puts on them: RKE2 keeps
+// pods off servers that run etcd, and k3s has CriticalAddonsOnly. A taint that
+// somebody else has put there is not ours to pass over.
+func Tolerations(taints []string) []corev1.Toleration {
+	keys := []string{masterTaint, controlPlaneTaint}
+	for _, key := range []string{etcdTaint, criticalTaint} {
+		if slices.Contains(taints, key) {
+			keys = append(keys, key)
+		}
 	}
+	tolerations := make([]corev1.Toleration, len(keys))
+	for i, key := range keys {
+		tolerations[i] = corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
+	}
+	return tolerations
 }
 
 // affinity keeps the pods on the wanted nodes and apart from each other.

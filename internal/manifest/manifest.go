@@ -38,6 +38,9 @@ const (
 	// LabelRelease holds the Kubernetes release of the scheduler, v1.24.3.
 	LabelRelease = "pmk-sched.io/release"
 
+	// AnnotationFlags holds, on the Deployment, Scheduler.Flags as a JSON list.
+	AnnotationFlags = "pmk-sched.io/flags"
+
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "pmk-sched"
 	// AppName is the value of LabelName.
@@ -95,6 +98,10 @@ type Scheduler struct {
 	Args []string
 	// Resources of the container; zero means a request of 0.1 CPU.
 	Resources corev1.ResourceRequirements
+	// Flags are what the person said, --name=value each, that would have to be
+	// said again to deploy the same with another image; they are noted down on
+	// the Deployment and hold no secrets.
+	Flags []string
 	// Version is that of pmk-sched, for a label.
 	Version string
 	// PluginRules are what compiled-in plugins need to read.
