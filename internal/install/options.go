@@ -6,8 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -74,6 +76,14 @@ type Options struct {
 	AnyNode bool
 	// Resources of the scheduler's container. Zero: the manifest's default.
 	Resources corev1.ResourceRequirements
+	// Plugins are those compiled into the image. Rules has, for some of them by
+	// name, what they need themselves; PluginRules is granted as it stands.
+	Plugins     []profiles.Plugin
+	Rules       map[string]Rules
+	PluginRules []rbacv1.PolicyRule
+	// Flags are the flags that would have to be given again to deploy the same
+	// with another image, --name=value each; they are recorded.
+	Flags []string
 	// Version of pmk-sched, recorded in a label.
 	Version string
 	// Now is the time against which certificates are judged.

@@ -61,7 +61,7 @@ func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Pl
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.renderConfiguration, p.renderObjects}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.renderConfiguration, p.choosePluginRules, p.renderObjects}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
@@ -92,8 +92,12 @@ func (p *planner) chooseRelease() error {
 			return err
 		}
 		p.plan.Release = release
-		if p.info != nil && (release.Major != p.info.Release.Major || release.Minor != p.info.Release.Minor) {
-			p.warn("the scheduler is of %s and the API server of %s: they should be of one minor", release, p.info.Release)
+		if p.info != nil {
+			warnings, err := versions.CheckSkew(release, p.info.Release)
+			if err != nil {
+				return err
+			}
+			p.plan.Warnings = append(p.plan.Warnings, warnings...)
 		}
 	case p.info != nil:
 		p.plan.Release = p.info.Release
@@ -110,6 +114,7 @@ func (p *planner) chooseRelease() error {
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
 		Image: strings.ReplaceAll(p.o.Image, ReleaseInImage, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
+		Flags: p.o.Flags,
 	}
 	return nil
 }
@@ -195,7 +200,22 @@ func (p *planner) chooseNodes() error {
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
 		p.note("nodes with the label %s: what the control-plane nodes carry", p.info.ControlPlane.LabelKey)
 	}
+	if p.info != nil && !selected && !p.o.AnyNode {
+		p.tolerate()
+	}
 	return nil
+}
+
+// tolerate adds the tolerations that the control-plane nodes of a distribution
+// need beyond the usual.
+func (p *planner) tolerate() {
+	var keys []string
+	for _, node := range p.info.ControlPlane.Nodes {
+		for _, taint := range node.Taints {
+			keys = append(keys, taint.Key)
+		}
+	}
+	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys)
 }
 
 // choosePort takes the port asked for unless it is taken, else the first free.
@@ -260,6 +280,7 @@ func (p *planner) renderConfiguration() error {
 		Release: p.plan.Release, SchedulerName: p.o.Name, LeaseNamespace: p.o.Namespace,
 		Kubeconfig: manifest.KubeconfigPath(p.o.Name), LeaderElect: true,
 		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName,
+		Enable: p.o.Plugins,
 	}
 	if p.info != nil {
 		request.InsecurePort = p.info.Scheduler.InsecurePort
