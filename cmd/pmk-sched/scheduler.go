@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -48,6 +50,7 @@ func readOptions(c *cli.Context) (install.Options, error) {
 		Port:        cmp.Or(c.Int("port"), int(f.Spec.Ports.Secure)),
 		AnyNode:     c.Bool("any-node"),
 		Resources:   f.resources(),
+		Flags:       flagsToRepeat(c),
 		Version:     ownVersion(),
 		Now:         time.Now(),
 	}
@@ -65,6 +68,26 @@ func readOptions(c *cli.Context) (install.Options, error) {
 	}
 	err = readConfiguration(c, f, &o)
 	return o, err
+}
+
+// flagsToRepeat are the flags that were given and would have to be given again to
+// deploy the same scheduler with another image of another release.
+func flagsToRepeat(c *cli.Context) []string {
+	var given []string
+	for _, flag := range schedulerFlags() {
+		name := flag.Names()[0]
+		if !c.IsSet(name) || slices.Contains([]string{"name", "image", "branch"}, name) {
+			continue
+		}
+		if _, several := flag.(*cli.StringSliceFlag); several {
+			for _, value := range c.StringSlice(name) {
+				given = append(given, "--"+name+"="+value)
+			}
+			continue
+		}
+		given = append(given, fmt.Sprintf("--%s=%v", name, c.Value(name)))
+	}
+	return given
 }
 
 // checkNumbers refuses a number that was given and means nothing: 0 would be
