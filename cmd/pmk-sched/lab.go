@@ -24,7 +24,7 @@ func labCommand(u *ui) *cli.Command {
 		Usage: "a real cluster of any supported release on this machine (Linux, root)",
 		Description: "A master with etcd, containerd and kubelet as processes in namespaces of their own. The machine's own network,\n" +
 			"files and services are not touched, and nothing is left behind when it is taken down.",
-		Subcommands: []*cli.Command{labUpCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labKubeconfigCommand(u)},
+		Subcommands: []*cli.Command{labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labKubeconfigCommand(u)},
 	}
 }
 
@@ -61,7 +61,30 @@ func labUpCommand(u *ui) *cli.Command {
 	}
 }
 
-// readLabOptions turns the flags of lab up into options.
+func labUpgradeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "upgrade",
+		Usage: "take a lab to another release, with all that is in it",
+		Description: "The control plane first, then the node's kubelet, over the same data and with the same keys: a newer patch of its\n" +
+			"minor, or the minor after it. It can be run again after it was stopped.",
+		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to go to, such as v1.25.4"}),
+		Action: func(c *cli.Context) error {
+			o, err := readLabOptions(c)
+			if err != nil {
+				return err
+			}
+			o.Log, o.OnStep, o.Env = u.log, u.step, os.Environ()
+			l, err := lab.Upgrade(c.Context, o)
+			if err != nil {
+				return err
+			}
+			u.say("lab %s is of %s", l.Name(), l.Release())
+			return nil
+		},
+	}
+}
+
+// readLabOptions turns the flags of lab up and lab upgrade into options.
 func readLabOptions(c *cli.Context) (lab.Options, error) {
 	branch := c.String("branch")
 	if branch == "" {
