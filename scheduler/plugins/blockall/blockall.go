@@ -1,0 +1,108 @@
+// Package blockall is a portable plugin that filters every node out, so that its pods stay pending: for tests, for drains, and
+// as the smallest plugin there is to read.
+package blockall
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "BlockAll"
+
+const (
+	defaultMessage = "every node is blocked by " + Name
+	maxMessage     = 256
+)
+
+// Arguments are what stands under pluginConfig.
+type Arguments struct {
+	// Namespaces are those whose pods are blocked. None means every namespace.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Message is the reason in the pod's event and condition, at most 256 bytes.
+	Message string `json:"message,omitempty"`
+}
+
+// BlockAll filters every node out.
+type BlockAll struct {
+	logs       func(context.Context) scheduler.Logger
+	namespaces map[string]bool
+	blocked    *scheduler.Status
+	filtered   prometheus.Counter
+}
+
+// New makes the plugin of its arguments.
+func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*BlockAll, error) {
+	a, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	collector, err := scheduler.Register(h.Metrics(), prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "pmk_sched_blockall_nodes_filtered_total",
+		Help: "Nodes that BlockAll filtered out, summed over the pods' attempts.",
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+	}
+	filtered, ok := collector.(prometheus.Counter)
+	if !ok {
+		return nil, fmt.Errorf("register metrics of %s: another kind of metric has the name", Name)
+	}
+	// No pod that goes would make room: preemption need not try.
+	b := &BlockAll{logs: h.Logger, blocked: scheduler.Unresolvable(a.Message), filtered: filtered}
+	if len(a.Namespaces) > 0 {
+		b.namespaces = make(map[string]bool, len(a.Namespaces))
+		for _, namespace := range a.Namespaces {
+			b.namespaces[namespace] = true
+		}
+	}
+	return b, nil
+}
+
+// Rules checks the arguments and returns no rules: the plugin reads nothing.
+func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
+	_, err := decode(args)
+	return nil, err
+}
+
+func decode(args scheduler.Arguments) (Arguments, error) {
+	a := Arguments{Message: defaultMessage}
+	if err := args.Decode(&a); err != nil {
+		return a, err
+	}
+	for i, namespace := range a.Namespaces {
+		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
+			return a, fmt.Errorf("namespaces[%d]: %q is not the name of a namespace: %s", i, namespace, strings.Join(wrong, "; "))
+		}
+	}
+	if strings.TrimSpace(a.Message) == "" {
+		return a, fmt.Errorf("message: must not be empty; leave it out for %q", defaultMessage)
+	}
+	if len(a.Message) > maxMessage {
+		return a, fmt.Errorf("message: has %d bytes, more than %d", len(a.Message), maxMessage)
+	}
+	return a, nil
+}
+
+// Name returns the plugin's name.
+func (b *BlockAll) Name() string { return Name }
+
+// Filter rejects the node, unless the pod's namespace is not among those to block.
+func (b *BlockAll) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+	if b.namespaces != nil && !b.namespaces[pod.Namespace] {
+		return nil
+	}
+	b.filtered.Inc()
+	if log := b.logs(ctx); log.Enabled(5) {
+		log.Info(5, "BlockAll filtered a node out", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name)
+	}
+	return b.blocked
+}

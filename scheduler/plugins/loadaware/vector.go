@@ -1,0 +1,128 @@
+package loadaware
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// sample is one element of an instant vector.
+type sample struct {
+	Metric map[string]string `json:"metric"`
+	Value  point             `json:"value"`
+}
+
+// point is a time and a value; Prometheus writes it as [seconds, "value"]. Its zero value, at 1970, is what a native
+// histogram leaves behind, which has no single value.
+type point struct {
+	at    float64
+	value float64
+}
+
+// UnmarshalJSON reads Prometheus' form.
+func (p *point) UnmarshalJSON(raw []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err
+	}
+	if len(parts) != 2 {
+		return fmt.Errorf("a point has %d parts, not 2", len(parts))
+	}
+	var text string
+	if err := json.Unmarshal(parts[0], &p.at); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(parts[1], &text); err != nil {
+		return err
+	}
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		value = math.NaN()
+	}
+	p.value = value
+	return nil
+}
+
+// Why a sample is left out.
+const (
+	discardNoLabel   = "no_label"
+	discardNaN       = "not_a_number"
+	discardOld       = "old"
+	discardDuplicate = "duplicate"
+)
+
+// readings are the load per name of a node, as a share of full: 1 is fully loaded.
+type readings map[string]float64
+
+// read makes readings of samples: those that are no number, carry no node or are older than the oldest allowed are left out, and of
+// two for the same node the higher counts. discarded says how many were left out and why.
+func read(samples []sample, m Metric, oldest time.Time) (loads readings, discarded map[string]int) {
+	loads = make(readings, len(samples))
+	discarded = map[string]int{}
+	oldestSeconds := float64(oldest.UnixNano()) / float64(time.Second)
+	for i := range samples {
+		s := &samples[i]
+		name := nodeKey(s.Metric[m.NodeLabel])
+		load := s.Value.value / m.Full
+		switch {
+		case name == "":
+			discarded[discardNoLabel]++
+			continue
+		case math.IsNaN(load) || math.IsInf(load, 0):
+			discarded[discardNaN]++
+			continue
+		case s.Value.at < oldestSeconds:
+			discarded[discardOld]++
+			continue
+		}
+		if load < 0 {
+			load = 0
+		}
+		if other, twice := loads[name]; twice {
+			discarded[discardDuplicate]++
+			if other > load {
+				load = other
+			}
+		}
+		loads[name] = load
+	}
+	return loads, discarded
+}
+
+// nodeKey returns the form in which a label's value is compared: without the port, lower case, addresses in their short form.
+func nodeKey(label string) string {
+	if host, port, err := net.SplitHostPort(label); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
+			label = host
+		}
+	}
+	if ip := net.ParseIP(label); ip != nil {
+		return ip.String()
+	}
+	return strings.ToLower(label)
+}
+
+// of returns the load of a node, found by its name, its host name or an internal address. It does not allocate.
+func (r readings) of(node *corev1.Node) (float64, bool) {
+	if load, ok := r[node.Name]; ok {
+		return load, true
+	}
+	if load, ok := r[node.Labels[corev1.LabelHostname]]; ok {
+		return load, true
+	}
+	for i := range node.Status.Addresses {
+		switch address := &node.Status.Addresses[i]; address.Type {
+		case corev1.NodeInternalIP, corev1.NodeHostName, corev1.NodeInternalDNS:
+			if load, ok := r[address.Address]; ok {
+				return load, true
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,156 @@
+// Package networkaware is a portable plugin that scores nodes by a custom resource of the cluster, for example one in which an agent
+// on each node reports the latency that it measures.
+//
+// The resource is read through a dynamic informer. A node without an object, or with one that cannot be read, scores the mean of the
+// others. If the resource does not exist the plugin has no say; it begins to have one when the resource appears.
+package networkaware
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "NetworkAware"
+
+const stateKey = Name + "/scale"
+
+// NetworkAware scores nodes by a custom resource.
+type NetworkAware struct {
+	logs     func(context.Context) scheduler.Logger
+	settings *settings
+	values   *values
+	metrics  *metrics
+}
+
+// New makes the plugin of its arguments and starts to watch the resource, until ctx is done. It does not wait for it: a
+// resource that does not exist would hold up the scheduler. For the same reason the plugin is not an
+// EventsPlugin: kube-scheduler would wait for the resource itself.
+func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NetworkAware, error) {
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	config, err := h.KubeConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s reads %s from the cluster: %w", Name, s.name(), err)
+	}
+	m, err := newMetrics(h.Metrics(), s.name())
+	if err != nil {
+		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+	}
+	n := &NetworkAware{logs: h.Logger, settings: s, values: newValues(s), metrics: m}
+	w := &watcher{settings: s, values: n.values, metrics: m, log: h.Logger(ctx)}
+	informer, err := w.informer(config)
+	if err != nil {
+		return nil, err
+	}
+	go informer.Run(ctx.Done())
+	return n, nil
+}
+
+// Rules lets the scheduler read the resource that the arguments name, and no other.
+func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	return []rbacv1.PolicyRule{{
+		APIGroups: []string{s.Group}, Resources: []string{s.Resource}, Verbs: []string{"get", "list", "watch"},
+	}}, nil
+}
+
+// Name returns the plugin's name.
+func (n *NetworkAware) Name() string { return Name }
+
+// scale turns values of one cycle's nodes into scores: the best of them gets MaxNodeScore, the worst MinNodeScore, and a node without a
+// value the mean.
+type scale struct {
+	worst, best float64
+	mean        int64
+}
+
+func (s *scale) score(value float64) int64 {
+	if s.worst == s.best {
+		return scheduler.MaxNodeScore
+	}
+	// Halved, so that the distance between the two ends of float64 is finite.
+	share := (value/2 - s.worst/2) / (s.best/2 - s.worst/2)
+	// A value may have changed since PreScore.
+	return int64(math.Round(float64(scheduler.MaxNodeScore) * math.Min(1, math.Max(0, share))))
+}
+
+// PreScore finds the best and the worst of the nodes that can run the pod. If none has a value, Score is skipped.
+func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod *corev1.Pod, nodes []scheduler.NodeInfo) *scheduler.Status {
+	found := &scale{}
+	known := 0
+	for _, node := range nodes {
+		value, ok := n.values.of(node.Node().Name)
+		if !ok {
+			continue
+		}
+		known++
+		if known == 1 {
+			found.worst, found.best = value, value
+		}
+		if n.better(value, found.best) {
+			found.best = value
+		}
+		if n.better(found.worst, value) {
+			found.worst = value
+		}
+	}
+	n.metrics.unknown.Add(float64(len(nodes) - known))
+	log := n.logs(ctx)
+	if known == 0 {
+		log.Info(5, "NetworkAware knows nothing of the nodes", "namespace", pod.Namespace, "pod", pod.Name, "resource", n.settings.name(), "nodes", len(nodes))
+		return scheduler.Skip()
+	}
+	sum, counted := int64(0), int64(0)
+	for _, node := range nodes {
+		if value, ok := n.values.of(node.Node().Name); ok {
+			sum += found.score(value)
+			counted++
+		}
+	}
+	if counted > 0 { // the objects may have gone meanwhile
+		found.mean = (sum + counted/2) / counted
+	}
+	state.Write(stateKey, found)
+	if log.Enabled(5) {
+		log.Info(5, "NetworkAware scores nodes", "namespace", pod.Namespace, "pod", pod.Name, "resource", n.settings.name(),
+			"best", found.best, "worst", found.worst, "nodes", len(nodes), "withValue", known)
+	}
+	return nil
+}
+
+func (n *NetworkAware) better(a, b float64) bool {
+	if n.settings.Prefer == PreferHigher {
+		return a > b
+	}
+	return a < b
+}
+
+// Score prefers the node with the better value.
+func (n *NetworkAware) Score(ctx context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+	written, _ := state.Read(stateKey)
+	found, ok := written.(*scale)
+	if !ok {
+		return scheduler.MinNodeScore, nil
+	}
+	score := found.mean
+	value, known := n.values.of(node.Node().Name)
+	if known {
+		score = found.score(value)
+	}
+	if log := n.logs(ctx); log.Enabled(10) {
+		log.Info(10, "NetworkAware scored a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name, "known", known, "value", value, "score", score)
+	}
+	return score, nil
+}

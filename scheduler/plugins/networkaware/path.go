@@ -1,0 +1,110 @@
+package networkaware
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// path leads to a field of an object: names of fields (string) and indexes of lists (int).
+type path []interface{}
+
+// maxPath bounds the number of steps, and so the work per object.
+const maxPath = 32
+
+var (
+	fieldStep = regexp.MustCompile(`^\.?([A-Za-z_][A-Za-z0-9_-]*)`)
+	indexStep = regexp.MustCompile(`^\[(0|[1-9][0-9]{0,5})\]`)
+	keyStep   = regexp.MustCompile(`^\[(?:'([^'\]]+)'|"([^"\]]+)")\]`)
+)
+
+// parsePath reads the part of JSONPath that names exactly one field: status.latency, .status.links[0].latency,
+// {.metadata.labels['kubernetes.io/hostname']}.
+func parsePath(text string) (path, error) {
+	rest := strings.TrimSpace(text)
+	if strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}") {
+		rest = strings.TrimSpace(rest[1 : len(rest)-1])
+	}
+	rest = strings.TrimPrefix(rest, "$")
+	var p path
+	for rest != "" {
+		var step interface{}
+		var length int
+		if m := indexStep.FindStringSubmatch(rest); m != nil && len(p) > 0 {
+			index, err := strconv.Atoi(m[1])
+			if err != nil {
+				return nil, err
+			}
+			step, length = index, len(m[0])
+		} else if m := keyStep.FindStringSubmatch(rest); m != nil {
+			step, length = m[1]+m[2], len(m[0])
+		} else if m := fieldStep.FindStringSubmatch(rest); m != nil && (len(p) == 0 || rest[0] == '.') {
+			step, length = m[1], len(m[0])
+		} else {
+			return nil, fmt.Errorf("%q is not the path of a field at %q; write it as in status.links[0].latency or metadata.labels['kubernetes.io/hostname']", text, rest)
+		}
+		p = append(p, step)
+		rest = rest[length:]
+	}
+	if len(p) == 0 || len(p) > maxPath {
+		return nil, fmt.Errorf("%q has %d steps; a path of a field has 1 to %d", text, len(p), maxPath)
+	}
+	return p, nil
+}
+
+// find returns what is at the path.
+func (p path) find(object map[string]interface{}) (interface{}, bool) {
+	var current interface{} = object
+	for _, step := range p {
+		switch step := step.(type) {
+		case string:
+			fields, ok := current.(map[string]interface{})
+			if !ok {
+				return nil, false
+			}
+			if current, ok = fields[step]; !ok {
+				return nil, false
+			}
+		case int:
+			list, ok := current.([]interface{})
+			if !ok || step >= len(list) {
+				return nil, false
+			}
+			current = list[step]
+		}
+	}
+	return current, current != nil
+}
+
+// number reads a field's value: a number, or a string with a number, a quantity such as "10Mi" or a duration such as "12ms",
+// which counts in seconds.
+func number(value interface{}) (float64, error) {
+	switch v := value.(type) {
+	case int64:
+		return float64(v), nil
+	case float64:
+		return v, nil
+	case string:
+		if n, err := strconv.ParseFloat(v, 64); err == nil {
+			if n != n || n-n != 0 {
+				return 0, fmt.Errorf("%q is not a finite number", v)
+			}
+			return n, nil
+		}
+		if q, err := resource.ParseQuantity(v); err == nil {
+			return q.AsApproximateFloat64(), nil
+		}
+		if d, err := time.ParseDuration(v); err == nil {
+			return d.Seconds(), nil
+		}
+		if len(v) > 50 {
+			v = v[:50] + "…"
+		}
+		return 0, fmt.Errorf("%q is neither a number nor a quantity nor a duration", v)
+	}
+	return 0, fmt.Errorf("a %T is not a number", value)
+}

@@ -1,0 +1,130 @@
+package networkaware
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+)
+
+// values are what the objects say, by node. Of several objects for one node the worst counts.
+type values struct {
+	settings *settings
+
+	mu      sync.RWMutex
+	hidden  bool
+	nodes   map[string]float64
+	objects map[string]object            // by namespace/name
+	byNode  map[string]map[string]object // node → namespace/name
+}
+
+type object struct {
+	node  string
+	value float64
+}
+
+func newValues(s *settings) *values {
+	return &values{settings: s, nodes: map[string]float64{}, objects: map[string]object{}, byNode: map[string]map[string]object{}}
+}
+
+// of returns the value of a node. It does not allocate.
+func (v *values) of(node string) (float64, bool) {
+	v.mu.RLock()
+	value, ok := v.nodes[node]
+	ok = ok && !v.hidden
+	v.mu.RUnlock()
+	return value, ok
+}
+
+// count returns the number of nodes with a value.
+func (v *values) count() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.hidden {
+		return 0
+	}
+	return len(v.nodes)
+}
+
+// hide makes as if there were no values, or not any more.
+func (v *values) hide(hidden bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.hidden = hidden
+}
+
+// set takes over an object. One that cannot be read has no value; the error says why.
+func (v *values) set(u *unstructured.Unstructured) error {
+	read, err := v.read(u)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := u.GetNamespace() + "/" + u.GetName()
+	v.forget(key)
+	if err != nil {
+		return err
+	}
+	v.objects[key] = read
+	if v.byNode[read.node] == nil {
+		v.byNode[read.node] = map[string]object{}
+	}
+	v.byNode[read.node][key] = read
+	v.worst(read.node)
+	return nil
+}
+
+func (v *values) read(u *unstructured.Unstructured) (object, error) {
+	node, ok := v.settings.nodeKey.find(u.Object)
+	name, text := node.(string)
+	if !ok || !text || name == "" {
+		return object{}, fmt.Errorf("%s %s/%s has no name of a node at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.NodeKey)
+	}
+	field, ok := v.settings.field.find(u.Object)
+	if !ok {
+		return object{}, fmt.Errorf("%s %s/%s has nothing at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.Field)
+	}
+	value, err := number(field)
+	if err != nil {
+		return object{}, fmt.Errorf("%s %s/%s at %s: %w", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.Field, err)
+	}
+	return object{node: name, value: value}, nil
+}
+
+// remove forgets an object, given as an informer gives what was deleted.
+func (v *values) remove(deleted interface{}) {
+	if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
+		deleted = unknown.Obj
+	}
+	u, ok := deleted.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.forget(u.GetNamespace() + "/" + u.GetName())
+}
+
+func (v *values) forget(key string) {
+	old, ok := v.objects[key]
+	if !ok {
+		return
+	}
+	delete(v.objects, key)
+	delete(v.byNode[old.node], key)
+	v.worst(old.node)
+}
+
+func (v *values) worst(node string) {
+	if len(v.byNode[node]) == 0 {
+		delete(v.byNode, node)
+		delete(v.nodes, node)
+		return
+	}
+	worst, first := 0.0, true
+	for _, o := range v.byNode[node] {
+		if first || (v.settings.Prefer == PreferLower) == (o.value > worst) {
+			worst, first = o.value, false
+		}
+	}
+	v.nodes[node] = worst
+}
