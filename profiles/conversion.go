@@ -93,6 +93,7 @@ func (c *conversion) profile(p *yaml.Node) {
 	c.fitPoints(plugins)
 	c.checkNames(p, plugins)
 	c.disableFirst(plugins)
+	c.disableOverridden(plugins)
 	c.spreadDefaulting(p)
 	c.pluginArgs(p)
 	for _, point := range points() {

@@ -63,13 +63,13 @@ func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node,
 	c.note(e, "%s becomes %s: %s does not have it; %s", f.name, f.successor, c.request.Release, f.why)
 }
 
-// spreads says whether a default plugin reaches an extension point by way of
-// multiPoint.
+// spreads says whether a plugin reaches an extension point by way of multiPoint.
 func (c *conversion) spreads(plugins *yaml.Node, point, name string) bool {
 	if !c.to.multiPoint || point == multiPoint || disabled(plugins, point, name) {
 		return false
 	}
-	return isDefault(c.to, multiPoint, name) && !disabled(plugins, multiPoint, name)
+	return entry(plugins, multiPoint, "enabled", name) != nil ||
+		isDefault(c.to, multiPoint, name) && !disabled(plugins, multiPoint, name)
 }
 
 // checkNames refuses every name that the release's scheduler would stop at, and

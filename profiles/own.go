@@ -95,16 +95,6 @@ func (c *conversion) tidy() {
 		remove(c.doc.root, "profiles")
 	}
 	if c.doc.flow {
-		block(c.doc.root)
-	}
-}
-
-// block lays a tree out as YAML does, one line a field, where the source was JSON.
-func block(n *yaml.Node) {
-	if len(n.Content) > 0 || n.Kind == yaml.ScalarNode {
-		n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
-	}
-	for _, child := range n.Content {
-		block(child)
+		blockStyle(c.doc.root)
 	}
 }

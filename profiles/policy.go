@@ -38,7 +38,7 @@ func (c *conversion) policy() {
 	c.from = c.from.of(22)
 	old := c.doc.root
 	if c.doc.flow {
-		block(old)
+		blockStyle(old)
 	}
 	p := policyReading{conversion: c, labels: map[string]map[string][]string{}}
 	p.readPredicates(get(old, "predicates"))

@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -39,6 +40,36 @@ func (c *conversion) preEnqueue(plugins *yaml.Node) {
 		default:
 			c.lose(e, "leave the line out", "%s cannot be disabled in %s, which ignores preEnqueue", schedulingGates, c.to.name)
 		}
+	}
+}
+
+// disableOverridden keeps multiPoint from bringing default plugins to an extension
+// point that names two of them or more itself: up to 1.29.0 the scheduler then
+// enables one of them twice, and multiplies its scores by the weight twice, which
+// ends scheduling where they get too high (expandMultiPointPlugins in
+// pkg/scheduler/framework/runtime/framework.go: it deletes from the list that it
+// walks along). What is disabled by name is not brought, so nothing is doubled.
+func (c *conversion) disableOverridden(plugins *yaml.Node) {
+	if !c.to.multiPoint || c.minor >= 30 {
+		return
+	}
+	for _, set := range pluginSets(plugins) {
+		if set.point == multiPoint || set.point == pointBind || set.point == "postFilter" {
+			continue // there the order counts, which disabling would change
+		}
+		var named []string
+		for _, e := range items(get(set.node, "enabled")) {
+			if name := text(get(e, "name")); c.spreads(plugins, set.point, name) {
+				named = append(named, name)
+			}
+		}
+		if len(named) < 2 {
+			continue
+		}
+		for _, name := range named {
+			disable(plugins, set.point, name)
+		}
+		c.note(set.key, "%s disabled under %s too, before they are enabled there: %s may run one of them twice otherwise", strings.Join(named, ", "), set.point, c.request.Release)
 	}
 }
 

@@ -1,0 +1,145 @@
+package profiles
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Decoding and validation are asked apart from what a scheduler refuses when it
+// starts, as the scheduler's own packages were.
+func TestOurKnowledgeIsThatOfEveryDecoder(t *testing.T) {
+	text, err := os.ReadFile("testdata/decoders.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Name, Document string
+		Accepted       map[string]string
+	}
+	if err := yaml.UnmarshalStrict(text, &cases); err != nil || len(cases) != 20 {
+		t.Fatalf("%d documents, %v", len(cases), err)
+	}
+	for _, c := range cases {
+		for _, a := range apis() {
+			first, last := 0, 0
+			if accepted := c.Accepted[a.name]; accepted != "" {
+				if _, err := fmt.Sscanf(accepted, "%d-%d", &first, &last); err != nil {
+					t.Fatalf("%s: %q: %v", c.Name, accepted, err)
+				}
+			}
+			for minor := 20; minor <= 37; minor++ {
+				source := "apiVersion: " + a.version() + "\nkind: KubeSchedulerConfiguration\n" + c.Document + "\n"
+				j := judge(t, source, versions.Release{Major: 1, Minor: minor})
+				wrong := j.decodes() || j.validates()
+				if want := first <= minor && minor <= last; wrong == want {
+					t.Errorf("%s in %s at 1.%d: accepted is %v, want %v: %v", c.Name, a.name, minor, !wrong, want, j.problems)
+				}
+			}
+		}
+	}
+}
+
+func judge(t *testing.T, source string, release versions.Release) *judgement {
+	t.Helper()
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := read("f.yaml", []byte(source), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &judgement{doc: doc, rules: rules, release: release, api: doc.api.of(release.Minor)}
+}
+
+func TestValidate(t *testing.T) {
+	const (
+		v1beta1 = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
+		v1beta2 = "apiVersion: kubescheduler.config.k8s.io/v1beta2\nkind: KubeSchedulerConfiguration\n"
+		v1beta3 = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
+		v1      = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+		policy  = "apiVersion: v1\nkind: Policy\n"
+	)
+	scoring := func(text string) string {
+		return v1 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: " + text + "}}]}]\n"
+	}
+	spreading := func(api, text string) string {
+		return api + "profiles: [{pluginConfig: [{name: PodTopologySpread, args: " + text + "}]}]\n"
+	}
+	for _, c := range []struct {
+		name, release, source string
+		want                  string // in the only problem; empty: valid
+	}{
+		{"v1beta1 at 1.24", "v1.24.3", v1beta1, "1:13: v1.24.3 does not read v1beta1; it reads v1beta2 and v1beta3"},
+		{"v1 at 1.24", "v1.24.3", v1, "does not read v1;"},
+		{"Policy at 1.22", "v1.22.2", policy, ""},
+		{"Policy at 1.23", "v1.23.17", policy, "does not read a Policy"},
+		{"unknown predicate", "v1.22.2", policy + "predicates: [{name: HostNam}]\n", `3:21: predicate "HostNam" is not known`},
+		{"unknown field", "v1.24.3", v1beta3 + "paralelism: 2\n", `3:1: unknown field "paralelism"`},
+		{"a field of a later minor", "v1.25.4", v1 + "profiles: [{plugins: {preEnqueue: {}}}]\n", `field "profiles[0].plugins.preEnqueue" does not exist in v1`},
+		{"what rendering mends", "v1.24.3", v1beta3 + "profiles: [{schedulerName: x}]\nplugins: {}\n", `unknown field "plugins"`},
+		{"unknown plugin", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: Foo}]}}}]\n", `plugin "Foo" does not exist in v1.24.3`},
+		{"compiled in", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: MyPlugin}]}}}]\n", ""},
+		{"removed plugin", "v1.36.3", v1 + "profiles: [{plugins: {filter: {enabled: [{name: NodeLabel}]}}}]\n", `plugin "NodeLabel" does not exist in v1.36.3`},
+		{"default enabled again", "v1.22.2", v1beta1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]\n", "ImageLocality is enabled twice under score"},
+		{"default enabled again later", "v1.22.2", v1beta2 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}]}}}]\n", ""},
+		{"enabled twice", "v1.36.3", v1 + "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}, {name: ImageLocality}]}}}]\n", "enabled twice"},
+		{"no part", "v1.24.3", v1beta3 + "profiles: [{plugins: {filter: {enabled: [{name: ImageLocality}]}}}]\n", "takes no part in filter"},
+		{"nothing binds", "v1.22.2", v1beta2 + "profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}]}}}]\n", "no plugin binds"},
+		{"nothing sorts", "v1.22.2", v1beta2 + "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n", "0 plugins sort"},
+		{"queues differ", "v1.24.3", v1beta3 + "profiles: [{schedulerName: a}, {schedulerName: b, plugins: {queueSort: {enabled: [{name: MyPlugin}], disabled: [{name: '*'}]}}}]\n", "queueSort differs"},
+		{"two profiles without names", "v1.24.3", v1beta3 + "profiles: [{}, {schedulerName: b}]\n", "has no schedulerName"},
+		{"two of a name", "v1.24.3", v1beta3 + "profiles: [{schedulerName: b}, {schedulerName: b}]\n", "two profiles are named"},
+		{"old lock at start", "v1.24.3", v1beta3 + "leaderElection: {resourceLock: endpoints}\n", `resourceLock "endpoints": v1.24.3 does not have it`},
+		{"old lock without election", "v1.36.3", v1 + "leaderElection: {resourceLock: endpoints, leaderElect: false}\n", ""},
+		{"short lease", "v1.36.3", v1 + "leaderElection: {leaseDuration: 5s}\n", "leaseDuration 5s is not longer"},
+		{"long retries", "v1.36.3", v1 + "leaderElection: {retryPeriod: 9s}\n", "1.2 times retryPeriod 9s"},
+		{"backoff", "v1.36.3", v1 + "podInitialBackoffSeconds: 20\n", "podMaxBackoffSeconds"},
+		{"extender without weight", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', prioritizeVerb: p}]\n", "no positive weight"},
+		{"two binders", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', bindVerb: b}, {urlPrefix: 'http://y', bindVerb: b}]\n", "second extender has a bindVerb"},
+		{"a resource of Kubernetes", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: cpu}]}]\n", "extended resource"},
+		{"a resource twice", "v1.36.3", v1 + "extenders: [{urlPrefix: 'http://x', managedResources: [{name: a.b/c}, {name: a.b/c}]}]\n", "named twice"},
+		{"unknown strategy", "v1.36.3", scoring("{type: Most}"), `scoring strategy "Most" is not known`},
+		{"weights", "v1.36.3", scoring("{type: MostAllocated, resources: [{name: cpu}]}"), ""},
+		{"no shape", "v1.36.3", scoring("{type: RequestedToCapacityRatio}"), "has no shape"},
+		{"shape out of order", "v1.36.3", scoring("{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 5, score: 0}, {utilization: 1, score: 1}]}}"), "does not come after"},
+		{"constraints without a type", "v1.36.3", spreading(v1, "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), "defaultingType List only"},
+		{"the same in v1beta1", "v1.22.2", spreading(v1beta1, "{defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), ""},
+		{"constraint of a later minor", "v1.22.2", spreading(v1beta2, "{defaultingType: List, defaultConstraints: [{maxSkew: 1, minDomains: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}"), "minDomains"},
+		{"two configurations", "v1.36.3", v1 + "profiles: [{pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}]\n", "two entries"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			release, err := versions.Parse(c.release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := Validate(ValidateRequest{Release: release, Source: []byte(c.source), SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := (&Error{Name: "f.yaml", Problems: v.Problems}).Error()
+			switch {
+			case c.want == "" && !v.Valid():
+				t.Errorf("refused: %s", told)
+			case c.want != "" && (len(v.Problems) != 1 || !strings.Contains(told, c.want)):
+				t.Errorf("problems are %q, want the one with %q", told, c.want)
+			}
+		})
+	}
+}
+
+// What cannot be read is an error, not a finding.
+func TestValidateReadsOnlyWhatIsADocument(t *testing.T) {
+	release := versions.Releases()[0]
+	for _, source := range []string{"", "a: [", "kind: Pod\napiVersion: v1\n", "apiVersion: x/v1\nkind: KubeSchedulerConfiguration\n", "apiVersion: kubescheduler.config.k8s.io/v2\nkind: KubeSchedulerConfiguration\n"} {
+		if v, err := Validate(ValidateRequest{Release: release, Source: []byte(source)}); err == nil {
+			t.Errorf("%q: %+v", source, v)
+		}
+	}
+}
