@@ -13,12 +13,11 @@ import (
 )
 
 // The bounds of the search for a patch that can be built instead. A hint is not
-// worth a long wait; a build that was told to take another patch is.
+// worth as long a wait as a build that was told to take another patch.
 const (
 	nearbyPatches = 12
-	hintModules   = 3
-	hintTime      = 15 * time.Second
-	nearestTime   = 2 * time.Minute
+	hintTime      = time.Minute
+	nearestTime   = 3 * time.Minute
 	nearestBuilds = 4
 )
 
@@ -32,9 +31,9 @@ func (k *kubernetesBuild) fromNearest(ctx context.Context, failed error) (*Resul
 	needed := pathsOf(lacking.Modules)
 	tried := []versions.Release{k.release}
 	for range nearestBuilds {
-		near, found, err := k.look(ctx, needed, tried)
-		if err != nil {
-			return nil, err
+		near, found := k.nearestPatch(ctx, nearestTime, k.release, needed, tried)
+		if ctx.Err() != nil {
+			return nil, stopped(ctx, "look for the patch nearest to "+k.release.String())
 		}
 		if !found {
 			break
@@ -42,6 +41,10 @@ func (k *kubernetesBuild) fromNearest(ctx context.Context, failed error) (*Resul
 		tried = append(tried, near)
 		other := *k
 		other.release = near
+		if k.plugins != nil {
+			options := *k.plugins
+			options.Release, other.plugins = near, &options
+		}
 		result, err := other.fromModules(ctx)
 		if err == nil {
 			result.Info.Asked = k.release.String()
@@ -56,19 +59,6 @@ func (k *kubernetesBuild) fromNearest(ctx context.Context, failed error) (*Resul
 	}
 	lacking.Try = fmt.Sprintf("no other patch of %s that was tried can be built either; name a release that can, such as %s", k.release.MinorString(), newestTested(k.release))
 	return nil, lacking
-}
-
-// look is nearestPatch as a step.
-func (k *kubernetesBuild) look(ctx context.Context, needed []string, tried []versions.Release) (near versions.Release, found bool, err error) {
-	step := "look for the patch nearest to " + k.release.String()
-	err = k.step(step, func() error {
-		near, found = k.nearestPatch(ctx, nearestTime, k.release, needed, tried)
-		if ctx.Err() != nil {
-			return stopped(ctx, step)
-		}
-		return nil
-	})
-	return near, found, err
 }
 
 func (k *kubernetesBuild) insteadOf(near versions.Release, lacking *Error) string {
@@ -98,16 +88,25 @@ func (j *job) hintAt(ctx context.Context, release versions.Release, needed []str
 	if j.nearest {
 		return versions.Release{}, false
 	}
-	return j.nearestPatch(ctx, hintTime, release, needed[:min(len(needed), hintModules)], []versions.Release{release})
+	return j.nearestPatch(ctx, hintTime, release, needed, []versions.Release{release})
 }
 
 // nearestPatch looks for the patch of the same minor, nearest to release and not
 // tried yet, that has k8s.io/kubernetes and the needed staging modules. It gives
 // up when the time is over.
-func (j *job) nearestPatch(ctx context.Context, limit time.Duration, release versions.Release, needed []string, tried []versions.Release) (versions.Release, bool) {
+func (j *job) nearestPatch(ctx context.Context, limit time.Duration, release versions.Release, needed []string, tried []versions.Release) (near versions.Release, found bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	const step = "look for another patch"
+	step := "look for the patch nearest to " + release.String()
+	// What cannot be found is told by the error that led here.
+	_ = j.step(step, func() error {
+		near, found = j.search(ctx, step, release, needed, tried)
+		return ctx.Err()
+	})
+	return near, found
+}
+
+func (j *job) search(ctx context.Context, step string, release versions.Release, needed []string, tried []versions.Release) (versions.Release, bool) {
 	near := slices.DeleteFunc(nearby(release, j.published(ctx, step)), func(r versions.Release) bool { return slices.Contains(tried, r) })
 	var asked []string
 	for _, candidate := range near {

@@ -176,6 +176,8 @@ func (i memoryInfo) Sys() any           { return nil }
 func (p *proxy) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
+	// Without this, go leaves a process behind that still writes there.
+	write(t, filepath.Join(home, ".config", "go", "telemetry", "mode"), "off 2024-01-01\n")
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home,
 		"GOPROXY=" + p.url, "GOSUMDB=off", "GOFLAGS=-modcacherw",
