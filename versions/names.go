@@ -29,11 +29,25 @@ func plugins() []names {
 	}
 }
 
-// flags are the flags of kube-scheduler that not every supported release has
-// (cmd/kube-scheduler/app/options and what it takes from apiserver and
-// component-base).
+// flags are the flags of kube-scheduler (cmd/kube-scheduler/app/options and what
+// it takes from apiserver and component-base), those that --help hides too. They
+// were asked of the binaries; test/matrix asks them again.
 func flags() []names {
 	return []names{
+		{20, onward, []string{
+			"authentication-kubeconfig", "authentication-skip-lookup", "authentication-token-webhook-cache-ttl",
+			"authentication-tolerate-lookup-failure", "authorization-always-allow-paths", "authorization-kubeconfig",
+			"authorization-webhook-cache-authorized-ttl", "authorization-webhook-cache-unauthorized-ttl", "bind-address",
+			"cert-dir", "client-ca-file", "config", "contention-profiling", "feature-gates", "help",
+			"http2-max-streams-per-connection", "kube-api-burst", "kube-api-content-type", "kube-api-qps", "kubeconfig",
+			"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-resource-lock",
+			"leader-elect-resource-name", "leader-elect-resource-namespace", "leader-elect-retry-period",
+			"log-flush-frequency", "logging-format", "master", "permit-port-sharing", "profiling",
+			"requestheader-allowed-names", "requestheader-client-ca-file", "requestheader-extra-headers-prefix",
+			"requestheader-group-headers", "requestheader-username-headers", "secure-port",
+			"show-hidden-metrics-for-version", "tls-cert-file", "tls-cipher-suites", "tls-min-version",
+			"tls-private-key-file", "tls-sni-cert-key", "v", "version", "vmodule", "write-config-to",
+		}},
 		{20, 22, []string{"algorithm-provider", "hard-pod-affinity-symmetric-weight", "scheduler-name"}},
 		{20, 23, []string{"policy-config-file", "policy-configmap", "policy-configmap-namespace", "use-legacy-policy-config"}},
 		{20, 24, []string{"address", "experimental-logging-sanitization", "port"}},
@@ -42,6 +56,15 @@ func flags() []names {
 			"logtostderr", "one-output", "skip-headers", "skip-log-headers", "stderrthreshold",
 		}},
 		{20, 28, []string{"lock-object-name", "lock-object-namespace"}},
+		{21, onward, []string{"allow-metric-labels", "disabled-metrics", "permit-address-sharing"}},
+		{23, onward, []string{"log-json-info-buffer-size", "log-json-split-stream"}},
+		{24, onward, []string{"pod-max-in-unschedulable-pods-duration"}},
+		{29, onward, []string{"allow-metric-labels-manifest"}},
+		{30, onward, []string{"log-text-info-buffer-size", "log-text-split-stream"}},
+		{31, onward, []string{"disable-http2-serving", "emulated-version"}},
+		{32, onward, []string{"requestheader-uid-headers"}},
+		{35, onward, []string{"min-compatibility-version"}},
+		{36, onward, []string{"tls-curve-preferences"}},
 	}
 }
 

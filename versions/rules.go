@@ -59,6 +59,9 @@ type Rules struct {
 	// exists (from 1.31). It registers for the default scheduler's lease
 	// whatever the configuration says, so a second scheduler turns it off.
 	CoordinatedLeaderElection bool
+	// Flags lists the flags that the release's kube-scheduler takes, without
+	// dashes, by name, deprecated ones too.
+	Flags []string
 	// RemovedFlags lists the flags of kube-scheduler that some supported
 	// release has or had and that this one refuses, without dashes, by name.
 	RemovedFlags []string
@@ -134,6 +137,7 @@ func Select(r Release) (Rules, []string, error) {
 		}
 	}
 	rules.Plugins = namesAt(plugins(), minor)
+	rules.Flags = namesAt(flags(), minor)
 	rules.RemovedFlags = removedAt(flags(), minor)
 	return rules, warnings, nil
 }

@@ -162,6 +162,10 @@ func TestSelectRemovedFlags(t *testing.T) {
 			if got, want := slices.Contains(removed, tc.flag), minor >= tc.first; got != want {
 				t.Errorf("1.%d refuses --%s: %v, want %v", minor, tc.flag, got, want)
 			}
+			taken := rulesOf(t, Release{Major: 1, Minor: minor}.String()).Flags
+			if got, want := slices.Contains(taken, tc.flag), minor < tc.first; got != want {
+				t.Errorf("1.%d takes --%s: %v, want %v", minor, tc.flag, got, want)
+			}
 		}
 	}
 }
