@@ -14,20 +14,24 @@ const modulePath = "github.com/pmk-sched/pmk-sched"
 // allowed lists, for each package of this module, the packages of this module that it may import.
 // An arrow that is not here is a change of the architecture: see docs/architecture.md.
 var allowed = map[string][]string{
-	"versions":           {},
-	"rbac":               {},
-	"profiles":           {"versions"},
-	"internal/kubeapi":   {},
-	"internal/cluster":   {"internal/kubeapi", "versions"},
-	"internal/build":     {"versions"},
-	"internal/image":     {},
-	"internal/manifest":  {"profiles", "rbac", "versions"},
-	"internal/apply":     {"internal/kubeapi"},
-	"internal/check":     {"internal/kubeapi"},
-	"internal/staticpod": {"internal/kubeapi"},
-	"internal/lab":       {"internal/build", "internal/image", "versions"},
-	"internal/install":   {"internal/apply", "internal/build", "internal/check", "internal/cluster", "internal/image", "internal/kubeapi", "internal/manifest", "internal/staticpod", "profiles", "rbac", "versions"},
-	"cmd/pmk-scheduler":  {},
+	"versions":                       {},
+	"rbac":                           {},
+	"profiles":                       {"versions"},
+	"internal/kubeapi":               {},
+	"internal/cluster":               {"internal/kubeapi", "versions"},
+	"internal/build":                 {"versions"},
+	"internal/image":                 {},
+	"internal/manifest":              {"profiles", "rbac", "versions"},
+	"internal/apply":                 {"internal/kubeapi"},
+	"internal/check":                 {"internal/kubeapi"},
+	"internal/staticpod":             {"internal/kubeapi"},
+	"internal/lab":                   {"internal/build", "internal/image", "versions"},
+	"internal/install":               {"internal/apply", "internal/build", "internal/check", "internal/cluster", "internal/image", "internal/kubeapi", "internal/manifest", "internal/staticpod", "profiles", "rbac", "versions"},
+	"scheduler/plugins/blockall":     {"scheduler"},
+	"scheduler/plugins/timestamp":    {"scheduler"},
+	"scheduler/plugins/loadaware":    {"scheduler"},
+	"scheduler/plugins/networkaware": {"scheduler"},
+	"cmd/pmk-scheduler":              {},
 }
 
 // goList runs `go list` with the given arguments and returns its lines.
