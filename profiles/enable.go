@@ -192,3 +192,33 @@ func (c *conversion) addArgs(profile *yaml.Node, plugin Plugin) {
 		put(args, key.Value, value)
 	}
 }
+
+// Arguments returns the arguments of a plugin in every profile of the rendered
+// configuration that enables it, as YAML; an element is empty where a profile
+// gives it none.
+func (r *Rendered) Arguments(plugin string) ([][]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(r.YAML, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, fmt.Errorf("read the arguments of plugin %s: %w", plugin, err)
+	}
+	var all [][]byte
+	for _, profile := range items(get(doc.Content[0], "profiles")) {
+		enabled := slices.ContainsFunc(pluginSets(get(profile, "plugins")), func(s namedSet) bool {
+			return entry(get(profile, "plugins"), s.point, "enabled", plugin) != nil
+		})
+		if !enabled {
+			continue
+		}
+		args := get(config(profile, plugin), "args")
+		if args == nil || isNull(args) {
+			all = append(all, nil)
+			continue
+		}
+		text, err := yaml.Marshal(args)
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments of plugin %s: %w", plugin, err)
+		}
+		all = append(all, text)
+	}
+	return all, nil
+}

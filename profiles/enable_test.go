@@ -84,3 +84,27 @@ func TestPluginsThatCannotBeEnabledAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestArgumentsOfAPluginAreThoseOfTheProfilesThatEnableIt(t *testing.T) {
+	r := request(t, "v1.36.3")
+	r.Enable = []profiles.Plugin{loaded(), {Name: "Bare", Points: []string{"filter"}}}
+	out, err := profiles.Render(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"LoadAware": "address: http://prometheus:9090\nstaleness: 1m\n|", "Bare": "|", "Other": "",
+	} {
+		args, err := out.Arguments(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, a := range args {
+			got += string(a) + "|"
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // projectURL is where the sources of this program can be read.
@@ -22,7 +22,9 @@ const projectURL = "https://github.com/pmk-sched/pmk-sched"
 // buildOptions is what the flags of build, and the file, ask for.
 type buildOptions struct {
 	// Branch is a release, or "auto".
-	Branch    string
+	Branch string
+	// Nearest takes another patch where a module of Branch does not download.
+	Nearest   bool
 	Source    string
 	Platforms []build.Platform
 	Base      image.Base
@@ -36,6 +38,8 @@ type buildOptions struct {
 	Push   bool
 	Loads  []loadTarget
 	Keep   bool
+	// Plugins are compiled in.
+	Plugins chosen
 }
 
 // loadTarget is a container runtime of this machine to hand the image to.
@@ -47,8 +51,10 @@ type buildData struct {
 	Digest    string   `json:"digest,omitempty"`
 	Platforms []string `json:"platforms"`
 	Release   string   `json:"release"`
-	Go        string   `json:"go"`
-	Source    string   `json:"source"`
+	// Asked is the release asked for where Release was taken instead.
+	Asked  string `json:"asked,omitempty"`
+	Go     string `json:"go"`
+	Source string `json:"source"`
 	// Plugins are those compiled in besides the release's own.
 	Plugins  []build.PluginInfo `json:"plugins"`
 	Inputs   string             `json:"inputs"`
@@ -70,20 +76,21 @@ func buildCommand(u *ui) *cli.Command {
 		Usage: "compile the kube-scheduler of a release and pack it on busybox",
 		Description: "The source is the release's Go module, the compiler the one that the release names. The same input gives the\n" +
 			"same image. With a registry: --tag REPOSITORY:TAG --push. Without: --busybox PATH and --load or --output.",
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build, such as v1.24.3; auto asks the cluster", DefaultText: "auto"},
+			&cli.BoolFlag{Name: "nearest", Usage: "take the nearest patch of the same minor that can be built, where a module of the wanted one does not download"},
 			&cli.StringFlag{Name: "source", Usage: "`git:URL|git:FOLDER` to compile instead of the release's modules"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH` to build for; repeat it, or separate several by commas", DefaultText: "linux on this machine's architecture"},
 			&cli.StringFlag{Name: "base", Usage: "`IMAGE` to lay the scheduler on: a registry reference, a docker archive or an OCI layout", DefaultText: "busybox"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to lay the scheduler on: the way without a registry"},
-			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image", DefaultText: "localhost/kube-scheduler:RELEASE"},
+			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image", DefaultText: "localhost/kube-scheduler:RELEASE, with plugins RELEASE-plugins-HASH"},
 			&cli.StringSliceFlag{Name: "output", Usage: "write the image to `PATH`: a docker archive if it ends in .tar, else an OCI layout; can be repeated"},
 			&cli.StringFlag{Name: "binary", Usage: "write the bare kube-scheduler to `FILE`"},
 			&cli.BoolFlag{Name: "push", Usage: "push the image to the registry that its reference names, with the credentials of the docker configuration"},
 			&cli.StringSliceFlag{Name: "load", Usage: "hand the image to `containerd[=SOCKET]` or docker on this machine; can be repeated"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and say where it is"},
 			fileFlag(), outputFlag(),
-		},
+		}, pluginFlags()...),
 		Action: func(c *cli.Context) error {
 			o, err := readBuildOptions(c)
 			if err != nil {
@@ -110,20 +117,23 @@ func readBuildOptions(c *cli.Context) (buildOptions, error) {
 		return buildOptions{}, err
 	}
 	o := buildOptions{
-		Branch: cmp.Or(c.String("branch"), f.Spec.Source.Branch, branchAuto),
+		Branch: cmp.Or(c.String("branch"), f.Spec.Source.Branch, branchAuto), Nearest: c.Bool("nearest"),
 		Source: cmp.Or(c.String("source"), f.Spec.Source.From),
 		Tag:    c.String("tag"),
 		Binary: c.String("binary"), Outputs: c.StringSlice("output"), Push: c.Bool("push"), Keep: c.Bool("keep"),
 	}
-	if o.Tag == "" && f.Spec.Image.Repository != "" {
-		o.Tag = f.imageReference()
+	if o.Plugins, err = readChosen(c, f); err != nil {
+		return o, err
 	}
-	if o.Tag != "" && !strings.HasSuffix(o.Tag, tagOfRelease) {
+	if o.Tag, err = o.defaultTag(f); err != nil {
+		return o, err
+	}
+	if !strings.Contains(o.Tag, tagOfRelease) {
 		if _, err := image.CanonicalName(o.Tag); err != nil {
 			return o, err
 		}
 	}
-	if o.Push && o.Tag == "" {
+	if o.Push && c.String("tag") == "" && f.Spec.Image.Repository == "" {
 		return o, usagef("name it with --tag REPOSITORY:TAG", "--push needs to know where the image goes")
 	}
 	if o.Platforms, err = parsePlatforms(firstList(c.StringSlice("platform"), f.Spec.Image.Platforms)); err != nil {
@@ -134,6 +144,22 @@ func readBuildOptions(c *cli.Context) (buildOptions, error) {
 	}
 	o.Base, err = parseBase(cmp.Or(c.String("base"), f.baseUnless(c.String("busybox"))), c.String("busybox"))
 	return o, err
+}
+
+// defaultTag is the tag that was asked for, else the file's, else one that names
+// the release and its plugins.
+func (o buildOptions) defaultTag(f *customScheduler) (string, error) {
+	if o.Tag != "" {
+		return o.Tag, nil
+	}
+	suffix, err := o.Plugins.tagSuffix()
+	if err != nil {
+		return "", err
+	}
+	if f.Spec.Image.Repository != "" {
+		return f.imageReference(suffix), nil
+	}
+	return "localhost/kube-scheduler" + tagOfRelease + suffix, nil
 }
 
 func parseBase(base, busybox string) (image.Base, error) {
@@ -194,18 +220,16 @@ func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
 		return nil, err
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: release, Source: o.Source, Platforms: o.Platforms,
+		Release: release, Nearest: o.Nearest, Source: o.Source, Platforms: o.Platforms,
+		Plugins: o.Plugins.sources(), Imports: o.Plugins.imports, Sources: pmksched.Sources,
 		CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
 	})
 	if err != nil {
 		return nil, err
 	}
 	u.warn(result.Info.Warnings...)
-	if o.Tag == "" {
-		o.Tag = "localhost/kube-scheduler" + tagOfRelease
-	}
-	o.Tag = strings.Replace(o.Tag, tagOfRelease, ":"+release.String(), 1)
-	data := newBuildData(o, release, result)
+	o.Tag = strings.Replace(o.Tag, tagOfRelease, ":"+result.Info.Release, 1)
+	data := newBuildData(o, result)
 	if o.Binary != "" {
 		if err := writeBinaries(result, o, data); err != nil {
 			return nil, err
@@ -242,9 +266,9 @@ func record(cache string, result *build.Result, tag, digest string) error {
 // tagOfRelease stands for a tag that is named as the release is.
 const tagOfRelease = ":" + install.ReleaseInImage
 
-func newBuildData(o buildOptions, release versions.Release, result *build.Result) *buildData {
+func newBuildData(o buildOptions, result *build.Result) *buildData {
 	data := &buildData{
-		Reference: o.Tag, Release: release.String(), Go: result.Info.Go, Source: result.Info.Source,
+		Reference: o.Tag, Release: result.Info.Release, Asked: result.Info.Asked, Go: result.Info.Go, Source: result.Info.Source,
 		Plugins: append([]build.PluginInfo{}, result.Info.Plugins...), Inputs: result.Info.Inputs, Cached: result.Cached,
 		Written: []string{}, Module: result.Dir,
 	}
@@ -261,7 +285,7 @@ func newBuildData(o buildOptions, release versions.Release, result *build.Result
 func (d *buildData) table(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "image\t%s\n", d.Reference)
 	rows := [][2]string{
-		{"digest", d.Digest}, {"release", d.Release}, {"platforms", strings.Join(d.Platforms, ", ")}, {"go", d.Go}, {"source", d.Source},
+		{"digest", d.Digest}, {"release", d.Release}, {"asked for", d.Asked}, {"platforms", strings.Join(d.Platforms, ", ")}, {"go", d.Go}, {"source", d.Source},
 		{"plugins", strings.Join(pluginNames(d.Plugins), ", ")}, {"written", strings.Join(d.Written, ", ")}, {"module", d.Module},
 	}
 	for _, row := range rows {

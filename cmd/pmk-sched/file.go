@@ -32,8 +32,10 @@ type customScheduler struct {
 	} `yaml:"metadata"`
 	Spec struct {
 		Source struct {
-			Branch string `yaml:"branch"`
-			From   string `yaml:"from"`
+			Branch  string        `yaml:"branch"`
+			From    string        `yaml:"from"`
+			Plugins []pluginEntry `yaml:"plugins"`
+			Imports []string      `yaml:"imports"`
 		} `yaml:"source"`
 		Image struct {
 			Repository string   `yaml:"repository"`
@@ -57,6 +59,9 @@ type customScheduler struct {
 			Requests quantities `yaml:"requests"`
 			Limits   quantities `yaml:"limits"`
 		} `yaml:"resources"`
+		RBAC struct {
+			Rules yaml.Node `yaml:"rules"`
+		} `yaml:"rbac"`
 	} `yaml:"spec"`
 
 	// dir is where the file is: paths in it are relative to that.
@@ -204,14 +209,14 @@ func (q quantities) list() corev1.ResourceList {
 }
 
 // imageReference is the image that the file names: of its tag, or of one named
-// as the release is.
-func (f *customScheduler) imageReference() string {
+// as the release is, and its plugins by suffix.
+func (f *customScheduler) imageReference(suffix string) string {
 	i := f.Spec.Image
 	switch {
 	case i.Repository == "":
 		return ""
 	case i.Tag == "":
-		return i.Repository + tagOfRelease
+		return i.Repository + tagOfRelease + suffix
 	default:
 		return i.Repository + ":" + i.Tag
 	}

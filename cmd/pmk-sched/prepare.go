@@ -124,7 +124,7 @@ func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*inst
 	if creds == nil || !o.WantsNodeCredentials() {
 		o.APIServer = apiServerForPods(c.Context, cfg)
 	}
-	return tellPlan(u, info, creds, o)
+	return tellPlan(c, u, info, creds, o)
 }
 
 // makeOfflinePlan decides without a cluster. Credentials come from the node's
@@ -140,10 +140,17 @@ func makeOfflinePlan(c *cli.Context, u *ui, o install.Options) (*install.Plan, e
 			return nil, err
 		}
 	}
-	return tellPlan(u, nil, creds, o)
+	return tellPlan(c, u, nil, creds, o)
 }
 
-func tellPlan(u *ui, info *cluster.Info, creds *cluster.NodeCredentials, o install.Options) (*install.Plan, error) {
+func tellPlan(c *cli.Context, u *ui, info *cluster.Info, creds *cluster.NodeCredentials, o install.Options) (*install.Plan, error) {
+	release, err := install.Release(info, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := addPlugins(c, u, &o, release); err != nil {
+		return nil, err
+	}
 	plan, err := install.NewPlan(info, creds, o)
 	if err != nil {
 		return nil, err

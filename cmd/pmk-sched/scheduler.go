@@ -22,6 +22,7 @@ func schedulerFlags() []cli.Flag {
 		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image, as the nodes see it"},
 		&cli.StringFlag{Name: "pull-policy", Usage: "`POLICY` for pulling the image: IfNotPresent, Always or Never"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
+		&cli.BoolFlag{Name: "lossy", Usage: "leave out what of the configuration cannot be carried to the release, with a warning for each loss"},
 		&cli.StringFlag{Name: "preset", Usage: "`PRESET` instead of a file: see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "credentials", Usage: "`HOW` the scheduler proves who it is: node, node-inline, hostpath, serviceaccount", DefaultText: "node on a master, serviceaccount elsewhere"},
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},
@@ -29,7 +30,7 @@ func schedulerFlags() []cli.Flag {
 		&cli.IntFlag{Name: "port", Usage: "`PORT` for health and metrics", DefaultText: "the first that is free from 10260"},
 		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE` instead of control-plane nodes; can be repeated"},
 		&cli.BoolFlag{Name: "any-node", Usage: "run on any node: for managed clusters, whose control plane has no nodes"},
-		fileFlag(),
+		withFlag(), fileFlag(),
 	}
 }
 
@@ -39,16 +40,21 @@ func readOptions(c *cli.Context) (install.Options, error) {
 	if err != nil {
 		return install.Options{}, err
 	}
+	reference, err := schedulerImage(c, f)
+	if err != nil {
+		return install.Options{}, err
+	}
 	o := install.Options{
 		Name:        cmp.Or(c.String("name"), f.Metadata.Name),
 		Namespace:   namespaceOf(c, f),
-		Image:       cmp.Or(c.String("image"), f.imageReference()),
+		Image:       reference,
 		PullPolicy:  cmp.Or(c.String("pull-policy"), f.Spec.Image.PullPolicy),
 		Branch:      cmp.Or(c.String("branch"), f.Spec.Source.Branch, branchAuto),
 		Credentials: cmp.Or(c.String("credentials"), f.Spec.Credentials, install.Auto),
 		Replicas:    cmp.Or(c.Int("replicas"), int(f.Spec.Replicas)),
 		Port:        cmp.Or(c.Int("port"), int(f.Spec.Ports.Secure)),
 		AnyNode:     c.Bool("any-node"),
+		Lossy:       c.Bool("lossy"),
 		Resources:   f.resources(),
 		Flags:       flagsToRepeat(c),
 		Version:     ownVersion(),
@@ -88,6 +94,20 @@ func flagsToRepeat(c *cli.Context) []string {
 		given = append(given, fmt.Sprintf("--%s=%v", name, c.Value(name)))
 	}
 	return given
+}
+
+// schedulerImage is the image that was named, else the one that build makes of the
+// file: its tag tells the plugins.
+func schedulerImage(c *cli.Context, f *customScheduler) (string, error) {
+	if named := c.String("image"); named != "" || f.Spec.Image.Repository == "" || f.Spec.Image.Tag != "" {
+		return cmp.Or(named, f.imageReference("")), nil
+	}
+	plugins, err := readChosen(c, f)
+	if err != nil {
+		return "", err
+	}
+	suffix, err := plugins.tagSuffix()
+	return f.imageReference(suffix), err
 }
 
 // checkNumbers refuses a number that was given and means nothing: 0 would be

@@ -115,4 +115,7 @@ type PluginInfo struct {
 	// Points are its extension points by the names of a configuration, such as
 	// filter and score, in the framework's order.
 	Points []string `json:"points"`
+	// Rules says that the package has a function Rules, which tells what the
+	// plugin needs of the API server.
+	Rules bool `json:"rules,omitempty"`
 }

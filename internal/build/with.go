@@ -92,11 +92,12 @@ func (r *pluginReader) plugin(ctx context.Context, p Plugin) error {
 	if err != nil {
 		return err
 	}
+	_, _, rules := pkg.function("Rules")
 	name, err := pkg.constantName(p)
 	if err != nil {
 		return err
 	}
-	found := resolvedPlugin{given: p, info: PluginInfo{Name: name, Package: pkg.path, Origin: origin(p, m)}}
+	found := resolvedPlugin{given: p, info: PluginInfo{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules}}
 	if native != nil {
 		fit := fitNative(*native, pkg.methods(""))
 		if !fit.minors.has(r.release.Minor) {

@@ -56,6 +56,9 @@ type Options struct {
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string
+	// Lossy leaves out what of the configuration cannot be carried to the release,
+	// with a warning for each loss, where it would be an error else.
+	Lossy bool
 	// Credentials is one of the Credentials constants; empty or "auto": node
 	// where the node's scheduler kubeconfig could be read, else serviceaccount.
 	Credentials string

@@ -82,6 +82,18 @@ func invalidf(try, format string, args ...any) error {
 	return &InvalidError{Problem: fmt.Sprintf(format, args...), Try: try}
 }
 
+// Release is the release that a plan for o will be of: the one that was asked
+// for, else the API server's. info may be nil.
+func Release(info *cluster.Info, o Options) (versions.Release, error) {
+	switch {
+	case o.Branch != "" && o.Branch != Auto:
+		return versions.Parse(o.Branch)
+	case info != nil:
+		return info.Release, nil
+	}
+	return versions.Release{}, invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
+}
+
 // chooseRelease takes the release that was asked for, else the API server's.
 func (p *planner) chooseRelease() error {
 	wanted := p.o.Branch
@@ -279,7 +291,7 @@ func (p *planner) renderConfiguration() error {
 	request := profiles.Request{
 		Release: p.plan.Release, SchedulerName: p.o.Name, LeaseNamespace: p.o.Namespace,
 		Kubeconfig: manifest.KubeconfigPath(p.o.Name), LeaderElect: true,
-		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName,
+		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName, Lossy: p.o.Lossy,
 		Enable: p.o.Plugins,
 	}
 	if p.info != nil {
@@ -290,11 +302,14 @@ func (p *planner) renderConfiguration() error {
 		return err
 	}
 	for _, n := range rendered.Notes {
-		if n.Line > 0 && p.o.ConfigurationName != "" {
-			p.note("%s:%d: %s", p.o.ConfigurationName, n.Line, n.Message)
-		} else {
-			p.note("%s", n.Message)
+		tell, where := p.note, ""
+		if n.Loss {
+			tell, where = p.warn, "lost: "
 		}
+		if n.Line > 0 && p.o.ConfigurationName != "" {
+			where += fmt.Sprintf("%s:%d: ", p.o.ConfigurationName, n.Line)
+		}
+		tell("%s%s", where, n.Message)
 	}
 	p.plan.Scheduler.Configuration = rendered
 	return nil
