@@ -100,10 +100,14 @@ func missingAccount(err error) bool {
 func (r *verifier) podSpec() *corev1.Pod {
 	no, yes := false, true
 	grace, user := int64(0), int64(65532)
+	name := r.Name
+	if name == corev1.DefaultSchedulerName {
+		name = "" // what is to be seen is that a pod which names none gets it
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: r.v.Pod, Namespace: r.v.Namespace, Labels: r.labels()},
 		Spec: corev1.PodSpec{
-			SchedulerName:                 r.Name,
+			SchedulerName:                 name,
 			AutomountServiceAccountToken:  &no,
 			TerminationGracePeriodSeconds: &grace,
 			RestartPolicy:                 corev1.RestartPolicyNever,

@@ -29,22 +29,31 @@ func source(e *corev1.Event) (controller, instance string) {
 
 // prove finds the Scheduled event of the bound pod, and takes its source as the scheduler that bound it.
 func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
+	event, err := r.scheduledEvent(ctx, pod)
+	if err != nil {
+		return err
+	}
+	return r.judgeSource(ctx, pod, event)
+}
+
+// scheduledEvent waits for the Scheduled event of the bound pod.
+func (r *verifier) scheduledEvent(ctx context.Context, pod *corev1.Pod) (*corev1.Event, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
 	for {
 		events, err := r.podEvents(waitCtx, pod)
 		if err == nil {
 			if event := lastOf(events, reasonScheduled); event != nil {
-				return r.judgeSource(ctx, pod, event)
+				return event, nil
 			}
 			err = pause(waitCtx)
 		}
 		switch {
 		case err == nil:
 		case ctx.Err() != nil || waitCtx.Err() == nil:
-			return fmt.Errorf("read events of Pod/%s/%s: %w", pod.Namespace, pod.Name, err)
+			return nil, fmt.Errorf("read events of Pod/%s/%s: %w", pod.Namespace, pod.Name, err)
 		default:
-			return &NotScheduledError{
+			return nil, &NotScheduledError{
 				Scheduler: r.Name, Pod: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName,
 				Reason: fmt.Sprintf("it was bound to node %s, but no %s event came within %s that tells by whom", pod.Spec.NodeName, reasonScheduled, eventTimeout),
 			}
