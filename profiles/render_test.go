@@ -237,7 +237,7 @@ profiles:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(string(out.YAML), "name: NodeAffinity"); got != 2 || strings.ContainsAny(string(out.YAML), "&") {
+	if got := strings.Count(string(out.YAML), "name: NodeAffinity, weight"); got != 2 || strings.ContainsAny(string(out.YAML), "&") {
 		t.Errorf("NodeAffinity is in %d profiles, want 2:\n%s", got, out.YAML)
 	}
 }

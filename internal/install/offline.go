@@ -38,13 +38,14 @@ current-context: none
 // offlineTimeout bounds the run of the binary; it takes well under a second.
 const offlineTimeout = 30 * time.Second
 
-// checkOffline has the scheduler's own binary decode, default and validate a
+// CheckOffline has the scheduler's own binary decode, default and validate a
 // configuration. It needs no API server: with --write-config-to the scheduler
 // writes what it understood and exits before it connects
 // (cmd/kube-scheduler/app/server.go, Setup). The configuration names
 // kubeconfig, a path in the pod; a stand-in takes its place. args are the flags
-// that go with the configuration. dir is a folder to work in.
-func checkOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
+// that go with the configuration. dir is a folder to work in. The error is an
+// [*InvalidError] where the binary refuses the configuration.
+func CheckOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
 	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
 	text := bytes.ReplaceAll(configuration, []byte(kubeconfig), []byte(standIn))
 	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {

@@ -1,0 +1,28 @@
+package build
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// FindByRelease returns the builds of a release in the cache that hold a program
+// for a platform, each with that binary alone. Those with the fewest plugins of
+// their own come first. What is broken in the cache is passed over.
+func FindByRelease(cacheDir, release, program string, platform Platform) []*Result {
+	c := newCache(cacheDir)
+	entries, err := os.ReadDir(filepath.Dir(c.binary("x")))
+	if err != nil {
+		return nil
+	}
+	var found []*Result
+	for _, e := range entries {
+		s, whole := c.load(e.Name())
+		if whole && s.Info.Release == release && s.Binary.Program == program && s.Binary.Platform == platform {
+			found = append(found, &Result{Info: s.Info, Binaries: []Binary{s.Binary}, Cached: true})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *Result) int { return cmp.Compare(len(a.Info.Plugins), len(b.Info.Plugins)) })
+	return found
+}
