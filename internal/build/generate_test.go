@@ -80,10 +80,10 @@ func TestVersionOfGoIsReadFromTheRelease(t *testing.T) {
 	}{
 		".go-version": {map[string]string{".go-version": "1.26.5\n", "build/dependencies.yaml": dependencies}, "1.26.5"},
 		"dependencies.yaml before the build image": {map[string]string{"build/dependencies.yaml": dependencies, "build/build-image/cross/VERSION": "v1.24.0-go1.18.1-bullseye.0\n"}, "1.18.3"},
-		"build image":              {map[string]string{"build/build-image/cross/VERSION": "v1.15.15-legacy-1\ngo1.15.15\n"}, "1.15.15"},
-		"build image with suffix":  {map[string]string{"build/dependencies.yaml": "- nothing\n", "build/build-image/cross/VERSION": "v1.24.0-go1.18.3-bullseye.0\n"}, "1.18.3"},
-		"a file that says rubbish": {map[string]string{".go-version": "latest\n"}, ""},
-		"none":                     {nil, ""},
+		"build image named as Go":                  {map[string]string{"build/build-image/cross/VERSION": "v1.15.15-legacy-1\n"}, "1.15.15"},
+		"build image with suffix":                  {map[string]string{"build/dependencies.yaml": "- nothing\n", "build/build-image/cross/VERSION": "v1.24.0-go1.18.3-bullseye.0\n"}, "1.18.3"},
+		"a file that says rubbish":                 {map[string]string{".go-version": "latest\n"}, ""},
+		"none":                                     {nil, ""},
 	} {
 		dir := t.TempDir()
 		for file, data := range test.files {

@@ -176,6 +176,8 @@ func sumLines(d download) string {
 var (
 	goVersion  = regexp.MustCompile(`^1\.[0-9]+(\.[0-9]+)?((rc|beta)[0-9]+)?$`)
 	goOfBuilds = regexp.MustCompile(`go(1\.[0-9]+(?:\.[0-9]+)?)`)
+	// Until 1.21 the tag is that of Go itself: "v1.16.6-1".
+	goAsBuilds = regexp.MustCompile(`^v(1\.[0-9]+\.[0-9]+)-`)
 )
 
 // namedGo reads which Go a tree of Kubernetes is built with: .go-version (from
@@ -210,8 +212,10 @@ func namedGo(dir string) (string, error) {
 	if data, err = read("build/build-image/cross/VERSION"); err != nil {
 		return "", err
 	}
-	if match := goOfBuilds.FindSubmatch(bytes.TrimSpace(data)); match != nil {
-		return string(match[1]), nil
+	for _, form := range []*regexp.Regexp{goOfBuilds, goAsBuilds} {
+		if match := form.FindSubmatch(bytes.TrimSpace(data)); match != nil {
+			return string(match[1]), nil
+		}
 	}
 	return "", nil
 }
