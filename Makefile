@@ -43,6 +43,10 @@ test: deps check unit build ## everything at v1.24.3: the quick tests, then real
 test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
 	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
 
+.PHONY: test-matrix
+test-matrix: deps ## every release in versions/releases.txt: built, packed, asked what it takes; conversions judged by the releases themselves
+	go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/matrix ./test/conversion
+
 .PHONY: bench
 bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
 	go test -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/...

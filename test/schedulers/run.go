@@ -84,7 +84,21 @@ func (s *Scheduler) restore(text string) string {
 	return text
 }
 
-// run runs a program; its error carries the end of what it said.
+// Failure is a run of a scheduler that ended badly.
+type Failure struct {
+	Program string
+	// Output is all that it printed to standard error.
+	Output string
+	Err    error
+}
+
+// Error shows the end of what was printed.
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %v: %s", f.Program, f.Err, tail(f.Output)) }
+
+// Unwrap returns how the process ended.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// run runs a program; a run that ended badly is a *Failure.
 func (s *Scheduler) run(ctx context.Context, program string, arguments ...string) (string, error) {
 	if s.Rules.InsecurePort {
 		s.ports.Lock()
@@ -94,16 +108,14 @@ func (s *Scheduler) run(ctx context.Context, program string, arguments ...string
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", filepath.Base(program), s.Release, err, tail(stderr.String()))
+		return "", &Failure{Program: filepath.Base(program) + " " + s.Release.String(), Output: stderr.String(), Err: err}
 	}
 	return stdout.String(), nil
 }
 
-// tail returns the last lines that are not the command's usage.
+// tail returns the last lines of what was printed, without the command's usage that follows the error in old releases.
 func tail(text string) string {
-	if i := strings.LastIndex(text, "\nerror: "); i >= 0 {
-		text = text[i:]
-	}
+	text, _, _ = strings.Cut(text, "\nUsage:\n")
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-4):], "\n")
 }
