@@ -27,23 +27,39 @@ type Validation struct {
 	// APIVersion is what the document says it is; Kind is
 	// KubeSchedulerConfiguration or Policy.
 	APIVersion, Kind string
-	// Text is the document as it was written, without a ConfigMap around it.
-	Text []byte
-	// Kubeconfig is the kubeconfig that the document names, and Files are the others:
-	// keys and certificates of extenders. A scheduler that reads the document wants
-	// them to exist.
-	Kubeconfig string
-	Files      []string
 	// Plugins are the plugins that it enables or configures and that are not
 	// in-tree in any release, sorted.
 	Plugins []string
 	// Problems are the reasons for which the release would refuse it, by line; none
 	// where it is valid.
 	Problems []Problem
+
+	doc *document
 }
 
 // Valid says whether the release would take the document.
 func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
+
+// Standalone returns the document with kubeconfig in the place of the one that it
+// names, and without the files of its extenders: a scheduler that reads it wants
+// all of them to exist.
+func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
+	if client := get(v.doc.root, "clientConnection"); text(get(client, "kubeconfig")) != "" {
+		put(client, "kubeconfig", str(kubeconfig))
+	}
+	for _, e := range items(get(v.doc.root, "extenders")) {
+		for _, name := range []string{"caFile", "certFile", "keyFile"} {
+			if text(get(e, "tlsConfig", name)) != "" {
+				remove(get(e, "tlsConfig"), name)
+			}
+		}
+	}
+	written, err := v.doc.encode()
+	if err != nil {
+		return nil, fmt.Errorf("write scheduler configuration: %w", err)
+	}
+	return written, nil
+}
 
 // Validate judges a document as the scheduler of a release would: its decoder,
 // its validation, and what it checks when it starts. Nothing is mended. The error
@@ -62,27 +78,13 @@ func Validate(r ValidateRequest) (*Validation, error) {
 		j.starts()
 	}
 	v := &Validation{
-		APIVersion: text(get(doc.root, "apiVersion")), Kind: text(get(doc.root, "kind")), Text: doc.text,
-		Kubeconfig: text(get(doc.root, "clientConnection", "kubeconfig")), Files: files(doc.root), Plugins: foreign(doc.root),
+		APIVersion: text(get(doc.root, "apiVersion")), Kind: text(get(doc.root, "kind")), Plugins: foreign(doc.root), doc: doc,
 	}
 	sorted, _ := j.problems.err(doc.name).(*Error) //nolint:errorlint // err makes no other
 	if sorted != nil {
 		v.Problems = sorted.Problems
 	}
 	return v, nil
-}
-
-// files returns the files of the extenders.
-func files(root *yaml.Node) []string {
-	var found []string
-	for _, e := range items(get(root, "extenders")) {
-		for _, name := range []string{"caFile", "certFile", "keyFile"} {
-			if file := text(get(e, "tlsConfig", name)); file != "" {
-				found = append(found, file)
-			}
-		}
-	}
-	return found
 }
 
 // foreign returns the plugins that no release has in-tree.

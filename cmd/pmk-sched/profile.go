@@ -14,8 +14,8 @@ import (
 func profileCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "profile",
-		Usage:       "ready-made scheduler configurations",
-		Subcommands: []*cli.Command{profileListCommand(u), profileShowCommand(u)},
+		Usage:       "scheduler configurations: ready-made ones, and your own carried to another release",
+		Subcommands: []*cli.Command{profileListCommand(u), profileShowCommand(u), profileConvertCommand(u), profileValidateCommand(u)},
 	}
 }
 
