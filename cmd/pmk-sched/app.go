@@ -31,7 +31,8 @@ func newApp(u *ui) *cli.App {
 			"Exit status: 0 done; 1 failed; 2 the command line or a file is wrong; 3 it looked, and something does not hold.",
 		Commands: []*cli.Command{
 			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
-			verifyCommand(u), uninstallCommand(u), profileCommand(u), labCommand(u), versionCommand(u),
+			verifyCommand(u), uninstallCommand(u), replaceCommand(u), restoreCommand(u), statusCommand(u),
+			profileCommand(u), labCommand(u), versionCommand(u),
 		},
 		Flags:                     globalFlags(false),
 		Reader:                    u.in,

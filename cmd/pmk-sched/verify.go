@@ -18,12 +18,16 @@ func verifyCommand(u *ui) *cli.Command {
 			"event who bound it. Cleans up. Exit status 3 when the pod is not bound, with the reason.",
 		Flags: []cli.Flag{
 			nameFlag(), fileFlag(),
+			&cli.BoolFlag{Name: "default", Usage: "the default scheduler, which `pmk-sched replace` replaced: the pod names no scheduler"},
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the pod's image", DefaultText: "the scheduler's own, which the node has"},
 			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`"},
 			&cli.BoolFlag{Name: "keep", Usage: "leave the pod and its namespace"},
 			outputFlag(),
 		},
 		Action: func(c *cli.Context) error {
+			if c.Bool("default") {
+				return verifyReplaced(c, u)
+			}
 			name, namespace, err := readName(c)
 			if err != nil {
 				return err

@@ -58,12 +58,13 @@ type Backup struct {
 	HoldsAPI   bool `json:"holdsAPI"`
 	// Elects says that the scheduler elects its leader with a lease.
 	Elects bool `json:"elects"`
+	// Hosts and Alone are as in [Watch]; Pinned as in [Want].
+	Hosts  []string `json:"hosts,omitempty"`
+	Alone  bool     `json:"alone"`
+	Pinned bool     `json:"pinned"`
 	// Image and Replacement are what was asked for.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement"`
-	// OriginalHash is what the kubelet makes of the original manifest: the
-	// pod's kubernetes.io/config.hash.
-	OriginalHash string `json:"originalHash,omitempty"`
 	// Rules says that a ClusterRole for plugins was applied.
 	Rules bool `json:"rules"`
 	// Edited says that the manifest had been edited since an earlier

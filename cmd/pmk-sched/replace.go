@@ -1,0 +1,263 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+)
+
+func replaceCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "replace",
+		Usage: "put a scheduler in the place of this node's default one: every pod gets it",
+		Description: "Run it as root on a control-plane node. The static pod's manifest is backed up, changed in the scheduler's\n" +
+			"container only, and swapped in one rename. If the new scheduler does not become ready, lead, schedule and stay,\n" +
+			"the old manifest comes back. On several control-plane nodes: one after the other, see --all-nodes.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the one that runs"},
+			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version", DefaultText: "the one that the scheduler has"},
+			&cli.StringFlag{Name: "preset", Usage: "`PRESET` instead of a file: see `pmk-sched profile list`"},
+			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
+			&cli.BoolFlag{Name: "all-nodes", Usage: "change nothing; print which command is to be run on which node, and which are done"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change, but change nothing"},
+			&cli.DurationFlag{Name: "timeout", Value: install.DefaultReplaceTimeout, Usage: "bring the old one back after `DURATION` of waiting for the new one"},
+			&cli.DurationFlag{Name: "steady", Value: install.DefaultSteady, Usage: "trust the new one when it has run for `DURATION`"},
+			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
+			withFlag(), fileFlag(), outputFlag(),
+		},
+		Action: func(c *cli.Context) error { return replace(c, u) },
+	}
+}
+
+func replace(c *cli.Context, u *ui) error {
+	o, err := readReplaceOptions(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := connect(c, u)
+	if err != nil {
+		return err
+	}
+	d, err := newReplaceDeps(c, u, cfg)
+	if err != nil {
+		return err
+	}
+	info, err := detect(c, u, cfg, "", "", nil)
+	if err != nil {
+		return unfinished(d, err)
+	}
+	if c.Bool("all-nodes") {
+		return planNodes(c, u, d, info, o)
+	}
+	if _, err := install.FindLayout(info.Layout); err != nil {
+		return err
+	}
+	if err := pluginsOfImage(c, u, info, &o); err != nil {
+		return err
+	}
+	if c.Bool("dry-run") {
+		r, err := install.DryReplace(c.Context, d, info, o)
+		if err != nil {
+			return err
+		}
+		u.say("nothing was changed: this was a dry run")
+		return writeText(staticpod.Diff(r.Old.Data, r.New.Data))(u.out)
+	}
+	if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+cfg.Host); err != nil {
+		return err
+	}
+	outcome, err := install.Replace(c.Context, d, info, o)
+	if err != nil {
+		return err
+	}
+	u.say("the default scheduler of node %s is replaced; prove it with `pmk-sched verify --default`, undo it with `pmk-sched restore`", outcome.Node)
+	return u.data(c.String("o"), outcome, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "node\t%s\nimage\t%s\nbackup\t%s\nleads\t%s\nwithout a scheduler\t%.1f s\n",
+			outcome.Node, outcome.Image, outcome.Backup, yesNo(outcome.Leads), outcome.SecondsWithout)
+		return err
+	})
+}
+
+// unfinished adds to an error of asking the cluster that a killed run may be why.
+func unfinished(d install.ReplaceDeps, err error) error {
+	list, e := staticpod.Backups(d.Files)
+	if e != nil {
+		return err
+	}
+	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
+		return &install.Error{Err: err, Try: fmt.Sprintf("a replacement stopped at step %q; `pmk-sched restore` brings the old manifest back, and needs no API server for that", b.Step)}
+	}
+	return err
+}
+
+func readReplaceOptions(c *cli.Context) (install.ReplaceOptions, error) {
+	f, err := readCustomScheduler(c.String("file"))
+	if err != nil {
+		return install.ReplaceOptions{}, err
+	}
+	reference, err := schedulerImage(c, f)
+	if err != nil {
+		return install.ReplaceOptions{}, err
+	}
+	if c.Duration("steady") <= 0 {
+		return install.ReplaceOptions{}, usagef("", "--steady %s: it has to be above 0", c.Duration("steady"))
+	}
+	if err := checkTimeout(c); err != nil {
+		return install.ReplaceOptions{}, err
+	}
+	var same install.Options
+	if err := readConfiguration(c, f, &same); err != nil {
+		return install.ReplaceOptions{}, err
+	}
+	o := install.ReplaceOptions{
+		Image: reference, Preset: same.Preset, Configuration: same.Configuration, ConfigurationName: same.ConfigurationName,
+		Node: c.String("node"), Names: ownNames(), Timeout: c.Duration("timeout"), Steady: c.Duration("steady"),
+	}
+	if c.Bool("all-nodes") {
+		return o, nil
+	}
+	return o, o.Validate()
+}
+
+// pluginsOfImage adds what is known of the plugins in the image, as for deploy.
+func pluginsOfImage(c *cli.Context, u *ui, info *cluster.Info, o *install.ReplaceOptions) error {
+	same := install.Options{Image: o.Image}
+	if err := addPlugins(c, u, &same, info.Release); err != nil {
+		return err
+	}
+	o.Plugins, o.Rules, o.PluginRules = same.Plugins, same.Rules, same.PluginRules
+	return nil
+}
+
+// planNodes prints which command is to be run where.
+func planNodes(c *cli.Context, u *ui, d install.ReplaceDeps, info *cluster.Info, o install.ReplaceOptions) error {
+	words := []string{"pmk-sched", "replace", "--yes"}
+	for _, flag := range []string{"image", "config", "preset", "file"} {
+		if value := c.String(flag); value != "" {
+			words = append(words, "--"+flag, value)
+		}
+	}
+	plan, err := install.PlanNodes(c.Context, d, info, o.Image, strings.Join(words, " "))
+	if err != nil {
+		return err
+	}
+	u.say("run each command on its node, one after the other; go on only when it says that it is done. Nodes of one minor may differ meanwhile.")
+	return u.data(c.String("o"), plan, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, "NODE\tDONE\tIMAGE\tCOMMAND")
+		for _, n := range plan {
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Node, yesNo(n.Done), cmp.Or(n.Image, "-"), n.Command)
+			}
+		}
+		return err
+	})
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// replaceRequestTimeout bounds one request: while a scheduler is replaced a silent
+// API server has to be noticed soon.
+const replaceRequestTimeout = 10 * time.Second
+
+// newReplaceDeps gives replace, restore and status what they need from outside.
+func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.ReplaceDeps, error) {
+	root, err := nodeRoot(c)
+	if err != nil {
+		return install.ReplaceDeps{}, err
+	}
+	short := rest.CopyConfig(cfg)
+	short.Timeout = replaceRequestTimeout
+	kube, err := kubernetes.NewForConfig(short)
+	if err != nil {
+		return install.ReplaceDeps{}, err
+	}
+	client, err := apply.New(cfg, u.log)
+	if err != nil {
+		return install.ReplaceDeps{}, err
+	}
+	cache, err := cacheDir(c)
+	if err != nil {
+		return install.ReplaceDeps{}, err
+	}
+	return install.ReplaceDeps{
+		Files:       staticpod.Files{Resolve: func(path string) (string, error) { return cluster.OnHost(root, path) }},
+		Kube:        kube,
+		Applier:     client,
+		EnsureImage: func(ctx context.Context, reference string) error { return ensureImage(ctx, u, reference) },
+		Binary: func(ctx context.Context, reference, dir string) (install.Binary, error) {
+			return findBinary(ctx, cache, reference, dir)
+		},
+		Verify: func(ctx context.Context, r *install.Replacement, standby bool) error {
+			if standby {
+				u.warn("another node's scheduler leads, so that no pod shows this one schedule; `pmk-sched verify --default` shows it once all are replaced")
+				return nil
+			}
+			v, err := verifyDefault(ctx, u, cfg, defaultRequest{want: r.ID(), image: r.Image, timeout: time.Minute, quiet: true})
+			if err != nil {
+				return err
+			}
+			u.log.Info("the new scheduler bound a pod", zap.String("pod", v.Pod), zap.Float64("seconds", v.Seconds))
+			return nil
+		},
+		Holder: holder(), Now: time.Now, Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) },
+		OnStep: u.step, Log: u.log,
+	}, nil
+}
+
+// ensureImage sees to it that this node's containerd has an image: the kubelet may
+// need minutes to pull one, and all that time there would be no scheduler.
+func ensureImage(ctx context.Context, u *ui, reference string) error {
+	if _, err := os.Stat(image.DefaultContainerdSocket); err != nil {
+		u.warn("this node has no containerd at its usual place: whether its runtime has the image is not known")
+		return nil
+	}
+	there, err := image.InContainerd(ctx, reference, "")
+	if err != nil || there {
+		return err
+	}
+	if strings.HasPrefix(reference, "localhost/") {
+		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node, and no registry has it", reference), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
+	}
+	keychain := imageSources(reference)[0].Keychain
+	if err := during(u, "pull "+reference, func() error { return image.PullContainerd(ctx, reference, "", keychain) }); err != nil {
+		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node and cannot be pulled: %s", reference, errors.Unwrap(fmt.Errorf("%w", err))), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
+	}
+	return nil
+}
+
+// ownNames are the names and addresses by which a cluster may know this machine.
+func ownNames() []string {
+	var names []string
+	if host, err := os.Hostname(); err == nil {
+		names = append(names, host, strings.ToLower(host))
+	}
+	addresses, _ := net.InterfaceAddrs()
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && !network.IP.IsLoopback() {
+			names = append(names, network.IP.String())
+		}
+	}
+	return names
+}

@@ -1,0 +1,376 @@
+package install
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+)
+
+// ReplaceDeps is what Replace, Restore and NodeStatus need from outside.
+type ReplaceDeps struct {
+	// Files are the node's.
+	Files staticpod.Files
+	// Kube asks the API server; its requests end soon when nobody answers.
+	Kube kubernetes.Interface
+	// Applier applies and deletes the role of the plugins.
+	Applier Applier
+	// EnsureImage sees to it that the node's runtime has an image.
+	EnsureImage func(ctx context.Context, image string) error
+	// Binary finds the program in an image; dir is a folder to put it in.
+	Binary func(ctx context.Context, image, dir string) (Binary, error)
+	// Verify proves with a pod that names no scheduler that the one of this
+	// replacement schedules; standby says that another node's leads.
+	Verify func(ctx context.Context, r *Replacement, standby bool) error
+	// Holder says who runs this, for the lock.
+	Holder string
+	// Now is the clock that names backups.
+	Now func() time.Time
+	// Warn and Note tell the person something; OnStep is told of every step.
+	Warn, Note func(text string)
+	OnStep     OnStep
+	Log        *zap.Logger
+}
+
+// Defaults of [ReplaceOptions].
+const (
+	DefaultReplaceTimeout = 3 * time.Minute
+	DefaultSteady         = 25 * time.Second
+	// backTimeout bounds the wait for the former scheduler; where the whole pod is
+	// restarted the API server alone takes a minute.
+	backTimeout = 150 * time.Second
+	// backSettle is how long the former scheduler has to be seen without a break:
+	// longer than a kubelet takes to notice a manifest.
+	backSettle = 5 * time.Second
+	// keepBackups is how many backups that are done with are kept.
+	keepBackups = 10
+)
+
+// ReplaceOutcome is what Replace did.
+type ReplaceOutcome struct {
+	Node   string `json:"node"`
+	Image  string `json:"image"`
+	Backup string `json:"backup"`
+	// Changed is false when everything was already as it has to be.
+	Changed bool `json:"changed"`
+	// SecondsWithout is how long no scheduler held the lease.
+	SecondsWithout float64 `json:"secondsWithoutScheduler"`
+	// Leads is false where another node's scheduler leads.
+	Leads bool `json:"leads"`
+}
+
+// replacing is one run of Replace.
+type replacing struct {
+	ReplaceDeps
+	o      ReplaceOptions
+	r      *Replacement
+	info   *cluster.Info
+	unlock func() error
+	// former is the backup of an earlier run that is not done with; nil if none.
+	former *staticpod.Backup
+	backup *staticpod.Backup
+	want   staticpod.Want
+	ran    *staticpod.Ran
+	// apiAway says that the API server went away with the swap.
+	apiAway bool
+	swapped bool
+}
+
+// Replace puts another scheduler in the place of this node's default one. It leaves
+// the new one, proven, or after a failure the one from before, running again. It can
+// be run again after it was killed at any point, or taken back with Restore.
+func Replace(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions) (*ReplaceOutcome, error) {
+	o.Timeout, o.Steady = cmp.Or(o.Timeout, DefaultReplaceTimeout), cmp.Or(o.Steady, DefaultSteady)
+	this := &replacing{ReplaceDeps: d, o: o, info: info}
+	if err := runSteps(ctx, this.steps(), d.OnStep); err != nil {
+		return nil, this.explain(err)
+	}
+	return this.outcome(), nil
+}
+
+// steps is the whole of a replacement, in order. From the backup on, the journal
+// says which step was begun.
+func (r *replacing) steps() []step {
+	return []step{
+		{name: "check", do: r.check},
+		{name: "lock", do: r.lock, always: r.release},
+		{name: "back up", do: r.backUp, undo: r.markUndone},
+		r.noted(step{name: "apply the plugins' role", do: r.applyRules, undo: r.removeRules}),
+		r.noted(step{name: "write configuration", do: r.writeConfiguration, undo: r.removeConfiguration}),
+		r.noted(step{name: "swap", do: r.swap, undo: r.swapBack}),
+		r.noted(step{name: "wait until it runs", do: r.waitRunning}),
+		r.noted(step{name: "verify", do: r.verify}),
+		r.noted(step{name: "watch it stay", do: r.stay}),
+		{name: "mark replaced", do: r.markReplaced, commit: true},
+		{name: "tidy up", do: r.tidy},
+	}
+}
+
+// noted writes a step's name into the journal before the step begins.
+func (r *replacing) noted(s step) step {
+	do := s.do
+	s.do = func(ctx context.Context) error {
+		if err := r.backup.Note(s.name, staticpod.Started); err != nil {
+			return err
+		}
+		return do(ctx)
+	}
+	return s
+}
+
+func (r *replacing) check(ctx context.Context) error {
+	r.r = &Replacement{}
+	p := &replacePlanner{ReplaceDeps: r.ReplaceDeps, info: r.info, o: r.o, r: r.r}
+	if err := p.plan(ctx); err != nil {
+		return err
+	}
+	for _, n := range r.r.Notes {
+		r.Note(n)
+	}
+	for _, w := range r.r.Warnings {
+		r.Warn(w)
+	}
+	return nil
+}
+
+// DryReplace makes the same checks as Replace, and returns what it would do.
+func DryReplace(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions) (*Replacement, error) {
+	this := &replacing{ReplaceDeps: d, o: o, info: info}
+	if err := runSteps(ctx, []step{{name: "check", do: this.check}}, d.OnStep); err != nil {
+		return nil, fmt.Errorf("replace the default scheduler (dry run): %w", err)
+	}
+	return this.r, nil
+}
+
+func (r *replacing) lock(context.Context) (err error) {
+	r.unlock, err = staticpod.Lock(r.Files, r.Holder)
+	return err
+}
+
+func (r *replacing) release(context.Context) error {
+	if r.unlock == nil {
+		return nil
+	}
+	return r.unlock()
+}
+
+// backUp keeps what is there. What an earlier run left says what the original is.
+func (r *replacing) backUp(context.Context) error {
+	list, err := staticpod.Backups(r.Files)
+	if err != nil {
+		return err
+	}
+	r.former = staticpod.Current(list)
+	now, err := r.Files.Read(r.r.Layout.Manifest)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now.Data, r.r.Old.Data) {
+		return &Error{Err: fmt.Errorf("back up %s: %w", r.r.Layout.Manifest, staticpod.ErrEdited), Try: "look at the file and run again"}
+	}
+	b := &staticpod.Backup{
+		Layout: r.r.Layout.Name, Node: r.r.Node, Pod: r.r.Pod, Namespace: defaultNamespace, Container: schedulerContainer,
+		SingleFile: r.r.single, HoldsAPI: r.r.holdsAPI, Elects: r.r.elects, Image: r.r.Image, Replacement: r.r.id,
+		ConfigDir: r.r.ConfigDir, ConfigFile: r.r.ConfigFile, ConfigHash: r.r.hash, Rules: len(r.r.Rules) > 0,
+		Hosts: r.r.hosts, Alone: r.r.alone, Pinned: r.r.pinned,
+		Files: []staticpod.Saved{{Path: r.r.Layout.Manifest}},
+	}
+	content, err := r.content(b)
+	if err != nil {
+		return err
+	}
+	if err := b.Create(r.Files, r.Now(), content); err != nil {
+		return err
+	}
+	r.backup = b
+	return nil
+}
+
+// content collects the files of a backup. The original is the manifest from before
+// the first replacement, as long as nobody else wrote it anew since.
+func (r *replacing) content(b *staticpod.Backup) (staticpod.Content, error) {
+	previous, original := r.r.Old, r.r.Old
+	if f := r.former; f != nil {
+		m := f.Manifest()
+		here := staticpod.Hash(r.r.Old.Data)
+		var err error
+		switch {
+		case here == m.Original, !staticpod.Ours(r.r.Old.Data):
+			// The original itself, or one that somebody wrote anew.
+		default:
+			b.Edited = f.Edited || here != m.Written && here != m.Previous
+			if original, err = f.Load(m, staticpod.OriginalCopy); err != nil {
+				return staticpod.Content{}, err
+			}
+			if here == m.Written && f.State == staticpod.Started {
+				// Nobody proved what the killed run put there.
+				if previous, err = f.Load(m, staticpod.PreviousCopy); err != nil {
+					return staticpod.Content{}, err
+				}
+			}
+		}
+		b.Rules = b.Rules || f.Rules
+	}
+	c := staticpod.Content{Original: []*staticpod.File{original}, Previous: []*staticpod.File{previous}, Written: [][]byte{r.r.New.Data}}
+	if e := r.r.Env; e != nil {
+		b.Files = append(b.Files, staticpod.Saved{Path: envFile})
+		first := e.Old
+		if f := r.former; f != nil && len(f.Files) > 1 {
+			var err error
+			if first, err = f.Load(&f.Files[1], staticpod.OriginalCopy); err != nil {
+				return c, err
+			}
+		}
+		c.Original, c.Previous, c.Written = append(c.Original, first), append(c.Previous, e.Old), append(c.Written, e.New.Data)
+	}
+	for _, path := range r.r.copies {
+		file, err := r.Files.Read(path)
+		if err != nil {
+			return c, err
+		}
+		b.Copies, c.Copies = append(b.Copies, staticpod.Saved{Path: path}), append(c.Copies, file)
+	}
+	return c, nil
+}
+
+func (r *replacing) markUndone(context.Context, error) error {
+	if r.backup == nil {
+		return nil
+	}
+	return r.backup.Note(r.backup.Step, staticpod.Undone)
+}
+
+func (r *replacing) applyRules(ctx context.Context) error {
+	if len(r.r.Rules) == 0 {
+		return nil
+	}
+	_, err := r.Applier.Apply(ctx, r.r.Rules)
+	return err
+}
+
+// removeRules removes them unless an earlier replacement, here or elsewhere, may
+// need them.
+func (r *replacing) removeRules(ctx context.Context, _ error) error {
+	if len(r.r.Rules) == 0 || r.former != nil {
+		return nil
+	}
+	return r.dropRules(ctx, r.r.Pod)
+}
+
+func (r *replacing) writeConfiguration(context.Context) error {
+	mode := r.r.Old.Mode & 0o600
+	if !r.r.single {
+		mode = 0o600
+	}
+	if mode == 0 || r.userOf() {
+		mode = 0o644
+	}
+	if err := r.Files.Write(r.r.ConfigFile, &staticpod.File{Data: r.r.Configuration, Mode: mode}); err != nil {
+		return err
+	}
+	if r.r.Env == nil {
+		return nil
+	}
+	return r.Files.Write(envFile, r.r.Env.New)
+}
+
+func (r *replacing) removeConfiguration(context.Context, error) error {
+	var failed error
+	if e := r.r.Env; e != nil {
+		failed = r.Files.Write(envFile, e.Old)
+	}
+	return errors.Join(failed, r.dropConfigurations(r.r.ConfigDir, r.r.Layout.Manifest))
+}
+
+func (r *replacing) swap(ctx context.Context) error {
+	r.want = staticpod.Want{
+		Before: r.r.before, Forward: true, Replacement: r.r.id, Pinned: r.r.pinned,
+		Changed: !bytes.Equal(r.r.Old.Data, r.r.New.Data),
+	}
+	// What is seen now, just before, is the more exact beginning.
+	if seen, err := r.watch(r.r).Look(ctx); err == nil {
+		r.want.Before = seen
+	}
+	if !r.want.Changed {
+		return nil
+	}
+	r.swapped = true
+	return r.swapper(r.r.single).Swap(r.r.Layout.Manifest, r.r.Old.Data, r.r.New)
+}
+
+func (r *replacing) waitRunning(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	r.ran, err = r.watch(r.r).Wait(ctx, r.want)
+	return r.remember(err)
+}
+
+// remember keeps of an error what the way back has to know.
+func (r *replacing) remember(err error) error {
+	var away *staticpod.APIAwayError
+	r.apiAway = errors.As(err, &away)
+	var failed *staticpod.NotRunningError
+	if errors.As(err, &failed) && failed.Container != "" {
+		r.ran = &staticpod.Ran{Seen: staticpod.Seen{ContainerID: failed.Container}}
+	}
+	return err
+}
+
+func (r *replacing) verify(ctx context.Context) error {
+	return r.Verify(ctx, r.r, !r.ran.Leads && r.r.elects)
+}
+
+func (r *replacing) stay(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout+r.o.Steady)
+	defer cancel()
+	return r.remember(r.watch(r.r).Stay(ctx, r.want, r.ran, r.o.Steady))
+}
+
+func (r *replacing) markReplaced(context.Context) error {
+	return r.backup.Note("mark replaced", staticpod.Replaced)
+}
+
+// tidy closes what earlier runs left open, and removes what nobody needs.
+func (r *replacing) tidy(context.Context) error {
+	list, err := staticpod.Backups(r.Files)
+	if err != nil {
+		return err
+	}
+	for _, b := range list {
+		if b.ID != r.backup.ID && (b.State == staticpod.Started || b.State == staticpod.Replaced) {
+			err = errors.Join(err, b.Note(b.Step, staticpod.Superseded))
+		}
+	}
+	return errors.Join(err, staticpod.Prune(list, keepBackups), r.swapper(r.r.single).Tidy(r.r.Layout.Manifest),
+		r.dropConfigurations(r.r.ConfigDir, r.r.Layout.Manifest))
+}
+
+func (r *replacing) outcome() *ReplaceOutcome {
+	return &ReplaceOutcome{
+		Node: r.r.Node, Image: r.r.Image, Backup: r.backup.Dir(), Changed: r.want.Changed,
+		SecondsWithout: r.ran.Without.Seconds(), Leads: r.ran.Leads,
+	}
+}
+
+// explain says in what state a failed run left the node.
+func (r *replacing) explain(err error) error {
+	err = fmt.Errorf("replace the default scheduler: %w", err)
+	switch {
+	case errors.Is(err, errUndo):
+		return &Error{Err: err, Try: "what was before could not be brought back; `pmk-sched restore` tries again, and the README in " + r.backup.Dir() + " tells how by hand"}
+	case r.backup != nil && r.backup.State == staticpod.Replaced:
+		return &Error{Err: err, Try: "the new scheduler itself runs and was proven; replace again to finish"}
+	case r.swapped:
+		return &Error{Err: err, Try: "the manifest from before is back, and its scheduler is ready"}
+	default:
+		return err
+	}
+}

@@ -1,0 +1,352 @@
+package install
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/rbac"
+)
+
+const (
+	// schedulerContainer is the scheduler's container in the static pod of every
+	// layout, and the name of its program.
+	schedulerContainer = "kube-scheduler"
+	schedulerUser      = "system:kube-scheduler"
+	schedulerLease     = "kube-scheduler"
+	// defaultInsecurePort is the default scheduler's plain HTTP port, 1.20–1.22.
+	defaultInsecurePort = 10251
+	// configVolume is the volume of the configuration, configInPod where it is seen.
+	configVolume = "pmk-sched-config"
+	configInPod  = "/etc/kubernetes/pmk-sched/kube-scheduler.yaml"
+	configDir    = "/etc/kubernetes/pmk-sched"
+	pmkConfigDir = "/etc/pf9/kube.d/configs"
+	configStem   = "pmk-sched-"
+	hashLength   = 16
+)
+
+// ReplaceOptions is what a person asks for. At least one of Image, Preset and
+// Configuration is set.
+type ReplaceOptions struct {
+	// Image of the new scheduler; empty keeps the one that runs. In it
+	// [ReleaseInImage] stands for the release.
+	Image string
+	// Preset or Configuration, as in [Options]. Neither: the configuration that
+	// the scheduler has.
+	Preset            string
+	Configuration     []byte
+	ConfigurationName string
+	// Plugins are those compiled into the image, Rules and PluginRules what they need.
+	Plugins     []profiles.Plugin
+	Rules       map[string]Rules
+	PluginRules []rbacv1.PolicyRule
+	// Node is the name of this node; empty: found by Names.
+	Node string
+	// Names are host names and addresses of this machine.
+	Names []string
+	// Timeout bounds the wait for the new scheduler, 0: 3 minutes. Steady is how
+	// long it has to run before it is trusted, 0: 25 s.
+	Timeout, Steady time.Duration
+}
+
+// Validate checks all that can be checked without a cluster.
+func (o ReplaceOptions) Validate() error {
+	switch {
+	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0:
+		return invalidf("give --image, --config or --preset", "what is the default scheduler to be replaced with?")
+	case strings.ContainsAny(o.Image, " \t\n"):
+		return invalidf("", "image %q: a reference holds no spaces", o.Image)
+	case o.Preset != "" && len(o.Configuration) > 0:
+		return invalidf("", "give a configuration or a preset, not both")
+	}
+	return nil
+}
+
+// Replacement is what Replace will do on this node: every decision made.
+type Replacement struct {
+	Layout cluster.Layout
+	Node   string
+	// Pod is the mirror pod in kube-system.
+	Pod   string
+	Image string
+	// Configuration is the text that the new scheduler reads, ConfigFile where it
+	// is written on the node.
+	Configuration         []byte
+	ConfigDir, ConfigFile string
+	// Old and New are the manifest before and after.
+	Old, New *staticpod.File
+	// Env is the node agent's file of settings with its change; nil: untouched.
+	Env *envChange
+	// Rules are the objects that let plugins do what they need.
+	Rules []*unstructured.Unstructured
+	// Notes and Warnings are for the person.
+	Notes, Warnings []string
+
+	id       string
+	hash     string
+	binary   string
+	hosts    []string
+	alone    bool
+	elects   bool
+	pinned   bool
+	holdsAPI bool
+	single   bool
+	copies   []string
+	words    []string
+	before   *staticpod.Seen
+}
+
+// ID names what the manifest is changed to; the pod carries it.
+func (r *Replacement) ID() string { return r.id }
+
+// notReplaceable are the layouts whose scheduler is no pod.
+func notReplaceable(layout string) string {
+	switch layout {
+	case "k3s":
+		return "put ours beside it with `pmk-sched deploy`; to have no other, start k3s with --disable-scheduler and deploy with --name default-scheduler's profile in a configuration of your own"
+	case "k0s":
+		return "put ours beside it with `pmk-sched deploy`; to have no other, start the controller with --disable-components=kube-scheduler"
+	case "microk8s":
+		return "put ours beside it with `pmk-sched deploy`; to have no other, take kube-scheduler out of the arguments of kubelite"
+	default:
+		return "put ours beside it with `pmk-sched deploy`"
+	}
+}
+
+// FindLayout returns the layout of this node, if its scheduler is a static pod.
+func FindLayout(name string) (cluster.Layout, error) {
+	for _, layout := range cluster.Layouts() {
+		if layout.Name == name && layout.Runs == cluster.RunsAsStaticPod {
+			return layout, nil
+		}
+	}
+	if name == cluster.LayoutUnknown || name == "" {
+		return cluster.Layout{}, invalidf("run it as root on a control-plane node, or give its root with --node-root", "this is no control-plane node of a known layout")
+	}
+	return cluster.Layout{}, invalidf(notReplaceable(name), "the default scheduler of %s runs in no pod of its own: there is no manifest to change", name)
+}
+
+// replacePlanner makes a Replacement.
+type replacePlanner struct {
+	ReplaceDeps
+	info *cluster.Info
+	o    ReplaceOptions
+	r    *Replacement
+
+	manifest  *staticpod.Manifest
+	container *corev1.Container
+	source    []byte
+	name      string
+	rendered  *profiles.Rendered
+}
+
+func (p *replacePlanner) note(format string, args ...any) {
+	p.r.Notes = append(p.r.Notes, fmt.Sprintf(format, args...))
+}
+
+func (p *replacePlanner) warnOf(format string, args ...any) {
+	p.r.Warnings = append(p.r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// plan reads the node and decides. Nothing is changed.
+func (p *replacePlanner) plan(ctx context.Context) error {
+	for _, decide := range []func(context.Context) error{p.layout, p.read, p.node, p.look, p.image, p.configure, p.change, p.rules, p.room} {
+		if err := decide(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *replacePlanner) layout(context.Context) (err error) {
+	if err := p.o.Validate(); err != nil {
+		return err
+	}
+	p.r.Layout, err = FindLayout(p.info.Layout)
+	p.r.single = p.r.Layout.Name == "pmk"
+	if err == nil && p.r.Layout.Name == "rke2" {
+		p.warnOf("rke2 writes this manifest anew at its next start: kube-scheduler-image and kube-scheduler-arg in its config.yaml last; `pmk-sched status` tells when that has happened")
+	}
+	if err == nil && p.r.single {
+		p.warnOf("PMK's node agent writes %s anew when it starts: `pmk-sched status` tells when that has happened, and replacing again mends it", p.r.Layout.Manifest)
+	}
+	return err
+}
+
+// read reads the manifest.
+func (p *replacePlanner) read(context.Context) error {
+	file, err := p.Files.Read(p.r.Layout.Manifest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Error{Err: err, Try: "the default scheduler of this node has no manifest where its layout keeps it"}
+	}
+	if err != nil {
+		return err
+	}
+	p.r.Old = file
+	if p.manifest, err = staticpod.Parse(p.r.Layout.Manifest, file.Data); err != nil {
+		return err
+	}
+	if p.container, err = p.manifest.Container(schedulerContainer); err != nil {
+		return err
+	}
+	if p.r.words, err = staticpod.Words(p.container, schedulerContainer); err != nil {
+		return &InvalidError{Problem: err.Error()}
+	}
+	for _, c := range p.manifest.Pod.Spec.Containers {
+		p.r.holdsAPI = p.r.holdsAPI || c.Name == "kube-apiserver"
+	}
+	elect, given := staticpod.Flag(p.r.words, "leader-elect")
+	p.r.elects = !given || elect == "true"
+	if lease, given := staticpod.Flag(p.r.words, "leader-elect-resource-name"); given && lease != schedulerLease {
+		return invalidf("", "the scheduler elects its leader with the lease %s, which is not the default scheduler's", lease)
+	}
+	return nil
+}
+
+// node finds out which node this is.
+func (p *replacePlanner) node(context.Context) error {
+	var names []string
+	for _, n := range p.info.ControlPlane.Nodes {
+		names = append(names, n.Name)
+		if p.o.Node == "" && (slices.Contains(p.o.Names, n.Name) || slices.Contains(p.o.Names, n.Address)) {
+			p.r.Node = n.Name
+		}
+	}
+	p.r.alone = len(names) == 1
+	switch {
+	case p.o.Node != "" && !slices.Contains(names, p.o.Node):
+		return invalidf("control-plane nodes: "+strings.Join(names, ", "), "no control-plane node is named %q", p.o.Node)
+	case p.o.Node != "":
+		p.r.Node = p.o.Node
+	case p.r.Node == "" && p.r.alone:
+		p.r.Node = names[0]
+	case p.r.Node == "":
+		return invalidf("name it with --node", "which of the control-plane nodes is this? (%s)", strings.Join(names, ", "))
+	}
+	p.r.Pod = p.manifest.Pod.Name + "-" + strings.ToLower(p.r.Node)
+	p.r.hosts = append([]string{p.r.Node}, p.o.Names...)
+	return nil
+}
+
+// look asks for the pod as it runs now: only a scheduler that works is replaced,
+// unless a killed run left it as it is.
+func (p *replacePlanner) look(ctx context.Context) error {
+	seen, err := p.watch(p.r).Look(ctx)
+	if err != nil {
+		return err
+	}
+	p.r.before = seen
+	if !seen.Ready {
+		p.warnOf("Pod/%s/%s is not ready now", p.manifest.Pod.Namespace, p.r.Pod)
+	}
+	p.r.pinned = p.r.single
+	return nil
+}
+
+// image looks for the program in the image, and asks it for its release.
+func (p *replacePlanner) image(ctx context.Context) error {
+	p.r.Image = strings.ReplaceAll(p.o.Image, ReleaseInImage, p.info.Release.String())
+	if p.r.Image == "" {
+		p.r.Image = p.container.Image
+		p.note("image %s: the one that runs", p.r.Image)
+		return nil
+	}
+	return p.EnsureImage(ctx, p.r.Image)
+}
+
+// change makes the new manifest.
+func (p *replacePlanner) change(context.Context) error {
+	c := staticpod.Change{
+		Container: schedulerContainer, Program: schedulerContainer, RunAsRoot: p.o.Image != "",
+		Annotations: []staticpod.Annotation{{Name: staticpod.AnnotationReplacement, Value: p.r.id}, {Name: staticpod.AnnotationConfig, Value: p.r.hash}, {Name: staticpod.AnnotationBinary, Value: p.r.binary}},
+	}
+	if p.o.Image != "" {
+		c.Image, c.PullIfNotPresent = p.r.Image, pullsAlways(p.container, p.r.Image)
+	}
+	if p.r.pinned && p.r.before != nil {
+		c.UID = types.UID(p.r.before.Hash)
+	}
+	if seen := staticpod.InContainer(p.manifest.Pod, p.container, p.r.ConfigFile); seen != "" && !strings.HasPrefix(seen, path.Dir(configInPod)+"/") {
+		c.Config = seen
+	} else {
+		c.Config = configInPod
+		c.Mount = &staticpod.Mount{Name: configVolume, HostPath: p.r.ConfigFile, Path: configInPod, Type: corev1.HostPathFile}
+	}
+	text, err := p.manifest.Apply(c)
+	if err != nil {
+		return err
+	}
+	fresh := *p.r.Old
+	fresh.Data = text
+	p.r.New = &fresh
+	if p.r.Layout.Name == "pmk" && p.o.Image == "" {
+		p.r.Env, err = readEnv(p.Files, c.Config)
+		if err == nil && p.r.Env != nil {
+			p.note("%s: SCHEDULER_FLAGS names the configuration, so that it lasts when the node agent writes the manifest anew", envFile)
+		}
+	}
+	return err
+}
+
+// pullsAlways says that the kubelet would ask a registry for an image that is there.
+func pullsAlways(container *corev1.Container, image string) bool {
+	latest := !strings.Contains(image[strings.LastIndex(image, "/")+1:], ":") || strings.HasSuffix(image, ":latest")
+	return container.ImagePullPolicy == corev1.PullAlways || container.ImagePullPolicy == "" && latest
+}
+
+// rules makes the objects that plugins need.
+func (p *replacePlanner) rules(context.Context) error {
+	needed := &planner{o: Options{Rules: p.o.Rules, PluginRules: p.o.PluginRules}, plan: &Plan{}}
+	needed.plan.Scheduler.Configuration = p.rendered
+	if err := needed.choosePluginRules(); err != nil {
+		return err
+	}
+	p.r.Notes = append(p.r.Notes, needed.plan.Notes...)
+	if len(needed.plan.Scheduler.PluginRules) == 0 {
+		return nil
+	}
+	o := pluginRules(cmp.Or(p.info.Credentials.User, schedulerUser), needed.plan.Scheduler.PluginRules)
+	for _, object := range []runtime.Object{rbac.PluginRole(o), rbac.PluginRoleBinding(o)} {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return fmt.Errorf("write the role of the plugins: %w", err)
+		}
+		p.r.Rules = append(p.r.Rules, &unstructured.Unstructured{Object: content})
+	}
+	p.note("ClusterRole %s-plugins, bound to %s: what the plugins need", corev1.DefaultSchedulerName, schedulerUser)
+	return nil
+}
+
+func pluginRules(user string, rules []rbacv1.PolicyRule) rbac.Options {
+	return rbac.Options{
+		Name: corev1.DefaultSchedulerName, Namespace: defaultNamespace, Subject: rbac.User(user),
+		Labels: kubeapi.OwnerLabels(corev1.DefaultSchedulerName), PluginRules: rules,
+	}
+}
+
+// room checks that everything can be written.
+func (p *replacePlanner) room(context.Context) error {
+	const enough = 1 << 20
+	for _, dir := range []string{staticpod.StateDir, path.Dir(p.r.Layout.Manifest), path.Dir(path.Dir(p.r.Layout.Manifest)), p.r.ConfigDir} {
+		if err := p.Files.Room(dir, enough); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+)
+
+// Status is what runs of ours on a cluster and on this node.
+type Status struct {
+	// Nodes are the control-plane nodes whose default scheduler is a static pod.
+	Nodes []NodeStatus `json:"nodes"`
+	// Schedulers are those beside the default one.
+	Schedulers []SchedulerStatus `json:"schedulers"`
+	// Here is this node's own record; nil away from a control-plane node, or
+	// where nothing of ours is.
+	Here *HereStatus `json:"here,omitempty"`
+	// Unknown tells what could not be looked at.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// NodeStatus is the default scheduler of one node.
+type NodeStatus struct {
+	Node string `json:"node"`
+	// Replaced says that it runs ours.
+	Replaced    bool   `json:"replaced"`
+	Replacement string `json:"replacement,omitempty"`
+	Image       string `json:"image"`
+	Ready       bool   `json:"ready"`
+	Leads       bool   `json:"leads"`
+}
+
+// SchedulerStatus is a scheduler that was deployed.
+type SchedulerStatus struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Image     string `json:"image"`
+	Ready     int32  `json:"ready"`
+	Wanted    int32  `json:"wanted"`
+}
+
+// HereStatus is what this node's own files say.
+type HereStatus struct {
+	Node   string          `json:"node"`
+	State  staticpod.State `json:"state"`
+	Image  string          `json:"image"`
+	Since  time.Time       `json:"since"`
+	Backup string          `json:"backup"`
+	// Step is where an unfinished run stopped.
+	Step string `json:"step,omitempty"`
+	// Drift tells what differs from what was written; empty: nothing does.
+	Drift []Drift `json:"drift,omitempty"`
+}
+
+// Drift is one file that is not as it was written.
+type Drift struct {
+	Path string `json:"path"`
+	What string `json:"what"`
+	Diff string `json:"diff,omitempty"`
+}
+
+// DriftError says that something is not as it was left.
+type DriftError struct{ Here *HereStatus }
+
+// Error tells each difference, with its diff.
+func (e *DriftError) Error() string {
+	var b strings.Builder
+	if e.Here.State == staticpod.Started {
+		fmt.Fprintf(&b, "a replacement of node %s stopped at step %q and was not finished", e.Here.Node, e.Here.Step)
+	} else {
+		fmt.Fprintf(&b, "the default scheduler of node %s is not what it was replaced with", e.Here.Node)
+	}
+	for _, d := range e.Here.Drift {
+		fmt.Fprintf(&b, "\n%s: %s\n%s", d.Path, d.What, d.Diff)
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// NotHolding says that it was looked at, and does not hold.
+func (e *DriftError) NotHolding() bool { return true }
+
+// Hint says how to go on.
+func (e *DriftError) Hint() string {
+	return "`pmk-sched replace` again repairs it; `pmk-sched restore` brings back what was before"
+}
+
+// NodesStatus looks at the cluster and at this node. With files nil it is no
+// control-plane node. The error of the status itself is a [*DriftError].
+func NodesStatus(ctx context.Context, d ReplaceDeps, onNode bool) (*Status, error) {
+	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}}
+	var err error
+	if onNode {
+		if s.Here, err = d.here(); err != nil {
+			return nil, err
+		}
+	}
+	for _, look := range []func(context.Context, *Status) error{d.nodes, d.schedulers} {
+		if err := look(ctx, s); err != nil {
+			s.Unknown = append(s.Unknown, err.Error())
+		}
+	}
+	if here := s.Here; here != nil && (len(here.Drift) > 0 || here.State == staticpod.Started) {
+		return s, &DriftError{Here: here}
+	}
+	return s, nil
+}
+
+func (d ReplaceDeps) nodes(ctx context.Context, s *Status) error {
+	pods, err := d.schedulerPods(ctx)
+	if err != nil {
+		return err
+	}
+	leader := ""
+	lease, err := d.Kube.CoordinationV1().Leases(defaultNamespace).Get(ctx, schedulerLease, metav1.GetOptions{})
+	if err == nil && lease.Spec.HolderIdentity != nil {
+		leader, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	}
+	for _, pod := range pods {
+		n := NodeStatus{Node: pod.Spec.NodeName, Replacement: pod.Annotations[staticpod.AnnotationReplacement]}
+		n.Replaced = n.Replacement != ""
+		for _, status := range pod.Status.ContainerStatuses {
+			if status.Name == schedulerContainer {
+				n.Image, n.Ready = status.Image, status.Ready
+			}
+		}
+		n.Leads = leader != "" && (len(pods) == 1 || leader == pod.Spec.NodeName)
+		s.Nodes = append(s.Nodes, n)
+	}
+	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Node, b.Node) })
+	return nil
+}
+
+func (d ReplaceDeps) schedulers(ctx context.Context, s *Status) error {
+	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy})
+	if err != nil {
+		return kubeapi.Explain("list deployments", err)
+	}
+	for _, deployment := range list.Items {
+		entry := SchedulerStatus{Name: deployment.Labels[kubeapi.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
+		if deployment.Spec.Replicas != nil {
+			entry.Wanted = *deployment.Spec.Replicas
+		}
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			if container.Name == schedulerContainer {
+				entry.Image = container.Image
+			}
+		}
+		s.Schedulers = append(s.Schedulers, entry)
+	}
+	return nil
+}
+
+// here compares the node's files with what was written.
+func (d ReplaceDeps) here() (*HereStatus, error) {
+	list, err := staticpod.Backups(d.Files)
+	if err != nil {
+		return nil, err
+	}
+	b := staticpod.Current(list)
+	if b == nil {
+		return nil, nil
+	}
+	h := &HereStatus{Node: b.Node, State: b.State, Image: b.Image, Since: b.Updated, Backup: b.Dir()}
+	if b.State == staticpod.Started {
+		h.Step = b.Step
+		return h, nil
+	}
+	for i := range b.Files {
+		if err := d.drift(h, b, &b.Files[i]); err != nil {
+			return nil, err
+		}
+	}
+	config, err := d.Files.Read(b.ConfigFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		h.Drift = append(h.Drift, Drift{Path: b.ConfigFile, What: "the configuration is gone"})
+	case err != nil:
+		return nil, err
+	case !strings.HasPrefix(staticpod.Hash(config.Data), b.ConfigHash):
+		h.Drift = append(h.Drift, Drift{Path: b.ConfigFile, What: "the configuration was edited"})
+	}
+	return h, nil
+}
+
+func (d ReplaceDeps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) error {
+	now, err := d.Files.Read(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		h.Drift = append(h.Drift, Drift{Path: s.Path, What: "it is gone"})
+		return nil
+	}
+	if err != nil || staticpod.Hash(now.Data) == s.Written {
+		return err
+	}
+	written, err := b.Load(s, staticpod.WrittenCopy)
+	if err != nil {
+		return err
+	}
+	what := "it was edited since it was replaced"
+	if s == b.Manifest() && !staticpod.Ours(now.Data) {
+		if d.hooked(b, now.Data) {
+			return nil // the node agent wrote it anew, with the configuration that its settings name
+		}
+		what = "it was written anew since it was replaced, without the replacement"
+		if b.SingleFile {
+			what += ": PMK's node agent does that at its start"
+		}
+	}
+	h.Drift = append(h.Drift, Drift{Path: s.Path, What: what, Diff: staticpod.Diff(written.Data, now.Data)})
+	return nil
+}
+
+// hooked reports whether a manifest that the node agent wrote still runs what was
+// wanted: the same image, with the configuration that the agent's settings name.
+func (d ReplaceDeps) hooked(b *staticpod.Backup, text []byte) bool {
+	m, err := staticpod.Parse(b.Manifest().Path, text)
+	if err != nil || len(b.Files) < 2 {
+		return false
+	}
+	container, err := m.Container(schedulerContainer)
+	if err != nil || container.Image != b.Image {
+		return false
+	}
+	words, err := staticpod.Words(container, schedulerContainer)
+	config, given := staticpod.Flag(words, "config")
+	return err == nil && given && staticpod.OnHost(m.Pod, container, config) == b.ConfigFile
+}
+
+// NodePlan is one line of the way through several control-plane nodes.
+type NodePlan struct {
+	Node  string `json:"node"`
+	Image string `json:"image"`
+	// Done says that it runs the image already.
+	Done bool `json:"done"`
+	// Command is to be run on that node.
+	Command string `json:"command"`
+}
+
+// PlanNodes lists the control-plane nodes with the command that is to be run on each,
+// one after the other; those that run the image already are marked, so that the list
+// can be asked for again after each.
+func PlanNodes(ctx context.Context, d ReplaceDeps, info *cluster.Info, image, command string) ([]NodePlan, error) {
+	if _, err := FindLayout(info.Layout); err != nil && info.Layout != cluster.LayoutUnknown {
+		return nil, err
+	}
+	pods, err := d.schedulerPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byNode := map[string]corev1.Pod{}
+	for _, pod := range pods {
+		byNode[pod.Spec.NodeName] = pod
+	}
+	plan := []NodePlan{}
+	for _, node := range info.ControlPlane.Nodes {
+		pod := byNode[node.Name]
+		entry := NodePlan{Node: node.Name, Command: command + " --node " + node.Name}
+		for _, container := range pod.Spec.Containers {
+			if container.Name == schedulerContainer {
+				entry.Image = container.Image
+			}
+		}
+		entry.Done = pod.Annotations[staticpod.AnnotationReplacement] != "" && (image == "" || image == entry.Image)
+		plan = append(plan, entry)
+	}
+	return plan, nil
+}
