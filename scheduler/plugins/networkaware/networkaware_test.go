@@ -1,0 +1,225 @@
+package networkaware
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+const minimal = `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latency"`
+
+type node struct {
+	scheduler.NodeInfo
+	object *corev1.Node
+}
+
+func (n node) Node() *corev1.Node { return n.object }
+
+func nodes(n int) []scheduler.NodeInfo {
+	var list []scheduler.NodeInfo
+	for i := range n {
+		list = append(list, node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}})
+	}
+	return list
+}
+
+type state map[string]interface{}
+
+func (s state) Read(key string) (interface{}, bool) { v, ok := s[key]; return v, ok }
+func (s state) Write(key string, value interface{}) { s[key] = value }
+func (s state) Delete(key string)                   { delete(s, key) }
+
+func metric(name string, value interface{}) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]interface{}{
+		"metadata": map[string]interface{}{"name": name}, "status": map[string]interface{}{"latency": value},
+	}}
+}
+
+func newPlugin(t testing.TB, args string) *NetworkAware {
+	t.Helper()
+	s, err := decode(scheduler.NewArguments([]byte(args)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := newMetrics(nil, s.name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &NetworkAware{logs: func(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, nil) }, settings: s, values: newValues(s), metrics: m}
+}
+
+func TestScore(t *testing.T) {
+	for _, test := range []struct {
+		name, args string
+		objects    []*unstructured.Unstructured
+		skipped    bool
+		want       []int64
+	}{
+		{"lower is better", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", 20.0), metric("node-2", "30")}, false, []int64{100, 50, 0}},
+		{"higher is better", minimal + `, "prefer": "Higher"}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(20)), metric("node-2", int64(30))}, false, []int64{0, 50, 100}},
+		{"a node without an object gets the mean", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-2", int64(30))}, false, []int64{100, 50, 0}},
+		{"all the same", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(10))}, false, []int64{100, 100, 100}},
+		{"nothing known", minimal + `}`, []*unstructured.Unstructured{metric("other", int64(10))}, true, []int64{0, 0, 0}},
+		{"the largest range", minimal + `}`, []*unstructured.Unstructured{metric("node-0", -math.MaxFloat64), metric("node-1", 0.0), metric("node-2", math.MaxFloat64)}, false, []int64{100, 50, 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			plugin := newPlugin(t, test.args)
+			for _, o := range test.objects {
+				if err := plugin.values.set(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cycle, list := state{}, nodes(3)
+			if got := plugin.PreScore(t.Context(), cycle, &corev1.Pod{}, list); (got.Code() == scheduler.CodeSkip) != test.skipped {
+				t.Errorf("PreScore: %s", got)
+			}
+			var got []int64
+			for _, n := range list {
+				score, status := plugin.Score(t.Context(), cycle, &corev1.Pod{}, n)
+				if !status.IsSuccess() {
+					t.Error(status)
+				}
+				got = append(got, score)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestValuesFollowTheObjects(t *testing.T) {
+	plugin := newPlugin(t, `{"version": "v1", "resource": "links", "field": "status.latency", "nodeKey": "spec.node"}`)
+	link := func(name, node string, value interface{}) *unstructured.Unstructured {
+		o := metric(name, value)
+		o.Object["spec"] = map[string]interface{}{"node": node}
+		return o
+	}
+	expect := func(what string, want map[string]float64) {
+		t.Helper()
+		if diff := cmp.Diff(want, plugin.values.nodes); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	set := func(o *unstructured.Unstructured) {
+		t.Helper()
+		if err := plugin.values.set(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(link("a", "node-0", "12ms"))
+	set(link("b", "node-0", "30ms"))
+	expect("of two objects the worst counts", map[string]float64{"node-0": 0.03})
+	set(link("b", "node-1", "5ms"))
+	expect("an object moves to another node", map[string]float64{"node-0": 0.012, "node-1": 0.005})
+	plugin.values.remove(cache.DeletedFinalStateUnknown{Obj: link("a", "", nil)})
+	expect("a deleted object is forgotten", map[string]float64{"node-1": 0.005})
+	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"), link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN")} {
+		set(link("b", "node-1", "5ms"))
+		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), "links /b") {
+			t.Errorf("%v: %v", bad.Object, err)
+		}
+		expect("an object that cannot be read has no value", map[string]float64{})
+	}
+}
+
+func TestPath(t *testing.T) {
+	object := map[string]interface{}{
+		"metadata": map[string]interface{}{"labels": map[string]interface{}{"kubernetes.io/hostname": "n"}},
+		"status":   map[string]interface{}{"links": []interface{}{map[string]interface{}{"rtt": int64(7)}}},
+	}
+	for _, test := range []struct {
+		path string
+		want interface{}
+	}{
+		{"status.links[0].rtt", int64(7)},
+		{".status.links[0].rtt", int64(7)},
+		{"{.status.links[0].rtt}", int64(7)},
+		{"$.status['links'][0].rtt", int64(7)},
+		{"metadata.labels['kubernetes.io/hostname']", "n"},
+		{`metadata.labels["kubernetes.io/hostname"]`, "n"},
+		{"status.links[1].rtt", nil},
+		{"status.links.rtt", nil},
+		{"status[0]", nil},
+		{"spec.node", nil},
+	} {
+		p, err := parsePath(test.path)
+		if err != nil {
+			t.Error(err)
+		}
+		if got, _ := p.find(object); got != test.want {
+			t.Errorf("%s: %v, want %v", test.path, got, test.want)
+		}
+	}
+	for _, wrong := range []string{"", ".", "a..b", "a.", "a[*]", "a[-1]", "[0]", "a[?(@.b)]", "..a", "{a", "a b", "a['']", strings.Repeat("a.", 40) + "a", "a[99999999]"} {
+		if p, err := parsePath(wrong); err == nil {
+			t.Errorf("%q is taken as %v", wrong, p)
+		}
+	}
+}
+
+func TestWrongArgumentsNameTheField(t *testing.T) {
+	for _, test := range []struct{ name, args, want string }{
+		{"nothing", ``, "version: is missing"},
+		{"unknown field", minimal + `, "weight": 2}`, `"weight"`},
+		{"no resource", `{"group": "a.b", "version": "v1", "field": "a"}`, "resource: is missing"},
+		{"no field", `{"version": "v1", "resource": "links"}`, "field: is missing"},
+		{"wrong group", `{"group": "A!", "version": "v1", "resource": "links", "field": "a"}`, "group:"},
+		{"resource in the singular's form", `{"version": "v1", "resource": "Link", "field": "a"}`, "resource:"},
+		{"wrong namespace", minimal + `, "namespace": "a.b"}`, "namespace:"},
+		{"wrong path", `{"version": "v1", "resource": "links", "field": "a[*].b"}`, "field:"},
+		{"wrong node key", minimal + `, "nodeKey": "a..b"}`, "nodeKey:"},
+		{"wrong preference", minimal + `, "prefer": "lower"}`, `prefer: "lower"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Rules(scheduler.NewArguments([]byte(test.args)))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestRulesAreForTheResourceOfTheArguments(t *testing.T) {
+	got, err := Rules(scheduler.NewArguments([]byte(minimal + `}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []rbacv1.PolicyRule{{APIGroups: []string{"network.example.com"}, Resources: []string{"networkmetrics"}, Verbs: []string{"get", "list", "watch"}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestScoreDoesNotAllocate(t *testing.T) {
+	plugin := newPlugin(t, minimal+`}`)
+	if err := plugin.values.set(metric("node-0", int64(1))); err != nil {
+		t.Fatal(err)
+	}
+	cycle, list, pod, ctx := state{}, nodes(2), &corev1.Pod{}, t.Context()
+	plugin.PreScore(ctx, cycle, pod, list)
+	if allocs := testing.AllocsPerRun(100, func() { plugin.Score(ctx, cycle, pod, list[0]); plugin.Score(ctx, cycle, pod, list[1]) }); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}
+
+func FuzzPath(f *testing.F) {
+	f.Add("metadata.labels['kubernetes.io/hostname']")
+	f.Add("{.status.links[0].rtt}")
+	f.Fuzz(func(_ *testing.T, text string) {
+		if p, err := parsePath(text); err == nil {
+			p.find(map[string]interface{}{"a": []interface{}{int64(1)}})
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package timestamp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+type handle struct {
+	scheduler.Handle
+	client kubernetes.Interface
+}
+
+func (h handle) ClientSet() kubernetes.Interface             { return h.client }
+func (h handle) Metrics() prometheus.Registerer              { return nil }
+func (h handle) Logger(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, nil) }
+
+// serve gives a handle whose API server is answered by respond, and what the last request was.
+func serve(t *testing.T, status int) (handle, *string) {
+	t.Helper()
+	last := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		last = r.Method + " " + r.URL.Path + " " + r.Header.Get("Content-Type") + " " + string(body)
+		if err != nil {
+			last = err.Error()
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"kind":"Pod","apiVersion":"v1"}`)
+	}))
+	t.Cleanup(server.Close)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return handle{client: client}, &last
+}
+
+func TestPreBindSendsNothingButTheStampAndTheUID(t *testing.T) {
+	h, last := serve(t, http.StatusOK)
+	plugin, err := New(t.Context(), scheduler.NewArguments([]byte(`{"annotation": "example.com/at"}`)), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin.now = func() time.Time { return time.Unix(1700000000, 123456789) }
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u-1", ResourceVersion: "42"}}
+	if status := plugin.PreBind(t.Context(), nil, pod, "node-1"); !status.IsSuccess() {
+		t.Fatal(status)
+	}
+	want := `PATCH /api/v1/namespaces/shop/pods/web application/merge-patch+json {"metadata":{"annotations":{"example.com/at":"1700000000123456789"},"uid":"u-1"}}`
+	if diff := cmp.Diff(want, *last); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnFailureDecidesWhetherThePodIsBound(t *testing.T) {
+	for _, test := range []struct {
+		args string
+		want scheduler.Code
+	}{
+		{``, scheduler.CodeError},
+		{`{"onFailure": "Retry"}`, scheduler.CodeError},
+		{`{"onFailure": "Ignore"}`, scheduler.CodeSuccess},
+	} {
+		h, _ := serve(t, http.StatusForbidden)
+		plugin, err := New(t.Context(), scheduler.NewArguments([]byte(test.args)), h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		status := plugin.PreBind(t.Context(), nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "node-1")
+		if status.Code() != test.want {
+			t.Errorf("%s: %s, want %s", test.args, status, test.want)
+		}
+		if err := status.Err(); err != nil && !strings.Contains(err.Error(), "stamp annotation Scheduler-Timestamp on pod shop/web") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestPreBindEndsWithItsContext(t *testing.T) {
+	h, _ := serve(t, http.StatusOK)
+	plugin, err := New(t.Context(), scheduler.Arguments{}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	status := plugin.PreBind(ctx, nil, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}, "node-1")
+	if !errors.Is(status.Err(), context.Canceled) {
+		t.Error(status)
+	}
+}
+
+func TestWrongArgumentsNameTheField(t *testing.T) {
+	for _, test := range []struct{ name, args, want string }{
+		{"unknown field", `{"key": "a"}`, `"key"`},
+		{"wrong type", `{"annotation": 1}`, "annotation"},
+		{"no key", `{"annotation": "a b"}`, `annotation: "a b"`},
+		{"empty key", `{"annotation": ""}`, `annotation: ""`},
+		{"two slashes", `{"annotation": "a/b/c"}`, "annotation:"},
+		{"long key", `{"annotation": "` + strings.Repeat("a", 64) + `"}`, "annotation:"},
+		{"unknown way", `{"onFailure": "retry"}`, `onFailure: "retry"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Rules(scheduler.NewArguments([]byte(test.args)))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestRulesArePatchPodsAndNothingElse(t *testing.T) {
+	got, err := Rules(scheduler.Arguments{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
