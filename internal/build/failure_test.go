@@ -172,7 +172,6 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 	for name, o := range map[string]Options{
 		"unknown source":            {Source: "svn:there"},
 		"program in another folder": {Programs: []Program{{Name: "../kubelet"}}},
-		"apiserver without OpenAPI": {Programs: []Program{{Name: "kube-apiserver"}}},
 		"tree that is not there":    {Source: "git:" + filepath.Join(t.TempDir(), "none")},
 		"no tree at all":            {Source: "git:"},
 	} {
