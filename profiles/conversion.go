@@ -91,6 +91,7 @@ func (c *conversion) profile(p *yaml.Node) {
 	c.keepDefaultWeights(plugins)
 	c.lostDefaults(off)
 	c.fitPoints(plugins)
+	c.fitEntries(plugins)
 	c.checkNames(p, plugins)
 	c.disableFirst(plugins)
 	c.disableOverridden(plugins)

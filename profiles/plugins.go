@@ -101,6 +101,16 @@ func (p inTree) weight(a api) int {
 	return p.pointWeight
 }
 
+// extends says whether a plugin can be enabled at an extension point, as far as
+// is known.
+func extends(name, point string, minor int) bool {
+	if name == resourcesFit && point == "score" && minor < 22 {
+		return false // three plugins of other names did that
+	}
+	p, known := inTreeNamed(name)
+	return !known || point == multiPoint || minor > lastSurveyed || p.takesPart(point, minor)
+}
+
 // isDefault says whether a config API enables a plugin at an extension point
 // without being told. NodeResourcesFit scores from v1beta2 on, VolumeBinding
 // where multiPoint spreads it.

@@ -175,6 +175,29 @@ func (c *conversion) fitPoints(plugins *yaml.Node) {
 	}
 }
 
+// fitEntries takes out plugins that do not take part in the extension point yet,
+// which stops the scheduler. Before preFilter and preScore they did the same work
+// later; scoring is lost.
+func (c *conversion) fitEntries(plugins *yaml.Node) {
+	for _, set := range pluginSets(plugins) {
+		for _, e := range slices.Clone(items(get(set.node, "enabled"))) {
+			name := text(get(e, "name"))
+			p, _ := inTreeNamed(name)
+			switch {
+			case slices.Contains(c.request.Plugins, name) || extends(name, set.point, c.minor):
+			case !slices.Contains(p.points, set.point):
+				c.refuse(e, "leave the line out", "plugin %s takes no part in %s", name, set.point)
+			case set.point == "score":
+				drop(plugins, set.point, "enabled", e)
+				c.lose(e, "leave the line out", "plugin %s does not score in %s", name, c.request.Release)
+			default:
+				drop(plugins, set.point, "enabled", e)
+				c.note(e, "%s left out of %s: in %s it takes no part there, and does its work at the others", name, set.point, c.request.Release)
+			}
+		}
+	}
+}
+
 // disableFirst disables each default plugin that is enabled by name, where the
 // target would run it twice otherwise and refuse to start.
 func (c *conversion) disableFirst(plugins *yaml.Node) {

@@ -67,8 +67,7 @@ func (j *judgement) pluginNames(set namedSet) {
 
 // takesPart refuses an in-tree plugin at an extension point where it has nothing.
 func (j *judgement) takesPart(set namedSet, e *yaml.Node, name string) {
-	known, ok := inTreeNamed(name)
-	if !ok || slices.Contains(j.plugins, name) || set.point == multiPoint || j.api.minor > lastSurveyed || known.takesPart(set.point, j.api.minor) {
+	if slices.Contains(j.plugins, name) || extends(name, set.point, j.api.minor) {
 		return
 	}
 	j.add(get(e, "name"), "leave it out", "plugin %s takes no part in %s in %s", name, set.point, j.release)
