@@ -80,12 +80,11 @@ func (s *source) round(ctx context.Context) {
 	if err == nil {
 		err = s.take(samples, began)
 	}
-	s.publish()
 	if err == nil {
 		s.promises.settle(s.index, began)
-		err = s.cover()
-	} else {
-		_ = s.cover() // what went wrong is known
+	}
+	if mismatch := s.publish(); err == nil {
+		err = mismatch
 	}
 	s.promises.expire(s.now())
 	s.report(err)
@@ -110,32 +109,24 @@ func (s *source) take(samples []sample, asked time.Time) error {
 	return nil
 }
 
-// publish drops what is stale and makes the rest the current readings.
-func (s *source) publish() {
+// publish drops what is stale and makes the rest the current readings. It is an error if there are readings and
+// nodes, and none fits the other.
+func (s *source) publish() error {
 	oldest := s.now().Add(-s.staleAfter)
-	fresh := make(readings, len(s.seen))
+	current := make(readings, 2*len(s.seen))
+	example := ""
 	for name, entry := range s.seen {
 		if entry.at.Before(oldest) {
 			delete(s.seen, name)
 			continue
 		}
-		fresh[name] = entry.load
+		current[name] = entry.load
+		example = name
 	}
-	s.published.Store(fresh)
-}
-
-// cover counts the nodes that have fresh data. It is an error if there are data and nodes, and none fits the other.
-func (s *source) cover() error {
-	current := s.readings()
-	fresh := len(current)
 	nodes, known := s.nodes()
+	fresh := len(current)
 	if known {
-		fresh = 0
-		for _, node := range nodes {
-			if _, ok := current.of(node); ok {
-				fresh++
-			}
-		}
+		fresh = current.name(nodes)
 		s.metrics.nodes.WithLabelValues(s.metric.Name, "fresh").Set(float64(fresh))
 		s.metrics.nodes.WithLabelValues(s.metric.Name, "stale").Set(float64(len(nodes) - fresh))
 	}
@@ -143,11 +134,10 @@ func (s *source) cover() error {
 	if fresh > 0 {
 		covering = 1
 	}
+	s.published.Store(current)
 	atomic.StoreUint32(&s.covering, covering)
-	if fresh == 0 && len(nodes) > 0 {
-		for name := range current {
-			return fmt.Errorf("label %s, for example %q, is neither the name nor the host name nor an internal address of any of the %d nodes", s.metric.NodeLabel, name, len(nodes))
-		}
+	if fresh == 0 && example != "" && len(nodes) > 0 {
+		return fmt.Errorf("label %s, for example %q, is neither the name nor the host name nor an internal address of any of the %d nodes", s.metric.NodeLabel, example, len(nodes))
 	}
 	return nil
 }

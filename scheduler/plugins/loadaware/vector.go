@@ -108,6 +108,17 @@ func nodeKey(label string) string {
 	return strings.ToLower(label)
 }
 
+// name adds the names of nodes that are known by something else, so that they are found at the first try, and returns how many are known.
+func (r readings) name(nodes []*corev1.Node) (known int) {
+	for _, node := range nodes {
+		if load, ok := r.of(node); ok {
+			r[node.Name] = load
+			known++
+		}
+	}
+	return known
+}
+
 // of returns the load of a node, found by its name, its host name or an internal address. It does not allocate.
 func (r readings) of(node *corev1.Node) (float64, bool) {
 	if load, ok := r[node.Name]; ok {
