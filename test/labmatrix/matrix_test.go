@@ -135,12 +135,12 @@ func (m master) bindsPods(t *testing.T) {
 func (m master) scheduledBy(t *testing.T, deployment string) map[string]int {
 	t.Helper()
 	events := m.kubectl(t, "get", "events", "-n", "default", "--field-selector", "reason=Scheduled",
-		"-o", `jsonpath={range .items[*]}{.involvedObject.name} {.source.component}{.reportingComponent}{"\n"}{end}`)
+		"-o", `jsonpath={range .items[*]}{.involvedObject.name} {.source.component} {.reportingComponent}{"\n"}{end}`)
 	count := map[string]int{}
 	for line := range strings.Lines(events) {
-		pod, by, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if strings.HasPrefix(pod, deployment+"-") {
-			count[by]++
+		// Some releases fill in both places, some one of them.
+		if words := strings.Fields(line); len(words) > 1 && strings.HasPrefix(words[0], deployment+"-") {
+			count[words[1]]++
 		}
 	}
 	return count

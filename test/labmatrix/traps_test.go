@@ -54,7 +54,7 @@ func (m master) isOfItsRelease(t *testing.T) {
 	if got := m.kubectl(t, "exec", "-n", "kube-system", "deployment/my-scheduler", "--", "kube-scheduler", "--version"); got != "Kubernetes "+m.release {
 		t.Errorf("the program says %q", got)
 	}
-	metrics := m.ask(t, "127.0.0.1", "/metrics").ok(t).stdout
+	metrics := m.ask(t, m.addresses(t, "my-scheduler")[0], "/metrics").ok(t).stdout
 	if !strings.Contains(metrics, `git_version="`+m.release+`"`) {
 		t.Error("its metrics name another release")
 	}
@@ -75,6 +75,16 @@ func (m master) isOfItsRelease(t *testing.T) {
 			t.Errorf("feature gate %s is %q, want %s", gate, gates[gate], want)
 		}
 	}
+}
+
+// addresses are those of the pods of a deployed scheduler.
+func (m master) addresses(t *testing.T, name string) []string {
+	t.Helper()
+	list := strings.Fields(m.kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].status.podIP}"))
+	if len(list) == 0 {
+		t.Fatalf("scheduler %s has no pods", name)
+	}
+	return list
 }
 
 // ask sends a request to the secure port of our scheduler, as the cluster's administrator.
@@ -183,7 +193,7 @@ func (m master) standbysDoNotBlock(t *testing.T) {
 	m.pmkSched(t, args...).ok(t)
 	m.pmkSched(t, "verify", "--name", "delayed").ok(t)
 	ready := 0
-	addresses := strings.Fields(m.kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance=delayed", "-o", "jsonpath={.items[*].status.podIP}"))
+	addresses := m.addresses(t, "delayed")
 	for _, address := range addresses {
 		if m.minor(t) < 31 || m.ask(t, address, "/readyz").code == 0 {
 			ready++
