@@ -80,10 +80,9 @@ func (s *source) round(ctx context.Context) {
 	if err == nil {
 		err = s.take(samples, began)
 	}
+	mismatch := s.publish()
 	if err == nil {
 		s.promises.settle(s.index, began)
-	}
-	if mismatch := s.publish(); err == nil {
 		err = mismatch
 	}
 	s.promises.expire(s.now())
