@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -33,7 +34,7 @@ func verifyDefault(ctx context.Context, u *ui, cfg *rest.Config, r defaultReques
 	o := check.DefaultOptions{
 		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Want: r.want, Image: r.image, Timeout: r.timeout, Keep: r.keep,
 		Metrics: func(ctx context.Context, _ string) (string, error) { return schedulerMetrics(ctx, cfg) },
-		Running: runningProgram, Log: u.log, OnStep: u.step,
+		Running: runningPrograms, Log: u.log, OnStep: u.step,
 	}
 	if r.quiet {
 		o.OnStep = nil
@@ -62,7 +63,7 @@ func verifyReplaced(c *cli.Context, u *ui) error {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "leader\t%s\nstatic pod\t%s\nimage\t%s\nimage ID\t%s\nreplacement\t%s\n", v.Leader, v.SchedulerPod, v.Image, v.ImageID, v.Replacement)
-		for _, row := range [][2]string{{"program", v.Binary}, {"build", v.Build}} {
+		for _, row := range [][2]string{{"program", strings.Join(v.Programs, ", ")}, {"build", v.Build}} {
 			if row[1] != "" && err == nil {
 				_, err = fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
 			}
@@ -98,15 +99,15 @@ func schedulerMetrics(ctx context.Context, cfg *rest.Config) (_ string, err erro
 	return string(text), err
 }
 
-// runningProgram returns the SHA-256 of the program that runs in a container of this
+// runningPrograms returns the SHA-256 of the programs that run in a container of this
 // machine: its processes are in a control group that is named as the container is.
-func runningProgram(containerID string) (string, error) {
+func runningPrograms(containerID string) (sums []string, err error) {
 	if containerID == "" {
-		return "", errors.New("the container has no ID")
+		return nil, errors.New("the container has no ID")
 	}
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	for _, group := range groups {
 		text, err := os.ReadFile(group)
@@ -115,11 +116,17 @@ func runningProgram(containerID string) (string, error) {
 		}
 		program, err := os.Open(filepath.Join(filepath.Dir(group), "exe"))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		sum := sha256.New()
 		_, err = io.Copy(sum, program)
-		return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, program.Close())
+		if err = errors.Join(err, program.Close()); err != nil {
+			return nil, err
+		}
+		sums = append(sums, hex.EncodeToString(sum.Sum(nil)))
 	}
-	return "", errors.New("no process of the container is seen here")
+	if len(sums) == 0 {
+		return nil, errors.New("no process of the container is seen here")
+	}
+	return sums, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +41,9 @@ type DefaultOptions struct {
 	// Metrics reads the metrics of the scheduler on a node, where the caller can
 	// reach them; nil or an error: they are left out of the proof.
 	Metrics func(ctx context.Context, node string) (string, error)
-	// Running returns the SHA-256 of the program that runs in a container of this
-	// machine; nil or an error: it is left out of the proof.
-	Running func(containerID string) (string, error)
+	// Running returns the SHA-256 of the programs that run in a container of this
+	// machine; nil or an error: they are left out of the proof.
+	Running func(containerID string) ([]string, error)
 	Log     *zap.Logger
 	OnStep  func(name string) (done func(err error))
 }
@@ -57,9 +58,9 @@ type DefaultVerification struct {
 	Replacement string `json:"replacement"`
 	// Build is kubernetes_build_info of its metrics, where they could be read.
 	Build string `json:"build,omitempty"`
-	// Binary is the SHA-256 of the program of the process itself, where it runs on
-	// this machine: it is the one that the replacement checked.
-	Binary string `json:"binary,omitempty"`
+	// Programs are the SHA-256 of what the processes themselves run, where they are
+	// on this machine: the one that the replacement checked is among them.
+	Programs []string `json:"programs,omitempty"`
 	// Leader holds the lease, before the pod was made and after it was bound.
 	Leader string `json:"leader,omitempty"`
 }
@@ -222,8 +223,8 @@ func (d *defaultVerifier) judgePod(ctx context.Context, pod, by *corev1.Pod) err
 	switch {
 	case d.v.Replacement == "":
 		return d.notScheduled(pod, fmt.Sprintf("it was bound by the default scheduler of node %s, which is not replaced (image %s)", by.Spec.NodeName, d.v.Image))
-	case d.v.Binary != "" && by.Annotations[d.o.Binary] != "" && d.v.Binary != by.Annotations[d.o.Binary]:
-		return d.notScheduled(pod, fmt.Sprintf("the process on node %s runs another program (SHA-256 %s) than the one it was replaced with (%s)", by.Spec.NodeName, d.v.Binary, by.Annotations[d.o.Binary]))
+	case len(d.v.Programs) > 0 && by.Annotations[d.o.Binary] != "" && !slices.Contains(d.v.Programs, by.Annotations[d.o.Binary]):
+		return d.notScheduled(pod, fmt.Sprintf("the process on node %s runs another program (SHA-256 %s) than the one it was replaced with (%s)", by.Spec.NodeName, strings.Join(d.v.Programs, ", "), by.Annotations[d.o.Binary]))
 	case d.o.Want != "" && d.v.Replacement != d.o.Want:
 		return d.notScheduled(pod, fmt.Sprintf("it was bound by replacement %s on node %s, not by %s", d.v.Replacement, by.Spec.NodeName, d.o.Want))
 	}
@@ -236,12 +237,12 @@ func (d *defaultVerifier) runningProgram(containerID string) {
 		return
 	}
 	_, id, _ := strings.Cut(containerID, "://")
-	sum, err := d.o.Running(id)
+	programs, err := d.o.Running(id)
 	if err != nil {
 		d.note("the program of the running process could not be looked at: %v", err)
 		return
 	}
-	d.v.Binary = sum
+	d.v.Programs = programs
 }
 
 // buildInfo is the line of the metrics in which a program says what it was built from

@@ -32,9 +32,10 @@ const (
 	schedulerLease     = "kube-scheduler"
 	// defaultInsecurePort is the default scheduler's plain HTTP port, 1.20–1.22.
 	defaultInsecurePort = 10251
-	// configVolume is the volume of the configuration, configInPod where it is seen.
+	// configDir, on the node and in the container alike, is where configurations are
+	// written, and configVolume the volume with it. PMK's pod has a volume for its
+	// configurations already.
 	configVolume = "pmk-sched-config"
-	configInPod  = "/etc/kubernetes/pmk-sched/kube-scheduler.yaml"
 	configDir    = "/etc/kubernetes/pmk-sched"
 	pmkConfigDir = "/etc/pf9/kube.d/configs"
 	configStem   = "pmk-sched-"
@@ -255,7 +256,6 @@ func (p *replacePlanner) look(ctx context.Context) error {
 	if !seen.Ready {
 		p.warnOf("Pod/%s/%s is not ready now", p.manifest.Pod.Namespace, p.r.Pod)
 	}
-	p.r.pinned = p.r.single
 	return nil
 }
 
@@ -279,14 +279,16 @@ func (p *replacePlanner) change(context.Context) error {
 	if p.o.Image != "" {
 		c.Image, c.PullIfNotPresent = p.r.Image, pullsAlways(p.container, p.r.Image)
 	}
-	if p.r.pinned && p.r.before != nil {
-		c.UID = types.UID(p.r.before.Hash)
-	}
-	if seen := staticpod.InContainer(p.manifest.Pod, p.container, p.r.ConfigFile); seen != "" && !strings.HasPrefix(seen, path.Dir(configInPod)+"/") {
-		c.Config = seen
-	} else {
-		c.Config = configInPod
-		c.Mount = &staticpod.Mount{Name: configVolume, HostPath: p.r.ConfigFile, Path: configInPod, Type: corev1.HostPathFile}
+	// A manifest that changes is another pod to the kubelet, which stops every
+	// container of the old one before it starts the new: on PMK the API server too,
+	// for a minute. With the UID that the old one has it is an update, and only the
+	// scheduler's container is restarted.
+	c.UID, p.r.pinned = types.UID(p.r.before.Hash), p.manifest.Pod.UID != "" || p.r.before.Hash != ""
+	// The folder is mounted, not the file: a volume of a pod whose UID stays is not
+	// mounted anew when its path changes.
+	if c.Config = staticpod.InContainer(p.manifest.Pod, p.container, p.r.ConfigFile); c.Config == "" {
+		c.Config = p.r.ConfigFile
+		c.Mount = &staticpod.Mount{Name: configVolume, HostPath: p.r.ConfigDir, Path: p.r.ConfigDir, Type: corev1.HostPathDirectory}
 	}
 	text, err := p.manifest.Apply(c)
 	if err != nil {
