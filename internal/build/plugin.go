@@ -62,7 +62,7 @@ func (p Plugin) check() error {
 	case p.Module == "":
 		return nil
 	}
-	if err := module.Check(p.Module, p.Version); err != nil {
+	if err := module.Check(p.Module, p.Version); err != nil || module.CanonicalVersion(p.Version) != p.Version {
 		return wrongPlugin(p.String(), "it needs the module's path and its exact version",
 			"write it as sigs.k8s.io/scheduler-plugins@v0.32.7:pkg/coscheduling; latest and branches are not exact")
 	}

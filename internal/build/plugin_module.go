@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func (m *pluginModule) packagesHint() string {
 	var found []string
 	for _, name := range m.names() {
 		dir := path.Dir(name)
-		if strings.HasSuffix(name, ".go") && bytes.Contains(m.files[name], []byte("\nfunc New(")) && !slices.Contains(found, dir) {
+		if !slices.Contains(found, dir) && m.looksLikePlugin(dir) {
 			found = append(found, dir)
 		}
 	}
@@ -72,7 +73,22 @@ func (m *pluginModule) packagesHint() string {
 		more = fmt.Sprintf(" and %d more", len(found)-maxPackagesShown)
 		found = found[:maxPackagesShown]
 	}
-	return "packages of it with a func New: " + strings.Join(found, ", ") + more
+	return "its packages that look like plugins: " + strings.Join(found, ", ") + more
+}
+
+// hasName is how most plugins declare their constant Name.
+var hasName = regexp.MustCompile(`(?m)^\s*(const )?Name\s+(string\s+)?= `)
+
+// looksLikePlugin reports whether a folder has both of a plugin's declarations.
+func (m *pluginModule) looksLikePlugin(dir string) bool {
+	named, made := false, false
+	for name, data := range m.files {
+		if path.Dir(name) == dir && strings.HasSuffix(name, ".go") {
+			named = named || hasName.Match(data)
+			made = made || bytes.Contains(data, []byte("\nfunc New("))
+		}
+	}
+	return named && made
 }
 
 // maxModuleBytes is how much of a module is read: sources are far smaller, and a

@@ -78,7 +78,7 @@ func (m *pluginModule) wants(has map[string]string, staging []string) []string {
 }
 
 // inGenerated is a file of a plugin as the go command names it in the generated module.
-var inGenerated = regexp.MustCompile(`(?:\./)?(pmk-sched|plugins/[0-9]+)/([^\s:]*)`)
+var inGenerated = regexp.MustCompile(`(?m)(^|[\s("'])(?:\./)?(pmk-sched|plugins/[0-9]+)/([^\s:]*)`)
 
 // words turns the names of copied files in the output of the go command into
 // those that a person knows.
@@ -86,12 +86,12 @@ func (s *pluginSet) words(output string) string {
 	return inGenerated.ReplaceAllStringFunc(output, func(found string) string {
 		match := inGenerated.FindStringSubmatch(found)
 		for _, m := range s.modules {
-			if m.folder == match[1] {
-				return m.shown(match[2])
+			if m.folder == match[2] {
+				return match[1] + m.shown(match[3])
 			}
 		}
-		if s.api != nil && match[1] == generatedAPI {
-			return s.api.shown(match[2])
+		if s.api != nil && match[2] == generatedAPI {
+			return match[1] + s.api.shown(match[3])
 		}
 		return found
 	})

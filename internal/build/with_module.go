@@ -206,7 +206,7 @@ func (s *pluginSet) parts(from source, pinned []pin) moduleParts {
 	for _, m := range s.modules {
 		for _, r := range m.mod.Replace {
 			if r.New.Version != "" && !held[r.Old.Path] {
-				hold(r.Old.Path, r.New.String())
+				hold(r.Old.Path, r.New.Path+" "+r.New.Version)
 			}
 		}
 	}

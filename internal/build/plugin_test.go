@@ -1,0 +1,173 @@
+package build
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pluginFolders writes the folders of plugins.txtar and returns where they are.
+func pluginFolders(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range readArchive(t, "plugins.txtar").Files {
+		write(t, filepath.Join(dir, filepath.FromSlash(file.Name)), string(file.Data))
+	}
+	return dir
+}
+
+// apiSources is a stand-in for the sources of package scheduler.
+func apiSources(t *testing.T) fs.FS {
+	t.Helper()
+	sources := fstest.MapFS{}
+	for _, file := range readArchive(t, "api.txtar").Files {
+		sources[file.Name] = &fstest.MapFile{Data: file.Data}
+	}
+	return sources
+}
+
+func readPlugins(t *testing.T, release string, plugins ...Plugin) ([]PluginInfo, error) {
+	t.Helper()
+	return ReadPlugins(t.Context(), PluginOptions{
+		Release: mustRelease(t, release), Plugins: plugins, Sources: apiSources(t), CacheDir: t.TempDir(),
+	})
+}
+
+func TestPluginsAreReadAsTheyAreTyped(t *testing.T) {
+	for text, want := range map[string]Plugin{
+		"builtin:blockall":                       {Builtin: "blockall"},
+		"./x":                                    {Dir: "./x"},
+		"..":                                     {Dir: ".."},
+		"/abs/x":                                 {Dir: "/abs/x"},
+		"example.com/a@v1.2.3":                   {Module: "example.com/a", Version: "v1.2.3"},
+		"example.com/a@v1.2.3:b/c":               {Module: "example.com/a", Version: "v1.2.3", Package: "example.com/a/b/c"},
+		"example.com/a@v1.2.3:example.com/a/b/c": {Module: "example.com/a", Version: "v1.2.3", Package: "example.com/a/b/c"},
+	} {
+		got, err := ParsePlugin(text)
+		if err != nil || got != want {
+			t.Errorf("%s: got %+v, %v", text, got, err)
+		}
+		if again, err := ParsePlugin(got.String()); err != nil || again != got {
+			t.Errorf("%s is written as %s, which reads as %+v, %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "example.com/a@latest", "example.com/a@v1", "@v1.0.0", "example.com/a@"} {
+		_, err := ParsePlugin(text)
+		var failed *Error
+		if !errors.As(err, &failed) || !failed.Invalid() {
+			t.Errorf("%q: got %v, want an error that says how to write it", text, err)
+		}
+	}
+}
+
+func TestPluginsAreKnownFromTheirSources(t *testing.T) {
+	dir := pluginFolders(t)
+	got, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")}, Plugin{Dir: filepath.Join(dir, "native", "sub")}, Plugin{Builtin: "blockall"})
+	want := []PluginInfo{
+		{Name: "ToyAware", Kind: KindPortable, Package: "example.com/portable", Origin: "dir example.com/portable", Points: []string{"filter", "score"}},
+		{Name: "Native", Kind: KindNative, Package: "example.com/native/sub", Origin: "dir example.com/native", Points: []string{"score"}},
+		{Name: "BlockAll", Kind: KindPortable, Package: apiModule + "/scheduler/plugins/blockall", Origin: "builtin:blockall", Points: []string{"filter"}, Rules: true},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
+	dir := pluginFolders(t)
+	for name, test := range map[string]struct {
+		release string
+		folders string
+		want    string
+		hint    string
+	}{
+		"newer than the native plugin":   {"v1.29.2", "native/sub", "written for Kubernetes 1.20 to 1.28 and does not fit v1.29.2", "plugin new"},
+		"older than the native plugin":   {"v1.24.3", "native133", "written for Kubernetes 1.33 and does not fit v1.24.3: func Score", ""},
+		"a point that the release lacks": {"v1.24.3", "early", "no extension point PreEnqueue", ""},
+		"another form":                   {"v1.24.3", "misformed", "misformed/misformed.go:13:16: method Filter of Plugin has another form than that of scheduler.FilterPlugin", "Filter(context.Context, scheduler.State, *scheduler.Pod) *scheduler.Status"},
+		"an interface":                   {"v1.24.3", "behind", "New returns (scheduler.Plugin, error)", "its own type"},
+		"no New":                         {"v1.24.3", "nonew", "has no func New", "scheduler.Handle"},
+		"no constant Name":               {"v1.24.3", "noname", "is a var, not a constant", "const Name"},
+		"a New that makes no plugin":     {"v1.24.3", "strange", "strange.go:5:1: func New(string) error makes no plugin", ""},
+		"an in-tree name":                {"v1.24.3", "shadow", "has a plugin NodeName of its own", ""},
+		"twice":                          {"v1.24.3", "portable portable", "ToyAware is there already", ""},
+		"no Go":                          {"v1.24.3", "syntax", "syntax/syntax.go:3:11: ", ""},
+		"a program":                      {"v1.24.3", "program", "is a program", ""},
+		"no module":                      {"v1.24.3", "loose", "go.mod", "plugin new"},
+		"no folder":                      {"v1.24.3", "none", "no such folder", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var plugins []Plugin
+			for folder := range strings.FieldsSeq(test.folders) {
+				plugins = append(plugins, Plugin{Dir: filepath.Join(dir, folder)})
+			}
+			_, err := readPlugins(t, test.release, plugins...)
+			var failed *Error
+			if !errors.As(err, &failed) || !strings.Contains(err.Error(), test.want) || !strings.Contains(failed.Hint(), test.hint) {
+				t.Errorf("got %v (hint %q), want %q and %q", err, hintOf(failed), test.want, test.hint)
+			}
+		})
+	}
+	_, err := readPlugins(t, "v1.24.3", Plugin{Builtin: "nosuch"})
+	if err == nil || !strings.Contains(err.Error(), "no shipped plugin") || !strings.Contains(err.(*Error).Try, "blockall") { //nolint:errorlint,forcetypeassert // a failing cast fails the test
+		t.Errorf("got %v", err)
+	}
+}
+
+func hintOf(e *Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Hint()
+}
+
+// Every form that the table of the framework's signatures has is one that a
+// native plugin may be written in, and none overlaps another.
+func TestFormsOfTheFrameworkDoNotOverlap(t *testing.T) {
+	known := map[string]bool{"PostFilter": true} // one of its forms was an alias for three releases
+	for i, a := range extensionMethods {
+		for _, b := range extensionMethods[i+1:] {
+			if a.name == b.name && !known[a.name] && !(span{a.from, a.until}).and(span{b.from, b.until}).empty() {
+				t.Errorf("%s%s and %s overlap", a.name, a.text, b.text)
+			}
+		}
+	}
+}
+
+func TestLinksOutOfAModuleAreRefused(t *testing.T) {
+	dir := pluginFolders(t)
+	outside := filepath.Join(t.TempDir(), "outside.go")
+	write(t, outside, "package portable\n")
+	inside := filepath.Join(dir, "portable", "linked.go")
+	if err := os.Symlink(outside, inside); err != nil {
+		t.Fatal(err)
+	}
+	_, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")})
+	if err == nil || !strings.Contains(err.Error(), "linked.go is a symbolic link") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFilesOfAModuleAreThoseThatCanBeCompiled(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/m\n", "a.go": "package m\n", "a_test.go": "package m\n", "README.md": "x",
+		"vendor/v/v.go": "package v\n", "testdata/t.go": "package t\n", ".git/g.go": "package g\n", "nested/go.mod": "module n\n", "nested/n.go": "package n\n",
+		"sub/s.go": "package sub\n\nimport _ \"embed\"\n\n//go:embed data/*\nvar s string\n", "sub/data/one.txt": "1", "sub/other.txt": "2",
+	} {
+		write(t, filepath.Join(dir, filepath.FromSlash(name)), text)
+	}
+	m, err := readModule(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a.go", "sub/data/one.txt", "sub/other.txt", "sub/s.go"}, m.names()); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
