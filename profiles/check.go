@@ -138,6 +138,9 @@ func scalarProblem(n *yaml.Node, f field) string {
 	scalar := n.Kind == yaml.ScalarNode
 	switch f.kind {
 	case kindString:
+		if scalar && n.Tag == "!!str" && oldBool(n) {
+			return "a string; Kubernetes takes it for true or false unless it is quoted"
+		}
 		if !scalar || n.Tag != "!!str" {
 			return "a string"
 		}

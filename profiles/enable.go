@@ -76,7 +76,7 @@ func (p Plugin) args() (*yaml.Node, error) {
 func blockStyle(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		n.SetString(n.Value)
+		setString(n, n.Value)
 	}
 	for _, c := range n.Content {
 		blockStyle(c)

@@ -66,9 +66,9 @@ func (p problems) err(name string) error {
 		return nil
 	}
 	slices.SortStableFunc(p, func(a, b Problem) int {
-		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column, cmp.Compare(a.Message, b.Message))
 	})
-	return &Error{Name: name, Problems: p}
+	return &Error{Name: name, Problems: slices.Compact(p)}
 }
 
 // nearest returns the candidate that was probably meant by a mistyped name, or

@@ -1,6 +1,7 @@
 package profiles
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,11 +14,18 @@ const defaultInsecurePort = "10251"
 // ownAddresses carries where a user's own document has health and metrics served.
 // The plain HTTP listener ended with 1.22, but for v1beta2 its fields stayed.
 func (c *conversion) ownAddresses() {
-	for _, name := range []string{"healthzBindAddress", "metricsBindAddress"} {
+	names := []string{"healthzBindAddress", "metricsBindAddress"}
+	// v1beta1 always listened; v1beta2 was read by releases of both kinds.
+	listened := c.from.set == inV1beta1 || c.from.set == inV1beta2 && !slices.ContainsFunc(names, func(name string) bool {
+		_, value := lookup(c.doc.root, name)
+		return value != nil && closed(text(value))
+	})
+	for _, name := range names {
 		key, value := lookup(c.doc.root, name)
 		switch {
+		case c.rules.InsecurePort && !listened && (key == nil || closed(text(value))):
+			c.listen(name, key)
 		case c.rules.InsecurePort:
-			c.listen(name, key, value)
 		case key != nil && (!c.fieldOf(name) || !closed(text(value))):
 			c.stopListening(name, key, value)
 		}
@@ -36,13 +44,8 @@ func closed(address string) bool {
 	return address == "" || strings.HasSuffix(address, ":0") && port == 0
 }
 
-// listen keeps the listener that the target cannot switch off away from others,
-// where the source has none.
-func (c *conversion) listen(name string, key, value *yaml.Node) {
-	had := c.from.set == inV1beta1 || c.from.set == inV1beta2 && key == nil
-	if had || key != nil && !closed(text(value)) {
-		return
-	}
+// listen keeps the listener that the target cannot switch off away from others.
+func (c *conversion) listen(name string, key *yaml.Node) {
 	put(c.doc.root, name, str("127.0.0.1:"+defaultInsecurePort))
 	c.note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.request.Release)
 }

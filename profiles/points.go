@@ -198,6 +198,20 @@ func (c *conversion) fitEntries(plugins *yaml.Node) {
 	}
 }
 
+// defaultsFirst keeps the order where it counts: a default that is enabled again
+// stands before the others in the source's config API, wherever it is named.
+func (c *conversion) defaultsFirst(plugins *yaml.Node, set namedSet) {
+	slices.SortStableFunc(items(get(set.node, "enabled")), func(a, b *yaml.Node) int {
+		first := func(e *yaml.Node) int {
+			if name := text(get(e, "name")); isDefault(c.to, set.point, name) && !disabled(plugins, set.point, name) {
+				return 0
+			}
+			return 1
+		}
+		return first(a) - first(b)
+	})
+}
+
 // disableFirst disables each default plugin that is enabled by name, where the
 // target would run it twice otherwise and refuse to start.
 func (c *conversion) disableFirst(plugins *yaml.Node) {
@@ -205,6 +219,9 @@ func (c *conversion) disableFirst(plugins *yaml.Node) {
 		return
 	}
 	for _, set := range pluginSets(plugins) {
+		if !c.from.duplicates && (set.point == pointBind || set.point == "postFilter") {
+			c.defaultsFirst(plugins, set)
+		}
 		for _, e := range items(get(set.node, "enabled")) {
 			name := text(get(e, "name"))
 			if !isDefault(c.to, set.point, name) || disabled(plugins, set.point, name) {

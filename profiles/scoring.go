@@ -40,9 +40,6 @@ type scorer struct {
 // has at work.
 func (c *conversion) intoStrategy(p, plugins *yaml.Node) {
 	working := c.oneScorer(plugins, scorers(plugins))
-	if len(working) > 1 {
-		return
-	}
 	c.dropOldDisabled(plugins, working)
 	for _, s := range working {
 		c.takeStrategy(p, s)
@@ -55,8 +52,8 @@ func (c *conversion) intoStrategy(p, plugins *yaml.Node) {
 	}
 }
 
-// oneScorer settles which of several stays: none unless losses are allowed, the
-// heaviest then, and one that is enabled by name before one that is a default.
+// oneScorer settles which of several stays: the
+// heaviest, and one that is enabled by name before one that is a default.
 func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
 	if len(working) < 2 {
 		return working
@@ -64,9 +61,6 @@ func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
 	c.lose(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].plugin+"` to plugins.score.disabled",
 		"%s and %s both score in v1beta1 (the first is a default unless disabled); in %s that is one plugin, NodeResourcesFit, with one strategy",
 		working[0].plugin, working[1].plugin, c.to.name)
-	if !c.request.Lossy {
-		return working
-	}
 	weight := func(s scorer) int { return number(get(s.entry, "weight")) }
 	stays := slices.MaxFunc(working, func(a, b scorer) int { return weight(a) - weight(b) })
 	if stays.entry == nil {
@@ -77,7 +71,9 @@ func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
 			drop(plugins, "score", "enabled", s.entry)
 		}
 	}
-	c.tell(stays.entry, true, stays.plugin+" is the one that stays")
+	if c.request.Lossy {
+		c.tell(stays.entry, true, stays.plugin+" is the one that stays")
+	}
 	return []scorer{stays}
 }
 

@@ -142,8 +142,17 @@ func prune(m *yaml.Node, name string) {
 // str is a string scalar, quoted where YAML would read it as something else.
 func str(s string) *yaml.Node {
 	n := &yaml.Node{}
-	n.SetString(s)
+	setString(n, s)
 	return n
+}
+
+// setString makes a node a string scalar. Kubernetes reads YAML 1.1, where a bare
+// "y" is true; the encoder minds 1.2 only.
+func setString(n *yaml.Node, s string) {
+	n.SetString(s)
+	if n.Style == 0 && oldBool(n) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
 }
 
 func integer(i int) *yaml.Node {

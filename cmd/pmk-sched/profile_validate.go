@@ -110,7 +110,7 @@ func judge(c *cli.Context, u *ui, name string, release versions.Release, v *prof
 // has the plugins of the document; why says why there is none.
 func releaseBinary(c *cli.Context, release versions.Release, v *profiles.Validation, plugins []string) (binary install.Binary, why string, err error) {
 	if v.Kind != "KubeSchedulerConfiguration" {
-		return binary, "a Policy cannot be shown to a scheduler without a cluster", nil
+		return binary, "its own kube-scheduler is asked about a KubeSchedulerConfiguration only", nil
 	}
 	cache, err := cacheDir(c)
 	if err != nil {
