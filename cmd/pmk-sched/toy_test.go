@@ -2,7 +2,9 @@ package main
 
 import (
 	"archive/zip"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,13 +20,23 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// toyRelease DIR RELEASE puts files below DIR and starts a module proxy, in
-// GOPROXY, that serves the stand-in for Kubernetes of internal/build at a release.
+// toyRelease DIR RELEASE... puts files below DIR and starts a module proxy, in
+// GOPROXY, that serves the stand-in for Kubernetes of internal/build at releases.
+// A module that is to be missing is a file to be removed.
 func toyRelease(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: toyrelease DIR RELEASE")
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: toyrelease DIR RELEASE...")
 	}
-	dir, release := ts.MkAbs(args[0]), args[1]
+	dir := ts.MkAbs(args[0])
+	for _, release := range args[1:] {
+		writeRelease(ts, dir, release)
+	}
+	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	ts.Defer(server.Close)
+	ts.Setenv("GOPROXY", server.URL)
+}
+
+func writeRelease(ts *testscript.TestScript, dir, release string) {
 	archive, err := txtar.ParseFile(filepath.Join(here, "../../internal/build/testdata/release.txtar"))
 	ts.Check(err)
 	modules := map[string]map[string]string{"example.com/third": {
@@ -53,9 +65,6 @@ func toyRelease(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		ts.Check(writeModule(filepath.Join(dir, path, "@v"), path, version, files))
 	}
-	server := httptest.NewServer(http.FileServer(http.Dir(dir)))
-	ts.Defer(server.Close)
-	ts.Setenv("GOPROXY", server.URL)
 }
 
 // writeModule writes one version of a module as a module proxy serves it.
@@ -72,7 +81,11 @@ func writeModule(dir, path, version string, files map[string]string) error {
 	if err := write(".mod", files["go.mod"]); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "list"), []byte(version+"\n"), 0o644); err != nil {
+	listed, err := os.ReadFile(filepath.Join(dir, "list"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "list"), append(listed, version+"\n"...), 0o644); err != nil {
 		return err
 	}
 	out, err := os.Create(filepath.Join(dir, version+".zip"))

@@ -23,6 +23,12 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Nearest && o.Source != "" {
+		return nil, &Error{
+			Step: "build " + o.Release.String(), Cause: CauseInput,
+			Message: "the nearest patch whose modules download is asked for, and a source that is not made of modules", Try: "leave one of the two out",
+		}
+	}
 	if o.CacheDir == "" {
 		return nil, noCache()
 	}
@@ -66,6 +72,8 @@ func SourceInfo(ctx context.Context, release versions.Release, o SourceOptions) 
 	}
 	j := newJob(o.CacheDir, "", false, o.Env, o.Log, nil)
 	defer j.close(&err)
+	// Whoever only looks does not wait for the search for another patch.
+	j.nearest = true
 	s, err := j.release(ctx, release)
 	if err != nil {
 		return "", err

@@ -173,6 +173,7 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"unknown source":            {Source: "svn:there"},
 		"program in another folder": {Programs: []Program{{Name: "../kubelet"}}},
 		"tree that is not there":    {Source: "git:" + filepath.Join(t.TempDir(), "none")},
+		"nearest patch of a tree":   {Source: "git:" + t.TempDir(), Nearest: true},
 		"no tree at all":            {Source: "git:"},
 	} {
 		o.Release, o.CacheDir, o.Env = release, t.TempDir(), []string{"PATH=" + os.Getenv("PATH")}

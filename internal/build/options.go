@@ -116,7 +116,7 @@ type job struct {
 	cache  cache
 	work   string
 	keep   bool
-	// nearest says that another patch will be taken: an error need not name one.
+	// nearest says that an error need not name another patch.
 	nearest bool
 	env     []string
 	log     *zap.Logger
