@@ -116,7 +116,7 @@ func runningPrograms(containerID string) (sums []string, err error) {
 		}
 		program, err := os.Open(filepath.Join(filepath.Dir(group), "exe"))
 		if err != nil {
-			return nil, err
+			continue // it has ended
 		}
 		sum := sha256.New()
 		_, err = io.Copy(sum, program)
