@@ -1,0 +1,130 @@
+//go:build adapters
+
+package adapters
+
+import (
+	"context"
+	"flag"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var update = flag.Bool("update", false, "write the transcript of the newest release as the golden one")
+
+// releases are both ends of every era, and of every stretch inside one where signatures differ.
+var releases = []string{
+	"v1.37.1", "v1.36.3", "v1.35.4", "v1.34.2", "v1.33.13", "v1.32.2", "v1.31.0", "v1.30.14", "v1.29.2", "v1.28.15",
+	"v1.27.3", "v1.26.3", "v1.25.4", "v1.24.3", "v1.23.17", "v1.22.2", "v1.21.3", "v1.20.15",
+}
+
+const golden = "testdata/transcript.txt"
+
+func TestOnePluginBehavesTheSameOnEveryRelease(t *testing.T) {
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) {
+			got := transcript(t, release)
+			if *update && release == releases[0] {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("(-every release +%s)\n%s", release, diff)
+			}
+		})
+	}
+}
+
+// transcript builds the scheduler of a release with the probe, and runs the driver beside its main.
+func transcript(t *testing.T, name string) string {
+	release, err := versions.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins := []build.Plugin{{Dir: absolute(t, "probes/probe")}}
+	if release.Minor >= 26 {
+		plugins = append(plugins, build.Plugin{Dir: absolute(t, "probes/gate")})
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := build.Run(context.Background(), build.Options{
+		Release: release, Plugins: plugins, Sources: pmksched.Sources,
+		CacheDir: filepath.Join(cache, "pmk-sched"), WorkDir: t.TempDir(), Keep: true, Env: os.Environ(),
+		OnStep: func(step string) func(error) { return func(err error) { t.Log(step, err) } },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	placeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
+	transcript := filepath.Join(t.TempDir(), "transcript.txt")
+	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", "selinux,notest", "-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
+	cmd.Dir = result.Dir
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	text, err := os.ReadFile(transcript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// points are those at which the probe is enabled, as a configuration without multiPoint would do.
+func points(t *testing.T, minor int) string {
+	var methods []string
+	for _, p := range adapter.Points() {
+		if p.Name != "PreEnqueue" {
+			methods = append(append(methods, p.Methods...), p.Optional...)
+		}
+	}
+	composed, err := adapter.Compose(minor, methods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(composed.Points, ",")
+}
+
+// placeDriver puts the driver's files for a minor in the folder of the generated main.
+func placeDriver(t *testing.T, minor int, folder string) {
+	files := os.DirFS("driver")
+	names, err := fs.Glob(files, "*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range adapter.Files(minor, names) {
+		source, err := fs.ReadFile(files, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = []byte(strings.TrimPrefix(string(source), "//go:build pmksched\n\n"))
+		if err := os.WriteFile(filepath.Join(folder, strings.TrimSuffix(name, ".go")+"_test.go"), source, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func absolute(t *testing.T, dir string) string {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

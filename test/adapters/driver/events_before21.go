@@ -1,0 +1,8 @@
+//go:build pmksched
+
+package main
+
+import "github.com/pmk-sched/pmk-sched/scheduler"
+
+// The framework does not ask for events yet.
+var nodeAction, anyAction = int64(scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel), int64(scheduler.ActionAll)

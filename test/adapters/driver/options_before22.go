@@ -1,0 +1,10 @@
+//go:build pmksched
+
+package main
+
+import (
+	"k8s.io/client-go/rest"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+)
+
+func moreOptions(*rest.Config) []frameworkruntime.Option { return nil }

@@ -1,0 +1,11 @@
+//go:build pmksched
+
+package main
+
+import (
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+func rejections(statuses map[string]*status) *framework.NodeToStatus {
+	return framework.NewNodeToStatus(statuses, newStatus("UnschedulableAndUnresolvable", nil))
+}
