@@ -1,0 +1,165 @@
+//go:build linux
+
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+)
+
+// As many pods as are stamped, while other clients change each of them as fast as they can.
+const stampedPods = 200
+
+func TestTimestampNeverConflicts(t *testing.T) {
+	ctx := testContext(t)
+	rules, err := timestamp.Rules(scheduler.Arguments{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := user(ctx, t, "stamper", rules)
+	if err := server.AwaitAccess(ctx, "stamper", authorizationv1.ResourceAttributes{Verb: "patch", Resource: "pods", Namespace: "stamped"}); err != nil {
+		t.Fatal(err)
+	}
+	h := newHandle(t, config)
+	plugin, err := timestamp.New(ctx, scheduler.Arguments{}, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kube := kubeClient(t)
+	pods := createPods(ctx, t, kube, "stamped", stampedPods)
+	began := time.Now()
+
+	writing, stop := context.WithCancel(ctx)
+	var updates atomic.Int64
+	var writers errgroup.Group
+	for i := range 4 {
+		writers.Go(func() error { return keepUpdating(writing, kube, pods, i, &updates) })
+	}
+	var stampers errgroup.Group
+	stampers.SetLimit(16)
+	for _, pod := range pods {
+		stampers.Go(func() error {
+			if status := plugin.PreBind(ctx, nil, pod, "node-1"); !status.IsSuccess() {
+				return status.Err()
+			}
+			return nil
+		})
+	}
+	err = stampers.Wait()
+	stop()
+	if err != nil {
+		t.Errorf("stamp: %v", err)
+	}
+	if err := writers.Wait(); err != nil {
+		t.Errorf("update: %v", err)
+	}
+	if updates.Load() == 0 {
+		t.Error("nobody updated a pod meanwhile, so that nothing is proven")
+	}
+	t.Logf("%d updates while %d pods were stamped", updates.Load(), stampedPods)
+	list, err := kube.CoreV1().Pods("stamped").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stamped := 0
+	for _, pod := range list.Items {
+		nanoseconds, err := strconv.ParseInt(pod.Annotations["Scheduler-Timestamp"], 10, 64)
+		if err == nil && nanoseconds >= began.UnixNano() && nanoseconds <= time.Now().UnixNano() {
+			stamped++
+		}
+	}
+	if stamped != stampedPods || h.metric(t, "pmk_sched_timestamp_stamps_total", `"ok"`) != stampedPods || h.metric(t, "pmk_sched_timestamp_stamps_total", `"error"`) != 0 {
+		t.Errorf("%d pods of %d are stamped", stamped, stampedPods)
+	}
+}
+
+func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
+	ctx := testContext(t)
+	kube := kubeClient(t)
+	old := createPods(ctx, t, kube, "recreated", 1)[0]
+	now := int64(0)
+	if err := kube.CoreV1().Pods("recreated").Delete(ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kube.CoreV1().Pods("recreated").Create(ctx, newPod("recreated", 0), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	plugin, err := timestamp.New(ctx, scheduler.Arguments{}, newHandle(t, server.Config()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := plugin.PreBind(ctx, nil, old, "node-1"); status.Code() != scheduler.CodeError {
+		t.Errorf("the new pod took the old one's stamp: %s", status)
+	}
+}
+
+func newPod(namespace string, i int) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("pod-%03d", i)},
+		Spec:       corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1"}}},
+	}
+}
+
+func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, namespace string, n int) []*corev1.Pod {
+	t.Helper()
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := kube.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pods := make([]*corev1.Pod, n)
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range pods {
+		group.Go(func() (err error) {
+			pods[i], err = kube.CoreV1().Pods(namespace).Create(ctx, newPod(namespace, i), metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return pods
+}
+
+// keepUpdating changes one pod after the other until ctx is done: labels, and the condition that a scheduler writes.
+func keepUpdating(ctx context.Context, kube kubernetes.Interface, pods []*corev1.Pod, worker int, updates *atomic.Int64) error {
+	for round := 0; ; round++ {
+		for i := range pods {
+			client := kube.CoreV1().Pods(pods[i].Namespace)
+			pod, err := client.Get(ctx, pods[(i+worker)%len(pods)].Name, metav1.GetOptions{})
+			if err == nil {
+				pod.Labels = map[string]string{"round": strconv.Itoa(round), "worker": strconv.Itoa(worker)}
+				pod, err = client.Update(ctx, pod, metav1.UpdateOptions{})
+			}
+			if err == nil {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: fmt.Sprint(worker, round)}}
+				_, err = client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+			}
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err == nil:
+				updates.Add(1)
+			case !apierrors.IsConflict(err): // the writers are in each other's way, and the stamps in theirs
+				return err
+			}
+		}
+	}
+}
