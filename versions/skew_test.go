@@ -29,10 +29,10 @@ func TestCheckSkewOnBothSidesOfEveryWall(t *testing.T) {
 				scheduler, apiserver := release(t, tc.scheduler+suffix), release(t, Release{Major: 1, Minor: minor}.String()+suffix)
 				_, err := CheckSkew(scheduler, apiserver)
 				want := ""
-				switch {
-				case minor == tc.works[0]-1:
+				switch minor {
+				case tc.works[0] - 1:
 					want = tc.beyond[0]
-				case minor == tc.works[1]+1:
+				case tc.works[1] + 1:
 					want = tc.beyond[1]
 				}
 				works := tc.works[0] <= minor && minor <= tc.works[1]
