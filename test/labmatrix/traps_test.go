@@ -77,10 +77,11 @@ func (m master) isOfItsRelease(t *testing.T) {
 	}
 }
 
-// addresses are those of the pods of a deployed scheduler.
+// addresses are the secure ports of the pods of a deployed scheduler.
 func (m master) addresses(t *testing.T, name string) []string {
 	t.Helper()
-	list := strings.Fields(m.kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].status.podIP}"))
+	list := strings.Fields(m.kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
+		`jsonpath={range .items[*]}{.status.podIP}:{.spec.containers[0].ports[0].containerPort}{"\n"}{end}`))
 	if len(list) == 0 {
 		t.Fatalf("scheduler %s has no pods", name)
 	}
@@ -90,7 +91,7 @@ func (m master) addresses(t *testing.T, name string) []string {
 // ask sends a request to the secure port of our scheduler, as the cluster's administrator.
 func (m master) ask(t *testing.T, address, path string) result {
 	t.Helper()
-	return m.exec(t, "kubectl", "--server", "https://"+address+":10260", "--insecure-skip-tls-verify", "get", "--raw", path)
+	return m.exec(t, "kubectl", "--server", "https://"+address, "--insecure-skip-tls-verify", "get", "--raw", path)
 }
 
 // socket is a TCP port that something listens on.
@@ -189,7 +190,7 @@ func (m master) standbysDoNotBlock(t *testing.T) {
 		return
 	}
 	config := write(t, "delayed.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n")
-	args := []string{"deploy", "--name", "delayed", "--image", m.image(), "--credentials", "serviceaccount", "--replicas", "2", "--port", "10260", "--config", config}
+	args := []string{"deploy", "--name", "delayed", "--image", m.image(), "--credentials", "serviceaccount", "--replicas", "2", "--config", config}
 	m.pmkSched(t, args...).ok(t)
 	m.pmkSched(t, "verify", "--name", "delayed").ok(t)
 	ready := 0
