@@ -15,6 +15,7 @@ needed=(
 	'mount mount'
 	'procps pkill'
 	'buildah buildah'
+	'prometheus prometheus'
 )
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni
 
@@ -47,4 +48,5 @@ apt-get install -qy --no-install-recommends -o DPkg::Lock::Timeout=300 "${missin
 if [ -d /run/systemd/system ]; then
 	case " ${missing[*]} " in *' etcd-server '*) systemctl disable --quiet etcd.service ;; esac
 	case " ${missing[*]} " in *' containerd '*) systemctl disable --quiet containerd.service ;; esac
+	case " ${missing[*]} " in *' prometheus '*) systemctl disable --quiet prometheus.service ;; esac
 fi
