@@ -150,6 +150,7 @@ func TestPlanRefusesWhatCannotWork(t *testing.T) {
 		"no branch":        {says: "the release is not known", hint: "--branch"},
 		"half a branch":    {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
 		"too old":          {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
+		"would hang":       {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"}, says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
 		"no such mode":     {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `unknown credentials "magic"`, hint: "serviceaccount"},
 		"not on a master":  {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
 		"expired":          {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
