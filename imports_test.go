@@ -19,7 +19,7 @@ var allowed = map[string][]string{
 	"profiles":                       {"versions"},
 	"internal/kubeapi":               {},
 	"internal/cluster":               {"internal/kubeapi", "versions"},
-	"internal/build":                 {"versions"},
+	"internal/build":                 {"scheduler/adapter", "versions"},
 	"internal/image":                 {},
 	"internal/manifest":              {"profiles", "rbac", "versions"},
 	"internal/apply":                 {"internal/kubeapi"},
@@ -31,7 +31,12 @@ var allowed = map[string][]string{
 	"scheduler/plugins/timestamp":    {"scheduler"},
 	"scheduler/plugins/loadaware":    {"scheduler"},
 	"scheduler/plugins/networkaware": {"scheduler"},
-	"cmd/pmk-scheduler":              {},
+	"scheduler":                      {},
+	"scheduler/adapter":              {},
+	"scheduler/adapter/host":         {"scheduler", "scheduler/adapter"},
+	"scheduler/adapter/f":            {"scheduler", "scheduler/adapter/host"},
+	"scheduler/plugintest":           {"scheduler"},
+	"cmd/pmk-scheduler":              {"scheduler/adapter/f", "scheduler/plugins/blockall", "scheduler/plugins/loadaware", "scheduler/plugins/networkaware", "scheduler/plugins/timestamp"},
 }
 
 // goList runs `go list` with the given arguments and returns its lines.
@@ -75,6 +80,16 @@ func TestInstallerDoesNotLinkKubernetes(t *testing.T) {
 	for _, pkg := range goList(t, "-deps", "./cmd/pmk-sched") {
 		if pkg == "k8s.io/kubernetes" || strings.HasPrefix(pkg, "k8s.io/kubernetes/") {
 			t.Errorf("cmd/pmk-sched links %s", pkg)
+		}
+	}
+}
+
+// A portable plugin knows nothing of any release's framework: only the adapters do.
+func TestPortablePluginsDoNotLinkAFramework(t *testing.T) {
+	framework := regexp.MustCompile(`^k8s\.io/(kubernetes|kube-scheduler)(/|$)`)
+	for _, pkg := range goList(t, "-deps", "./scheduler", "./scheduler/adapter", "./scheduler/adapter/host", "./scheduler/plugintest", "./scheduler/plugins/...") {
+		if framework.MatchString(pkg) {
+			t.Errorf("a portable package links %s", pkg)
 		}
 	}
 }

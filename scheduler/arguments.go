@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -59,6 +60,9 @@ func (a Arguments) Decode(into interface{}) error {
 // case only are the same to encoding/json, and so they are here.
 func noDuplicates(decoder *json.Decoder, path string) error {
 	token, err := decoder.Token()
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return err
 	}
@@ -88,6 +92,8 @@ func noDuplicates(decoder *json.Decoder, path string) error {
 	default:
 		return nil
 	}
-	_, err = decoder.Token()
+	if _, err = decoder.Token(); err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
 	return err
 }

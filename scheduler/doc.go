@@ -102,8 +102,9 @@
 // The releases are compiled with the Go version they name, from Go 1.15 for 1.20 to Go 1.26 for 1.37.
 // A plugin that is to run on all of them does without generics, any, and newer parts of the standard
 // library. What the releases do not share, the API does not have, and what an old release
-// lacks and can be made up for is made up for: the node set of PreFilter before 1.24 and Skip before
-// 1.26 and 1.27. PreEnqueue cannot be, so a plugin with it is refused for releases before 1.26.
+// lacks and can be made up for is made up for: the node set of PreFilter before 1.24, Skip from
+// PreFilter and PreScore before 1.27. PreEnqueue cannot be, so a plugin with it is refused for
+// releases before 1.26.
 //
 // The package plugintest beside this one runs a plugin in an ordinary Go test.
 package scheduler

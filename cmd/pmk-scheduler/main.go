@@ -1,7 +1,7 @@
-// Command pmk-scheduler is the kube-scheduler of the release that go.mod pins.
+// Command pmk-scheduler is the kube-scheduler of the release that go.mod pins, with the shipped plugins.
 //
 // It is what a plugin author compiles and debugs; for the release of a running cluster use
-// `pmk-sched build`, which generates the same program against that release.
+// `pmk-sched build`, which generates the same program against that release. plugins.go is what it generates.
 package main
 
 import (
@@ -15,5 +15,5 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Run(app.NewSchedulerCommand()))
+	os.Exit(cli.Run(app.NewSchedulerCommand(plugins()...)))
 }

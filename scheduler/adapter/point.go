@@ -63,7 +63,7 @@ func Compose(minor int, methods []string) (Composition, error) {
 		if err != nil {
 			return Composition{}, err
 		}
-		// Before 1.24 PreFilter cannot narrow the nodes, before 1.26 it cannot skip Filter. Filter makes up for the first.
+		// Before 1.24 the framework takes no set of nodes from PreFilter: the adapter enforces it at Filter.
 		nodeSet := p.Name == "Filter" && !is && has["PreFilter"] && minor < 24
 		switch {
 		case !is && !nodeSet:

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+
+	adapter "github.com/pmk-sched/pmk-sched/scheduler/adapter/f"
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+
+	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
+	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+)
+
+// plugins are compiled in beside those of the release.
+func plugins() []app.Option {
+	return []app.Option{
+		app.WithPlugin(plugin0.Name, adapter.Factory(plugin0.Name, newPortable0)),
+		app.WithPlugin(plugin1.Name, adapter.Factory(plugin1.Name, newPortable1)),
+		app.WithPlugin(plugin2.Name, adapter.Factory(plugin2.Name, newPortable2)),
+		app.WithPlugin(plugin3.Name, adapter.Factory(plugin3.Name, newPortable3)),
+	}
+}
+
+// Portable0 is github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall at the extension points that it has.
+type Portable0 struct {
+	adapter.Base
+	adapter.FilterPoint
+}
+
+func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin0.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable0{
+		Base:        host.Base(p),
+		FilterPoint: adapter.FilterPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware at the extension points that it has.
+type Portable1 struct {
+	adapter.Base
+	adapter.FilterPoint
+	adapter.ScorePoint
+	adapter.ReservePoint
+	adapter.PostBindPoint
+}
+
+func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin1.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable1{
+		Base:          host.Base(p),
+		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
+		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
+		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware at the extension points that it has.
+type Portable2 struct {
+	adapter.Base
+	adapter.PreScorePoint
+	adapter.ScorePoint
+}
+
+func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin2.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable2{
+		Base:          host.Base(p),
+		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp at the extension points that it has.
+type Portable3 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin3.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable3{
+		Base:         host.Base(p),
+		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
+	}, nil
+}

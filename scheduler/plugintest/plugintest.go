@@ -1,0 +1,103 @@
+// Package plugintest runs a portable plugin in an ordinary Go test, without a cluster and without the scheduler.
+//
+//	func TestFullNodesAreRejected(t *testing.T) {
+//		pod := plugintest.NewPod("default", "web", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")})
+//		node := plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, pod)
+//		handle := &plugintest.Handle{NodeList: []scheduler.NodeInfo{node}}
+//		plugin, err := quiet.New(context.Background(), scheduler.NewArguments([]byte(`{"maxPods": 1}`)), handle)
+//		if err != nil {
+//			t.Fatal(err)
+//		}
+//		status := plugin.Filter(context.Background(), plugintest.NewState(), pod, node)
+//		if status.Code() != scheduler.CodeUnschedulable {
+//			t.Errorf("got %v", status)
+//		}
+//	}
+//
+// What an API server does, it does not do: a plugin that talks to one is given a client of a real one in Handle.Config.
+package plugintest
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Node is a scheduler.NodeInfo.
+type Node struct {
+	node                   *corev1.Node
+	pods                   []*corev1.Pod
+	requested, allocatable scheduler.Resources
+}
+
+var _ scheduler.NodeInfo = &Node{}
+
+// NewNode returns a node with pods on it. What it offers is in the node's status, under
+// allocatable; what is requested is the sum over the pods' containers.
+func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
+	n := &Node{node: node, pods: pods, allocatable: resources(node.Status.Allocatable), requested: scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}}
+	for _, p := range pods {
+		n.requested.Pods++
+		for _, c := range p.Spec.Containers {
+			r := resources(c.Resources.Requests)
+			n.requested.MilliCPU += r.MilliCPU
+			n.requested.Memory += r.Memory
+			n.requested.EphemeralStorage += r.EphemeralStorage
+			for name, amount := range r.Scalar {
+				n.requested.Scalar[name] += amount
+			}
+		}
+	}
+	return n
+}
+
+func resources(list corev1.ResourceList) scheduler.Resources {
+	r := scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}
+	for name, amount := range list {
+		switch amount := amount; name {
+		case corev1.ResourceCPU:
+			r.MilliCPU = amount.MilliValue()
+		case corev1.ResourceMemory:
+			r.Memory = amount.Value()
+		case corev1.ResourceEphemeralStorage:
+			r.EphemeralStorage = amount.Value()
+		case corev1.ResourcePods:
+			r.Pods = amount.Value()
+		default:
+			r.Scalar[name] = amount.Value()
+		}
+	}
+	return r
+}
+
+// Node implements scheduler.NodeInfo.
+func (n *Node) Node() *corev1.Node { return n.node }
+
+// PodCount implements scheduler.NodeInfo.
+func (n *Node) PodCount() int { return len(n.pods) }
+
+// Pod implements scheduler.NodeInfo.
+func (n *Node) Pod(i int) *corev1.Pod { return n.pods[i] }
+
+// Requested implements scheduler.NodeInfo.
+func (n *Node) Requested() scheduler.Resources { return n.requested }
+
+// Allocatable implements scheduler.NodeInfo.
+func (n *Node) Allocatable() scheduler.Resources { return n.allocatable }
+
+// NewPod returns a pod with one container that requests what is given.
+func NewPod(namespace, name string, requests corev1.ResourceList) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name)},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Requests: requests}}}},
+	}
+}
+
+// Requests is a short way to write a request of CPU and memory, as in Requests("500m", "1Gi").
+// It panics if they are not quantities.
+func Requests(cpu, memory string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+}

@@ -1,0 +1,63 @@
+package plugintest
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Logger implements scheduler.Handle.
+func (h *Handle) Logger(ctx context.Context) scheduler.Logger {
+	return scheduler.NewLogger(ctx, (*sink)(h))
+}
+
+// Lines returns what was logged.
+func (h *Handle) Lines() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.lines...)
+}
+
+type sink Handle
+
+func (s *sink) Enabled(_ context.Context, level int) bool { return level <= s.Level }
+
+func (s *sink) Info(_ context.Context, _ int, message string, keysAndValues []interface{}) {
+	s.write(message, keysAndValues)
+}
+
+func (s *sink) Error(_ context.Context, err error, message string, keysAndValues []interface{}) {
+	s.write(message, append([]interface{}{"err", err}, keysAndValues...))
+}
+
+func (s *sink) write(message string, keysAndValues []interface{}) {
+	line := message
+	for i := 0; i+1 < len(keysAndValues); i += 2 {
+		line += fmt.Sprintf(" %v=%v", keysAndValues[i], keysAndValues[i+1])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, line)
+}
+
+// EventRecorder implements scheduler.Handle.
+func (h *Handle) EventRecorder() events.EventRecorder { return (*recorder)(h) }
+
+// Events returns what was recorded, each as "type reason action: note".
+func (h *Handle) Events() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.events...)
+}
+
+type recorder Handle
+
+func (r *recorder) Eventf(_, _ runtime.Object, kind, reason, action, note string, values ...interface{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf("%s %s %s: %s", kind, reason, action, fmt.Sprintf(note, values...)))
+}
