@@ -23,7 +23,9 @@ func (c *conversion) ownAddresses() {
 	for _, name := range names {
 		key, value := lookup(c.doc.root, name)
 		switch {
-		case c.rules.InsecurePort && !listened && (key == nil || closed(text(value))):
+		case c.rules.InsecurePort && key != nil && text(value) == "" && c.from.set == inV1beta1:
+			remove(c.doc.root, name) // the default there, and refused in v1beta2
+		case c.rules.InsecurePort && (key == nil && !listened || key != nil && closed(text(value))):
 			c.listen(name, key)
 		case c.rules.InsecurePort:
 		case key != nil && (!c.fieldOf(name) || !closed(text(value))):

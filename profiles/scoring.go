@@ -160,7 +160,7 @@ func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
 			name string
 			node *yaml.Node
 		}{{"shape", get(told, "requestedToCapacityRatio", "shape")}, {"resources", get(told, "resources")}} {
-			if args.node != nil {
+			if args.node != nil && (args.name != "shape" || wanted.plugin == capacityRatio) {
 				put(configArgs(p, wanted.plugin), args.name, args.node)
 			}
 			for _, resource := range items(args.node) { // without a weight it had 1 there
