@@ -44,6 +44,7 @@ func createNodes(ctx context.Context, t *testing.T) (nodes map[string]scheduler.
 
 // One plugin sees everything that befalls a Prometheus, one after the other.
 func TestLoadAwareFollowsPrometheus(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	nodes, instances := createNodes(ctx, t)
 	load := startExporter(t, "load-1", "load-2", "load-3")

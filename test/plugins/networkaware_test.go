@@ -30,6 +30,7 @@ var (
 )
 
 func TestNetworkAwareFollowsTheResource(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	client, err := dynamic.NewForConfig(server.Config())
 	if err != nil {
@@ -86,6 +87,7 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 }
 
 func TestNetworkAwareWithoutPermissionIsNeutral(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	h := newHandle(t, user(ctx, t, "stranger", nil))
 	plugin, err := networkaware.New(ctx, arguments, h)

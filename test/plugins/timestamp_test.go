@@ -4,6 +4,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 const stampedPods = 200
 
 func TestTimestampNeverConflicts(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	rules, err := timestamp.Rules(scheduler.Arguments{})
 	if err != nil {
@@ -42,33 +44,18 @@ func TestTimestampNeverConflicts(t *testing.T) {
 	kube := kubeClient(t)
 	pods := createPods(ctx, t, kube, "stamped", stampedPods)
 	began := time.Now()
-
-	writing, stop := context.WithCancel(ctx)
 	var updates atomic.Int64
-	var writers errgroup.Group
-	for i := range 4 {
-		writers.Go(func() error { return keepUpdating(writing, kube, pods, i, &updates) })
-	}
-	var stampers errgroup.Group
-	stampers.SetLimit(16)
+	var group errgroup.Group
+	group.SetLimit(8)
 	for _, pod := range pods {
-		stampers.Go(func() error {
-			if status := plugin.PreBind(ctx, nil, pod, "node-1"); !status.IsSuccess() {
-				return status.Err()
-			}
-			return nil
+		group.Go(func() error {
+			return whileUpdated(ctx, kube, pod, &updates, func() error {
+				return plugin.PreBind(ctx, nil, pod, "node-1").Err()
+			})
 		})
 	}
-	err = stampers.Wait()
-	stop()
-	if err != nil {
-		t.Errorf("stamp: %v", err)
-	}
-	if err := writers.Wait(); err != nil {
-		t.Errorf("update: %v", err)
-	}
-	if updates.Load() == 0 {
-		t.Error("nobody updated a pod meanwhile, so that nothing is proven")
+	if err := group.Wait(); err != nil {
+		t.Error(err)
 	}
 	t.Logf("%d updates while %d pods were stamped", updates.Load(), stampedPods)
 	list, err := kube.CoreV1().Pods("stamped").List(ctx, metav1.ListOptions{})
@@ -88,6 +75,7 @@ func TestTimestampNeverConflicts(t *testing.T) {
 }
 
 func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	kube := kubeClient(t)
 	old := createPods(ctx, t, kube, "recreated", 1)[0]
@@ -138,28 +126,45 @@ func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, na
 	return pods
 }
 
-// keepUpdating changes one pod after the other until ctx is done: labels, and the condition that a scheduler writes.
-func keepUpdating(ctx context.Context, kube kubernetes.Interface, pods []*corev1.Pod, worker int, updates *atomic.Int64) error {
-	for round := 0; ; round++ {
-		for i := range pods {
-			client := kube.CoreV1().Pods(pods[i].Namespace)
-			pod, err := client.Get(ctx, pods[(i+worker)%len(pods)].Name, metav1.GetOptions{})
-			if err == nil {
-				pod.Labels = map[string]string{"round": strconv.Itoa(round), "worker": strconv.Itoa(worker)}
-				pod, err = client.Update(ctx, pod, metav1.UpdateOptions{})
+// whileUpdated calls do after a client has begun to change the pod, and while it goes on to.
+func whileUpdated(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, updates *atomic.Int64, do func() error) error {
+	begun, over := make(chan struct{}), make(chan struct{})
+	var client errgroup.Group
+	client.Go(func() error {
+		for round := 0; ; round++ {
+			err := update(ctx, kube, pod, strconv.Itoa(round))
+			if round == 0 {
+				close(begun)
 			}
 			if err == nil {
-				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: fmt.Sprint(worker, round)}}
-				_, err = client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-			}
-			switch {
-			case ctx.Err() != nil:
-				return nil
-			case err == nil:
 				updates.Add(1)
-			case !apierrors.IsConflict(err): // the writers are in each other's way, and the stamps in theirs
+			} else if !apierrors.IsConflict(err) || round == 0 { // the stamp is in the client's way, never the other way round
 				return err
 			}
+			select {
+			case <-over:
+				return nil
+			default:
+			}
 		}
+	})
+	<-begun
+	err := do()
+	close(over)
+	return errors.Join(err, client.Wait())
+}
+
+func update(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, value string) error {
+	client := kube.CoreV1().Pods(pod.Namespace)
+	pod, err := client.Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
 	}
+	pod.Labels = map[string]string{"written": value}
+	if pod, err = client.Update(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: value}}
+	_, err = client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
 }
