@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,7 +48,10 @@ const offlineTimeout = 30 * time.Second
 // [*InvalidError] where the binary refuses the configuration.
 func CheckOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
 	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
-	text := bytes.ReplaceAll(configuration, []byte(kubeconfig), []byte(standIn))
+	text, err := standInListeners(bytes.ReplaceAll(configuration, []byte(kubeconfig), []byte(standIn)))
+	if err != nil {
+		return err
+	}
 	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {
 		return fmt.Errorf("write the configuration to check: %w", err)
 	}
@@ -71,6 +75,40 @@ func CheckOffline(ctx context.Context, binary Binary, dir string, configuration 
 		Problem: "the scheduler refuses the configuration: " + lastWords(output, config, "the configuration"),
 		Try:     "see the configuration as it was rendered with `pmk-sched render`",
 	}
+}
+
+// listener is a setting that makes 1.20–1.22 listen as soon as they have read it.
+var listener = regexp.MustCompile(`(?m)^((?:healthz|metrics)BindAddress: *)(["']?)([^\s"']*:[0-9]+)["']?`)
+
+// standInListeners replaces the plain HTTP listeners of a configuration by free
+// ones: theirs may be in use, by the very scheduler that the configuration is for.
+// Equal ones stay equal. What is no address is left for the binary to refuse.
+func standInListeners(configuration []byte) ([]byte, error) {
+	free := map[string]string{}
+	for _, found := range listener.FindAllSubmatch(configuration, -1) {
+		address := string(found[3])
+		_, text, err := net.SplitHostPort(address)
+		if err != nil {
+			continue
+		}
+		if port, err := strconv.Atoi(text); err != nil || port < 1 || port > 65535 || free[address] != "" {
+			continue
+		}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port to check the configuration with: %w", err)
+		}
+		// Each is held until all are found, so that no two are the same.
+		defer func() { _ = l.Close() }()
+		free[address] = l.Addr().String()
+	}
+	return listener.ReplaceAllFunc(configuration, func(setting []byte) []byte {
+		parts := listener.FindSubmatch(setting)
+		if other := free[string(parts[3])]; other != "" {
+			return append(bytes.Clone(parts[1]), other...)
+		}
+		return setting
+	}), nil
 }
 
 // klogPrefix is what klog writes before a message:

@@ -1,6 +1,32 @@
 package install
 
-import "testing"
+import (
+	"regexp"
+	"testing"
+)
+
+// A scheduler of 1.20–1.22 listens on what its configuration names before it writes the configuration out.
+func TestTheCheckDoesNotListenWhereTheSchedulerDoes(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"equal", "healthzBindAddress: 127.0.0.1:10261\nmetricsBindAddress: \"127.0.0.1:10261\"\nparallelism: 16\n",
+			`^healthzBindAddress: 127\.0\.0\.1:(\d+)\nmetricsBindAddress: 127\.0\.0\.1:(\d+)\nparallelism: 16\n$`},
+		{"different", "healthzBindAddress: 0.0.0.0:10251\nmetricsBindAddress: ':10252'\n",
+			`^healthzBindAddress: 127\.0\.0\.1:(\d+)\nmetricsBindAddress: 127\.0\.0\.1:(\d+)\n$`},
+		{"none", "healthzBindAddress: \"\"\nmetricsBindAddress: 127.0.0.1:0\n", `^healthzBindAddress: ""\nmetricsBindAddress: 127\.0\.0\.1:0\n$`},
+		{"no address", "healthzBindAddress: x:99999\n", `^healthzBindAddress: x:99999\n$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := standInListeners([]byte(c.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := regexp.MustCompile(c.want).FindStringSubmatch(string(got))
+			if found == nil || len(found) == 3 && (found[1] == found[2]) != (c.name == "equal") {
+				t.Errorf("got\n%s", got)
+			}
+		})
+	}
+}
 
 func TestLastWordsSaysWhyTheSchedulerEnds(t *testing.T) {
 	const file = "/tmp/x/config.yaml"
