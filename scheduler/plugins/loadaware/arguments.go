@@ -54,12 +54,14 @@ type Prometheus struct {
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 	// BearerTokenFile holds a token that is sent along. It is read anew for every query.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile, or CA as PEM text, holds the authorities that sign the server's certificate; those of the image if both are empty.
+	// CAFile holds the authorities that sign the server's certificate; without it and CA, those of the image do.
 	CAFile string `json:"caFile,omitempty"`
-	CA     string `json:"ca,omitempty"`
-	// CertFile and KeyFile hold a client certificate.
+	// CA is the same as PEM text, in place of a file.
+	CA string `json:"ca,omitempty"`
+	// CertFile holds a client certificate.
 	CertFile string `json:"certFile,omitempty"`
-	KeyFile  string `json:"keyFile,omitempty"`
+	// KeyFile holds the key of CertFile.
+	KeyFile string `json:"keyFile,omitempty"`
 	// ServerName is the name in the server's certificate, if it is not that in the URL.
 	ServerName string `json:"serverName,omitempty"`
 	// InsecureSkipVerify accepts any certificate.
