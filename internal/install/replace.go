@@ -302,6 +302,10 @@ func (r *replacing) swap(ctx context.Context) error {
 	if !r.want.Changed {
 		return nil
 	}
+	if r.want.Before.Replacement == r.r.id {
+		// The kubelet may run it still, and may not have read what was written over it.
+		r.want.Changed, r.want.Settle = false, backSettle
+	}
 	r.swapped = true
 	return r.swapper(r.r.single).Swap(r.r.Layout.Manifest, r.r.Old.Data, r.r.New)
 }
@@ -355,7 +359,7 @@ func (r *replacing) tidy(context.Context) error {
 
 func (r *replacing) outcome() *ReplaceOutcome {
 	return &ReplaceOutcome{
-		Node: r.r.Node, Image: r.r.Image, Backup: r.backup.Dir(), Changed: r.want.Changed,
+		Node: r.r.Node, Image: r.r.Image, Backup: r.backup.Dir(), Changed: r.swapped,
 		SecondsWithout: r.ran.Without.Seconds(), Leads: r.ran.Leads,
 	}
 }

@@ -266,7 +266,8 @@ func (m *master) isOriginal(t *testing.T) {
 func (m *master) schedules(t *testing.T) {
 	t.Helper()
 	m.kubectl(t, "get", "--raw", "/readyz")
-	manifest := fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: probe, namespace: default}, spec: {tolerations: [{operator: Exists}], terminationGracePeriodSeconds: 0,
+	manifest := fmt.Sprintf(`---
+{apiVersion: v1, kind: Pod, metadata: {name: probe, namespace: default}, spec: {tolerations: [{operator: Exists}], terminationGracePeriodSeconds: 0,
   containers: [{name: main, image: %q}]}}`, lab.PauseImage)
 	m.sh(t, "kubectl delete pod probe -n default --ignore-not-found --wait=true >/dev/null; cat <<'END' | kubectl create -f -\n"+manifest+"\nEND")
 	eventually(t, "a pod is bound", func() bool {

@@ -25,7 +25,8 @@ type outcome struct {
 // stamped counts the pods of a Deployment of twenty that name no scheduler, and those that the timestamp plugin stamped.
 func (m *master) stamped(t *testing.T, name string) (all, stamped int) {
 	t.Helper()
-	manifest := fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s, namespace: default}, spec: {replicas: 20, selector: {matchLabels: {app: %[1]s}},
+	manifest := fmt.Sprintf(`---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s, namespace: default}, spec: {replicas: 20, selector: {matchLabels: {app: %[1]s}},
   template: {metadata: {labels: {app: %[1]s}}, spec: {tolerations: [{operator: Exists}], terminationGracePeriodSeconds: 0, containers: [{name: main, image: %[2]q}]}}}}`, name, lab.PauseImage)
 	m.sh(t, "cat <<'END' | kubectl create -f -\n"+manifest+"\nEND")
 	defer m.kubectl(t, "delete", "deployment", name, "-n", "default", "--wait=false")
