@@ -38,7 +38,7 @@ const (
 	stateUnreachable = "unreachable"
 )
 
-// informer makes an informer, not running, that feeds values. Its reflector tries again by itself, at first after a second, later every 30.
+// informer makes an informer, not running, that feeds values. Its reflector tries again by itself, at first after a second, later every minute at most.
 func (w *watcher) informer(config *rest.Config) (cache.SharedIndexInformer, error) {
 	// A list without changes calls no handler, so success is seen where the answers come in.
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: w.works} })
