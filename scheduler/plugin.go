@@ -109,7 +109,8 @@ type NodeScore struct {
 // ReservePlugin keeps account of what is promised to pods that are not bound yet.
 type ReservePlugin interface {
 	Plugin
-	// Reserve is called when a node was chosen. Anything but nil gives it up.
+	// Reserve is called when a node was chosen. Anything but nil gives it up; releases before 1.28
+	// take a rejection for an error, which is logged as one and changes nothing else.
 	Reserve(ctx context.Context, state State, pod *corev1.Pod, node string) *Status
 	// Unreserve undoes Reserve when the pod does not get to the node after all. It may be called
 	// without Reserve before it, and twice.
