@@ -47,6 +47,10 @@ test-releases: deps build dist ## what takes longer: other releases of Kubernete
 test-matrix: deps ## every release in versions/releases.txt: built, packed, asked what it takes; conversions judged by the releases themselves
 	go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/matrix ./test/conversion
 
+.PHONY: test-adapters
+test-adapters: ## one portable plugin through the scheduling framework of every release (compiles 18 schedulers)
+	go test -count=1 -timeout 120m -tags adapters ./test/adapters
+
 .PHONY: bench
 bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
 	go test -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/...

@@ -56,7 +56,11 @@ func transcript(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugins := []build.Plugin{{Dir: absolute(t, "probes/probe")}}
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugins := append(shipped(t), build.Plugin{Dir: absolute(t, "probes/probe")})
 	if release.Minor >= 26 {
 		plugins = append(plugins, build.Plugin{Dir: absolute(t, "probes/gate")})
 	}
@@ -74,7 +78,8 @@ func transcript(t *testing.T, name string) string {
 	}
 	placeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
 	transcript := filepath.Join(t.TempDir(), "transcript.txt")
-	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", "selinux,notest", "-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
+	// The flags are those of the build, so that what it compiled serves the test too.
+	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", strings.Join(rules.BuildTags, ","), "-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
 	cmd.Dir = result.Dir
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -85,6 +90,19 @@ func transcript(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// shipped are the plugins that come with this program: they compile everywhere, too.
+func shipped(t *testing.T) []build.Plugin {
+	entries, err := pmksched.Sources.ReadDir("scheduler/plugins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plugins []build.Plugin
+	for _, e := range entries {
+		plugins = append(plugins, build.Plugin{Builtin: e.Name()})
+	}
+	return plugins
 }
 
 // points are those at which the probe is enabled, as a configuration without multiPoint would do.

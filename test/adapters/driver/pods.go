@@ -27,6 +27,7 @@ func (d *driver) pods() {
 		}
 		d.bind(p)
 	}
+	d.panics(pod("panicking"))
 	for _, allow := range []bool{true, false} {
 		d.state = framework.NewCycleState()
 		p := pod(fmt.Sprint("waiting-", allow))
@@ -41,6 +42,14 @@ func (d *driver) pods() {
 		probe.Last.Decide(allow)
 		d.flush("waiting %s: %s", p.Name, <-released)
 	}
+}
+
+// panics says whether a panic comes through: neither the adapter nor the framework may swallow it.
+func (d *driver) panics(p *corev1.Pod) {
+	defer func() { d.flush("panic comes through: %v", recover()) }()
+	d.state = framework.NewCycleState()
+	d.run("RunPreFilterPlugins", p)
+	d.run("RunFilterPlugins", p, d.infos[0])
 }
 
 // hold is a step of its own from 1.36 on.

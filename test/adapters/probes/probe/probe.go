@@ -162,6 +162,9 @@ func (p *Probe) RemovePod(_ context.Context, s scheduler.State, pod, other *core
 
 // Filter rejects n3 and n4.
 func (p *Probe) Filter(_ context.Context, s scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+	if pod.Name == "panicking" {
+		panic("at the disco")
+	}
 	var pods []string
 	for i := 0; i < node.PodCount(); i++ {
 		pods = append(pods, node.Pod(i).Name)
