@@ -35,6 +35,9 @@ func (s *Scheduler) canonical(text string) (Effect, error) {
 		delete(profile, "Plugins")
 		settleScoring(profile, running)
 		onlyRunning(profile, running)
+		if profile["PercentageOfNodesToScore"] == nil {
+			profile["PercentageOfNodesToScore"] = p.Configuration["PercentageOfNodesToScore"]
+		}
 		for point, set := range running {
 			for _, plugin := range twice(set) {
 				e.Twice = append(e.Twice, fmt.Sprintf("%s, %s: %s", name, point, plugin))
@@ -42,6 +45,8 @@ func (s *Scheduler) canonical(text string) (Effect, error) {
 		}
 		profile["Running"] = points(running)
 	}
+	// Each profile has its own, or that of the whole.
+	delete(p.Configuration, "PercentageOfNodesToScore")
 	if !s.Rules.InsecurePort {
 		// Nothing listens there any more; v1beta2 still has the fields.
 		delete(p.Configuration, "HealthzBindAddress")

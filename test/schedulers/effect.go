@@ -34,16 +34,16 @@ type Effect struct {
 // Effect returns what the scheduler makes of a configuration. --write-config-to does not tell it: that writes multiPoint as
 // multiPoint and a set as a set. So a small program, linked from the same source as the scheduler, asks the framework itself.
 func (s *Scheduler) Effect(ctx context.Context, config []byte) (Effect, error) {
-	program, err := s.effectProgram(ctx)
-	if err != nil {
-		return Effect{}, err
+	s.effect.once.Do(func() { s.effect.program, s.effect.err = s.effectProgram(ctx) })
+	if s.effect.err != nil {
+		return Effect{}, s.effect.err
 	}
 	dir, path, err := s.place(config)
 	if err != nil {
 		return Effect{}, err
 	}
 	defer os.RemoveAll(dir)
-	out, err := s.run(ctx, program, path)
+	out, err := s.run(ctx, s.effect.program, path)
 	if err != nil {
 		return Effect{}, err
 	}
@@ -108,9 +108,9 @@ func (s *Scheduler) compileEffect(ctx context.Context, files map[string][]byte, 
 		}
 	}
 	part := fmt.Sprintf("%s.%d", program, os.Getpid())
-	cmd := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-trimpath", "-tags", s.tags(), "-o", part, "./cmd/effect")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", s.tags(), "-ldflags", "-s -w", "-o", part, "./cmd/effect")
 	cmd.Dir = result.Dir
-	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("compile effect for %s: %w\n%s", s.Release, err, tail(string(out)))
 	}

@@ -26,10 +26,13 @@ type Scheduler struct {
 	// Info says what it was built from.
 	Info build.Info
 
-	dir   string // folder for files that runs read and write
-	cache string
-	// ports lets only one run of 1.20–1.22 happen at a time: those listen on the configured insecure ports while they read it.
-	ports sync.Mutex
+	dir    string // folder for files that runs read and write
+	cache  string
+	effect struct {
+		once    sync.Once
+		program string
+		err     error
+	}
 }
 
 // Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an empty folder for the files of its

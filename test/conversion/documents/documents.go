@@ -22,14 +22,15 @@ type Document struct {
 	API  string
 	Text []byte
 
-	read, lossy []string
+	read, lossy, differs []string
 }
 
 // In folder:
 //
 //	# read: 1.26-          only these minors accept it as it is; otherwise every one that reads its config API
-//	# lossy: v1beta2 1.23- to these config APIs, or for these minors, it cannot be carried whole
-var heads = regexp.MustCompile(`(?m)^# (read|lossy): (.*)$`)
+//	# lossy: v1beta2 1.23- to these config APIs, or for these minors, it cannot be carried whole; v1beta2@1.27 is both
+//	# differs: v1 1.29-    there something else takes the place of what is gone, and a note says so
+var heads = regexp.MustCompile(`(?m)^# (read|lossy|differs): (.*)$`)
 
 // Read returns the documents below the folder test/testdata, sorted by name.
 func Read(testdata string) ([]Document, error) {
@@ -50,11 +51,7 @@ func Read(testdata string) ([]Document, error) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		for _, head := range heads.FindAllStringSubmatch(string(text), -1) {
-			if head[1] == "read" {
-				d.read = strings.Fields(head[2])
-			} else {
-				d.lossy = strings.Fields(head[2])
-			}
+			*map[string]*[]string{"read": &d.read, "lossy": &d.lossy, "differs": &d.differs}[head[1]] = strings.Fields(head[2])
 		}
 		all = append(all, d)
 	}
@@ -85,7 +82,23 @@ func (d Document) ReadBy(release versions.Release, rules versions.Rules) bool {
 
 // Lossy says whether something is lost where the document is carried to a config API as a release reads it.
 func (d Document) Lossy(api string, release versions.Release) bool {
-	return slices.Contains(d.lossy, api) || within(d.lossy, release.Minor)
+	return holds(d.lossy, api, release.Minor)
+}
+
+// Differs says whether something else takes the place of what the config API, or the minor, no longer has.
+func (d Document) Differs(api string, release versions.Release) bool {
+	return holds(d.differs, api, release.Minor)
+}
+
+// holds says whether one of the conditions "v1beta2", "1.20-1.25" and "v1beta2@1.27" is met.
+func holds(conditions []string, api string, minor int) bool {
+	return slices.ContainsFunc(conditions, func(condition string) bool {
+		name, minors, both := strings.Cut(condition, "@")
+		if both {
+			return name == api && within([]string{minors}, minor)
+		}
+		return condition == api || within([]string{condition}, minor)
+	})
 }
 
 // within says whether a minor is in one of the ranges "1.20-1.25", "1.23-", "1.28".

@@ -10,7 +10,7 @@ import (
 
 // Generate makes a configuration at random that a minor reads in the given config API. The same arguments give the same document.
 // What it may contain are the fields of the schema (staging/src/k8s.io/kube-scheduler/config/<api>) with values that pass the
-// validation, and only combinations that can be carried to every later config API.
+// validation, and only what every other config API of that minor can say too.
 func Generate(api string, minor int, seed uint64) Document {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(minor))), api: api, minor: minor}
 	config := object{"apiVersion": "kubescheduler.config.k8s.io/" + api, "kind": "KubeSchedulerConfiguration"}
@@ -61,9 +61,6 @@ func (g *generator) settings(to object) {
 	g.some(to, "podMaxBackoffSeconds", func() any { return g.between(10, 99) })
 	g.some(to, "enableProfiling", func() any { return g.chance(5) })
 	g.some(to, "enableContentionProfiling", func() any { return g.chance(5) })
-	if g.api == "v1" && g.minor >= 28 && g.chance(3) {
-		to["delayCacheUntilActive"] = g.chance(5)
-	}
 }
 
 func (g *generator) client() any {

@@ -84,10 +84,11 @@ func (g *generator) multiPoint() object {
 		"NodeResourcesFit", "DefaultPreemption", "VolumeBinding",
 	}
 	if g.chance(2) {
-		return object{
-			"disabled": named([]string{"*"}),
-			"enabled":  g.weighed("multiPoint", append(g.choose(names, 5), "PrioritySort", "DefaultBinder")),
+		again := append(g.choose(names, 5), "PrioritySort", "DefaultBinder")
+		if g.minor >= 27 {
+			again = append(again, "SchedulingGates") // v1beta2 cannot switch it off
 		}
+		return object{"disabled": named([]string{"*"}), "enabled": g.weighed("multiPoint", again)}
 	}
 	enabled := g.choose(names, 3)
 	rest := slices.DeleteFunc(names, func(name string) bool { return slices.Contains(enabled, name) })
