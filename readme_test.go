@@ -6,6 +6,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Every make target that the README or the contributor's guide names exists.
@@ -49,5 +53,23 @@ func TestLinksInTheDocumentsLeadSomewhere(t *testing.T) {
 				t.Errorf("%s links to %s: %v", file, link[1], err)
 			}
 		}
+	}
+}
+
+// The README's table of releases has the releases that are tested, no other, in their order.
+func TestReleasesOfTheREADMEAreThoseThatAreTested(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown, tested []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (v1\.\S+) \|`).FindAllStringSubmatch(string(text), -1) {
+		shown = append(shown, row[1])
+	}
+	for _, release := range versions.Releases() {
+		tested = append(tested, release.String())
+	}
+	if diff := cmp.Diff(tested, shown); diff != "" {
+		t.Errorf("the README's table of releases is not versions/releases.txt (make test-matrix shows it):\n%s", diff)
 	}
 }
