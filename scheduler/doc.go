@@ -79,8 +79,9 @@
 //		return scheduler.MaxNodeScore * int64(q.max-node.PodCount()) / int64(q.max), nil
 //	}
 //
-// A third function is optional. It tells what the plugin needs of the API server beyond what
-// every scheduler may do, and becomes a ClusterRole:
+// A third function is optional. It tells what the plugin needs of the API server beyond what every
+// scheduler may do. For the shipped plugins it becomes a ClusterRole by itself; of anyone else's
+// only the source is read, so the same rules are listed in pmk-sched.yaml, under spec.rbac.rules:
 //
 //	func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error)
 //
