@@ -74,7 +74,7 @@ type comparison struct {
 
 func newComparison(t testing.TB, release versions.Release) *comparison {
 	t.Helper()
-	scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
+	scheduler, err := schedulers.Build(context.Background(), release, t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
