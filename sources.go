@@ -7,3 +7,12 @@ import "embed"
 //
 //go:embed scheduler
 var Sources embed.FS
+
+// GoMod and GoSum are this module's own. A plugin that is begun with `pmk-sched plugin new` tests itself with the
+// versions that stand there.
+var (
+	//go:embed go.mod
+	GoMod []byte
+	//go:embed go.sum
+	GoSum []byte
+)
