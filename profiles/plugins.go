@@ -38,16 +38,16 @@ type inTree struct {
 
 // lastSurveyed is the last minor of which it is known where each plugin of
 // inTreePlugins takes part.
-const lastSurveyed = 34
+const lastSurveyed = 37
 
 // inTreePlugins is read from pkg/scheduler/algorithmprovider/registry.go (up to
 // 1.21) and pkg/scheduler/apis/config/<api>/default_plugins.go.
 func inTreePlugins() []inTree {
 	return []inTree{
 		{name: "PrioritySort", points: []string{"queueSort"}, defaults: inEvery},
-		{name: "NodeUnschedulable", points: []string{"filter"}, defaults: inEvery},
-		{name: "NodeName", points: []string{"filter"}, defaults: inEvery},
-		{name: "TaintToleration", points: []string{"filter", "preScore", "score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 3},
+		{name: "NodeUnschedulable", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 37}, defaults: inEvery},
+		{name: "NodeName", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 37}, defaults: inEvery},
+		{name: "TaintToleration", points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preFilter": 37}, defaults: inEvery, pointWeight: 1, multiPointWeight: 3},
 		{name: "NodeAffinity", points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preFilter": 21, "preScore": 21}, defaults: inEvery, pointWeight: 1, multiPointWeight: 2},
 		{name: "NodePorts", points: []string{"preFilter", "filter"}, defaults: inEvery},
 		{name: resourcesFit, points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preScore": 27}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},

@@ -29,7 +29,7 @@ func (j *judgement) starts() {
 			j.pluginNames(set)
 			j.twice(plugins, set)
 		}
-		if n := len(merged(plugins, "queueSort", j.api)); n != 1 && !j.reaches(plugins, "queueSort") {
+		if n := len(merged(plugins, "queueSort", j.api)); n > 1 || n == 0 && !j.reaches(plugins, "queueSort") {
 			j.add(get(plugins, "queueSort"), "leave one enabled", "%d plugins sort the queue, wanted is one", n)
 		}
 		if len(merged(plugins, "bind", j.api)) == 0 && !j.reaches(plugins, "bind") {

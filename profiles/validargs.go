@@ -36,10 +36,22 @@ func (j *judgement) pluginArgs(p *yaml.Node) {
 			j.shape(args, get(args, "shape"))
 		case podTopologySpread:
 			j.spread(args)
+		case nodeLabel:
+			j.opposite(get(args, "presentLabels"), get(args, "absentLabels"))
+			j.opposite(get(args, "presentLabelsPreference"), get(args, "absentLabelsPreference"))
 		case volumeBinding:
 			if shape := get(args, "shape"); !isNull(shape) {
 				j.add(shape, "leave it out", "shape counts with a feature gate only, which is off")
 			}
+		}
+	}
+}
+
+// opposite refuses a label that has to be there and not to be there.
+func (j *judgement) opposite(present, absent *yaml.Node) {
+	for _, p := range items(present) {
+		if slices.ContainsFunc(items(absent), func(a *yaml.Node) bool { return text(a) == text(p) }) {
+			j.add(p, "", "label %s is asked for and ruled out", text(p))
 		}
 	}
 }

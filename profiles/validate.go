@@ -35,6 +35,9 @@ type Validation struct {
 	Problems []Problem
 
 	doc *document
+	// listens says that the release listens on addresses that a configuration names,
+	// and that nothing is wrong with them.
+	listens bool
 }
 
 // Valid says whether the release would take the document.
@@ -42,8 +45,15 @@ func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
 
 // Standalone returns the document with kubeconfig in the place of the one that it
 // names, and without the files of its extenders: a scheduler that reads it wants
-// all of them to exist.
+// all of them to exist. Up to 1.22 it names the addresses where that scheduler
+// would listen, so that they can be replaced.
 func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
+	if v.listens {
+		v.doc.root.Style &^= yaml.FlowStyle
+		for _, name := range []string{"healthzBindAddress", "metricsBindAddress"} {
+			put(v.doc.root, name, str("127.0.0.1:"+defaultInsecurePort))
+		}
+	}
 	if client := get(v.doc.root, "clientConnection"); text(get(client, "kubeconfig")) != "" {
 		put(client, "kubeconfig", str(kubeconfig))
 	}
@@ -80,6 +90,10 @@ func Validate(r ValidateRequest) (*Validation, error) {
 	v := &Validation{
 		APIVersion: text(get(doc.root, "apiVersion")), Kind: text(get(doc.root, "kind")), Plugins: foreign(doc.root), doc: doc,
 	}
+	found := len(j.problems)
+	j.addresses()
+	v.listens = rules.InsecurePort && !doc.policy && len(j.problems) == found
+	j.problems = j.problems[:found]
 	sorted, _ := j.problems.err(doc.name).(*Error) //nolint:errorlint // err makes no other
 	if sorted != nil {
 		v.Problems = sorted.Problems
