@@ -42,6 +42,11 @@ test: deps check unit build ## everything at v1.24.3: the quick tests, then real
 .PHONY: test-releases
 test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
 	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
+	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/labmatrix
+
+.PHONY: test-lab-matrix
+test-lab-matrix: deps ## real masters of eleven releases from 1.20 to 1.37, one after the other: the whole job on each, and an upgrade under it (root)
+	go test -p 1 -count=1 -timeout 6h -tags labmatrix -v ./test/labmatrix
 
 .PHONY: test-matrix
 test-matrix: deps ## every release in versions/releases.txt: built, packed, asked what it takes; conversions judged by the releases themselves
