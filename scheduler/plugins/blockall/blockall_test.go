@@ -1,31 +1,20 @@
 package blockall
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-type handle struct {
-	scheduler.Handle
-	registry *prometheus.Registry
-}
+func podIn(namespace string) *corev1.Pod { return plugintest.NewPod(namespace, "web", nil) }
 
-func (h handle) Metrics() prometheus.Registerer              { return h.registry }
-func (h handle) Logger(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, nil) }
-
-func newHandle() handle { return handle{registry: prometheus.NewRegistry()} }
-
-func podIn(namespace string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
-}
+var anyNode = plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 
 func TestFilter(t *testing.T) {
 	for _, test := range []struct {
@@ -38,11 +27,11 @@ func TestFilter(t *testing.T) {
 		{"leaves other namespaces alone", `{"namespaces": ["a", "b"]}`, "c", "Success"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plugin, err := New(t.Context(), scheduler.NewArguments([]byte(test.args)), newHandle())
+			plugin, err := New(t.Context(), scheduler.NewArguments([]byte(test.args)), &plugintest.Handle{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := plugin.Filter(t.Context(), nil, podIn(test.namespace), nil)
+			got := plugin.Filter(t.Context(), nil, podIn(test.namespace), anyNode)
 			if diff := cmp.Diff(test.want, got.String()); diff != "" {
 				t.Error(diff)
 			}
@@ -61,7 +50,7 @@ func TestWrongArgumentsNameTheField(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for what, err := range map[string]error{
-				"New":   second(New(t.Context(), scheduler.NewArguments([]byte(test.args)), newHandle())),
+				"New":   second(New(t.Context(), scheduler.NewArguments([]byte(test.args)), &plugintest.Handle{})),
 				"Rules": second(Rules(scheduler.NewArguments([]byte(test.args)))),
 			} {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -72,16 +61,21 @@ func TestWrongArgumentsNameTheField(t *testing.T) {
 	}
 }
 
-func TestTwoProfilesCountTogether(t *testing.T) {
-	h := newHandle()
+const decision = "BlockAll filtered a node out namespace=default pod=web node=node-1"
+
+func TestTwoProfilesCountTogetherAndLogTheirDecisions(t *testing.T) {
+	h := &plugintest.Handle{Level: 5}
 	for range 2 {
 		plugin, err := New(t.Context(), scheduler.Arguments{}, h)
 		if err != nil {
 			t.Fatal(err)
 		}
-		plugin.Filter(t.Context(), nil, podIn("default"), nil)
+		plugin.Filter(t.Context(), nil, podIn("default"), anyNode)
 	}
-	families, err := h.registry.Gather()
+	if diff := cmp.Diff([]string{decision, decision}, h.Lines()); diff != "" {
+		t.Error(diff)
+	}
+	families, err := h.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,67 +3,37 @@ package loadaware
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-// node is a node with 4 cores and 8 GiB.
-type node struct{ object *corev1.Node }
-
-func (n node) Node() *corev1.Node             { return n.object }
-func (n node) PodCount() int                  { return 0 }
-func (n node) Pod(int) *corev1.Pod            { return nil }
-func (n node) Requested() scheduler.Resources { return scheduler.Resources{} }
-func (n node) Allocatable() scheduler.Resources {
-	return scheduler.Resources{MilliCPU: 4000, Memory: 8 << 30}
-}
-
-func newNode(name string) node {
-	return node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+// newNode returns a node with 4 cores and 8 GiB.
+func newNode(name string) *plugintest.Node {
+	return plugintest.NewNode(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     corev1.NodeStatus{Allocatable: plugintest.Requests("4", "8Gi")},
+	})
 }
 
 func newPod(name, cpu string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
-	pod.Spec.Containers = []corev1.Container{{}}
-	if cpu != "" {
-		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+	if cpu == "" {
+		return plugintest.NewPod("shop", name, nil)
 	}
-	return pod
-}
-
-// log keeps the lines of level 0 and the errors.
-type log struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (l *log) Enabled(_ context.Context, level int) bool { return level == 0 }
-
-func (l *log) Info(_ context.Context, _ int, message string, _ []interface{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, "info: "+message)
-}
-
-func (l *log) Error(_ context.Context, err error, _ string, _ []interface{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lines = append(l.lines, "error: "+err.Error())
+	return plugintest.NewPod("shop", name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)})
 }
 
 // world is a plugin whose clock and whose Prometheus are the test's.
 type world struct {
 	*LoadAware
 	t       testing.TB
-	log     *log
+	handle  *plugintest.Handle
 	clock   time.Time
 	answers map[string][]sample // by name of the metric
 	err     error
@@ -80,11 +50,10 @@ func newWorld(t testing.TB, args string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, log: &log{}, clock: time.Unix(1700000000, 0), answers: map[string][]sample{}}
-	logs := func(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, w.log) }
-	w.LoadAware = newPlugin(s, m, logs, func() time.Time { return w.clock })
+	w := &world{t: t, handle: &plugintest.Handle{}, clock: time.Unix(1700000000, 0), answers: map[string][]sample{}}
+	w.LoadAware = newPlugin(s, m, w.handle.Logger, func() time.Time { return w.clock })
 	for _, src := range w.sources {
-		src.log = logs(t.Context())
+		src.log = w.handle.Logger(t.Context())
 		src.nodes = func() ([]*corev1.Node, bool) { return w.nodes, w.nodes != nil }
 		src.query = func(context.Context, string) ([]sample, error) { return w.answers[src.metric.Name], w.err }
 	}

@@ -67,7 +67,7 @@ func TestFilterKeepsPodsOffLoadedNodes(t *testing.T) {
 
 func TestStaleNodesAreExcludedOnlyWhileOthersHaveData(t *testing.T) {
 	w := newWorld(t, server+`, "stale": "Exclude", "metrics": [{"name": "cpu"}]}`)
-	w.nodes = []*corev1.Node{newNode("a").object, newNode("b").object}
+	w.nodes = []*corev1.Node{newNode("a").Node(), newNode("b").Node()}
 	expect(t, "nothing known yet", "Success", w.filter("b"))
 	w.measure(0, "cpu", map[string]float64{"a": 0.2})
 	expect(t, "a is known, b is not", "UnschedulableAndUnresolvable: no fresh data on cpu load", w.filter("b"))
@@ -159,7 +159,7 @@ func TestWhatAPodIsTakenToBring(t *testing.T) {
 
 func TestOneLineIsLoggedPerChangeOfState(t *testing.T) {
 	w := newWorld(t, cpuOnly)
-	w.nodes = []*corev1.Node{newNode("a").object}
+	w.nodes = []*corev1.Node{newNode("a").Node()}
 	good := map[string]float64{"a": 0.5}
 	w.measure(0, "cpu", good)
 	w.measure(0, "cpu", good)
@@ -170,11 +170,12 @@ func TestOneLineIsLoggedPerChangeOfState(t *testing.T) {
 	w.measure(0, "cpu", good)
 	w.measure(2*time.Minute, "cpu", map[string]float64{"10.0.0.1": 0.5})
 	expect(t, "log", []string{
-		"info: LoadAware gets load from Prometheus",
-		"error: away",
-		"info: LoadAware gets load from Prometheus",
-		`error: label instance, for example "10.0.0.1", is neither the name nor the host name nor an internal address of any of the 1 nodes`,
-	}, w.log.lines)
+		"LoadAware gets load from Prometheus metric=cpu samples=1",
+		"LoadAware gets no load from Prometheus; once what it knows is older than staleAfter, nodes are neutral err=away metric=cpu",
+		"LoadAware gets load from Prometheus metric=cpu samples=1",
+		"LoadAware gets no load from Prometheus; once what it knows is older than staleAfter, nodes are neutral " +
+			`err=label instance, for example "10.0.0.1", is neither the name nor the host name nor an internal address of any of the 1 nodes metric=cpu`,
+	}, w.handle.Lines())
 }
 
 func TestReadLeavesOutWhatIsNoLoad(t *testing.T) {
@@ -238,14 +239,15 @@ func BenchmarkFilterAndScore(b *testing.B) {
 	for i := range 5000 {
 		loads[fmt.Sprintf("10.0.%d.%d:9100", i/250, i%250)] = 0.5
 	}
-	object := newNode("worker").object
+	worker := newNode("worker")
+	object := worker.Node()
 	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.3.7"}}
 	w.nodes = []*corev1.Node{object}
 	w.measure(0, "cpu", loads)
 	w.measure(0, "memory", loads)
 	w.Reserve(b.Context(), nil, newPod("web", "100m"), "worker")
 	pod, ctx := newPod("next", "100m"), b.Context()
-	var n scheduler.NodeInfo = node{object: object}
+	var n scheduler.NodeInfo = worker
 	b.ReportAllocs()
 	for b.Loop() {
 		w.Filter(ctx, nil, pod, n)

@@ -1,7 +1,6 @@
 package networkaware
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -15,30 +14,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
 const minimal = `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latency"`
 
-type node struct {
-	scheduler.NodeInfo
-	object *corev1.Node
-}
-
-func (n node) Node() *corev1.Node { return n.object }
-
 func nodes(n int) []scheduler.NodeInfo {
 	var list []scheduler.NodeInfo
 	for i := range n {
-		list = append(list, node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}})
+		list = append(list, plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)}}))
 	}
 	return list
 }
-
-type state map[string]interface{}
-
-func (s state) Read(key string) (interface{}, bool) { v, ok := s[key]; return v, ok }
-func (s state) Write(key string, value interface{}) { s[key] = value }
-func (s state) Delete(key string)                   { delete(s, key) }
 
 func metric(name string, value interface{}) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]interface{}{
@@ -56,7 +43,7 @@ func newPlugin(t testing.TB, args string) *NetworkAware {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &NetworkAware{logs: func(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, nil) }, settings: s, values: newValues(s), metrics: m}
+	return &NetworkAware{logs: (&plugintest.Handle{}).Logger, settings: s, values: newValues(s), metrics: m}
 }
 
 func TestScore(t *testing.T) {
@@ -80,7 +67,7 @@ func TestScore(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cycle, list := state{}, nodes(3)
+			cycle, list := plugintest.NewState(), nodes(3)
 			if got := plugin.PreScore(t.Context(), cycle, &corev1.Pod{}, list); (got.Code() == scheduler.CodeSkip) != test.skipped {
 				t.Errorf("PreScore: %s", got)
 			}
@@ -207,7 +194,7 @@ func TestScoreDoesNotAllocate(t *testing.T) {
 	if err := plugin.values.set(metric("node-0", int64(1))); err != nil {
 		t.Fatal(err)
 	}
-	cycle, list, pod, ctx := state{}, nodes(2), &corev1.Pod{}, t.Context()
+	cycle, list, pod, ctx := plugintest.NewState(), nodes(2), &corev1.Pod{}, t.Context()
 	plugin.PreScore(ctx, cycle, pod, list)
 	if allocs := testing.AllocsPerRun(100, func() { plugin.Score(ctx, cycle, pod, list[0]); plugin.Score(ctx, cycle, pod, list[1]) }); allocs != 0 {
 		t.Errorf("%v allocations", allocs)

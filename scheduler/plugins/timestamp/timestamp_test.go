@@ -11,27 +11,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-type handle struct {
-	scheduler.Handle
-	client kubernetes.Interface
-}
-
-func (h handle) ClientSet() kubernetes.Interface             { return h.client }
-func (h handle) Metrics() prometheus.Registerer              { return nil }
-func (h handle) Logger(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, nil) }
-
 // serve gives a handle whose API server is answered by respond, and what the last request was.
-func serve(t *testing.T, status int) (handle, *string) {
+func serve(t *testing.T, status int) (*plugintest.Handle, *string) {
 	t.Helper()
 	last := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,11 +35,7 @@ func serve(t *testing.T, status int) (handle, *string) {
 		_, _ = io.WriteString(w, `{"kind":"Pod","apiVersion":"v1"}`)
 	}))
 	t.Cleanup(server.Close)
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return handle{client: client}, &last
+	return &plugintest.Handle{Config: &rest.Config{Host: server.URL}}, &last
 }
 
 func TestPreBindSendsNothingButTheStampAndTheUID(t *testing.T) {
