@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-const standInKubeconfig = `apiVersion: v1
+// StandInKubeconfig is a kubeconfig that reaches no server.
+const StandInKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "https://127.0.0.1:1"}}]
 contexts: [{name: none, context: {cluster: none, user: none}}]
@@ -29,7 +30,7 @@ func Kubeconfigs() []string {
 
 func (s *Scheduler) writeFiles() error {
 	for _, name := range Kubeconfigs() {
-		if err := os.WriteFile(s.standIn(name), []byte(standInKubeconfig), 0o600); err != nil {
+		if err := os.WriteFile(s.standIn(name), []byte(StandInKubeconfig), 0o600); err != nil {
 			return err
 		}
 	}
