@@ -90,6 +90,7 @@ func (c *conversion) profile(p *yaml.Node) {
 	c.replaceNames(p, plugins)
 	c.keepDefaultWeights(plugins)
 	c.lostDefaults(off)
+	c.keepOutAvoidPods(plugins)
 	c.fitPoints(plugins)
 	c.fitEntries(plugins)
 	c.checkNames(p, plugins)

@@ -31,6 +31,7 @@ func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
 		return
 	}
 	c.note(key, "multiPoint written out for each extension point: %s does not have it", c.to.name)
+	c.gatesStay(enabled, off)
 	for _, e := range enabled {
 		c.checkExpandable(e)
 	}

@@ -73,7 +73,8 @@ func TestPresetsMatchTheGoldenFiles(t *testing.T) {
 		if preset.Description == "" {
 			t.Errorf("preset %s has no description", preset.Name)
 		}
-		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.36.3"} {
+		for _, known := range versions.Releases() {
+			release := known.String()
 			r := request(t, release)
 			r.Preset, r.InsecurePort = preset.Name, 10262
 			out, err := profiles.Render(r)

@@ -43,6 +43,33 @@ func (c *conversion) preEnqueue(plugins *yaml.Node) {
 	}
 }
 
+// gatesStay tells that SchedulingGates, which multiPoint switched off, cannot be
+// off where the target ignores preEnqueue.
+func (c *conversion) gatesStay(enabled, off []*yaml.Node) {
+	named := func(e *yaml.Node) bool { return text(get(e, "name")) == schedulingGates }
+	if c.minor < 27 || slices.ContainsFunc(enabled, named) {
+		return
+	}
+	for _, e := range off {
+		if named(e) || text(get(e, "name")) == everyPlugin {
+			c.lose(e, "enable "+schedulingGates+" beside it, if pods may wait for their gates",
+				"%s cannot be disabled in %s, which ignores preEnqueue", schedulingGates, c.to.name)
+		}
+	}
+}
+
+// keepOutAvoidPods disables the one default of v1beta1 that later config APIs do
+// not have: it would outweigh all others, as it never did for the source.
+func (c *conversion) keepOutAvoidPods(plugins *yaml.Node) {
+	const point = "score"
+	if c.doc.preset || c.from.set == inV1beta1 || c.to.set != inV1beta1 || disabled(plugins, point, nodePreferAvoidPods) ||
+		entry(plugins, point, "enabled", nodePreferAvoidPods) != nil {
+		return
+	}
+	disable(plugins, point, nodePreferAvoidPods)
+	c.note(get(c.doc.root, "apiVersion"), "%s disabled: it is a default of %s only", nodePreferAvoidPods, c.to.name)
+}
+
 // disableOverridden keeps multiPoint from bringing default plugins to an extension
 // point that names two of them or more itself: up to 1.29.0 the scheduler then
 // enables one of them twice, and multiplies its scores by the weight twice, which
