@@ -62,7 +62,7 @@ func TestEveryRelease(t *testing.T) {
 		})
 	}
 	fmt.Println("\n" + table(append(header(), "built in", "outcome"), rows, row.printed))
-	readme(t, rows, len(rows) == len(versions.Releases()))
+	readme(t, rows)
 }
 
 func chosen(t *testing.T) []versions.Release {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -74,7 +73,7 @@ func everyPlugin(t *testing.T) []string {
 // enabledSomewhere returns nil if a plugin can be enabled at an extension point, alone there; else what the scheduler said at each.
 func enabledSomewhere(ctx context.Context, s *schedulers.Scheduler, api, name string) error {
 	points := []string{"filter", "score", "queueSort", "bind", "postFilter"}
-	if s.Release.Minor >= 26 && strings.HasSuffix(api, "/v1") {
+	if s.Release.Minor >= 26 { // in v1beta2 and v1beta3 it is accepted and ignored
 		points = append(points, "preEnqueue")
 	}
 	if s.Release.Minor >= 36 {
