@@ -25,8 +25,9 @@ var allowed = map[string][]string{
 	"internal/apply":                 {"internal/kubeapi"},
 	"internal/check":                 {"internal/kubeapi"},
 	"internal/staticpod":             {"internal/kubeapi"},
+	"internal/helm":                  {},
 	"internal/lab":                   {"internal/build", "internal/image", "versions"},
-	"internal/install":               {"internal/apply", "internal/build", "internal/check", "internal/cluster", "internal/image", "internal/kubeapi", "internal/manifest", "internal/staticpod", "profiles", "rbac", "versions"},
+	"internal/install":               {"internal/apply", "internal/build", "internal/check", "internal/cluster", "internal/helm", "internal/image", "internal/kubeapi", "internal/manifest", "internal/staticpod", "profiles", "rbac", "versions"},
 	"scheduler/plugins/blockall":     {"scheduler"},
 	"scheduler/plugins/timestamp":    {"scheduler"},
 	"scheduler/plugins/loadaware":    {"scheduler"},
@@ -97,7 +98,7 @@ func TestPortablePluginsDoNotLinkAFramework(t *testing.T) {
 // Pure packages do no I/O: neither the operating system, nor the network, nor a client.
 func TestPurePackagesDoNoIO(t *testing.T) {
 	denied := regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?)$`)
-	for _, pkg := range []string{"versions", "rbac", "profiles", "internal/manifest"} {
+	for _, pkg := range []string{"versions", "rbac", "profiles", "internal/helm", "internal/manifest"} {
 		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, "./"+pkg) {
 			if denied.MatchString(imported) {
 				t.Errorf("pure package %s imports %s", pkg, imported)

@@ -33,6 +33,9 @@ type Plan struct {
 	Warnings []string
 	// TakenPorts are the ports in use on the control-plane nodes, and by whom.
 	TakenPorts map[int]string
+
+	// from is what the plan was made of.
+	from planner
 }
 
 // planner collects what NewPlan decides.
@@ -67,6 +70,7 @@ func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Pl
 			return nil, err
 		}
 	}
+	p.plan.from = planner{info: info, creds: creds, o: p.o}
 	return p.plan, nil
 }
 
