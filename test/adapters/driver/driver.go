@@ -15,10 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -109,38 +106,6 @@ func counted(t *testing.T) bool {
 		}
 	}
 	return false
-}
-
-func pod(name string, labels ...string) *corev1.Pod {
-	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID("uid-" + name), Labels: map[string]string{}}}
-	for _, l := range labels {
-		p.Labels[l] = ""
-	}
-	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("250m"), corev1.ResourceMemory: resource.MustParse("1Mi"), "example.com/gpu": resource.MustParse("2"),
-	}}}}
-	return p
-}
-
-func nodes() []*framework.NodeInfo {
-	var infos []*framework.NodeInfo
-	for i := 1; i <= 5; i++ {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}}
-		n.Status.Allocatable = corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Mi"), corev1.ResourcePods: resource.MustParse("110"),
-			corev1.ResourceEphemeralStorage: resource.MustParse("1Gi"), "example.com/gpu": resource.MustParse("8"),
-		}
-		var pods []*corev1.Pod
-		for j := 0; j < i; j++ {
-			p := pod(fmt.Sprintf("p%d-%d", i, j))
-			p.Spec.NodeName = n.Name
-			pods = append(pods, p)
-		}
-		info := framework.NewNodeInfo(pods...)
-		info.SetNode(n)
-		infos = append(infos, info)
-	}
-	return infos
 }
 
 // framework makes the release's framework with the probe alone, enabled at each of its points.
@@ -309,23 +274,4 @@ func (d *driver) queue() {
 			}
 		}
 	}
-}
-
-// newPodInfo returns an error as well from 1.26 on.
-func newPodInfo(p *corev1.Pod) *framework.PodInfo {
-	return reflect.ValueOf(framework.NewPodInfo).Call([]reflect.Value{reflect.ValueOf(p)})[0].Interface().(*framework.PodInfo)
-}
-
-// queued fills in what the releases have in common.
-func queued(p *corev1.Pod, since time.Time, attempts int) *framework.QueuedPodInfo {
-	q := &framework.QueuedPodInfo{}
-	v := reflect.ValueOf(q).Elem()
-	if info := v.FieldByName("PodInfo"); info.IsValid() {
-		info.Set(reflect.ValueOf(newPodInfo(p)))
-	} else {
-		v.FieldByName("Pod").Set(reflect.ValueOf(p))
-	}
-	v.FieldByName("Timestamp").Set(reflect.ValueOf(since))
-	v.FieldByName("Attempts").SetInt(int64(attempts))
-	return q
 }
