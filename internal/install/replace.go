@@ -304,7 +304,7 @@ func (r *replacing) swap(ctx context.Context) error {
 	}
 	if r.want.Before.Replacement == r.r.id {
 		// The kubelet may run it still, and may not have read what was written over it.
-		r.want.Changed, r.want.Settle = false, backSettle
+		r.want.Changed, r.want.Uncertain, r.want.Settle = false, true, backSettle
 	}
 	r.swapped = true
 	return r.swapper(r.r.single).Swap(r.r.Layout.Manifest, r.r.Old.Data, r.r.New)

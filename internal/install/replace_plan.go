@@ -1,6 +1,7 @@
 package install
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -279,18 +281,13 @@ func (p *replacePlanner) change(context.Context) error {
 	if p.o.Image != "" {
 		c.Image, c.PullIfNotPresent = p.r.Image, pullsAlways(p.container, p.r.Image)
 	}
-	// A manifest that changes is another pod to the kubelet, which stops every
-	// container of the old one before it starts the new: on PMK the API server too,
-	// for a minute. With the UID that the old one has it is an update, and only the
-	// scheduler's container is restarted.
-	c.UID, p.r.pinned = types.UID(p.r.before.Hash), p.manifest.Pod.UID != "" || p.r.before.Hash != ""
 	// The folder is mounted, not the file: a volume of a pod whose UID stays is not
 	// mounted anew when its path changes.
 	if c.Config = staticpod.InContainer(p.manifest.Pod, p.container, p.r.ConfigFile); c.Config == "" {
 		c.Config = p.r.ConfigFile
 		c.Mount = &staticpod.Mount{Name: configVolume, HostPath: p.r.ConfigDir, Path: p.r.ConfigDir, Type: corev1.HostPathDirectory}
 	}
-	text, err := p.manifest.Apply(c)
+	text, err := p.withUID(c)
 	if err != nil {
 		return err
 	}
@@ -304,6 +301,43 @@ func (p *replacePlanner) change(context.Context) error {
 		}
 	}
 	return err
+}
+
+// withUID makes the change with a UID under which the scheduler is restarted, and
+// nothing else if possible. A manifest that changes is another pod to the kubelet,
+// which stops every container of the old one before it starts the new: on PMK the API
+// server too, for a minute. With the UID that the old one has it is an update, and only
+// containers that changed are restarted. Where the kubelet would see no change in the
+// scheduler's, it gets another UID.
+func (p *replacePlanner) withUID(c staticpod.Change) ([]byte, error) {
+	c.UID, p.r.pinned = types.UID(p.r.before.Hash), true
+	text, err := p.manifest.Apply(c)
+	if err != nil || bytes.Equal(text, p.r.Old.Data) {
+		return text, err
+	}
+	next, err := staticpod.Parse(p.r.Layout.Manifest, text)
+	if err != nil {
+		return nil, err
+	}
+	after, err := next.Container(schedulerContainer)
+	if err != nil || staticpod.Restarts(p.kubeletMinor(), p.container, after) {
+		return text, err
+	}
+	if p.r.holdsAPI {
+		p.warnOf("the kubelet sees no difference in the scheduler's container, so that the whole pod is restarted, the API server too: an image with another tag avoids that")
+	}
+	c.UID, p.r.pinned = types.UID(staticpod.Hash([]byte(p.r.id))[:2*hashLength]), false
+	return p.manifest.Apply(c)
+}
+
+// kubeletMinor is of this node's kubelet.
+func (p *replacePlanner) kubeletMinor() int {
+	for _, node := range p.info.ControlPlane.Nodes {
+		if release, err := versions.FromServer(node.KubeletVersion); err == nil && node.Name == p.r.Node {
+			return release.Minor
+		}
+	}
+	return p.info.Release.Minor
 }
 
 // pullsAlways says that the kubelet would ask a registry for an image that is there.

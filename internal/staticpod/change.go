@@ -57,8 +57,8 @@ type Change struct {
 	RunAsRoot bool
 	// Annotations to set on the pod.
 	Annotations []Annotation
-	// UID pins the pod's UID, which is otherwise the hash of the file. A pod whose
-	// UID stays is updated in place: only containers that changed are restarted.
+	// UID of the pod, which is otherwise the hash of the file. A pod whose UID stays
+	// is updated in place: only containers that changed are restarted, see Restarts.
 	UID types.UID
 }
 
@@ -102,7 +102,7 @@ func (c Change) on(pod *corev1.Pod) error {
 		}
 		pod.Annotations[a.Name] = a.Value
 	}
-	if c.UID != "" && pod.UID == "" {
+	if c.UID != "" {
 		pod.UID = c.UID
 	}
 	for i := range pod.Spec.Containers {
@@ -248,4 +248,18 @@ func OnHost(pod *corev1.Pod, container *corev1.Container, inContainer string) st
 // container is the YAML of the container that is changed.
 func (e *editor) container() *yaml.Node {
 	return named(child(child(e.root, "spec"), "containers"), e.change.Container)
+}
+
+// hashesImageOnly is the first minor whose kubelet tells a container by its name and
+// image alone (pkg/kubelet/container/helpers.go, pickFieldsToHash); those before
+// looked at all of it.
+const hashesImageOnly = 31
+
+// Restarts reports whether a kubelet of that minor of Kubernetes 1 restarts a
+// container because of how it changed in a pod whose UID stayed.
+func Restarts(minor int, before, after *corev1.Container) bool {
+	if minor >= hashesImageOnly {
+		return before.Image != after.Image
+	}
+	return !equality.Semantic.DeepEqual(before, after)
 }

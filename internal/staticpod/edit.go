@@ -17,8 +17,12 @@ type editor struct {
 
 func (e *editor) metadata() error {
 	metadata := child(e.root, "metadata")
-	if e.change.UID != "" && e.Pod.UID == "" {
-		if err := e.insert(metadata, false, field{"uid", string(e.change.UID)}); err != nil {
+	if uid := string(e.change.UID); uid != "" {
+		edit := func() error { return e.insert(metadata, false, field{"uid", quotedString(uid)}) }
+		if old := child(metadata, "uid"); old != nil {
+			edit = func() error { return e.set(old, uid, flowStyle(metadata)) }
+		}
+		if err := edit(); err != nil {
 			return err
 		}
 	}

@@ -107,6 +107,8 @@ type Want struct {
 	// Changed says that the manifest differs from the one before; Pinned that it has
 	// the same UID nevertheless, which else is the hash of the file.
 	Changed, Pinned bool
+	// Uncertain says that it is not known which manifest the kubelet read last.
+	Uncertain bool
 	// Settle is how long all has to hold without a break.
 	Settle time.Duration
 
@@ -238,7 +240,9 @@ func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) 
 // will come of it.
 func (t *wait) judge(ctx context.Context, seen *Seen, err error) error {
 	if err != nil {
-		t.reason = err.Error()
+		if t.reason == "" || !outOfTime(err) {
+			t.reason = err.Error()
+		}
 		if apierrors.IsNotFound(err) {
 			t.away = time.Time{}
 			return nil
@@ -268,19 +272,25 @@ func (t *wait) judge(ctx context.Context, seen *Seen, err error) error {
 	return nil
 }
 
+// outOfTime recognises errors that tell nothing but that time was over.
+func outOfTime(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "would exceed context deadline")
+}
+
 // failed tells of a new container that ended, or that cannot be started.
 func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 		if state == nil || state.ContainerID == "" || slices.Contains(t.known, state.ContainerID) {
 			continue
 		}
-		if !t.want.Forward || t.podRestarts(seen) {
+		told := t.want.Uncertain && state.ExitCode == 0 // it was told to end: it may be a former one
+		if !t.want.Forward || told || t.podRestarts(seen) {
 			t.known = append(t.known, state.ContainerID) // its API server was not there yet
 			continue
 		}
 		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason, strings.TrimSpace(state.Message))
 	}
-	hopeless := []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+	hopeless := []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 	if w := status.State.Waiting; w != nil && t.want.Forward && slices.Contains(hopeless, w.Reason) && !t.podRestarts(seen) {
 		return fmt.Sprintf("container %s: %s: %s", t.Container, w.Reason, w.Message)
 	}

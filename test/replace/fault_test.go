@@ -65,8 +65,8 @@ func TestSchedulerThatFailsIsTakenBack(t *testing.T) {
 	}{
 		{"ends at once", "crash", pmk, nil, []string{"exit status 7", "this scheduler ends at once"}},
 		{"ends after 20 seconds", "crash-later", kubeadm, nil, []string{"exit status 7", "after 20 seconds"}},
-		{"never gets ready", "silent", kubeadm, []string{"--timeout", "25s"}, []string{"not all containers are ready"}},
-		{"never leads", "silent", pmk, []string{"--timeout", "15s"}, []string{"holds the lease"}},
+		{"never gets ready", "silent", kubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
+		{"never leads", "silent", pmk, []string{"--timeout", "30s"}, []string{"holds the lease"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := lend(t, c.shape)
