@@ -35,8 +35,12 @@ func (a Arguments) Decode(into interface{}) error {
 		return nil
 	}
 	document := bytes.TrimSpace(a.raw)
-	if document[0] != '{' {
+	// What begins with a bracket may be YAML's flow style, too.
+	if notJSON := json.NewDecoder(bytes.NewReader(document)).Decode(new(json.RawMessage)); notJSON != nil {
 		converted, err := yaml.YAMLToJSONStrict(document)
+		if err != nil && document[0] == '{' {
+			err = notJSON
+		}
 		if err != nil {
 			return fmt.Errorf("read the plugin's arguments: %w", err)
 		}
