@@ -56,6 +56,11 @@ test-matrix: deps ## every release in versions/releases.txt: built, packed, aske
 test-adapters: ## one portable plugin through the scheduling framework of every release (compiles 18 schedulers)
 	go test -count=1 -timeout 120m -tags adapters ./test/adapters
 
+.PHONY: test-replace
+test-replace: deps build ## replacing the default scheduler on other releases than v1.24.3: PMK's v1.21.3 and the newest (root)
+	@hack/labs-at-once.sh
+	go test -p 1 -count=1 -timeout 90m -tags replace -run 'OtherReleases|OnTheNewest' ./test/replace
+
 .PHONY: bench
 bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
 	go test -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/...

@@ -1,0 +1,26 @@
+//go:build replace
+
+package replace
+
+import (
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+)
+
+// The same on the release that PMK's public node agent is of, and on the newest, whose kubelet sees no change in a container but
+// that of its image.
+func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
+	for _, s := range []shape{{lab.LayoutPMK, "v1.21.3"}, {lab.LayoutKubeadm, "v1.37.1"}} {
+		t.Run(s.String(), func(t *testing.T) { replaceAndRestore(t, s) })
+	}
+}
+
+func TestConfigurationAloneIsReplacedOnTheNewest(t *testing.T) {
+	m := lend(t, shape{lab.LayoutKubeadm, "v1.37.1"})
+	m.pmkSched(t, "replace", "--preset", "binpack", "--yes", "--steady", "1s").ok(t)
+	m.pmkSched(t, "replace", "--preset", "spread", "--yes", "--steady", "1s").ok(t)
+	m.pmkSched(t, "verify", "--default").ok(t)
+	m.pmkSched(t, "restore", "--yes").ok(t)
+	m.isOriginal(t)
+}
