@@ -42,6 +42,7 @@ test: deps check unit build ## everything at v1.24.3: the quick tests, then real
 .PHONY: test-releases
 test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
 	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
+	go test -p 1 -count=1 -timeout 120m -tags releases ./test/with
 	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/labmatrix
 
 .PHONY: test-lab-matrix
