@@ -28,7 +28,7 @@ func TestArgumentsAreDecodedStrictly(t *testing.T) {
 		{"json", `{"name": "x", "inner": {"value": 0.5}}`, ""},
 		{"yaml", "name: x\nlimits: {cpu: 3}\n", ""},
 		{"yaml in flow style", "{name: x, limits: {cpu: 3}}", ""},
-		{"unknown field", `{"nmae": "x"}`, `unknown field "nmae"`},
+		{"unknown field", `{"nam": "x"}`, `unknown field "nam"`},
 		{"unknown field below", `{"inner": {"vlaue": 1}}`, `unknown field "vlaue"`},
 		{"duplicate", `{"name": "x", "name": "y"}`, `duplicate field "name"`},
 		{"duplicate in another case", `{"name": "x", "Name": "y"}`, `duplicate field "Name"`},

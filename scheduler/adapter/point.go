@@ -69,7 +69,7 @@ func Compose(minor int, methods []string) (Composition, error) {
 		case !is && !nodeSet:
 			continue
 		case is && minor < p.Since:
-			return Composition{}, fmt.Errorf("Kubernetes 1.%d has no extension point %s: there is one from 1.%d on", minor, p.Name, p.Since)
+			return Composition{}, fmt.Errorf("there is no extension point %s in Kubernetes 1.%d, only from 1.%d on", p.Name, minor, p.Since)
 		case nodeSet:
 			c.Structs = append(c.Structs, "NodeSetPoint")
 		default:

@@ -11,7 +11,8 @@ import (
 // Check compares a plugin with what the framework was given for it: a plugin is called Name in the
 // configuration, every method of an extension point has the form that package scheduler asks for, and none is missing from bound.
 func Check(name string, p scheduler.Plugin, bound interface{}) error {
-	if v := reflect.ValueOf(p); p == nil || v.Kind() == reflect.Ptr && v.IsNil() {
+	// A plugin is a pointer to its own type, and that is what may be nil.
+	if p == nil || reflect.ValueOf(p).IsZero() {
 		return fmt.Errorf("plugin %s: New returned neither a plugin nor an error", name)
 	}
 	if p.Name() != name {
@@ -31,7 +32,7 @@ func checkPoint(p scheduler.Plugin, bound interface{}, point adapter.Point) erro
 	if method := anyMethod(p, point.Methods); method != "" && !is {
 		return fmt.Errorf("it has a method %s, but not all methods of scheduler.%sPlugin as they are written there, so it would never be called", method, point.Name)
 	}
-	if method := anyMethod(p, point.Optional); method != "" && !(is && optional) {
+	if method := anyMethod(p, point.Optional); method != "" && (!is || !optional) {
 		return fmt.Errorf("it has a method %s that would never be called: see scheduler.%sPlugin and what is beside it", method, point.Name)
 	}
 	if is && anyMethod(bound, point.Methods) == "" {
