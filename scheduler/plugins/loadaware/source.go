@@ -149,6 +149,8 @@ func (s *source) report(err error) {
 		s.metrics.up.WithLabelValues(name).Set(0)
 		if s.state != stateBad {
 			s.log.Error(err, "LoadAware gets no load from Prometheus; once what it knows is older than staleAfter, nodes are neutral", "metric", name)
+		} else {
+			s.log.Info(4, "LoadAware still gets no load from Prometheus", "metric", name, "err", err.Error())
 		}
 		s.state = stateBad
 		return

@@ -1,13 +1,10 @@
 package networkaware
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -24,9 +21,10 @@ type watcher struct {
 	metrics  *metrics
 	log      scheduler.Logger
 
-	mu    sync.Mutex
-	state string          // stateUnknown, stateReadable, or why not
-	bad   map[string]bool // objects that were complained about
+	mu     sync.Mutex
+	answer int             // status of the API server's last answer; 0: there was none
+	state  string          // stateUnknown, stateReadable, or why not
+	bad    map[string]bool // objects that were complained about
 }
 
 // States of a watcher; all but the first two are troubles, and values of the label kind of the metric of failures.
@@ -40,8 +38,9 @@ const (
 
 // informer makes an informer, not running, that feeds values. Its reflector tries again by itself, at first after a second, later every minute at most.
 func (w *watcher) informer(config *rest.Config) (cache.SharedIndexInformer, error) {
-	// A list without changes calls no handler, so success is seen where the answers come in.
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: w.works} })
+	// A list without changes calls no handler, and the error that the handler of errors gets is mere text in old ones:
+	// what the API server said is seen where its answers come in.
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: w.answered} })
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", w.settings.name(), err)
@@ -62,18 +61,20 @@ func (w *watcher) informer(config *rest.Config) (cache.SharedIndexInformer, erro
 	return informer, nil
 }
 
-// observer tells of answers with status 200.
+// observer tells of the status of answers, 0 when there was none.
 type observer struct {
 	next     http.RoundTripper
-	answered func()
+	answered func(status int)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (o observer) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := o.next.RoundTrip(request)
-	if err == nil && response.StatusCode == http.StatusOK {
-		o.answered()
+	status := 0
+	if err == nil {
+		status = response.StatusCode
 	}
+	o.answered(status)
 	return response, err
 }
 
@@ -111,13 +112,16 @@ const maxComplaints = 1000
 
 // failed is told when listing or watching failed. A watch that was merely closed is no failure.
 func (w *watcher) failed(err error) {
+	w.mu.Lock()
+	answer := w.answer
+	w.mu.Unlock()
 	var state, message string
 	switch {
-	case apierrors.IsNotFound(err):
+	case answer == http.StatusNotFound:
 		state, message = stateMissing, "NetworkAware finds no such resource in the cluster; nodes are neutral until it appears (is the CustomResourceDefinition applied?)"
-	case apierrors.IsForbidden(err):
+	case answer == http.StatusForbidden:
 		state, message = stateForbidden, "NetworkAware may not read the resource; what it knows of nodes stays (is the plugin's ClusterRole applied?)"
-	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsTimeout(err) || errors.Is(err, io.EOF):
+	case answer == http.StatusOK || answer == http.StatusGone:
 		return
 	default:
 		state, message = stateUnreachable, "NetworkAware cannot read the resource; what it knows of nodes stays"
@@ -129,8 +133,14 @@ func (w *watcher) failed(err error) {
 	}
 }
 
-// works is told of every answer of the API server that is none of an error.
-func (w *watcher) works() {
+// answered is told of every answer of the API server. What is not good comes to failed as well, with an error that people can read.
+func (w *watcher) answered(status int) {
+	w.mu.Lock()
+	w.answer = status
+	w.mu.Unlock()
+	if status != http.StatusOK {
+		return
+	}
 	w.metrics.up.Set(1)
 	if was := w.become(stateReadable); was != stateReadable {
 		w.log.Info(0, "NetworkAware reads the resource", "resource", w.settings.name(), "version", w.settings.Version, "was", was)
