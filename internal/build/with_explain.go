@@ -21,6 +21,16 @@ func (s *pluginSet) warnings() []string {
 
 // wanted says where a plugin's module asks for newer modules than the release has.
 func (s *pluginSet) wanted(from source) []string {
+	has := s.heldBy(from)
+	var warnings []string
+	for _, m := range s.modules {
+		warnings = append(warnings, m.wants(has, slices.Concat(from.Staging, from.Unused))...)
+	}
+	return warnings
+}
+
+// heldBy returns the modules that the release names, with its versions of them.
+func (s *pluginSet) heldBy(from source) map[string]string {
 	has := map[string]string{}
 	for _, r := range from.Required {
 		has[r.Path] = r.Version
@@ -34,11 +44,7 @@ func (s *pluginSet) wanted(from source) []string {
 		has[path] = s.release.Staging()
 	}
 	has[kubernetes] = from.Version
-	var warnings []string
-	for _, m := range s.modules {
-		warnings = append(warnings, m.wants(has, slices.Concat(from.Staging, from.Unused))...)
-	}
-	return warnings
+	return has
 }
 
 // maxWanted is how many newer modules a warning names.

@@ -124,11 +124,12 @@ func (s *pluginSet) addTo(files map[string][]byte, from source, used toolchain) 
 	files[pluginsFile] = source
 	var sums strings.Builder
 	sums.Write(files["go.sum"])
+	held := s.heldBy(from)
 	for _, m := range s.modules {
 		for name, data := range m.files {
 			files[m.folder+"/"+name] = data
 		}
-		files[m.folder+"/go.mod"] = m.modfile(languageFor(m.mod.Go, from, used))
+		files[m.folder+"/go.mod"] = m.modfile(languageFor(m.mod.Go, from, used), held)
 		sums.WriteString(m.sums)
 	}
 	files["go.sum"] = sortedLines(sums.String())
@@ -161,11 +162,16 @@ func languageFor(own *modfile.Go, from source, used toolchain) string {
 }
 
 // modfile returns the module's go.mod as every toolchain can read it: its path
-// and requirements.
-func (m *pluginModule) modfile(language string) []byte {
+// and requirements, without those that the release holds. Asking for another
+// version of these would change no source, but the version that binaries and
+// stack traces name, and with it every compiled package.
+func (m *pluginModule) modfile(language string, held map[string]string) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\ngo %s\n", modfile.AutoQuote(m.path), language)
 	for _, r := range m.mod.Require {
+		if held[r.Mod.Path] != "" {
+			continue
+		}
 		fmt.Fprintf(&text, "\nrequire %s %s\n", r.Mod.Path, r.Mod.Version)
 	}
 	return []byte(text.String())
