@@ -116,12 +116,12 @@ func (w *watcher) failed(err error) {
 	answer := w.answer
 	w.mu.Unlock()
 	var state, message string
-	switch {
-	case answer == http.StatusNotFound:
+	switch answer {
+	case http.StatusNotFound:
 		state, message = stateMissing, "NetworkAware finds no such resource in the cluster; nodes are neutral until it appears (is the CustomResourceDefinition applied?)"
-	case answer == http.StatusForbidden:
+	case http.StatusForbidden:
 		state, message = stateForbidden, "NetworkAware may not read the resource; what it knows of nodes stays (is the plugin's ClusterRole applied?)"
-	case answer == http.StatusOK || answer == http.StatusGone:
+	case http.StatusOK, http.StatusGone:
 		return
 	default:
 		state, message = stateUnreachable, "NetworkAware cannot read the resource; what it knows of nodes stays"
