@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -229,7 +228,7 @@ func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.ReplaceDep
 // ensureImage sees to it that this node's containerd has an image: the kubelet may
 // need minutes to pull one, and all that time there would be no scheduler.
 func ensureImage(ctx context.Context, u *ui, reference string) error {
-	if _, err := os.Stat(image.DefaultContainerdSocket); err != nil {
+	if _, missing := os.Stat(image.DefaultContainerdSocket); missing != nil {
 		u.warn("this node has no containerd at its usual place: whether its runtime has the image is not known")
 		return nil
 	}
@@ -242,7 +241,7 @@ func ensureImage(ctx context.Context, u *ui, reference string) error {
 	}
 	keychain := imageSources(reference)[0].Keychain
 	if err := during(u, "pull "+reference, func() error { return image.PullContainerd(ctx, reference, "", keychain) }); err != nil {
-		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node and cannot be pulled: %s", reference, errors.Unwrap(fmt.Errorf("%w", err))), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
+		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node and cannot be pulled: %s", reference, err), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func verifyReplaced(c *cli.Context, u *ui) error {
 // making, so that it is not looked at.
 func schedulerMetrics(ctx context.Context, cfg *rest.Config) (_ string, err error) {
 	own := rest.CopyConfig(cfg)
-	own.TLSClientConfig.Insecure, own.TLSClientConfig.CAData, own.TLSClientConfig.CAFile, own.TLSClientConfig.ServerName = true, nil, "", ""
+	own.Insecure, own.CAData, own.CAFile, own.ServerName = true, nil, "", ""
 	own.Timeout = 5 * time.Second
 	client, err := rest.HTTPClientFor(own)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// StateDir, on the node, holds the lock, backups and links.
+// StateDir is where a node has the lock and the backups.
 const StateDir = "/var/lib/pmk-sched"
 
 // backupsDir is where backups are, by time.

@@ -9,18 +9,19 @@ import (
 )
 
 // The same on the release that PMK's public node agent is of, and on the newest, whose kubelet sees no change in a container but
-// that of its image.
+// that of its image; there the configuration alone is replaced too.
 func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
 	for _, s := range []shape{{lab.LayoutPMK, "v1.21.3"}, {lab.LayoutKubeadm, "v1.37.1"}} {
-		t.Run(s.String(), func(t *testing.T) { replaceAndRestore(t, s) })
+		t.Run(s.String(), func(t *testing.T) {
+			m := replaceAndRestore(t, s)
+			if s.layout == lab.LayoutPMK {
+				return
+			}
+			m.pmkSched(t, "replace", "--preset", "binpack", "--yes", "--steady", "1s").ok(t)
+			m.pmkSched(t, "replace", "--preset", "spread", "--yes", "--steady", "1s").ok(t)
+			m.pmkSched(t, "verify", "--default").ok(t)
+			m.pmkSched(t, "restore", "--yes").ok(t)
+			m.isOriginal(t)
+		})
 	}
-}
-
-func TestConfigurationAloneIsReplacedOnTheNewest(t *testing.T) {
-	m := lend(t, shape{lab.LayoutKubeadm, "v1.37.1"})
-	m.pmkSched(t, "replace", "--preset", "binpack", "--yes", "--steady", "1s").ok(t)
-	m.pmkSched(t, "replace", "--preset", "spread", "--yes", "--steady", "1s").ok(t)
-	m.pmkSched(t, "verify", "--default").ok(t)
-	m.pmkSched(t, "restore", "--yes").ok(t)
-	m.isOriginal(t)
 }

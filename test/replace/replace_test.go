@@ -46,7 +46,7 @@ func (m *master) stamped(t *testing.T, name string) (all, stamped int) {
 
 // A scheduler with a plugin takes the place of the default one: every pod gets it; the API server is not touched; restore brings back
 // the same bytes, and what the plugin was granted goes.
-func replaceAndRestore(t *testing.T, s shape) {
+func replaceAndRestore(t *testing.T, s shape) *master {
 	m := lend(t, s)
 	image := m.ours(t, "timestamp")
 	server := m.apiServer(t)
@@ -84,6 +84,7 @@ func replaceAndRestore(t *testing.T, s shape) {
 	}
 	m.pmkSched(t, "verify", "--default").fails(t, 3, "not replaced")
 	m.pmkSched(t, "restore", "--yes").ok(t)
+	return m
 }
 
 func TestReplacedSchedulerTakesEveryPodAndRestoreBringsBackTheSameBytes(t *testing.T) {

@@ -1,0 +1,236 @@
+package staticpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// wait is one waiting.
+type wait struct {
+	*Watch
+	want Want
+	ran  Ran
+	// container is the ID of the wanted container once it was seen.
+	container string
+	known     []string
+	away      time.Time
+	mirror    time.Time
+	// holds is since when nothing is missing.
+	holds    time.Time
+	election election
+	reason   string
+}
+
+func newWait(w *Watch, want Want) *wait {
+	t := &wait{Watch: w, want: want, reason: "nothing was seen of it", known: slices.Clone(want.others)}
+	if want.Before != nil {
+		t.known = append(t.known, want.Before.ended...)
+		if want.Changed {
+			t.known = append(t.known, want.Before.ContainerID)
+		}
+		t.election.begin(want.Before)
+	}
+	return t
+}
+
+func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		seen, err := t.Look(ctx)
+		if ctx.Err() == nil {
+			if err = t.judge(ctx, seen, err); err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case ctx.Err() != nil || t.reason != "":
+			t.holds = time.Time{}
+		case t.holds.IsZero():
+			t.holds = time.Now()
+		}
+		if !t.holds.IsZero() && time.Since(t.holds) >= t.want.Settle && enough(&t.ran) {
+			return &t.ran, nil
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return nil, ctx.Err()
+			}
+			return nil, t.notRunning(context.WithoutCancel(ctx), "given up: "+t.reason)
+		case <-ticker.C:
+		}
+	}
+}
+
+// judge sets reason to what is missing, and fails when it is known that nothing
+// will come of it.
+func (t *wait) judge(ctx context.Context, seen *Seen, err error) error {
+	if err != nil {
+		if t.reason == "" || !outOfTime(err) {
+			t.reason = err.Error()
+		}
+		if apierrors.IsNotFound(err) {
+			t.away = time.Time{}
+			return nil
+		}
+		if t.away.IsZero() {
+			t.away = time.Now()
+		}
+		if t.HoldsAPI && t.want.Forward && time.Since(t.away) > APIPatience {
+			return &APIAwayError{Err: err}
+		}
+		return nil
+	}
+	t.away = time.Time{}
+	t.election.look(seen)
+	status := statusOf(seen.pod, t.Container)
+	if status == nil {
+		t.reason = "the kubelet has not told of container " + t.Container
+		return nil
+	}
+	if why := t.failed(seen, status); why != "" {
+		return t.notRunning(ctx, why)
+	}
+	t.reason = t.missing(ctx, seen, status)
+	if t.reason == "" {
+		t.ran.Seen, t.ran.Without = *seen, t.election.without()
+	}
+	return nil
+}
+
+// outOfTime recognises errors that tell nothing but that time was over.
+func outOfTime(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "would exceed context deadline")
+}
+
+// failed tells of a new container that ended, or that cannot be started.
+func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
+	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
+		if state == nil || state.ContainerID == "" || slices.Contains(t.known, state.ContainerID) {
+			continue
+		}
+		told := t.want.Uncertain && state.ExitCode == 0 // it was told to end: it may be a former one
+		if !t.want.Forward || told || t.podRestarts(seen) {
+			t.known = append(t.known, state.ContainerID) // its API server was not there yet
+			continue
+		}
+		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason, strings.TrimSpace(state.Message))
+	}
+	hopeless := []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
+	if w := status.State.Waiting; w != nil && t.want.Forward && slices.Contains(hopeless, w.Reason) && !t.podRestarts(seen) {
+		return fmt.Sprintf("container %s: %s: %s", t.Container, w.Reason, w.Message)
+	}
+	return ""
+}
+
+// podRestarts says that the API server was restarted with the pod: until it serves,
+// a scheduler may end and be started again.
+func (t *wait) podRestarts(seen *Seen) bool {
+	if !t.HoldsAPI || t.want.Before == nil {
+		return false
+	}
+	for _, before := range t.want.Before.pod.Status.ContainerStatuses {
+		now := statusOf(seen.pod, before.Name)
+		if before.Name != t.Container && (now == nil || now.ContainerID != before.ContainerID) {
+			return true
+		}
+	}
+	return false
+}
+
+// missing tells what the pod still lacks; empty: nothing.
+func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.ContainerStatus) string {
+	id := status.ContainerID
+	switch {
+	case id == "" || status.State.Running == nil:
+		t.container = ""
+		return "container " + t.Container + " does not run" + waitingReason(status)
+	case slices.Contains(t.known, id):
+		return "the kubelet has not started the scheduler anew"
+	}
+	if t.container != id {
+		t.container, t.ran.started = id, time.Now()
+	}
+	switch {
+	case seen.Replacement != t.want.Replacement:
+		t.renewMirror(ctx, seen)
+		return "the API shows the former manifest"
+	case t.want.Changed && !t.want.Pinned && t.want.Before != nil && seen.Hash == t.want.Before.Hash:
+		return "the hash of the manifest has not changed"
+	case !seen.Ready:
+		return "not all containers are ready" + waitingReason(status)
+	case t.Elects:
+		return t.leader(seen)
+	}
+	return ""
+}
+
+// leader tells what is missing of a leader.
+func (t *wait) leader(seen *Seen) string {
+	t.ran.Leads = false
+	host, _, _ := strings.Cut(seen.Holder, "_")
+	fresh := seen.lease != nil && seen.lease.Spec.RenewTime != nil && time.Since(seen.lease.Spec.RenewTime.Time) < time.Minute
+	switch {
+	case seen.Holder == "" || !fresh:
+		return "no scheduler holds the lease " + leaseName
+	case t.want.Changed && t.want.Before != nil && seen.Holder == t.want.Before.Holder && (t.Alone || slices.Contains(t.Hosts, host)):
+		return "the lease " + leaseName + " is still the former scheduler's"
+	case t.Alone || slices.Contains(t.Hosts, host):
+		t.ran.Leads = true
+	}
+	return ""
+}
+
+// renewMirror deletes a mirror pod that tells of an older manifest. Where the pod's
+// UID is pinned the kubelet takes it for up to date; it makes a new one.
+func (t *wait) renewMirror(ctx context.Context, seen *Seen) {
+	if seen.pod.DeletionTimestamp == nil && time.Since(t.ran.started) > time.Second && time.Since(t.mirror) > mirrorPause {
+		t.mirror = time.Now()
+		now, uid := int64(0), seen.pod.UID
+		err := t.Kube.CoreV1().Pods(t.Namespace).Delete(ctx, t.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid}})
+		t.log().Debug("deleted the mirror pod of the former manifest", zap.String("pod", t.Pod), zap.Error(err))
+	}
+}
+
+func (t *wait) log() *zap.Logger {
+	if t.Log == nil {
+		return zap.NewNop()
+	}
+	return t.Log
+}
+
+// notRunning collects the end of the scheduler's log.
+func (t *wait) notRunning(ctx context.Context, reason string) error {
+	e := &NotRunningError{Pod: t.Namespace + "/" + t.Pod, Reason: reason, Container: t.container}
+	if !t.want.Forward {
+		return e
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	lines := int64(10)
+	for _, previous := range []bool{false, true} {
+		text, err := t.Kube.CoreV1().Pods(t.Namespace).GetLogs(t.Pod, &corev1.PodLogOptions{Container: t.Container, TailLines: &lines, Previous: previous}).DoRaw(ctx)
+		if err == nil && len(strings.TrimSpace(string(text))) > 0 {
+			e.Log = strings.Split(strings.TrimSpace(string(text)), "\n")
+			break
+		}
+	}
+	return e
+}
+
+func waitingReason(status *corev1.ContainerStatus) string {
+	if w := status.State.Waiting; w != nil && w.Reason != "" {
+		return strings.TrimSuffix(fmt.Sprintf(": %s: %s", w.Reason, w.Message), ": ")
+	}
+	return ""
+}
