@@ -48,13 +48,9 @@ func buildAPIServer(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cache := os.Getenv(envCache)
-	if cache == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("find the user's cache folder: %w", err)
-		}
-		cache = filepath.Join(user, "pmk-sched")
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
 	}
 	result, err := build.Run(ctx, build.Options{
 		Release: release, Programs: []build.Program{{Name: program}}, CacheDir: cache, Env: os.Environ(),
@@ -67,4 +63,16 @@ func buildAPIServer(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("build %s of %s: no binary for %s", program, Release, build.Host())
 	}
 	return binary.Path, nil
+}
+
+// CacheDir is where builds are kept, by the tests as by pmk-sched itself.
+func CacheDir() (string, error) {
+	if cache := os.Getenv(envCache); cache != "" {
+		return cache, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache folder: %w", err)
+	}
+	return filepath.Join(user, "pmk-sched"), nil
 }

@@ -1,0 +1,160 @@
+//go:build linux
+
+package presets
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// patience is how long a pod may wait for its node on a loaded machine.
+const patience = 2 * time.Minute
+
+// cluster is the part of the API server's objects that one scheduler of the test uses: its pods run on its nodes only.
+type cluster struct {
+	t    *testing.T
+	ctx  context.Context
+	name string // of the scheduler, the namespace, and the label on its nodes
+	log  *output
+	args []string
+}
+
+// output is what a process writes, read while it writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// newCluster makes what a kube-scheduler with the rendered preset needs, for pods that name it.
+func newCluster(t *testing.T, preset, scenario string) *cluster {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	c := &cluster{t: t, ctx: ctx, name: preset + "-" + scenario, log: &output{}}
+	dir := t.TempDir()
+	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
+	access := server.Config()
+	c.must(clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthority: access.CAFile}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
+		CurrentContext: "test",
+	}, kubeconfig))
+	rendered, err := profiles.Render(profiles.Request{Release: release, SchedulerName: c.name, Kubeconfig: kubeconfig, Preset: preset})
+	c.must(err)
+	c.must(os.WriteFile(config, rendered.YAML, 0o600))
+	_, err = kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.name}}, metav1.CreateOptions{})
+	c.must(err)
+	_, err = kube.CoreV1().ServiceAccounts(c.name).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+	c.must(err)
+	c.args = []string{"--config=" + config, "--secure-port=0", "--v=2"}
+	return c
+}
+
+// start starts the scheduler, which ends with the test. It places the first pod when it knows every node that was made before.
+func (c *cluster) start() {
+	c.t.Helper()
+	ctx, stop := context.WithCancel(c.ctx)
+	process := exec.CommandContext(ctx, scheduler, c.args...)
+	process.Stdout, process.Stderr = c.log, c.log
+	c.must(process.Start())
+	c.t.Cleanup(func() {
+		stop()
+		_ = process.Wait() // it was killed, and says so
+		if c.t.Failed() {
+			c.t.Logf("kube-scheduler wrote:\n%s", c.log)
+		}
+	})
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// amounts are so many percent of a node, of CPU and memory alike.
+func amounts(percent int64) corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(100*percent, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(percent<<26, resource.BinarySI),
+	}
+}
+
+// node makes a node of which so many percent are taken.
+func (c *cluster) node(name string, taken int64, labels map[string]string) {
+	c.t.Helper()
+	name = c.name + "-" + name
+	all := map[string]string{"cluster": c.name, corev1.LabelHostname: name}
+	for key, value := range labels {
+		all[key] = value
+	}
+	whole := amounts(100)
+	whole[corev1.ResourcePods] = resource.MustParse("110")
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: all}, Status: corev1.NodeStatus{
+		Capacity: whole, Allocatable: whole, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
+	made, err := kube.CoreV1().Nodes().Create(c.ctx, node, metav1.CreateOptions{})
+	c.must(err)
+	if taken > 0 {
+		filler := c.pod("filler-"+name, taken)
+		filler.Spec.NodeName, filler.Spec.NodeSelector = name, nil
+		_, err = kube.CoreV1().Pods(c.name).Create(c.ctx, filler, metav1.CreateOptions{})
+		c.must(err)
+	}
+	made.Spec.Taints = nil // admission taints every new node as not ready
+	_, err = kube.CoreV1().Nodes().Update(c.ctx, made, metav1.UpdateOptions{})
+	c.must(err)
+}
+
+// pod is one that takes so many percent of a node.
+func (c *cluster) pod(name string, percent int64) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{
+		SchedulerName: c.name, NodeSelector: map[string]string{"cluster": c.name},
+		Containers: []corev1.Container{{Name: "c", Image: "localhost/pause", Resources: corev1.ResourceRequirements{Requests: amounts(percent)}}},
+	}}
+}
+
+// place creates a pod and returns the node that it is bound to.
+func (c *cluster) place(pod *corev1.Pod) string {
+	c.t.Helper()
+	_, err := kube.CoreV1().Pods(c.name).Create(c.ctx, pod, metav1.CreateOptions{})
+	c.must(err)
+	var node string
+	c.must(wait.PollUntilContextTimeout(c.ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		got, err := kube.CoreV1().Pods(c.name).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil {
+			node = got.Spec.NodeName
+		}
+		return node != "", err
+	}))
+	return node[len(c.name)+1:]
+}
