@@ -31,17 +31,17 @@ func (s *Scheduler) canonical(text string) (Effect, error) {
 		profile := element.(map[string]any)
 		name, _ := profile["SchedulerName"].(string)
 		running := p.Running[name]
+		for point, set := range running {
+			for _, plugin := range twice(set) {
+				e.Twice = append(e.Twice, fmt.Sprintf("%s, %s: %s", name, point, plugin))
+			}
+		}
 		// The sets as they were written; what they come to is in running.
 		delete(profile, "Plugins")
 		settleScoring(profile, running)
 		onlyRunning(profile, running)
 		if profile["PercentageOfNodesToScore"] == nil {
 			profile["PercentageOfNodesToScore"] = p.Configuration["PercentageOfNodesToScore"]
-		}
-		for point, set := range running {
-			for _, plugin := range twice(set) {
-				e.Twice = append(e.Twice, fmt.Sprintf("%s, %s: %s", name, point, plugin))
-			}
 		}
 		profile["Running"] = points(running)
 	}
