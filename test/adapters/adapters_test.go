@@ -122,7 +122,7 @@ func points(t *testing.T, minor int) string {
 
 // placeDriver puts the driver's files for a minor in the folder of the generated main.
 func placeDriver(t *testing.T, minor int, folder string) {
-	files := os.DirFS("driver")
+	files := os.DirFS("testdata/driver")
 	names, err := fs.Glob(files, "*.go")
 	if err != nil {
 		t.Fatal(err)
