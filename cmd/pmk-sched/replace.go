@@ -228,7 +228,7 @@ func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.ReplaceDep
 // ensureImage sees to it that this node's containerd has an image: the kubelet may
 // need minutes to pull one, and all that time there would be no scheduler.
 func ensureImage(ctx context.Context, u *ui, reference string) error {
-	if _, missing := os.Stat(image.DefaultContainerdSocket); missing != nil {
+	if !hasContainerd() {
 		u.warn("this node has no containerd at its usual place: whether its runtime has the image is not known")
 		return nil
 	}
@@ -244,6 +244,11 @@ func ensureImage(ctx context.Context, u *ui, reference string) error {
 		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node and cannot be pulled: %s", reference, err), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
 	}
 	return nil
+}
+
+func hasContainerd() bool {
+	_, err := os.Stat(image.DefaultContainerdSocket)
+	return err == nil
 }
 
 // ownNames are the names and addresses by which a cluster may know this machine.
