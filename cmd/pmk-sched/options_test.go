@@ -70,6 +70,7 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 	file := install.Options{
 		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always", Branch: "v1.29.3",
 		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
+		Flags: []string{"--file=all.yaml"},
 	}
 	withFile := func(change func(*install.Options)) install.Options {
 		o := file
@@ -87,20 +88,30 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 		"the nearest namespace wins":       {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace", "y"}, want: with(func(o *install.Options) { o.Namespace = "y" })},
 		"namespace of the environment":     {args: []string{"deploy", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *install.Options) { o.Namespace = "z" })},
 		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
-		"commas do not split":              {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *install.Options) { o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""} })},
-		"configuration":                    {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *install.Options) { o.Configuration, o.ConfigurationName = []byte(config), "c.yaml" })},
-		"file":                             {args: []string{"deploy", "-f", "all.yaml"}, want: file},
+		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *install.Options) {
+			o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""}
+			o.Flags = []string{"--node-selector=a=1,b=2", "--node-selector=c="}
+		})},
+		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *install.Options) {
+			o.Configuration, o.ConfigurationName, o.Flags = []byte(config), "c.yaml", []string{"--config=c.yaml"}
+		})},
+		"file": {args: []string{"deploy", "-f", "all.yaml"}, want: file},
 		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port", "11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *install.Options) {
 			o.Name, o.Replicas, o.Port, o.Image, o.Branch, o.Credentials = "n", 1, 11000, "i", "auto", "node"
+			o.Flags = []string{"--credentials=node", "--replicas=1", "--port=11000", "--file=all.yaml"}
 		})},
 		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"}, want: withFile(func(o *install.Options) {
 			o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
+			o.Flags = []string{"--config=c.yaml", "--file=all.yaml"}
 		})},
-		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--any-node"}, want: withFile(func(o *install.Options) { o.NodeSelector, o.AnyNode = nil, true })},
+		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--any-node"}, want: withFile(func(o *install.Options) {
+			o.NodeSelector, o.AnyNode, o.Flags = nil, true, []string{"--any-node=true", "--file=all.yaml"}
+		})},
 		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *install.Options) {
 			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
+			o.Flags = []string{"--file=inline.yaml"}
 		})},
-		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: defaults},
+		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: with(func(o *install.Options) { o.Flags = []string{"--file=auto.yaml"} })},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,11 +148,11 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 		args []string
 		want buildOptions
 	}{
-		"least":     {args: nil, want: buildOptions{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}}},
-		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}}},
+		"least":     {args: nil, want: buildOptions{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: "localhost/kube-scheduler" + tagOfRelease}},
+		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "localhost/kube-scheduler" + tagOfRelease}},
 		"platform twice": {
 			args: []string{"--platform", "linux/amd64", "--platform", "linux/arm64"},
-			want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}},
+			want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "localhost/kube-scheduler" + tagOfRelease},
 		},
 		"busybox and containerd": {
 			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock", "--load", "docker", "--output", "a.tar", "--output", "b"},
@@ -170,7 +181,7 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
+			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(), gocmp.AllowUnexported(chosen{}, chosenPlugin{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
