@@ -82,7 +82,10 @@ func (s shape) manifest() string {
 	return "/etc/kubernetes/manifests/kube-scheduler.yaml"
 }
 
-// One lab of each shape, brought up by the test that needs it first and used by one test at a time.
+// labsOfShape is how many labs there are of each shape: tests wait more than they work.
+const labsOfShape = 2
+
+// Labs of each shape, brought up by the test that needs one first and used by one test at a time.
 var (
 	mu      sync.Mutex
 	masters = map[shape]chan *master{}
@@ -95,9 +98,11 @@ func lend(t *testing.T, s shape) *master {
 	mu.Lock()
 	waiting, known := masters[s]
 	if !known {
-		waiting = make(chan *master, 1)
+		waiting = make(chan *master, labsOfShape)
 		masters[s] = waiting
-		waiting <- &master{shape: s, name: fmt.Sprintf("replace-%s-%s", s.layout, strings.ReplaceAll(strings.TrimPrefix(s.branch, "v"), ".", "-"))}
+		for i := range labsOfShape {
+			waiting <- &master{shape: s, name: fmt.Sprintf("replace-%s-%s-%d", s.layout, strings.ReplaceAll(strings.TrimPrefix(s.branch, "v"), ".", "-"), i+1)}
+		}
 	}
 	mu.Unlock()
 	m := <-waiting
