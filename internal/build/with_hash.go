@@ -25,16 +25,15 @@ func PluginsHash(plugins []Plugin, imports []string, sources fs.FS) (string, err
 	r := &pluginReader{sources: sources, read: map[string]*pluginModule{}, set: &pluginSet{}}
 	var names []string
 	for _, p := range plugins {
-		switch {
-		case p.Dir == "":
+		if p.Dir == "" {
 			names = append(names, p.String())
-		default:
-			m, dir, err := r.locateFolder(p)
-			if err != nil {
-				return "", err
-			}
-			names = append(names, m.path+" "+dir)
+			continue
 		}
+		m, dir, err := r.locateFolder(p)
+		if err != nil {
+			return "", err
+		}
+		names = append(names, m.path+" "+dir)
 	}
 	contents := map[string]map[string][]byte{}
 	for _, m := range r.set.modules {
