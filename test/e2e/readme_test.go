@@ -44,6 +44,7 @@ func TestCommandsOfTheREADMEWork(t *testing.T) {
 			uninstalled = strings.Contains(b.script, "pmk-sched uninstall")
 		case "machine":
 			cmd := exec.CommandContext(patience(t), "env", path, "sh", "-ec", "set -x\n"+b.script)
+			cmd.Dir = root(t)
 			run(t, cmd).ok(t)
 		default:
 			t.Errorf("a block of the README is to run on %q, which this test does not know", b.place)
