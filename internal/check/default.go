@@ -67,7 +67,23 @@ type DefaultVerification struct {
 // proves that a replaced scheduler bound it: by the name in the event, which any
 // default scheduler has; by the lease, which tells whose process leads; and by the
 // static pod of that process, which tells its image and what it was replaced with.
-func VerifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (_ *DefaultVerification, err error) {
+//
+// Where the leader changes meanwhile it cannot be told whose the binding is: then it
+// looks again, with a new pod.
+func VerifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (v *DefaultVerification, err error) {
+	for range defaultAttempts {
+		if v, err = verifyDefault(ctx, cfg, o); !errors.As(err, new(*leaderChangedError)) {
+			break
+		}
+	}
+	return v, err
+}
+
+// defaultAttempts is how often VerifyDefault looks while leaders change. A scheduler
+// that ends again and again makes them change for ever.
+const defaultAttempts = 3
+
+func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (_ *DefaultVerification, err error) {
 	kube, _, err := clients(cfg, o.Log)
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 		return err
 	}
 	if d.v.Leader = now; now != leader {
-		return d.notScheduled(pod, fmt.Sprintf("the leader changed from %q to %q meanwhile, so that it cannot be told which of them bound it: verify again", leader, now))
+		return &leaderChangedError{d.notScheduled(pod, fmt.Sprintf("the leader changed from %q to %q meanwhile, so that it cannot be told which of them bound it: verify again", leader, now))}
 	}
 	if d.v.Instance == "" {
 		d.v.Instance = now
@@ -148,6 +148,11 @@ func containerOf(pod *corev1.Pod) *corev1.Container {
 	}
 	return nil
 }
+
+// leaderChangedError is a NotScheduledError that may not come again.
+type leaderChangedError struct{ error }
+
+func (e *leaderChangedError) Unwrap() error { return e.error }
 
 func (d *defaultVerifier) notScheduled(pod *corev1.Pod, reason string) error {
 	return &NotScheduledError{Scheduler: corev1.DefaultSchedulerName, Pod: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Reason: reason}

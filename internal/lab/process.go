@@ -65,12 +65,28 @@ func (l *Lab) startDaemon(d daemon, path string) error {
 // pid returns the process of that name, 0 if it does not run. An id that
 // belongs to another process by now is not in the lab's control group.
 func (l *Lab) pid(name string, running []int) int {
+	pid := l.written(name)
+	if !slices.Contains(running, pid) {
+		return 0
+	}
+	return pid
+}
+
+// started tells whether there is a process with the id that was written down
+// for that name: the one that was started lately, or, much later, any.
+func (l *Lab) started(name string) bool {
+	pid := l.written(name)
+	return pid > 0 && syscall.Kill(pid, 0) == nil
+}
+
+// written is the id in the file, 0 if there is none.
+func (l *Lab) written(name string) int {
 	data, err := os.ReadFile(l.pidFile(name))
 	if err != nil {
 		return 0
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || !slices.Contains(running, pid) {
+	if err != nil {
 		return 0
 	}
 	return pid

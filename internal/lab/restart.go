@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,10 +54,15 @@ func (l *Lab) StaticPods() (string, error) {
 // returns when the node is ready. Containers keep running meanwhile, as on a
 // real node.
 func (l *Lab) RestartNode(ctx context.Context) error {
-	if err := l.restartNode(ctx); err != nil {
-		return fmt.Errorf("restart the node of lab %s: %w", l.Name(), err)
+	err := l.restartNode(ctx)
+	if err == nil {
+		return nil
 	}
-	return nil
+	var logs strings.Builder
+	for _, name := range []string{"containerd", "kubelet"} {
+		writeTail(&logs, l.logFile(name))
+	}
+	return fmt.Errorf("restart the node of lab %s: %w\n%s", l.Name(), err, strings.TrimRight(logs.String(), "\n"))
 }
 
 func (l *Lab) restartNode(ctx context.Context) error {

@@ -245,8 +245,9 @@ func (l *Lab) waitFor(ctx context.Context, g group, what, daemon string, check f
 	}
 }
 
-// ended tells whether a daemon that was started no longer runs. It is given a
-// moment to join the lab's control group.
+// ended tells whether a daemon that was started no longer runs. It joins the
+// lab's control group a moment after it was started, or much later on a machine
+// that is busy: until then it is known by its id alone.
 func (l *Lab) ended(daemon string, g group, since time.Time) (bool, error) {
 	if time.Since(since) < 2*time.Second {
 		return false, nil
@@ -258,5 +259,5 @@ func (l *Lab) ended(daemon string, g group, since time.Time) (bool, error) {
 	if daemon == holder && l.pid(holder, running) == 0 {
 		return len(running) == 0, nil // Its id is written when all is made.
 	}
-	return l.pid(daemon, running) == 0, nil
+	return l.pid(daemon, running) == 0 && !l.started(daemon), nil
 }

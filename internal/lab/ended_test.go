@@ -1,0 +1,40 @@
+//go:build linux
+
+package lab
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// On a busy machine a daemon takes long to join its control group.
+func TestDaemonOutsideItsControlGroupHasNotEnded(t *testing.T) {
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pid  int
+		want bool
+	}{
+		"on its way": {os.Getpid(), false},
+		"gone":       {gone.Process.Pid, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &Lab{dir: t.TempDir()}
+			if err := os.Mkdir(filepath.Join(l.dir, "pid"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(l.pidFile("kubelet"), fmt.Appendln(nil, c.pid), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := l.ended("kubelet", group{}, time.Now().Add(-time.Minute)); err != nil || got != c.want {
+				t.Errorf("ended = %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}
