@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"scheduler/adapter/host":         {"scheduler", "scheduler/adapter"},
 	"scheduler/adapter/f":            {"scheduler", "scheduler/adapter/host"},
 	"scheduler/plugintest":           {"scheduler"},
+	"scheduler/extender":             {"scheduler"},
 	"cmd/pmk-scheduler":              {"scheduler/adapter/f", "scheduler/plugins/blockall", "scheduler/plugins/loadaware", "scheduler/plugins/networkaware", "scheduler/plugins/timestamp"},
 }
 

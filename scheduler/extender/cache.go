@@ -1,0 +1,233 @@
+package extender
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/informers/internalinterfaces"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Cache holds the cluster's nodes with their pods and what these request, by name, kept up to date as things happen: a request
+// costs a look-up per node. It trails the scheduler, which counts a pod from the moment it chose a node for it, by the time that
+// a binding takes to be seen.
+type Cache struct {
+	synced  []cache.InformerSynced
+	pods    corelisters.PodLister
+	metrics *cacheMetrics
+	log     *zap.Logger
+
+	mu    sync.RWMutex
+	nodes map[string]*node // one without an object has pods and is not known yet
+	// on says which node each pod counts on, so that whatever order events come in, it counts once.
+	on    map[types.UID]string
+	bound []func(pod *corev1.Pod, node string)
+}
+
+var _ scheduler.NodeLister = &Cache{}
+
+// newCache makes a cache that fills when the factory is started.
+func newCache(factory informers.SharedInformerFactory, log *zap.Logger, registry *prometheus.Registry) (*Cache, error) {
+	c := &Cache{log: log, nodes: map[string]*node{}, on: map[types.UID]string{}}
+	var err error
+	if c.metrics, err = newCacheMetrics(registry, c); err != nil {
+		return nil, err
+	}
+	nodes := factory.Core().V1().Nodes().Informer()
+	pods := factory.InformerFor(&corev1.Pod{}, livePods)
+	c.pods = corelisters.NewPodLister(pods.GetIndexer())
+	for _, watched := range []struct {
+		kind     string
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+	}{
+		{"nodes", nodes, cache.ResourceEventHandlerFuncs{AddFunc: c.nodeIs, UpdateFunc: func(_, now interface{}) { c.nodeIs(now) }, DeleteFunc: c.nodeGone}},
+		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{AddFunc: c.podAppears, UpdateFunc: func(_, now interface{}) { c.podAppears(now, false) }, DeleteFunc: c.podGone}},
+	} {
+		kind := watched.kind
+		err := watched.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
+			c.metrics.failures.WithLabelValues(kind).Inc()
+			cache.DefaultWatchErrorHandler(ctx, r, err)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind, err)
+		}
+		registration, err := watched.informer.AddEventHandler(watched.handler)
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind, err)
+		}
+		c.synced = append(c.synced, registration.HasSynced)
+	}
+	return c, nil
+}
+
+// livePods is an informer of the pods that have not ended, which are those that take room on nodes.
+func livePods(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
+	var live internalinterfaces.TweakListOptionsFunc = func(o *metav1.ListOptions) {
+		o.FieldSelector = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
+	}
+	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, live)
+}
+
+// Synced tells whether all nodes and pods that there were at the start have been taken in.
+func (c *Cache) Synced() bool {
+	for _, synced := range c.synced {
+		if !synced() {
+			return false
+		}
+	}
+	return true
+}
+
+// List implements scheduler.NodeLister.
+func (c *Cache) List() ([]scheduler.NodeInfo, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	all := make([]scheduler.NodeInfo, 0, len(c.nodes))
+	for _, n := range c.nodes {
+		if n.object != nil {
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
+// Get implements scheduler.NodeLister.
+func (c *Cache) Get(name string) (scheduler.NodeInfo, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if n := c.nodes[name]; n != nil && n.object != nil {
+		return n, nil
+	}
+	return nil, fmt.Errorf("find node %s: the extender's cache does not know it", name)
+}
+
+// look calls found for each name that is known, all of them as of one moment.
+func (c *Cache) look(names []string, found func(i int, n *node)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for i, name := range names {
+		if n := c.nodes[name]; n != nil {
+			found(i, n)
+		}
+	}
+}
+
+// Counts returns the number of nodes, and of pods on them.
+func (c *Cache) Counts() (nodes, pods int) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, n := range c.nodes {
+		if n.object != nil {
+			nodes++
+		}
+	}
+	return nodes, len(c.on)
+}
+
+// onBound has tell called for every pod that gets onto a node from now on. It is called before the cache is started.
+func (c *Cache) onBound(tell func(pod *corev1.Pod, node string)) { c.bound = append(c.bound, tell) }
+
+func (c *Cache) nodeIs(now interface{}) {
+	object, ok := now.(*corev1.Node)
+	if !ok {
+		return
+	}
+	c.metrics.changed("nodes")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[object.Name] = c.known(object.Name).describedBy(object)
+}
+
+func (c *Cache) nodeGone(last interface{}) {
+	if tombstone, ok := last.(cache.DeletedFinalStateUnknown); ok {
+		last = tombstone.Obj
+	}
+	object, ok := last.(*corev1.Node)
+	if !ok {
+		return
+	}
+	c.metrics.changed("nodes")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep(object.Name, c.known(object.Name).describedBy(nil))
+}
+
+// podAppears takes over a pod as it is now. One that was there at the start counts, but nobody is told of it: its load is measured already.
+func (c *Cache) podAppears(now interface{}, atStart bool) {
+	pod, ok := now.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	c.metrics.changed("pods")
+	name := pod.Spec.NodeName
+	c.mu.Lock()
+	before, counted := c.on[pod.UID]
+	if counted {
+		c.forget(pod.UID, before)
+	}
+	if name != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
+		c.on[pod.UID] = name
+		c.nodes[name] = c.known(name).with(pod)
+	}
+	c.mu.Unlock()
+	if name == "" || counted || atStart {
+		return
+	}
+	for _, tell := range c.bound {
+		tell(pod, name)
+	}
+}
+
+func (c *Cache) podGone(last interface{}) {
+	if tombstone, ok := last.(cache.DeletedFinalStateUnknown); ok {
+		last = tombstone.Obj
+	}
+	pod, ok := last.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	c.metrics.changed("pods")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if name, counted := c.on[pod.UID]; counted {
+		c.forget(pod.UID, name)
+	}
+}
+
+// forget takes a pod off its node. c.mu is held, as for known and keep.
+func (c *Cache) forget(uid types.UID, name string) {
+	delete(c.on, uid)
+	less, _ := c.known(name).without(uid)
+	c.keep(name, less)
+}
+
+// known returns what is known of a node, which may be nothing.
+func (c *Cache) known(name string) *node {
+	if n := c.nodes[name]; n != nil {
+		return n
+	}
+	return &node{}
+}
+
+// keep replaces what is known of a node; one of which nothing is known any more is forgotten.
+func (c *Cache) keep(name string, n *node) {
+	if n.object == nil && len(n.pods) == 0 {
+		delete(c.nodes, name)
+		return
+	}
+	c.nodes[name] = n
+}

@@ -1,0 +1,82 @@
+package extender
+
+import (
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// compactor makes what the informers keep small: thousands of nodes and tens of thousands of pods are held, and most of their bytes are
+// nothing that a policy decides by.
+type compactor struct {
+	mu    sync.Mutex
+	texts map[string]string
+}
+
+// maxTexts bounds the texts that are kept once; of what clusters have, few repeat more.
+const maxTexts = 1 << 16
+
+func newCompactor() *compactor { return &compactor{texts: map[string]string{}} }
+
+// shared returns a text that is kept once for all objects that have it.
+func (c *compactor) shared(text string) string {
+	if known, ok := c.texts[text]; ok {
+		return known
+	}
+	if len(c.texts) == maxTexts {
+		c.texts = map[string]string{}
+	}
+	c.texts[text] = text
+	return text
+}
+
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// compact is the transform of the informers. The object is theirs alone.
+func (c *compactor) compact(object interface{}) (interface{}, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if accessor, err := meta.Accessor(object); err == nil {
+		accessor.SetManagedFields(nil)
+		delete(accessor.GetAnnotations(), lastApplied)
+		accessor.SetLabels(c.sharedLabels(accessor.GetLabels()))
+	}
+	switch o := object.(type) {
+	case *corev1.Pod:
+		c.pod(o)
+	case *corev1.Node:
+		for i := range o.Status.Images {
+			names := o.Status.Images[i].Names
+			for j := range names {
+				names[j] = c.shared(names[j])
+			}
+		}
+	}
+	return object, nil
+}
+
+func (c *compactor) sharedLabels(labels map[string]string) map[string]string {
+	if labels == nil {
+		return nil
+	}
+	same := make(map[string]string, len(labels))
+	for key, value := range labels {
+		same[c.shared(key)] = c.shared(value)
+	}
+	return same
+}
+
+func (c *compactor) pod(pod *corev1.Pod) {
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			one := &containers[i]
+			one.Command, one.Args, one.Env, one.EnvFrom, one.VolumeMounts = nil, nil, nil, nil, nil
+			one.LivenessProbe, one.ReadinessProbe, one.StartupProbe, one.Lifecycle, one.SecurityContext = nil, nil, nil, nil, nil
+			one.Image = c.shared(one.Image)
+		}
+	}
+	pod.Spec.EphemeralContainers = nil
+	pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses, pod.Status.EphemeralContainerStatuses = nil, nil, nil
+	pod.Spec.NodeName = c.shared(pod.Spec.NodeName)
+}

@@ -1,0 +1,194 @@
+package extender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// HandleOptions say what a Handle reaches.
+type HandleOptions struct {
+	// Config is how the API server is reached; nil is an extender without a cluster.
+	Config *rest.Config
+	// Component is the name in events and in requests to the API server; empty is "pmk-extender".
+	Component string
+	// Log is where the policies and the extender log; nil is nowhere. Verbosity is the level of
+	// what policies say, as with a scheduler's flag --v.
+	Log       *zap.Logger
+	Verbosity int
+	// Registry is what /metrics shows; nil makes one.
+	Registry *prometheus.Registry
+}
+
+// Handle is the scheduler.Handle that policies are made with: what the scheduler would offer them, offered by the extender. Without a cluster
+// ClientSet and SharedInformerFactory return nil, and KubeConfig an error.
+type Handle struct {
+	config   *rest.Config
+	client   kubernetes.Interface
+	factory  informers.SharedInformerFactory
+	cache    *Cache
+	events   events.EventBroadcaster
+	recorder events.EventRecorder
+	log      *zap.Logger
+	sink     *sink
+	registry *prometheus.Registry
+}
+
+var _ scheduler.Handle = &Handle{}
+
+const (
+	defaultComponent = "pmk-extender"
+	// Binding a pod is a request, and a scheduler binds hundreds in a second.
+	clientQPS = 1000
+)
+
+// NewHandle makes a handle. It connects to nothing before Start.
+func NewHandle(o HandleOptions) (*Handle, error) {
+	h := &Handle{log: o.Log, registry: o.Registry, recorder: silent{}}
+	if h.log == nil {
+		h.log = zap.NewNop()
+	}
+	if h.registry == nil {
+		h.registry = prometheus.NewRegistry()
+	}
+	h.sink = &sink{log: h.log.Sugar(), verbosity: o.Verbosity}
+	if o.Config == nil {
+		return h, nil
+	}
+	component := o.Component
+	if component == "" {
+		component = defaultComponent
+	}
+	h.config = rest.CopyConfig(o.Config)
+	rest.AddUserAgent(h.config, component)
+	if h.config.QPS == 0 && h.config.RateLimiter == nil {
+		h.config.QPS, h.config.Burst = clientQPS, clientQPS
+	}
+	var err error
+	if h.client, err = kubernetes.NewForConfig(h.config); err != nil {
+		return nil, fmt.Errorf("make a client of the API server %s: %w", h.config.Host, err)
+	}
+	h.factory = informers.NewSharedInformerFactoryWithOptions(h.client, 0, informers.WithTransform(newCompactor().compact))
+	if h.cache, err = newCache(h.factory, h.log, h.registry); err != nil {
+		return nil, err
+	}
+	h.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: h.client.EventsV1()})
+	h.recorder = h.events.NewRecorder(scheme.Scheme, component)
+	return h, nil
+}
+
+// Start starts the informers of the cache and those that policies asked for in their New, until ctx is done. It does not wait for
+// them: /readyz tells when they are filled.
+func (h *Handle) Start(ctx context.Context) error {
+	if h.client == nil {
+		return nil
+	}
+	h.factory.StartWithContext(ctx)
+	if err := h.events.StartRecordingToSinkWithContext(ctx); err != nil {
+		return fmt.Errorf("start recording events: %w", err)
+	}
+	context.AfterFunc(ctx, func() {
+		h.events.Shutdown()
+		h.factory.Shutdown()
+	})
+	return nil
+}
+
+// Cache returns the nodes and pods of the cluster, nil without one.
+func (h *Handle) Cache() *Cache { return h.cache }
+
+// Registry returns what /metrics shows.
+func (h *Handle) Registry() *prometheus.Registry { return h.registry }
+
+// ClientSet implements scheduler.Handle.
+func (h *Handle) ClientSet() kubernetes.Interface { return h.client }
+
+// SharedInformerFactory implements scheduler.Handle. Its pods are those that have not ended; objects are without what no policy
+// reads: managed fields, and of pods commands, environments, probes and the states of containers.
+func (h *Handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
+
+var errNoCluster = errors.New("the extender runs without a cluster (its kubeconfig is empty)")
+
+// KubeConfig implements scheduler.Handle.
+func (h *Handle) KubeConfig() (*rest.Config, error) {
+	if h.config == nil {
+		return nil, errNoCluster
+	}
+	return rest.CopyConfig(h.config), nil
+}
+
+// EventRecorder implements scheduler.Handle. Without a cluster it records nothing.
+func (h *Handle) EventRecorder() events.EventRecorder { return h.recorder }
+
+// Nodes implements scheduler.Handle: the nodes of the cache; none without a cluster.
+func (h *Handle) Nodes() scheduler.NodeLister {
+	if h.cache == nil {
+		return noNodes{}
+	}
+	return h.cache
+}
+
+// Logger implements scheduler.Handle.
+func (h *Handle) Logger(ctx context.Context) scheduler.Logger {
+	return scheduler.NewLogger(ctx, h.sink)
+}
+
+// Metrics implements scheduler.Handle.
+func (h *Handle) Metrics() prometheus.Registerer { return h.registry }
+
+// IterateOverWaitingPods implements scheduler.Handle: Permit is the scheduler's own, so no pod waits here.
+func (h *Handle) IterateOverWaitingPods(func(scheduler.WaitingPod)) {}
+
+// GetWaitingPod implements scheduler.Handle.
+func (h *Handle) GetWaitingPod(types.UID) scheduler.WaitingPod { return nil }
+
+// RejectWaitingPod implements scheduler.Handle.
+func (h *Handle) RejectWaitingPod(types.UID) {}
+
+// silent records no events.
+type silent struct{}
+
+// Eventf implements events.EventRecorder.
+func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...interface{}) {}
+
+// noNodes are the nodes without a cluster.
+type noNodes struct{}
+
+// List implements scheduler.NodeLister.
+func (noNodes) List() ([]scheduler.NodeInfo, error) { return nil, nil }
+
+// Get implements scheduler.NodeLister.
+func (noNodes) Get(name string) (scheduler.NodeInfo, error) {
+	return nil, fmt.Errorf("find node %s: %w", name, errNoCluster)
+}
+
+// sink writes what policies log.
+type sink struct {
+	log       *zap.SugaredLogger
+	verbosity int
+}
+
+// Enabled implements scheduler.LogSink.
+func (s *sink) Enabled(_ context.Context, level int) bool { return level <= s.verbosity }
+
+// Info implements scheduler.LogSink.
+func (s *sink) Info(_ context.Context, _ int, message string, keysAndValues []interface{}) {
+	s.log.Infow(message, keysAndValues...)
+}
+
+// Error implements scheduler.LogSink.
+func (s *sink) Error(_ context.Context, err error, message string, keysAndValues []interface{}) {
+	s.log.Errorw(message, append([]interface{}{zap.Error(err)}, keysAndValues...)...)
+}

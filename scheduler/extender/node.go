@@ -1,0 +1,111 @@
+package extender
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	helpers "k8s.io/component-helpers/resource"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// node is a scheduler.NodeInfo. It never changes, so that requests read it without a lock; what happens makes another.
+type node struct {
+	object                 *corev1.Node
+	pods                   []*corev1.Pod
+	requested, allocatable scheduler.Resources
+}
+
+var _ scheduler.NodeInfo = &node{}
+
+// Node implements scheduler.NodeInfo.
+func (n *node) Node() *corev1.Node { return n.object }
+
+// PodCount implements scheduler.NodeInfo.
+func (n *node) PodCount() int { return len(n.pods) }
+
+// Pod implements scheduler.NodeInfo.
+func (n *node) Pod(i int) *corev1.Pod { return n.pods[i] }
+
+// Requested implements scheduler.NodeInfo.
+func (n *node) Requested() scheduler.Resources { return n.requested }
+
+// Allocatable implements scheduler.NodeInfo.
+func (n *node) Allocatable() scheduler.Resources { return n.allocatable }
+
+// describedBy returns a node with the same pods and another object, which may be nil.
+func (n *node) describedBy(object *corev1.Node) *node {
+	described := &node{object: object, pods: n.pods, requested: n.requested}
+	if object != nil {
+		described.allocatable = resources(object.Status.Allocatable)
+	}
+	return described
+}
+
+// with returns a node with one pod more.
+func (n *node) with(pod *corev1.Pod) *node {
+	more := *n
+	more.pods = append(slices.Clone(n.pods), pod)
+	more.requested = n.requested
+	change(&more.requested, pod, 1)
+	return &more
+}
+
+// without returns a node with one pod less, and that pod; or n itself and nil if it is not there.
+func (n *node) without(uid types.UID) (*node, *corev1.Pod) {
+	i := slices.IndexFunc(n.pods, func(p *corev1.Pod) bool { return p.UID == uid })
+	if i < 0 {
+		return n, nil
+	}
+	gone := n.pods[i]
+	less := *n
+	less.pods = slices.Delete(slices.Clone(n.pods), i, i+1)
+	change(&less.requested, gone, -1)
+	return &less, gone
+}
+
+// change adds a pod's requests to a sum, or takes them away. The map of the sum may be shared, so a changed one is another.
+func change(sum *scheduler.Resources, pod *corev1.Pod, sign int64) {
+	requests := resources(helpers.PodRequests(pod, helpers.PodResourcesOptions{}))
+	sum.Pods += sign
+	sum.MilliCPU += sign * requests.MilliCPU
+	sum.Memory += sign * requests.Memory
+	sum.EphemeralStorage += sign * requests.EphemeralStorage
+	if len(requests.Scalar) == 0 {
+		return
+	}
+	scalar := maps.Clone(sum.Scalar)
+	if scalar == nil {
+		scalar = map[corev1.ResourceName]int64{}
+	}
+	for name, amount := range requests.Scalar {
+		if scalar[name] += sign * amount; scalar[name] == 0 {
+			delete(scalar, name)
+		}
+	}
+	sum.Scalar = scalar
+}
+
+func resources(list corev1.ResourceList) scheduler.Resources {
+	var r scheduler.Resources
+	for name, amount := range list {
+		switch name {
+		case corev1.ResourceCPU:
+			r.MilliCPU = amount.MilliValue()
+		case corev1.ResourceMemory:
+			r.Memory = amount.Value()
+		case corev1.ResourceEphemeralStorage:
+			r.EphemeralStorage = amount.Value()
+		case corev1.ResourcePods:
+			r.Pods = amount.Value()
+		default:
+			if r.Scalar == nil {
+				r.Scalar = map[corev1.ResourceName]int64{}
+			}
+			r.Scalar[name] = amount.Value()
+		}
+	}
+	return r
+}
