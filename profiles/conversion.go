@@ -228,15 +228,3 @@ func (c *conversion) namedPlugins() []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// extenders warns of keys that would become readable.
-func (c *conversion) extenders() {
-	if c.own {
-		return
-	}
-	for _, e := range items(get(c.doc.root, "extenders")) {
-		if key, value := lookup(get(e, "tlsConfig"), "keyData"); text(value) != "" {
-			c.note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")
-		}
-	}
-}

@@ -29,6 +29,8 @@ type Note struct {
 	Message string `json:"message"`
 	// Loss marks what could not be carried and was left out on demand.
 	Loss bool `json:"loss,omitempty"`
+	// Warning marks what is carried as it stands, and probably not as wished.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // String returns the note as "line 3: …", or the bare message for the whole
@@ -75,6 +77,8 @@ type Request struct {
 	// Enable are plugins that were compiled in and are to be enabled unless the
 	// source names them itself. They need not stand in Plugins too.
 	Enable []Plugin
+	// Extenders are asked after those of the source.
+	Extenders []Extender
 	// Lossy leaves out what cannot be carried and tells each loss in a [Note],
 	// where it would be an error else.
 	Lossy bool
@@ -115,6 +119,13 @@ type Rendered struct {
 	// Plugins are the plugins that the configuration enables or configures by
 	// name, sorted.
 	Plugins []string
+	// Files are the paths, as the scheduler's process sees them, of the certificates
+	// and keys that the configuration names for its extenders, sorted. A scheduler
+	// that does not find one ends.
+	Files []string
+	// Policy is the legacy Policy that the scheduler reads beside the
+	// configuration: see [RenderPolicy]. Nil where it reads none.
+	Policy []byte
 }
 
 // Render returns the configuration that was asked for, in the config API that
@@ -161,6 +172,7 @@ func Render(r Request) (*Rendered, error) {
 		Ports:          c.ports,
 		Notes:          c.notes,
 		Plugins:        c.namedPlugins(),
+		Files:          extenderFiles(doc.root),
 	}, nil
 }
 

@@ -57,13 +57,7 @@ func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 	if client := get(v.doc.root, "clientConnection"); text(get(client, "kubeconfig")) != "" {
 		put(client, "kubeconfig", str(kubeconfig))
 	}
-	for _, e := range items(get(v.doc.root, "extenders")) {
-		for _, name := range []string{"caFile", "certFile", "keyFile"} {
-			if text(get(e, "tlsConfig", name)) != "" {
-				remove(get(e, "tlsConfig"), name)
-			}
-		}
-	}
+	dropExtenderFiles(v.doc.root)
 	written, err := v.doc.encode()
 	if err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)

@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +14,7 @@ import (
 // (pkg/scheduler/apis/config/validation/validation.go).
 func (j *judgement) validates() (wrong bool) {
 	root := j.doc.root
-	j.extenders(get(root, "extenders"))
+	j.extenders()
 	if j.doc.policy {
 		return len(j.problems) > 0
 	}
@@ -128,29 +129,21 @@ func (j *judgement) addresses() {
 	}
 }
 
-// extenders is what every release asks of them.
-func (j *judgement) extenders(all *yaml.Node) {
-	var binder *yaml.Node
-	managed := map[string]bool{}
-	for _, e := range items(all) {
-		if text(get(e, "prioritizeVerb")) != "" && number(get(e, "weight")) <= 0 {
-			j.add(cmp.Or(get(e, "weight"), get(e, "prioritizeVerb")), "give a weight of 1 or more", "an extender with a prioritizeVerb has no positive weight")
+// extenders is what the release asks of them.
+func (j *judgement) extenders() {
+	x := extenderCheck{release: j.release}
+	for i, e := range items(get(j.doc.root, "extenders")) {
+		x.all = append(x.all, judgedExtender{Extender: readExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
+	}
+	for _, p := range items(get(j.doc.root, "profiles")) {
+		if fit := config(p, resourcesFit); fit != nil {
+			x.fit = append(x.fit, fit)
 		}
-		if key, bind := lookup(e, "bindVerb"); text(bind) != "" {
-			if binder != nil {
-				j.add(key, "leave it out in all but one", "a second extender has a bindVerb, and only one may bind")
-			}
-			binder = key
-		}
-		for _, r := range items(get(e, "managedResources")) {
-			name := text(get(r, "name"))
-			if domain, _, found := strings.Cut(name, "/"); !found || domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasPrefix(name, "requests.") {
-				j.add(r, "extended resources are named example.com/resource", "managedResources: %q is not the name of an extended resource", name)
-			}
-			if managed[name] {
-				j.add(r, "name it once", "managedResources: %s is named twice", name)
-			}
-			managed[name] = true
+	}
+	x.run()
+	for _, f := range x.findings {
+		if f.severity == refused {
+			j.add(f.node, f.try, "%s", f.message)
 		}
 	}
 }
