@@ -1,0 +1,287 @@
+package manifest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/rbac"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+const (
+	// ExtenderAppName is the value of LabelName on the objects of an extender.
+	ExtenderAppName = "pmk-extender"
+	// ExtenderContainerName is the name of the container in an extender's own pods.
+	ExtenderContainerName = "pmk-extender"
+	// ExtenderPort is where an extender's pods listen; its Service has 443.
+	ExtenderPort = 8443
+
+	extenderProgram   = "/usr/local/bin/pmk-extender"
+	extenderConfigDir = "/etc/pmk-extender/config"
+	extenderConfigKey = "config.yaml"
+	extenderTLSDir    = "/etc/pmk-extender/tls"
+	extenderService   = 443
+	extenderReplicas  = 2
+	// extenderGrace is how long a stopped extender may take, in seconds: it answers what was asked.
+	extenderGrace = 30
+	// extenderReadiness leaves the policies out: one that lacks its metrics still answers, neutrally, and a Service without any
+	// pod would not answer at all.
+	extenderReadiness = "/readyz?exclude=policies"
+)
+
+// Policy is one policy that an extender serves: an element of policies in the configuration of pmk-extender.
+type Policy struct {
+	Name   string         `json:"name"`
+	Weight int64          `json:"weight,omitempty"`
+	Args   map[string]any `json:"args,omitempty"`
+}
+
+// ExtenderCertificates are PEM. The CA signs the others and nothing else.
+type ExtenderCertificates struct {
+	CA, Server, Client          []byte
+	CAKey, ServerKey, ClientKey []byte `json:"-"`
+}
+
+// String shows no key.
+func (c ExtenderCertificates) String() string {
+	return fmt.Sprintf("certificates of %d bytes", len(c.CA)+len(c.Server)+len(c.Client))
+}
+
+// GoString is String, so that %#v shows no key either.
+func (c ExtenderCertificates) GoString() string { return c.String() }
+
+// Extender is an extender that runs in pods of its own behind a Service, all decided.
+type Extender struct {
+	// Name is that of the Deployment and the Service; see [ValidateName]. Namespace is kube-system if empty.
+	Name, Namespace string
+	// Release is that of the API server.
+	Release    versions.Release
+	Image      string
+	PullPolicy corev1.PullPolicy
+	// Policies are what it serves, Rules what they need.
+	Policies []Policy
+	Rules    []rbacv1.PolicyRule
+	// Binds says that it is asked to bind pods. Then it has the right to, and takes calls with the client certificate only.
+	Binds bool
+	// Certificates are all there.
+	Certificates ExtenderCertificates
+	// Replicas; 0 means 2.
+	Replicas int32
+	// NodeSelector is as in [Scheduler]; empty: any node.
+	NodeSelector map[string]string
+	// Resources of the container; zero means what 5,000 nodes need.
+	Resources corev1.ResourceRequirements
+	// Serves, when set, is noted on the Deployment: who calls it.
+	Serves string
+	// Version is that of pmk-sched, for a label.
+	Version string
+}
+
+// AnnotationServes says on an extender's Deployment who calls it.
+const AnnotationServes = "pmk-sched.io/serves"
+
+// ExtenderObjects returns every object of an extender in the order in which to apply them. What is wrong in the input is an [*Error].
+func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
+	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceSystem)
+	e.Replicas = cmp.Or(e.Replicas, extenderReplicas)
+	if err := e.validate(); err != nil {
+		return nil, err
+	}
+	configuration, err := e.configuration()
+	if err != nil {
+		return nil, err
+	}
+	tls := e.serving()
+	typed := []runtime.Object{e.account(), e.role(), e.binding(), e.authority(), tls, e.client(), configuration, e.service()}
+	if e.Replicas > 1 {
+		typed = append(typed, e.budget())
+	}
+	typed = append(typed, e.deployment(configuration.Name, tls.Name))
+	objects := make([]*unstructured.Unstructured, len(typed))
+	for i, object := range typed {
+		if objects[i], err = plain(object); err != nil {
+			return nil, fmt.Errorf("build objects of extender %s: %w", e.Name, err)
+		}
+	}
+	return objects, nil
+}
+
+func (e Extender) validate() error {
+	if err := ValidateName(e.Name); err != nil {
+		return err
+	}
+	c := e.Certificates
+	switch {
+	case e.Image == "":
+		return invalid("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", e.Name)
+	case len(e.Policies) == 0:
+		return invalid("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", e.Name)
+	case e.Replicas < 1:
+		return invalid("use 1 or more", "extender %s cannot have %d replicas", e.Name, e.Replicas)
+	case slices.ContainsFunc([][]byte{c.CA, c.CAKey, c.Server, c.ServerKey, c.Client, c.ClientKey}, func(b []byte) bool { return len(b) == 0 }):
+		return fmt.Errorf("build objects of extender %s: a certificate or key is missing", e.Name)
+	}
+	return validatePolicies(e.Name, e.Policies)
+}
+
+func validatePolicies(name string, policies []Policy) error {
+	var seen []string
+	for _, p := range policies {
+		switch {
+		case p.Name == "":
+			return invalid("", "extender %s: a policy has no name", name)
+		case slices.Contains(seen, p.Name):
+			return invalid("give it once", "extender %s: policy %s is there twice", name, p.Name)
+		case p.Weight < 0 || p.Weight > 100:
+			return invalid("use 1 to 100", "extender %s: policy %s cannot weigh %d", name, p.Name, p.Weight)
+		}
+		seen = append(seen, p.Name)
+	}
+	return nil
+}
+
+func (e Extender) labels() map[string]string {
+	labels := e.podLabels()
+	if version := labelValue(e.Version); version != "" {
+		labels[LabelVersion] = version
+	}
+	return labels
+}
+
+func (e Extender) selectorLabels() map[string]string {
+	return map[string]string{LabelName: ExtenderAppName, LabelInstance: e.Name}
+}
+
+func (e Extender) podLabels() map[string]string {
+	labels := e.selectorLabels()
+	labels["component"] = "scheduler-extender"
+	labels["tier"] = "control-plane"
+	labels[LabelManagedBy] = ManagedBy
+	return labels
+}
+
+func (e Extender) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: e.Namespace, Labels: e.labels()}
+}
+
+func (e Extender) account() *corev1.ServiceAccount {
+	return rbac.ServiceAccount(rbac.Options{Name: e.Name, Namespace: e.Namespace, Labels: e.labels()})
+}
+
+func (e Extender) rights() rbac.Options {
+	return rbac.Options{Name: e.Name, Namespace: e.Namespace, Labels: e.labels(), PluginRules: e.Rules}
+}
+
+func (e Extender) role() *rbacv1.ClusterRole { return rbac.ExtenderRole(e.rights(), e.Binds) }
+
+func (e Extender) binding() *rbacv1.ClusterRoleBinding { return rbac.ExtenderRoleBinding(e.rights()) }
+
+// ExtenderAuthority is the name of the Secret with the CA of an extender. No pod mounts it; the next deployment signs with it.
+func ExtenderAuthority(name string) string { return name + "-ca" }
+
+func (e Extender) authority() *corev1.Secret {
+	return e.secret(ExtenderAuthority(e.Name), map[string][]byte{"tls.crt": e.Certificates.CA, "tls.key": e.Certificates.CAKey})
+}
+
+// ExtenderClient is the name of the Secret with the certificate that schedulers show to an extender.
+func ExtenderClient(name string) string { return name + "-client" }
+
+func (e Extender) client() *corev1.Secret {
+	return e.secret(ExtenderClient(e.Name), map[string][]byte{"tls.crt": e.Certificates.Client, "tls.key": e.Certificates.ClientKey})
+}
+
+// ExtenderServing is the stem of the name of the Secret with an extender's serving certificate.
+func ExtenderServing(name string) string { return name + "-tls" }
+
+func (e Extender) serving() *corev1.Secret {
+	data := map[string][]byte{"ca.crt": e.Certificates.CA, "tls.crt": e.Certificates.Server, "tls.key": e.Certificates.ServerKey}
+	secret := e.secret(hashed(ExtenderServing(e.Name), data), data)
+	immutable := true
+	secret.Immutable = &immutable
+	return secret
+}
+
+func (e Extender) secret(name string, data map[string][]byte) *corev1.Secret {
+	return &corev1.Secret{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: e.meta(name),
+		Type:       corev1.SecretTypeOpaque,
+		Data:       data,
+	}
+}
+
+func (e Extender) service() *corev1.Service {
+	return &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: e.meta(e.Name),
+		Spec: corev1.ServiceSpec{
+			Type:     corev1.ServiceTypeClusterIP,
+			Selector: e.selectorLabels(),
+			Ports: []corev1.ServicePort{{
+				Name: portName, Port: extenderService, TargetPort: intstr.FromString(portName), Protocol: corev1.ProtocolTCP,
+			}},
+		},
+	}
+}
+
+// budget keeps one pod while nodes are drained. policy/v1 is there from 1.21 on; policy/v1beta1 went in 1.25.
+func (e Extender) budget() runtime.Object {
+	content := map[string]any{
+		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+		"metadata": map[string]any{"name": e.Name, "namespace": e.Namespace, "labels": anyMap(e.labels())},
+		"spec":     map[string]any{"minAvailable": int64(1), "selector": map[string]any{"matchLabels": anyMap(e.selectorLabels())}},
+	}
+	if e.Release.Major == 1 && e.Release.Minor < 21 {
+		content["apiVersion"] = "policy/v1beta1"
+	}
+	return &unstructured.Unstructured{Object: content}
+}
+
+func anyMap(m map[string]string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// configuration holds what pmk-extender reads.
+func (e Extender) configuration() (*corev1.ConfigMap, error) {
+	tls := map[string]any{"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key"}
+	if e.Binds {
+		tls["clientCAFile"] = extenderTLSDir + "/ca.crt"
+	}
+	text, err := extenderConfiguration(e.Policies, fmt.Sprintf(":%d", ExtenderPort), tls)
+	if err != nil {
+		return nil, err
+	}
+	immutable := true
+	return &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: e.meta(hashed(e.Name+"-config", map[string][]byte{extenderConfigKey: text})),
+		Immutable:  &immutable,
+		Data:       map[string]string{extenderConfigKey: string(text)},
+	}, nil
+}
+
+// extenderConfiguration writes the configuration of pmk-extender.
+func extenderConfiguration(policies []Policy, listen string, tls map[string]any) ([]byte, error) {
+	content := map[string]any{"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "listen": listen}
+	if tls != nil {
+		content["tls"] = tls
+	}
+	text, err := yaml.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("write the configuration of an extender: %w", err)
+	}
+	return text, nil
+}

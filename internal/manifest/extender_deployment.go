@@ -1,0 +1,116 @@
+package manifest
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// deployment runs the extender. A rollout starts the new pods first: there is always one to answer.
+func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
+	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	meta := e.meta(e.Name)
+	if e.Serves != "" {
+		meta.Annotations = map[string]string{AnnotationServes: e.Serves}
+	}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: meta,
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &e.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: e.selectorLabels()},
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &none},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: e.podLabels()},
+				Spec:       e.pod(configMap, tls),
+			},
+		},
+	}
+}
+
+// pod may run on control-plane nodes too: on small clusters there are no others. With no node to spare both replicas share one.
+func (e Extender) pod(configMap, tls string) corev1.PodSpec {
+	yes, grace, id := true, int64(extenderGrace), int64(nonRoot)
+	return corev1.PodSpec{
+		ServiceAccountName:            e.Name,
+		AutomountServiceAccountToken:  &yes,
+		PriorityClassName:             "system-cluster-critical",
+		TerminationGracePeriodSeconds: &grace,
+		Affinity:                      e.affinity(),
+		Tolerations:                   Tolerations(nil),
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: e.selectorLabels()},
+		}},
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsUser: &id, RunAsGroup: &id, RunAsNonRoot: &yes, FSGroup: &id,
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{e.container()},
+		Volumes:    []corev1.Volume{configMapVolume("config", configMap), secretVolume("tls", tls)},
+	}
+}
+
+func (e Extender) affinity() *corev1.Affinity {
+	return Scheduler{NodeSelector: e.NodeSelector, Replicas: 1}.affinity()
+}
+
+func (e Extender) container() corev1.Container {
+	probe := func(path string, t timing) *corev1.Probe {
+		return httpProbe(corev1.HTTPGetAction{Path: path, Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTPS}, t)
+	}
+	return corev1.Container{
+		Name:            ExtenderContainerName,
+		Image:           e.Image,
+		ImagePullPolicy: e.PullPolicy,
+		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey},
+		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: ExtenderPort, Protocol: corev1.ProtocolTCP}},
+		Resources:       extenderResources(e.Resources),
+		LivenessProbe:   probe("/healthz", timing{delay: 15, period: 10, failures: 8}),
+		ReadinessProbe:  probe(extenderReadiness, timing{period: 5, failures: 3}),
+		VolumeMounts: []corev1.VolumeMount{
+			{Name: "config", MountPath: extenderConfigDir, ReadOnly: true},
+			{Name: "tls", MountPath: extenderTLSDir, ReadOnly: true},
+		},
+		SecurityContext: confined(),
+	}
+}
+
+func httpProbe(get corev1.HTTPGetAction, t timing) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:        corev1.ProbeHandler{HTTPGet: &get},
+		InitialDelaySeconds: t.delay, PeriodSeconds: t.period, TimeoutSeconds: 5, FailureThreshold: t.failures,
+	}
+}
+
+func extenderResources(r corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if len(r.Requests)+len(r.Limits) > 0 {
+		return r
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
+}
+
+// confined takes every right from a container.
+func confined() *corev1.SecurityContext {
+	no, yes := false, true
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no, Privileged: &no, ReadOnlyRootFilesystem: &yes,
+		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}
+
+// ExtenderHost is the name by which the certificate of an extender knows it. Who calls it by its Service's address has to
+// expect this name all the same.
+func ExtenderHost(name, namespace string) string {
+	return strings.Join([]string{name, namespace, "svc"}, ".")
+}
