@@ -40,6 +40,8 @@ type buildOptions struct {
 	Keep   bool
 	// Plugins are compiled in.
 	Plugins chosen
+	// Flags name those of the plugins that no file does.
+	Flags []string
 }
 
 // loadTarget is a container runtime of this machine to hand the image to.
@@ -121,6 +123,7 @@ func readBuildOptions(c *cli.Context) (buildOptions, error) {
 		Source: cmp.Or(c.String("source"), f.Spec.Source.From),
 		Tag:    c.String("tag"),
 		Binary: c.String("binary"), Outputs: c.StringSlice("output"), Push: c.Bool("push"), Keep: c.Bool("keep"),
+		Flags: pluginFlagsToRepeat(c),
 	}
 	if o.Plugins, err = readChosen(c, f); err != nil {
 		return o, err
@@ -241,6 +244,7 @@ func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
 	if err := pack(ctx, u, o, result, data); err != nil {
 		return nil, err
 	}
+	result.Flags = o.Flags
 	return data, record(cache, result, o.Tag, data.Digest)
 }
 

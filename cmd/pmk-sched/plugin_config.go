@@ -39,7 +39,8 @@ func addPlugins(c *cli.Context, u *ui, o *install.Options, release versions.Rele
 		return err
 	}
 	reference := strings.ReplaceAll(o.Image, install.ReleaseInImage, release.String())
-	built, known := builtImage(cache, reference)
+	built, flags, known := builtImage(cache, reference)
+	o.Flags = append(o.Flags, flagsOfImage(flags, c.IsSet("with"))...)
 	if len(wanted.plugins) == 0 {
 		o.Rules = rulesOf(built)
 		for _, info := range built {
@@ -75,18 +76,25 @@ func addPlugins(c *cli.Context, u *ui, o *install.Options, release versions.Rele
 	return nil
 }
 
-// builtImage returns the plugins of an image that was built on this machine, and
-// whether it was.
-func builtImage(cache, reference string) ([]build.PluginInfo, bool) {
+// builtImage returns the plugins of an image that was built on this machine, the
+// flags that asked for them, and whether it was built here.
+func builtImage(cache, reference string) (plugins []build.PluginInfo, flags []string, found bool) {
 	name, err := image.CanonicalName(reference)
 	if err != nil {
-		return nil, false
+		return nil, nil, false
 	}
 	result, found, err := build.FindByImage(cache, name)
 	if err != nil || !found {
-		return nil, false
+		return nil, nil, false
 	}
-	return result.Info.Plugins, true
+	return result.Info.Plugins, result.Flags, true
+}
+
+// flagsOfImage are the flags of an image's build that are to be noted with the
+// deployment: an upgrade needs them for the next image. Plugins that deploy was
+// told itself are noted already.
+func flagsOfImage(flags []string, told bool) []string {
+	return slices.DeleteFunc(slices.Clone(flags), func(flag string) bool { return told && strings.HasPrefix(flag, "--with=") })
 }
 
 // warnOfRules warns of plugins whose declared needs cannot be asked for, since

@@ -77,6 +77,22 @@ func readChosen(c *cli.Context, f *customScheduler) (chosen, error) {
 	return all, nil
 }
 
+// pluginFlagsToRepeat are the flags that name plugins and imports, as they can be
+// given again in any folder.
+func pluginFlagsToRepeat(c *cli.Context) []string {
+	var given []string
+	for _, text := range c.StringSlice("with") {
+		if p, err := build.ParsePlugin(text); err == nil && p.Dir != "" {
+			text = absolute(p.Dir)
+		}
+		given = append(given, "--with="+text)
+	}
+	for _, imported := range c.StringSlice("import") {
+		given = append(given, "--import="+imported)
+	}
+	return given
+}
+
 // samePlugin compares what was typed with what stands in a file.
 func samePlugin(a, b build.Plugin) bool {
 	a.Dir, b.Dir = absolute(a.Dir), absolute(b.Dir)

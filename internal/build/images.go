@@ -10,6 +10,7 @@ type tagged struct {
 	Image    string   `json:"image"`
 	Info     Info     `json:"info"`
 	Binaries []string `json:"binaries"`
+	Flags    []string `json:"flags,omitempty"`
 }
 
 func (c cache) tag(imageRef string) string { return c.fact("images", hash([]byte(imageRef))) }
@@ -21,7 +22,7 @@ func Tag(cacheDir string, r *Result, imageRef string) error {
 	if cacheDir == "" || imageRef == "" {
 		return errors.New("record the build of an image: a cache folder and a reference are needed")
 	}
-	record := tagged{Image: imageRef, Info: r.Info}
+	record := tagged{Image: imageRef, Info: r.Info, Flags: r.Flags}
 	for _, b := range r.Binaries {
 		record.Binaries = append(record.Binaries, b.Inputs)
 	}
@@ -43,7 +44,7 @@ func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
 	if !found || record.Image != imageRef {
 		return nil, false, nil
 	}
-	r := &Result{Info: record.Info, Cached: true}
+	r := &Result{Info: record.Info, Cached: true, Flags: record.Flags}
 	for _, key := range record.Binaries {
 		s, whole := c.load(key)
 		if !whole {

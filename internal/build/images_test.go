@@ -16,6 +16,7 @@ func TestImageIsFoundByTheReferenceRecordedLast(t *testing.T) {
 	older := mustRun(t, o)
 	o.Release = mustRelease(t, "v1.24.4")
 	newer := mustRun(t, o)
+	newer.Flags = []string{"--with=/plugins/quiet"}
 	const ref = "localhost/sched/my-scheduler:1"
 
 	if _, found, err := FindByImage(o.CacheDir, ref); found || err != nil {
@@ -32,6 +33,9 @@ func TestImageIsFoundByTheReferenceRecordedLast(t *testing.T) {
 	}
 	if diff := cmp.Diff(newer.Binaries, got.Binaries); diff != "" {
 		t.Errorf("binaries (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(newer.Flags, got.Flags); diff != "" {
+		t.Errorf("flags (-want +got):\n%s", diff)
 	}
 	if err := os.Remove(newer.Binaries[0].Path); err != nil {
 		t.Fatal(err)

@@ -68,6 +68,9 @@ type Result struct {
 	Cached bool
 	// Dir is where the generated module was kept, if it was to be.
 	Dir string
+	// Flags are what a person would give to have the same plugins compiled in
+	// again. Whoever knows them sets them before Tag; FindByImage returns them.
+	Flags []string
 }
 
 // Binary returns the binary of a program for a platform, and whether there is one.

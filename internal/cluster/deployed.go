@@ -91,8 +91,15 @@ func mend(deployed DeployedScheduler, flags []string) string {
 		program = append(program, "-n", deployed.Namespace)
 	}
 	build := slices.Concat(program, []string{"build"})
-	if i := slices.IndexFunc(flags, func(flag string) bool { return strings.HasPrefix(flag, "--file=") }); i >= 0 {
-		build = append(build, flags[i])
+	var deploys []string
+	for _, flag := range flags {
+		name, _, _ := strings.Cut(flag, "=")
+		if name == "--file" || name == "--with" || name == "--import" {
+			build = append(build, flag)
+		}
+		if name != "--import" { // it tells what to compile, no more
+			deploys = append(deploys, flag)
+		}
 	}
 	build = append(build, "--branch", deployed.Due, "--tag", image)
 	if strings.HasPrefix(image, "localhost/") {
@@ -100,7 +107,7 @@ func mend(deployed DeployedScheduler, flags []string) string {
 	} else {
 		build = append(build, "--push")
 	}
-	deploy := slices.Concat(program, []string{"deploy", "--name", deployed.Name, "--image", image, "--branch", deployed.Due}, flags)
+	deploy := slices.Concat(program, []string{"deploy", "--name", deployed.Name, "--image", image, "--branch", deployed.Due}, deploys)
 	return words(build) + " && " + words(deploy)
 }
 

@@ -32,11 +32,18 @@ func TestDetectNoticesASchedulerThatAnUpgradeLeftBehind(t *testing.T) {
 		deployment("kube-system", "plain", "v1.23.17", "localhost/plain:v1.23.17", ""),
 		deployment("kube-system", "fits", "v1.24.17", "localhost/fits:v1.24.17", ""),
 		deployment("gpu", "pushed", "v1.23.17", "registry.example/team/pushed:1.23.17-2", `["--file=my scheduler.yaml","--preset=binpack","; reboot"]`),
+		deployment("gpu", "plugins", "v1.23.17", "localhost/p:v1.23.17-plugins-0123456789", `["--preset=spread","--with=builtin:timestamp","--with=/src/my plugin","--import=example.com/scheme"]`),
 		deployment("gpu", "unsaid", "", "registry.example/unsaid:2", ""),
 		other,
 	}
 	info := detect(t, s)
 	want := []DeployedScheduler{
+		{
+			Name: "plugins", Namespace: "gpu", Image: "localhost/p:v1.23.17-plugins-0123456789", Release: "v1.23.17", Due: "v1.24.3",
+			Command: "pmk-sched -n gpu build --with=builtin:timestamp '--with=/src/my plugin' --import=example.com/scheme --branch v1.24.3" +
+				" --tag localhost/p:v1.24.3-plugins-0123456789 --busybox /bin/busybox --load containerd" +
+				" && pmk-sched -n gpu deploy --name plugins --image localhost/p:v1.24.3-plugins-0123456789 --branch v1.24.3 --preset=spread --with=builtin:timestamp '--with=/src/my plugin'",
+		},
 		{
 			Name: "pushed", Namespace: "gpu", Image: "registry.example/team/pushed:1.23.17-2", Release: "v1.23.17", Due: "v1.24.3",
 			Command: "pmk-sched -n gpu build '--file=my scheduler.yaml' --branch v1.24.3 --tag registry.example/team/pushed:1.24.3-2 --push" +
