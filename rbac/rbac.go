@@ -69,6 +69,9 @@ type Options struct {
 	// PluginRules are what the compiled-in plugins need beyond the cluster's own
 	// roles. Empty: no role of that kind is made.
 	PluginRules []rbacv1.PolicyRule
+	// PolicyConfigMap is the ConfigMap in Namespace with the legacy Policy that the
+	// scheduler reads. Empty: no role for that is made.
+	PolicyConfigMap string
 }
 
 // subject is the identity to bind, with its default.
@@ -88,7 +91,8 @@ func (o Options) meta(name, namespace string) metav1.ObjectMeta {
 
 // Objects returns every object that the scheduler needs, in the order in which
 // they are to be applied: the account, then each role before its binding. The
-// plugin role and its binding are there only when there are rules.
+// plugin role and its binding are there only when there are rules, and those for
+// the Policy when there is one.
 func Objects(o Options) []runtime.Object {
 	objects := []runtime.Object{
 		ServiceAccount(o),
@@ -100,6 +104,9 @@ func Objects(o Options) []runtime.Object {
 	}
 	if len(o.PluginRules) > 0 {
 		objects = append(objects, PluginRole(o), PluginRoleBinding(o))
+	}
+	if o.PolicyConfigMap != "" {
+		objects = append(objects, PolicyRole(o), PolicyRoleBinding(o))
 	}
 	return objects
 }

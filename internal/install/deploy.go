@@ -270,7 +270,11 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
 		config := plan.Scheduler.Configuration
-		err = CheckOffline(ctx, binary, dir, config.YAML, manifest.KubeconfigPath(plan.Name), config.Args)
+		args, e := withPolicy(dir, config)
+		if e != nil {
+			return e
+		}
+		err = CheckOffline(ctx, binary, dir, config.YAML, manifest.KubeconfigPath(plan.Name), args)
 	}
 	if errors.Is(err, ErrNoBinary) {
 		d.warn("the configuration was checked by pmk-sched's own knowledge of %s only: %v", plan.Release, err)

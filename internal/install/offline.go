@@ -10,9 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // Binary is a kube-scheduler that can be run on this machine.
@@ -48,8 +51,11 @@ const offlineTimeout = 30 * time.Second
 // [*InvalidError] where the binary refuses the configuration.
 func CheckOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
 	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
-	text, err := standInListeners(bytes.ReplaceAll(configuration, []byte(kubeconfig), []byte(standIn)))
+	text, err := profiles.WithoutFiles(configuration)
 	if err != nil {
+		return err
+	}
+	if text, err = standInListeners(bytes.ReplaceAll(text, []byte(kubeconfig), []byte(standIn))); err != nil {
 		return err
 	}
 	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {
@@ -75,6 +81,23 @@ func CheckOffline(ctx context.Context, binary Binary, dir string, configuration 
 		Problem: "the scheduler refuses the configuration: " + lastWords(output, config, "the configuration"),
 		Try:     "see the configuration as it was rendered with `pmk-sched render`",
 	}
+}
+
+// withPolicy returns the flags that go with a configuration when its binary checks
+// it: a Policy that it will read from a ConfigMap is a file in dir then.
+func withPolicy(dir string, configuration *profiles.Rendered) ([]string, error) {
+	if len(configuration.Policy) == 0 {
+		return configuration.Args, nil
+	}
+	text, err := profiles.WithoutFiles(configuration.Policy)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "policy.cfg")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return nil, fmt.Errorf("write the Policy to check: %w", err)
+	}
+	return append(slices.Clone(configuration.Args), "--policy-config-file="+file), nil
 }
 
 // listener is a setting that makes 1.20–1.22 listen as soon as they have read it.

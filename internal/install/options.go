@@ -84,6 +84,13 @@ type Options struct {
 	Plugins     []profiles.Plugin
 	Rules       map[string]Rules
 	PluginRules []rbacv1.PolicyRule
+	// Extenders are those that the scheduler calls, after those of the
+	// configuration; ExtenderClients the certificates that it shows to some, by name.
+	Extenders       []profiles.Extender
+	ExtenderClients map[string]manifest.ClientCertificate
+	// PolicyConfigMap has the scheduler read predicates, priorities and extenders
+	// from a legacy Policy in a ConfigMap: 1.20–1.22 only.
+	PolicyConfigMap bool
 	// Flags are the flags that would have to be given again to deploy the same
 	// with another image, --name=value each; they are recorded.
 	Flags []string

@@ -296,17 +296,24 @@ func (p *planner) renderConfiguration() error {
 		Release: p.plan.Release, SchedulerName: p.o.Name, LeaseNamespace: p.o.Namespace,
 		Kubeconfig: manifest.KubeconfigPath(p.o.Name), LeaderElect: true,
 		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName, Lossy: p.o.Lossy,
-		Enable: p.o.Plugins,
+		Enable: p.o.Plugins, Extenders: p.o.Extenders,
 	}
 	if p.info != nil {
 		request.InsecurePort = p.info.Scheduler.InsecurePort
 	}
-	rendered, err := profiles.Render(request)
+	render := profiles.Render
+	if p.o.PolicyConfigMap {
+		render = profiles.RenderPolicy
+	}
+	rendered, err := render(request)
 	if err != nil {
 		return err
 	}
 	for _, n := range rendered.Notes {
 		tell, where := p.note, ""
+		if n.Warning {
+			tell = p.warn
+		}
 		if n.Loss {
 			tell, where = p.warn, "lost: "
 		}
@@ -315,7 +322,7 @@ func (p *planner) renderConfiguration() error {
 		}
 		tell("%s%s", where, n.Message)
 	}
-	p.plan.Scheduler.Configuration = rendered
+	p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, p.o.ExtenderClients
 	return nil
 }
 

@@ -21,6 +21,10 @@ func ownFlags() map[string]string {
 		"leader-elect-resource-name":      "the lease carries the scheduler's name",
 		"leader-elect-resource-namespace": "the lease is kept where the scheduler has rights to it",
 		"leader-elect-resource-lock":      "the lock is a lease, which every release accepts",
+		"policy-configmap":                "a Policy is given with --policy-configmap of pmk-sched",
+		"policy-configmap-namespace":      "a Policy is given with --policy-configmap of pmk-sched",
+		"policy-config-file":              "a Policy is given with --policy-configmap of pmk-sched",
+		"use-legacy-policy-config":        "a Policy is given with --policy-configmap of pmk-sched",
 		"write-config-to":                 "a scheduler that writes its configuration ends at once",
 	}
 }
@@ -51,6 +55,9 @@ func (s Scheduler) args(rules versions.Rules) ([]string, error) {
 	// configuration says.
 	if rules.CoordinatedLeaderElection {
 		args = append(args, "--feature-gates=CoordinatedLeaderElection=false")
+	}
+	if policy := s.policyName(); policy != "" {
+		args = append(args, "--policy-configmap="+policy, "--policy-configmap-namespace="+s.Namespace)
 	}
 	for _, arg := range s.Configuration.Args {
 		// On a network of its own the pod's loopback is of no use: the kubelet could

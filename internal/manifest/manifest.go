@@ -106,6 +106,9 @@ type Scheduler struct {
 	Version string
 	// PluginRules are what compiled-in plugins need to read.
 	PluginRules []rbacv1.PolicyRule
+	// ExtenderClients are the certificates that the scheduler shows to extenders, by
+	// the extender's name; they lie at [ExtenderClientPaths].
+	ExtenderClients map[string]ClientCertificate
 }
 
 // Objects returns every object of the scheduler in the order in which to apply
@@ -164,6 +167,9 @@ func (s Scheduler) validate() error {
 	case s.Replicas < 0:
 		return invalid("use 1 or more", "scheduler %s cannot have %d replicas", s.Name, s.Replicas)
 	}
+	if err := s.validateClients(); err != nil {
+		return err
+	}
 	return s.Credentials.validate(s.Name)
 }
 
@@ -175,6 +181,8 @@ func (s Scheduler) rbacOptions() rbac.Options {
 		Labels:         s.labels(),
 		LeaseNamespace: cmp.Or(s.Configuration.LeaseNamespace, s.Namespace),
 		PluginRules:    s.PluginRules,
+
+		PolicyConfigMap: s.policyName(),
 	}
 }
 

@@ -33,6 +33,13 @@ func (s Scheduler) mounts() mounts {
 	}
 	configuration := s.configurationMap()
 	m.add(configMapVolume("config-file", configuration.Name), configDir(s.Name), configuration)
+	if len(s.Configuration.Policy) > 0 {
+		m.objects = append(m.objects, s.policyMap()) // read from the API server, not mounted
+	}
+	if len(s.ExtenderClients) > 0 {
+		secret := s.extenderClientsSecret()
+		m.add(secretVolume("client-certificates", secret.Name), extenderClientsDir, secret)
+	}
 	return m
 }
 
