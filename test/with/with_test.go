@@ -50,8 +50,10 @@ func pmkSched(t *testing.T, dir string, args ...string) (stdout, stderr string, 
 // built is what `build -o json` prints.
 type built struct {
 	Reference, Inputs string
-	Cached            bool
-	Plugins           []struct {
+	// Go is the version of the compiler.
+	Go      string
+	Cached  bool
+	Plugins []struct {
 		Name   string
 		Points []string
 	}
@@ -143,6 +145,37 @@ func TestABegunPluginPassesItsTestsAndBuilds(t *testing.T) {
 	out, err := configure(t, filepath.Join(plugin, "scheduler"), "v1beta3", "  plugins: {multiPoint: {enabled: [{name: QuietHours}]}}\n")
 	if err != nil {
 		t.Errorf("a configuration that enables it: %v\n%s", err, out)
+	}
+}
+
+// What plugin new begins for one release's own framework is compiled and tested with the Go of that release.
+func TestABegunNativePluginPassesItsTestsAndBuilds(t *testing.T) {
+	dir := t.TempDir()
+	if _, stderr, err := pmkSched(t, dir, "plugin", "new", "--native", "--branch", "v1.24.3", "KeepOff"); err != nil || strings.Contains(stderr, "warning: keepoff") {
+		t.Fatalf("plugin new: %v\n%s", err, stderr)
+	}
+	plugin := filepath.Join(dir, "keepoff")
+	b := build(t, plugin, "scheduler", "-f", "pmk-sched.yaml")
+	if len(b.Plugins) != 1 || b.Plugins[0].Name != "KeepOff" || strings.Join(b.Plugins[0].Points, " ") != "filter" {
+		t.Errorf("plugins: %+v", b.Plugins)
+	}
+	// With the flags of the build, what is compiled already is compiled once.
+	test := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-tags", "selinux,notest", "-v", "./...")
+	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=go"+b.Go)
+	if out, err := test.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestPodsAreKeptOffNodesWithTheLabel") {
+		t.Errorf("its own tests: %v\n%s", err, out)
+	}
+	rendered, stderr, err := pmkSched(t, plugin, "render", "--offline", "-f", "pmk-sched.yaml")
+	if err != nil || !strings.Contains(rendered, b.Reference) || !strings.Contains(rendered, "name: KeepOff") {
+		t.Errorf("render: %v\n%s\n%s", err, stderr, rendered)
+	}
+	out, err := configure(t, filepath.Join(plugin, "scheduler"), "v1beta3", "  plugins: {multiPoint: {enabled: [{name: KeepOff}]}}\n")
+	if err != nil {
+		t.Errorf("a configuration that enables it: %v\n%s", err, out)
+	}
+	_, stderr, err = pmkSched(t, plugin, "build", "-f", "pmk-sched.yaml", "--branch", "v1.29.2", "--binary", "never")
+	if err == nil || !strings.Contains(stderr, "does not fit v1.29.2") {
+		t.Errorf("for another release: %v\n%s", err, stderr)
 	}
 }
 
