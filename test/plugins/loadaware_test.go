@@ -9,12 +9,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	"github.com/pmk-sched/pmk-sched/test/prometheus"
 )
 
 // The nodes are known to Prometheus by their address, their name and their host name.
@@ -47,9 +49,9 @@ func TestLoadAwareFollowsPrometheus(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	nodes, instances := createNodes(ctx, t)
-	load := startExporter(t, "load-1", "load-2", "load-3")
-	load.load(map[string]float64{"load-1": 0.95, "load-2": 0.5, "load-3": 0.1})
-	prom := newPrometheus(t, load, instances)
+	load := prometheus.StartExporter(t, "load-1", "load-2", "load-3")
+	load.Load(map[string]float64{"load-1": 0.95, "load-2": 0.5, "load-3": 0.1})
+	prom := prometheus.New(t, "127.0.0.1", 200*time.Millisecond, load, instances)
 	door := startGate(t, prom, "sesame")
 	h := newHandle(t, server.Config())
 	plugin, err := loadaware.New(ctx, scheduler.NewArguments(fmt.Appendf(nil, `{
@@ -68,9 +70,9 @@ func TestLoadAwareFollowsPrometheus(t *testing.T) {
 	}
 
 	await("Prometheus is not there yet", neutral, "load-1", "load-2", "load-3")
-	prom.start(ctx, t)
+	prom.Start(ctx, t)
 	await("Prometheus starts", map[string]int64{"load-1": 5, "load-2": 50, "load-3": 90}, "load-2", "load-3")
-	load.load(map[string]float64{"load-1": 0.1, "load-2": 0.3, "load-3": 0.95})
+	load.Load(map[string]float64{"load-1": 0.1, "load-2": 0.3, "load-3": 0.95})
 	await("the load moves", map[string]int64{"load-1": 90, "load-2": 70, "load-3": 5}, "load-1", "load-2")
 
 	for _, trouble := range []struct {
@@ -79,7 +81,7 @@ func TestLoadAwareFollowsPrometheus(t *testing.T) {
 	}{
 		{"garbage", func() { door.mode.Store(gateGarbage) }, func() { door.mode.Store(gateOpen) }},
 		{"silence", func() { door.mode.Store(gateHanging) }, func() { door.mode.Store(gateOpen) }},
-		{"Prometheus is killed", prom.stop, func() { prom.start(ctx, t) }},
+		{"Prometheus is killed", prom.Stop, func() { prom.Start(ctx, t) }},
 	} {
 		before := h.log.count("error: LoadAware gets no load")
 		trouble.cause()
