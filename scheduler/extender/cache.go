@@ -34,7 +34,9 @@ type Cache struct {
 	nodes map[string]*node // one without an object has pods and is not known yet
 	// on says which node each pod counts on, so that whatever order events come in, it counts once.
 	on    map[types.UID]string
-	bound []func(pod *corev1.Pod, node string)
+	bound []func(ctx context.Context, pod *corev1.Pod, node string)
+	// life is that of the cache, from start on.
+	life context.Context
 }
 
 var _ scheduler.NodeLister = &Cache{}
@@ -138,8 +140,19 @@ func (c *Cache) Counts() (nodes, pods int) {
 	return nodes, len(c.on)
 }
 
-// onBound has tell called for every pod that gets onto a node from now on. It is called before the cache is started.
-func (c *Cache) onBound(tell func(pod *corev1.Pod, node string)) { c.bound = append(c.bound, tell) }
+// onBound has tell called for every pod that gets onto a node from now on.
+func (c *Cache) onBound(tell func(ctx context.Context, pod *corev1.Pod, node string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bound = append(c.bound, tell)
+}
+
+// live says how long the cache is kept. It is called before the informers start.
+func (c *Cache) live(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.life = ctx
+}
 
 func (c *Cache) nodeIs(now interface{}) {
 	object, ok := now.(*corev1.Node)
@@ -183,12 +196,13 @@ func (c *Cache) podAppears(now interface{}, atStart bool) {
 		c.on[pod.UID] = name
 		c.nodes[name] = c.known(name).with(pod)
 	}
+	told, life := c.bound, c.life
 	c.mu.Unlock()
 	if name == "" || counted || atStart {
 		return
 	}
-	for _, tell := range c.bound {
-		tell(pod, name)
+	for _, tell := range told {
+		tell(life, pod, name)
 	}
 }
 

@@ -1,5 +1,16 @@
 package extender
 
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
 // Where a configuration says what it is.
 const (
 	// ConfigurationAPIVersion is the field apiVersion.
@@ -17,7 +28,7 @@ type Configuration struct {
 	// Listen is the address to serve at, such as ":8443"; 127.0.0.1:8888 by default.
 	Listen string `json:"listen,omitempty"`
 	// TLS makes the server speak HTTPS.
-	TLS TLSConfiguration `json:"tls,omitempty"`
+	TLS TLSConfiguration `json:"tls,omitzero"`
 	// MaxBodyBytes is the largest request that is read; 128 MiB by default.
 	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
 }
@@ -29,7 +40,7 @@ type PolicyConfiguration struct {
 	// Weight is what its scores count beside those of other policies; 1 by default.
 	Weight int64 `json:"weight,omitempty"`
 	// Args are the plugin's arguments, the same as under pluginConfig of a scheduler's configuration.
-	Args Arguments `json:"args,omitempty"`
+	Args Arguments `json:"args,omitzero"`
 }
 
 // TLSConfiguration names the files of a server with HTTPS. They are read anew when they change.
@@ -38,4 +49,76 @@ type TLSConfiguration struct {
 	KeyFile  string `json:"keyFile,omitempty"`
 	// ClientCAFile holds the authorities of clients' certificates; with it, verbs need a client certificate.
 	ClientCAFile string `json:"clientCAFile,omitempty"`
+}
+
+// ParseConfiguration reads a configuration, as YAML or JSON. The error says what is wrong with it, and Invalid.
+func ParseConfiguration(text []byte) (*Configuration, error) {
+	c := &Configuration{}
+	// The reader of plugins' arguments is strict.
+	if err := scheduler.NewArguments(text).Decode(c); err != nil {
+		return nil, &optionError{strings.TrimPrefix(err.Error(), "read the plugin's arguments: ")}
+	}
+	switch {
+	case c.APIVersion != ConfigurationAPIVersion || c.Kind != ConfigurationKind:
+		return nil, &optionError{fmt.Sprintf("it is apiVersion %q, kind %q; what is read is %s, %s", c.APIVersion, c.Kind, ConfigurationAPIVersion, ConfigurationKind)}
+	case c.MaxBodyBytes < 0:
+		return nil, &optionError{fmt.Sprintf("maxBodyBytes: %d is below 0", c.MaxBodyBytes)}
+	case (c.TLS.CertFile == "") != (c.TLS.KeyFile == ""):
+		return nil, &optionError{"tls: certFile and keyFile: one is given without the other"}
+	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
+		return nil, &optionError{"tls.clientCAFile: clients show certificates over HTTPS only, which needs certFile and keyFile"}
+	}
+	for i, p := range c.Policies {
+		switch {
+		case p.Name == "":
+			return nil, &optionError{fmt.Sprintf("policies[%d].name: is missing", i)}
+		case p.Weight < 0 || p.Weight > MaxWeight:
+			return nil, &optionError{fmt.Sprintf("policies[%d].weight: %d is not between 1 and %d", i, p.Weight, MaxWeight)}
+		}
+	}
+	return c, nil
+}
+
+// YAML writes the configuration.
+func (c *Configuration) YAML() ([]byte, error) { return yaml.Marshal(c) }
+
+// Registration is a plugin that a program can serve as a policy.
+type Registration struct {
+	// Name is the plugin's constant Name.
+	Name string
+	// New makes it.
+	New func(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (scheduler.Plugin, error)
+}
+
+// Register makes a Registration of a plugin's constant Name and function New.
+func Register[P scheduler.Plugin](name string, make func(context.Context, scheduler.Arguments, scheduler.Handle) (P, error)) Registration {
+	return Registration{Name: name, New: func(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (scheduler.Plugin, error) {
+		p, err := make(ctx, args, h)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}}
+}
+
+// MakePolicies makes the policies of a configuration of the plugins that a program has. What New of a plugin says is taken for
+// an error in its arguments.
+func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registered []Registration, h *Handle) ([]Policy, error) {
+	var policies []Policy
+	for _, c := range configured {
+		i := slices.IndexFunc(registered, func(r Registration) bool { return strings.EqualFold(r.Name, c.Name) })
+		if i < 0 {
+			var names []string
+			for _, r := range registered {
+				names = append(names, r.Name)
+			}
+			return nil, &optionError{fmt.Sprintf("policy %s: this extender has none of that name; it has %s", c.Name, strings.Join(names, ", "))}
+		}
+		plugin, err := registered[i].New(ctx, c.Args.ForPlugin(), h)
+		if err != nil {
+			return nil, &optionError{fmt.Sprintf("policy %s: %s", registered[i].Name, err)}
+		}
+		policies = append(policies, Policy{Name: registered[i].Name, Plugin: plugin, Weight: c.Weight})
+	}
+	return policies, nil
 }

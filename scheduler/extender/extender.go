@@ -2,9 +2,15 @@ package extender
 
 import (
 	"context"
+	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
@@ -37,13 +43,13 @@ const (
 	DefaultMaxBody = 128 << 20
 	// DefaultBodyTime is how long the body of a request may take to arrive.
 	DefaultBodyTime = 10 * time.Second
-	// DefaultCallTime is how long a request may take altogether. The scheduler gives up earlier, and its giving up ends the request.
+	// DefaultCallTime is how long the policies may take. The scheduler gives up earlier, and its giving up ends the request.
 	DefaultCallTime = 30 * time.Second
 )
 
 // Options say what an extender serves.
 type Options struct {
-	// Handle is what the policies were made with.
+	// Handle is what the policies were made with. It is started after New, so that no binding is missed.
 	Handle *Handle
 	// Policies are asked in this order. There must be one.
 	Policies []Policy
@@ -53,4 +59,64 @@ type Options struct {
 	MaxBody int64
 	// BodyTime and CallTime are bounds in time; 0 are the defaults. A body that takes longer is answered with status 408.
 	BodyTime, CallTime time.Duration
+}
+
+// Extender serves policies to schedulers.
+type Extender struct {
+	name     string
+	policies []*served
+	cache    *Cache // nil without a cluster
+	client   kubernetes.Interface
+	binder   Binder
+	registry *prometheus.Registry
+	metrics  *metrics
+	log      *zap.Logger
+	reserved *reservations
+
+	maxBody            int64
+	bodyTime, callTime time.Duration
+}
+
+// New makes an extender. An error in Options says Invalid.
+func New(o Options) (*Extender, error) {
+	if o.Handle == nil {
+		return nil, &optionError{"there is no handle: make one with NewHandle, and the policies with it"}
+	}
+	if o.MaxBody < 0 || o.BodyTime < 0 || o.CallTime < 0 {
+		return nil, &optionError{"the bounds of a request are below 0"}
+	}
+	policies, left, err := serveAll(o.Policies)
+	if err != nil {
+		return nil, err
+	}
+	h := o.Handle
+	e := &Extender{
+		name: h.component, policies: policies, cache: h.cache, client: h.client, binder: o.Binder, registry: h.registry, log: h.log,
+		reserved: &reservations{pods: map[types.UID]bool{}},
+		maxBody:  orDefault(o.MaxBody, DefaultMaxBody), bodyTime: orDefault(o.BodyTime, DefaultBodyTime), callTime: orDefault(o.CallTime, DefaultCallTime),
+	}
+	if e.binder == nil && h.client != nil {
+		e.binder = plainBinder{h.client}
+	}
+	if e.metrics, err = newMetrics(h.registry); err != nil {
+		return nil, err
+	}
+	for _, p := range policies {
+		e.log.Info("serve a policy", zap.String("policy", p.name), zap.Int64("weight", p.weight), zap.Strings("points", p.points()))
+		if points := left[p.name]; len(points) > 0 {
+			e.log.Warn("a policy has extension points that no extender is asked at; compile it into the scheduler if they matter",
+				zap.String("policy", p.name), zap.String("points", strings.Join(points, ", ")))
+		}
+	}
+	if e.cache != nil {
+		e.cache.onBound(e.noteBound)
+	}
+	return e, nil
+}
+
+func orDefault[T int64 | time.Duration](given, otherwise T) T {
+	if given == 0 {
+		return otherwise
+	}
+	return given
 }

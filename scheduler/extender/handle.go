@@ -35,15 +35,16 @@ type HandleOptions struct {
 // Handle is the scheduler.Handle that policies are made with: what the scheduler would offer them, offered by the extender. Without a cluster
 // ClientSet and SharedInformerFactory return nil, and KubeConfig an error.
 type Handle struct {
-	config   *rest.Config
-	client   kubernetes.Interface
-	factory  informers.SharedInformerFactory
-	cache    *Cache
-	events   events.EventBroadcaster
-	recorder events.EventRecorder
-	log      *zap.Logger
-	sink     *sink
-	registry *prometheus.Registry
+	component string
+	config    *rest.Config
+	client    kubernetes.Interface
+	factory   informers.SharedInformerFactory
+	cache     *Cache
+	events    events.EventBroadcaster
+	recorder  events.EventRecorder
+	log       *zap.Logger
+	sink      *sink
+	registry  *prometheus.Registry
 }
 
 var _ scheduler.Handle = &Handle{}
@@ -56,7 +57,10 @@ const (
 
 // NewHandle makes a handle. It connects to nothing before Start.
 func NewHandle(o HandleOptions) (*Handle, error) {
-	h := &Handle{log: o.Log, registry: o.Registry, recorder: silent{}}
+	h := &Handle{component: o.Component, log: o.Log, registry: o.Registry, recorder: silent{}}
+	if h.component == "" {
+		h.component = defaultComponent
+	}
 	if h.log == nil {
 		h.log = zap.NewNop()
 	}
@@ -67,12 +71,8 @@ func NewHandle(o HandleOptions) (*Handle, error) {
 	if o.Config == nil {
 		return h, nil
 	}
-	component := o.Component
-	if component == "" {
-		component = defaultComponent
-	}
 	h.config = rest.CopyConfig(o.Config)
-	rest.AddUserAgent(h.config, component)
+	rest.AddUserAgent(h.config, h.component)
 	if h.config.QPS == 0 && h.config.RateLimiter == nil {
 		h.config.QPS, h.config.Burst = clientQPS, clientQPS
 	}
@@ -85,7 +85,7 @@ func NewHandle(o HandleOptions) (*Handle, error) {
 		return nil, err
 	}
 	h.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: h.client.EventsV1()})
-	h.recorder = h.events.NewRecorder(scheme.Scheme, component)
+	h.recorder = h.events.NewRecorder(scheme.Scheme, h.component)
 	return h, nil
 }
 
@@ -95,6 +95,7 @@ func (h *Handle) Start(ctx context.Context) error {
 	if h.client == nil {
 		return nil
 	}
+	h.cache.live(ctx)
 	h.factory.StartWithContext(ctx)
 	if err := h.events.StartRecordingToSinkWithContext(ctx); err != nil {
 		return fmt.Errorf("start recording events: %w", err)

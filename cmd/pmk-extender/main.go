@@ -1,0 +1,17 @@
+// Command pmk-extender serves portable plugins to schedulers over HTTP, as a scheduler extender.
+//
+// `pmk-sched build --extender` packs it, with plugins of one's own beside the shipped ones. plugins.go is what it generates.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}

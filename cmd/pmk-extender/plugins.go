@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/pmk-sched/pmk-sched/scheduler/extender"
+
+	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
+	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+)
+
+// plugins are those that this program can serve.
+func plugins() []extender.Registration {
+	return []extender.Registration{
+		extender.Register(plugin0.Name, plugin0.New),
+		extender.Register(plugin1.Name, plugin1.New),
+		extender.Register(plugin2.Name, plugin2.New),
+		extender.Register(plugin3.Name, plugin3.New),
+	}
+}

@@ -1,0 +1,152 @@
+package extender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// plainBinder posts a Binding.
+type plainBinder struct{ client kubernetes.Interface }
+
+// Bind implements Binder. With the UID the API server refuses a new pod of the same name.
+func (b plainBinder) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
+	binding := &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: node},
+	}
+	return b.client.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{})
+}
+
+var errNoBinder = errors.New("the extender runs without a cluster (its kubeconfig is empty), so it cannot bind; leave bindVerb out of the scheduler's configuration")
+
+// bindPod takes a pod to its node: Reserve, PreBind, Bind or the binder, PostBind. After a failure Unreserve undoes Reserve.
+func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArgs) (err error) {
+	if e.binder == nil {
+		return errNoBinder
+	}
+	pod, err := e.podToBind(ctx, a)
+	if err != nil {
+		return err
+	}
+	c := &call{Extender: e, ctx: ctx, pod: pod, state: newState()}
+	e.reserved.begin(pod.UID)
+	bound := false
+	defer func() {
+		// A binding that failed and was seen nevertheless is one whose answer was lost.
+		if !bound && e.reserved.end(pod.UID) {
+			c.unreserve(a.Node)
+		}
+	}()
+	if err := c.beforeBinding(a.Node); err != nil {
+		return err
+	}
+	if err := c.assign(a.Node); err != nil {
+		return fmt.Errorf("bind pod %s/%s to node %s: %w", pod.Namespace, pod.Name, a.Node, err)
+	}
+	bound = true
+	for _, p := range e.policies {
+		if p.postBind == nil {
+			continue
+		}
+		// The pod is bound, whatever becomes of this; a panic is logged and counted.
+		_ = c.guarded(p, func() error {
+			p.postBind.PostBind(ctx, c.state, pod, a.Node)
+			return nil
+		})
+	}
+	return nil
+}
+
+// podToBind returns the pod, from the cache if it is there.
+func (e *Extender) podToBind(ctx context.Context, a *extenderv1.ExtenderBindingArgs) (*corev1.Pod, error) {
+	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.PodNamespace, Name: a.PodName, UID: a.PodUID}}
+	if e.cache == nil {
+		return named, nil
+	}
+	pod, err := e.cache.pods.Pods(a.PodNamespace).Get(a.PodName)
+	if err != nil || a.PodUID != "" && pod.UID != a.PodUID {
+		pod, err = e.client.CoreV1().Pods(a.PodNamespace).Get(ctx, a.PodName, metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("pod %s/%s is gone", a.PodNamespace, a.PodName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read pod %s/%s: %w", a.PodNamespace, a.PodName, err)
+	}
+	if a.PodUID != "" && pod.UID != a.PodUID {
+		return nil, fmt.Errorf("pod %s/%s is another one by now: its UID is %s, not %s", a.PodNamespace, a.PodName, pod.UID, a.PodUID)
+	}
+	return pod, nil
+}
+
+// beforeBinding calls Reserve and then PreBind of all policies.
+func (c *call) beforeBinding(node string) error {
+	for _, p := range c.policies {
+		if p.reserve == nil {
+			continue
+		}
+		err := c.guarded(p, func() error { return refusal(p, "Reserve", p.reserve.Reserve(c.ctx, c.state, c.pod, node)) })
+		if err != nil {
+			return err
+		}
+	}
+	for _, p := range c.policies {
+		if p.preBind == nil {
+			continue
+		}
+		err := c.guarded(p, func() error { return refusal(p, "PreBind", p.preBind.PreBind(c.ctx, c.state, c.pod, node)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// assign has the first policy bind the pod that does not pass it on, or else the binder.
+func (c *call) assign(node string) error {
+	for _, p := range c.policies {
+		if p.bind == nil {
+			continue
+		}
+		var status *scheduler.Status
+		err := c.guarded(p, func() error {
+			status = p.bind.Bind(c.ctx, c.state, c.pod, node)
+			return nil
+		})
+		if err != nil || status.Code() != scheduler.CodeSkip {
+			return errors.Join(err, refusal(p, "Bind", status))
+		}
+	}
+	return c.binder.Bind(c.ctx, c.pod, node)
+}
+
+// unreserve undoes Reserve, in the opposite order.
+func (c *call) unreserve(node string) {
+	// Also when the scheduler gave up: then most of all.
+	ctx := context.WithoutCancel(c.ctx)
+	for i := len(c.policies) - 1; i >= 0; i-- {
+		if p := c.policies[i]; p.reserve != nil {
+			// What panics was logged and counted; the failure to bind is what is told.
+			_ = c.guarded(p, func() error {
+				p.reserve.Unreserve(ctx, c.state, c.pod, node)
+				return nil
+			})
+		}
+	}
+}
+
+func refusal(p *served, point string, s *scheduler.Status) error {
+	if s.IsSuccess() {
+		return nil
+	}
+	return failure(p, point, s)
+}

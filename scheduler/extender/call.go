@@ -1,0 +1,141 @@
+package extender
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// call is one request on its way through the policies.
+type call struct {
+	*Extender
+	ctx   context.Context
+	pod   *corev1.Pod
+	state *state
+}
+
+// rejection is why a node cannot run a pod. It is shared by the nodes that have the same Status.
+type rejection struct {
+	reason       string
+	unresolvable bool
+}
+
+var errNotFilled = errors.New("the extender has not read the cluster's nodes and pods yet; /readyz tells when it has")
+
+// newCall begins a request. With a cluster it is refused until the cache is filled: until then nodes would seem unknown or idle.
+func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) {
+	if e.cache != nil && !e.cache.Synced() {
+		return nil, errNotFilled
+	}
+	return &call{Extender: e, ctx: ctx, pod: pod, state: newState()}, nil
+}
+
+// nodesOf returns what is known of the nodes of a request, nil of those that are not known. Without a cluster that is what the
+// request says: the name, or the object.
+func (c *call) nodesOf(a *nodeArguments) []scheduler.NodeInfo {
+	infos := make([]scheduler.NodeInfo, len(a.names))
+	if c.cache != nil {
+		c.cache.look(a.names, func(i int, n *node) {
+			switch {
+			case a.whole != nil:
+				infos[i] = n.describedBy(a.whole[i].object)
+			case n.object != nil:
+				infos[i] = n
+			}
+		})
+	}
+	for i, name := range a.names {
+		switch {
+		case infos[i] != nil || name == "":
+		case a.whole != nil:
+			infos[i] = (&node{}).describedBy(a.whole[i].object)
+		case c.cache == nil:
+			infos[i] = &node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}
+		}
+	}
+	return infos
+}
+
+// failure makes an error of a status that ends a request, naming the policy and the extension point.
+func failure(p *served, point string, s *scheduler.Status) error {
+	if err := s.Err(); err != nil {
+		return fmt.Errorf("policy %s, %s: %w", p.name, point, err)
+	}
+	return fmt.Errorf("policy %s, %s: %s", p.name, point, s)
+}
+
+// reject makes a rejection of a status.
+func reject(p *served, s *scheduler.Status) *rejection {
+	reason := strings.Join(s.Reasons(), ", ")
+	if reason == "" {
+		reason = "rejected by " + p.name
+	}
+	return &rejection{reason: reason, unresolvable: s.Code() == scheduler.CodeUnresolvable}
+}
+
+// rejects tells whether a status is one of the two that reject a pod or a node.
+func rejects(s *scheduler.Status) bool {
+	return s.Code() == scheduler.CodeUnschedulable || s.Code() == scheduler.CodeUnresolvable
+}
+
+// guarded runs a policy's code. A panic ends the request, not the server that others use.
+func (c *call) guarded(p *served, do func() error) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			c.metrics.panics.WithLabelValues(p.name).Inc()
+			c.log.Error("a policy panicked", zap.String("policy", p.name), zap.String("pod", c.pod.Namespace+"/"+c.pod.Name),
+				zap.Any("panic", caught), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("policy %s panicked: %v", p.name, caught)
+		}
+	}()
+	return do()
+}
+
+// Below so many nodes to a processor, sharing the work costs more than it saves; after so many the context is looked at.
+const (
+	leastShare   = 256
+	lookInterval = 64
+)
+
+// each calls do for 0 to n-1, on several processors if there are many. The first error ends all.
+func (c *call) each(p *served, n int, do func(i int) error) error {
+	workers := max(1, min(runtime.GOMAXPROCS(0), n/leastShare))
+	part := func(from, to int) error {
+		return c.guarded(p, func() error {
+			for i := from; i < to; i++ {
+				if i%lookInterval == 0 && c.ctx.Err() != nil {
+					return c.ctx.Err()
+				}
+				if err := do(i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if workers == 1 {
+		return part(0, n)
+	}
+	failed := make([]error, workers)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() { failed[w] = part(w*n/workers, (w+1)*n/workers) })
+	}
+	group.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

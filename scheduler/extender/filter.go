@@ -1,0 +1,105 @@
+package extender
+
+import (
+	"fmt"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// unknownNode is said of a node that the cache has not seen; the scheduler saw it a moment earlier.
+var unknownNode = rejection{reason: "the extender does not know the node yet"}
+
+// preFiltered is what PreFilter said.
+type preFiltered struct {
+	// skip are the policies whose Filter is left out.
+	skip map[*served]bool
+	// rejected is why no node will do, nil if some may.
+	rejected *rejection
+	// allowed are the nodes that may be looked at, nil if all.
+	allowed map[string]bool
+	// narrowed is why others are not.
+	narrowed *rejection
+}
+
+// preFilter calls PreFilter of the policies that take part.
+func (c *call) preFilter(takesPart func(*served) bool) (*preFiltered, error) {
+	said := &preFiltered{skip: map[*served]bool{}}
+	for _, p := range c.policies {
+		if p.preFilter == nil || !takesPart(p) {
+			continue
+		}
+		err := c.guarded(p, func() error {
+			result, status := p.preFilter.PreFilter(c.ctx, c.state, c.pod)
+			switch {
+			case status.Code() == scheduler.CodeSkip:
+				said.skip[p] = true
+			case rejects(status):
+				said.rejected = reject(p, status)
+			case !status.IsSuccess():
+				return failure(p, "PreFilter", status)
+			case result != nil:
+				said.narrow(p, result.Nodes)
+			}
+			return nil
+		})
+		if err != nil || said.rejected != nil {
+			return said, err
+		}
+	}
+	return said, nil
+}
+
+// narrow leaves only nodes that all policies named so far.
+func (s *preFiltered) narrow(p *served, nodes []string) {
+	both := make(map[string]bool, len(nodes))
+	for _, name := range nodes {
+		if s.allowed == nil || s.allowed[name] {
+			both[name] = true
+		}
+	}
+	s.allowed = both
+	s.narrowed = &rejection{reason: fmt.Sprintf("not among the nodes that %s named", p.name), unresolvable: true}
+}
+
+// filter says of each node of a request why it cannot run the pod, nil if it can.
+func (c *call) filter(a *nodeArguments) ([]*rejection, error) {
+	rejected := make([]*rejection, len(a.names))
+	said, err := c.preFilter(func(*served) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	infos := c.nodesOf(a)
+	for i, name := range a.names {
+		switch {
+		case said.rejected != nil:
+			rejected[i] = said.rejected
+		case said.allowed != nil && !said.allowed[name]:
+			rejected[i] = said.narrowed
+		case infos[i] == nil:
+			rejected[i] = &unknownNode
+		}
+	}
+	for _, p := range c.policies {
+		if p.filter == nil || said.skip[p] || said.rejected != nil {
+			continue
+		}
+		err := c.each(p, len(infos), func(i int) error {
+			if rejected[i] != nil {
+				return nil
+			}
+			status := p.filter.Filter(c.ctx, c.state, c.pod, infos[i])
+			if rejects(status) {
+				rejected[i] = reject(p, status)
+				return nil
+			}
+			if !status.IsSuccess() {
+				return failure(p, "Filter of node "+a.names[i], status)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rejected, nil
+}

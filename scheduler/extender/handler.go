@@ -1,0 +1,220 @@
+package extender
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+)
+
+// Verbs are the names of the requests, which a scheduler's configuration gives as filterVerb and so on.
+const (
+	VerbFilter     = "filter"
+	VerbPrioritize = "prioritize"
+	VerbPreempt    = "preempt"
+	VerbBind       = "bind"
+)
+
+// Handler returns the handler of all verbs, the probes and the metrics.
+func (e *Extender) Handler() http.Handler {
+	mux := http.NewServeMux()
+	buffers := &sync.Pool{New: func() any { return &buffer{} }}
+	for _, v := range []verb{
+		{name: VerbFilter, do: e.serveFilter, told: filterError},
+		{name: VerbPrioritize, do: e.servePrioritize},
+		{name: VerbPreempt, do: e.servePreempt},
+		{name: VerbBind, do: e.serveBind, told: bindError},
+	} {
+		v.Extender, v.buffers = e, buffers
+		mux.Handle("POST /"+v.name, v)
+	}
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", e.serveReady)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// verb serves one kind of request.
+type verb struct {
+	*Extender
+	name    string
+	buffers *sync.Pool
+	// do answers a request by appending to out.
+	do func(ctx context.Context, body, out []byte) (answer, error)
+	// told writes an error the way that the verb's answer has room for; nil: it has none.
+	told func(message string) interface{}
+}
+
+// answer is what a request is answered with; in and out are numbers of nodes.
+type answer struct {
+	body    []byte
+	in, out int
+}
+
+// buffer is what a request and its answer are held in, used again.
+type buffer struct {
+	body bytes.Buffer
+	out  []byte
+}
+
+// keptBuffer is the size up to which a buffer is used again.
+const keptBuffer = 4 << 20
+
+// Results of requests in the metrics.
+const (
+	resultOK       = "ok"
+	resultError    = "error"
+	resultInvalid  = "invalid"
+	resultCanceled = "canceled"
+)
+
+// ServeHTTP implements http.Handler.
+func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	held := v.buffers.Get().(*buffer)
+	defer func() {
+		if held.body.Cap() <= keptBuffer && cap(held.out) <= keptBuffer {
+			v.buffers.Put(held)
+		}
+	}()
+	held.body.Reset()
+	result := resultInvalid
+	if status, err := v.read(w, r, &held.body); err != nil {
+		v.refuse(w, status, fmt.Errorf("read the request: %w", err))
+	} else {
+		result = v.answer(w, r, held)
+	}
+	v.metrics.requests.WithLabelValues(v.name, result).Inc()
+	v.metrics.duration.WithLabelValues(v.name).Observe(time.Since(began).Seconds())
+}
+
+// read reads the body, as long as it is neither too large nor too slow.
+func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (status int, err error) {
+	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)", v.maxBody)
+	if r.ContentLength > v.maxBody {
+		return http.StatusRequestEntityTooLarge, tooLarge
+	}
+	control := http.NewResponseController(w)
+	// A connection that knows no deadlines, as in a test, is read without.
+	limited := control.SetReadDeadline(time.Now().Add(v.bodyTime)) == nil
+	_, err = into.ReadFrom(http.MaxBytesReader(w, r.Body, v.maxBody))
+	if limited {
+		// Past its deadline the connection would be closed under the answer.
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	v.metrics.bytes.WithLabelValues(v.name, "in").Add(float64(into.Len()))
+	switch {
+	case err == nil:
+		return http.StatusOK, nil
+	case errors.As(err, new(*http.MaxBytesError)):
+		return http.StatusRequestEntityTooLarge, tooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return http.StatusRequestTimeout, fmt.Errorf("after %s only %d bytes of the body had arrived", v.bodyTime, into.Len())
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return http.StatusBadRequest, fmt.Errorf("the body ends in the middle, after %d bytes", into.Len())
+	}
+	return http.StatusBadRequest, err
+}
+
+// answer calls the policies and writes what they say.
+func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (result string) {
+	ctx, cancel := context.WithTimeout(r.Context(), v.callTime)
+	defer cancel()
+	a, err := v.guardedDo(ctx, held.body.Bytes(), held.out[:0])
+	var invalid *requestError
+	switch {
+	case errors.As(err, &invalid):
+		v.refuse(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
+		return resultInvalid
+	case r.Context().Err() != nil:
+		v.log.Debug("the scheduler gave a request up", zap.String("verb", v.name), zap.Error(err))
+		return resultCanceled
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		err = fmt.Errorf("the policies took longer than %s", v.callTime)
+	}
+	if err != nil {
+		v.tell(w, err)
+		return resultError
+	}
+	held.out = a.body
+	v.metrics.nodes.WithLabelValues(v.name, "in").Add(float64(a.in))
+	v.metrics.nodes.WithLabelValues(v.name, "out").Add(float64(a.out))
+	v.write(w, http.StatusOK, "application/json", a.body)
+	return resultOK
+}
+
+// guardedDo calls do; a panic outside of policies ends the request only.
+func (v verb) guardedDo(ctx context.Context, body, out []byte) (a answer, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			v.log.Error("a request panicked", zap.String("verb", v.name), zap.Any("panic", caught), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("the extender panicked: %v", caught)
+		}
+	}()
+	return v.do(ctx, body, out)
+}
+
+// tell tells the scheduler of an error. Its event or log shows the message, so that says who speaks.
+func (v verb) tell(w http.ResponseWriter, err error) {
+	message := fmt.Sprintf("extender %s: %s: %s", v.Extender.name, v.name, err)
+	v.log.Warn("a request failed", zap.String("verb", v.name), zap.Error(err))
+	if v.told == nil {
+		v.write(w, http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(message+"\n"))
+		return
+	}
+	body, marshalErr := json.Marshal(v.told(message))
+	if marshalErr != nil {
+		v.write(w, http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(message+"\n"))
+		return
+	}
+	v.write(w, http.StatusOK, "application/json", body)
+}
+
+// refuse answers a request that could not be read.
+func (v verb) refuse(w http.ResponseWriter, status int, err error) {
+	v.log.Warn("a request could not be read", zap.String("verb", v.name), zap.Int("status", status), zap.Error(err))
+	v.write(w, status, "text/plain; charset=utf-8", []byte(fmt.Sprintf("extender %s: %s: %s\n", v.Extender.name, v.name, err)))
+}
+
+func (v verb) write(w http.ResponseWriter, status int, kind string, body []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	n, err := w.Write(body)
+	v.metrics.bytes.WithLabelValues(v.name, "out").Add(float64(n))
+	if err != nil {
+		v.log.Debug("an answer could not be written", zap.String("verb", v.name), zap.Error(err))
+	}
+}
+
+func reply(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	// Whoever asked and is gone needs no answer.
+	_, _ = io.WriteString(w, text+"\n")
+}
+
+func filterError(message string) interface{} { return extenderv1.ExtenderFilterResult{Error: message} }
+
+func bindError(message string) interface{} { return extenderv1.ExtenderBindingResult{Error: message} }
+
+// requestError is a request that does not say what its verb needs.
+type requestError struct{ err error }
+
+// Error implements error.
+func (e *requestError) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *requestError) Unwrap() error { return e.err }

@@ -1,0 +1,75 @@
+package extender
+
+import (
+	"context"
+	"encoding/json"
+
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+)
+
+func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, error) {
+	a, err := decodeNodeArguments(body)
+	if err != nil {
+		return answer{}, &requestError{err}
+	}
+	c, err := e.newCall(ctx, a.pod)
+	if err != nil {
+		return answer{}, err
+	}
+	rejected, err := c.filter(a)
+	if err != nil {
+		return answer{}, err
+	}
+	fit := 0
+	for _, why := range rejected {
+		if why == nil {
+			fit++
+		}
+	}
+	return answer{body: appendFilterResult(out, a, rejected), in: len(a.names), out: fit}, nil
+}
+
+func (e *Extender) servePrioritize(ctx context.Context, body, out []byte) (answer, error) {
+	a, err := decodeNodeArguments(body)
+	if err != nil {
+		return answer{}, &requestError{err}
+	}
+	c, err := e.newCall(ctx, a.pod)
+	if err != nil {
+		return answer{}, err
+	}
+	scores, err := c.prioritize(a)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{body: appendPriorities(out, a.names, scores), in: len(a.names), out: len(scores)}, nil
+}
+
+func (e *Extender) servePreempt(ctx context.Context, body, _ []byte) (answer, error) {
+	a, err := decodePreemptArguments(body)
+	if err != nil {
+		return answer{}, &requestError{err}
+	}
+	c, err := e.newCall(ctx, a.pod)
+	if err != nil {
+		return answer{}, err
+	}
+	result, err := c.preempt(a)
+	if err != nil {
+		return answer{}, err
+	}
+	text, err := json.Marshal(result)
+	return answer{body: text, in: len(a.victims), out: len(result.NodeNameToMetaVictims)}, err
+}
+
+func (e *Extender) serveBind(ctx context.Context, body, _ []byte) (answer, error) {
+	a, err := decodeBindArguments(body)
+	if err != nil {
+		return answer{}, &requestError{err}
+	}
+	if err := e.bindPod(ctx, a); err != nil {
+		return answer{}, err
+	}
+	text, err := json.Marshal(extenderv1.ExtenderBindingResult{})
+	return answer{body: text, in: 1, out: 1}, err
+}
