@@ -102,15 +102,21 @@ func newPod(namespace string, i int) *corev1.Pod {
 	}
 }
 
-func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, namespace string, n int) []*corev1.Pod {
+// createNamespace makes a namespace, with the account that its pods need.
+func createNamespace(ctx context.Context, t *testing.T, kube kubernetes.Interface, name string) {
 	t.Helper()
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := kube.CoreV1().ServiceAccounts(namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, namespace string, n int) []*corev1.Pod {
+	t.Helper()
+	createNamespace(ctx, t, kube, namespace)
 	pods := make([]*corev1.Pod, n)
 	var group errgroup.Group
 	group.SetLimit(16)
