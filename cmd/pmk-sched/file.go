@@ -48,7 +48,10 @@ type customScheduler struct {
 			Preset string    `yaml:"preset"`
 			File   string    `yaml:"file"`
 			Inline yaml.Node `yaml:"inline"`
+
+			PolicyConfigMap bool `yaml:"policyConfigMap"`
 		} `yaml:"configuration"`
+		Extenders    []extenderEntry   `yaml:"extenders"`
 		Credentials  string            `yaml:"credentials"`
 		Replicas     autoInt           `yaml:"replicas"`
 		NodeSelector map[string]string `yaml:"nodeSelector"`
@@ -113,7 +116,7 @@ func parseCustomScheduler(name string, text []byte) (*customScheduler, error) {
 	if given > 1 {
 		return nil, usagef("", "read %s: spec.configuration has more than one of preset, file and inline", name)
 	}
-	return f, nil
+	return f, f.checkExtenders()
 }
 
 // inType is how the YAML library names Go types, which mean nothing to a person.

@@ -24,6 +24,7 @@ func schedulerFlags() []cli.Flag {
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 		&cli.BoolFlag{Name: "lossy", Usage: "leave out what of the configuration cannot be carried to the release, with a warning for each loss"},
 		&cli.StringFlag{Name: "preset", Usage: "`PRESET` instead of a file: see `pmk-sched profile list`"},
+		&cli.BoolFlag{Name: "policy-configmap", Usage: "give predicates, priorities and extenders as a legacy Policy: 1.20 and 1.21 only"},
 		&cli.StringFlag{Name: "credentials", Usage: "`HOW` the scheduler proves who it is: node, node-inline, hostpath, serviceaccount", DefaultText: "node on a master, serviceaccount elsewhere"},
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},
 		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "one for each control-plane node"},
@@ -57,8 +58,10 @@ func readOptions(c *cli.Context) (install.Options, error) {
 		Lossy:       c.Bool("lossy"),
 		Resources:   f.resources(),
 		Flags:       flagsToRepeat(c),
-		Version:     ownVersion(),
-		Now:         time.Now(),
+
+		PolicyConfigMap: c.Bool("policy-configmap") || f.Spec.Configuration.PolicyConfigMap && !c.IsSet("policy-configmap"),
+		Version:         ownVersion(),
+		Now:             time.Now(),
 	}
 	if err := checkNumbers(c); err != nil {
 		return o, err
@@ -70,6 +73,9 @@ func readOptions(c *cli.Context) (install.Options, error) {
 		o.NodeSelector = maps.Clone(f.Spec.NodeSelector)
 	}
 	if err := o.Validate(); err != nil {
+		return o, err
+	}
+	if o.Extenders, o.ExtenderClients, err = f.calledExtenders(); err != nil {
 		return o, err
 	}
 	err = readConfiguration(c, f, &o)
