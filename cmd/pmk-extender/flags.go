@@ -22,11 +22,11 @@ type options struct {
 	listen     string
 	kubeconfig string
 	// kubeconfigGiven tells an empty kubeconfig, which is no cluster, from none.
-	kubeconfigGiven            bool
-	certFile, keyFile, caFile  string
-	maxBody                    int64
-	verbosity                  int
-	printVersion               bool
+	kubeconfigGiven           bool
+	certFile, keyFile, caFile string
+	maxBody                   int64
+	verbosity                 int
+	printVersion              bool
 }
 
 // usageError is a mistake in the command line or a file.
