@@ -31,6 +31,7 @@ var ownedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Service"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
+	{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}, // before 1.21 there is no other
 }
 
 // Owned lists everything that is labelled as belonging to the scheduler name, its revisions included, in the order of applying: in all
@@ -47,7 +48,11 @@ func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Un
 		if err != nil {
 			return nil, err
 		}
-		owned = append(owned, found...)
+		for _, o := range found {
+			if !slices.ContainsFunc(owned, func(other *unstructured.Unstructured) bool { return other.GetUID() == o.GetUID() }) {
+				owned = append(owned, o)
+			}
+		}
 	}
 	return inOrder(owned), nil
 }

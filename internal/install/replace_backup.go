@@ -30,6 +30,9 @@ func (r *replacing) backUp(context.Context) error {
 		Hosts: r.r.hosts, Alone: r.r.alone, Pinned: r.r.pinned,
 		Files: []staticpod.Saved{{Path: r.r.Layout.Manifest}},
 	}
+	if f := r.former; f == nil || f.For == r.o.For {
+		b.For = r.o.For
+	}
 	content, err := r.content(b)
 	if err != nil {
 		return err

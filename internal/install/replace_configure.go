@@ -48,6 +48,9 @@ func (p *replacePlanner) configure(ctx context.Context) error {
 		}
 		p.r.Notes = append(p.r.Notes, notes...)
 	}
+	if err := p.setExtenders(); err != nil {
+		return err
+	}
 	sum, err := p.askBinary(ctx, kubeconfig, rendered.Args)
 	if err != nil {
 		return err

@@ -51,6 +51,11 @@ type ReplaceOptions struct {
 	Plugins     []profiles.Plugin
 	Rules       map[string]Rules
 	PluginRules []rbacv1.PolicyRule
+	// Extenders are added to the configuration, and what it has at the addresses DropExtenders is taken out first. For names what the
+	// replacement is for where it is for nothing else: taking that out again then brings back the original.
+	Extenders     []profiles.Extender
+	DropExtenders []string
+	For           string
 	// Node is the name of this node; empty: found by Names.
 	Node string
 	// Names are host names and addresses of this machine.
@@ -63,7 +68,7 @@ type ReplaceOptions struct {
 // Validate checks all that can be checked without a cluster.
 func (o ReplaceOptions) Validate() error {
 	switch {
-	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0:
+	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0 && len(o.Extenders)+len(o.DropExtenders) == 0:
 		return invalidf("give --image, --config or --preset", "what is the default scheduler to be replaced with?")
 	case strings.ContainsAny(o.Image, " \t\n"):
 		return invalidf("", "image %q: a reference holds no spaces", o.Image)
@@ -214,8 +219,17 @@ func (p *replacePlanner) read(context.Context) error {
 	return nil
 }
 
-// node finds out which node this is.
+// node finds out which node this is, and so which pod.
 func (p *replacePlanner) node(context.Context) error {
+	if err := p.whichNode(); err != nil {
+		return err
+	}
+	p.r.Pod = p.manifest.Pod.Name + "-" + strings.ToLower(p.r.Node)
+	p.r.hosts = append([]string{p.r.Node}, p.o.Names...)
+	return nil
+}
+
+func (p *replacePlanner) whichNode() error {
 	var names []string
 	for _, n := range p.info.ControlPlane.Nodes {
 		names = append(names, n.Name)
@@ -234,8 +248,6 @@ func (p *replacePlanner) node(context.Context) error {
 	case p.r.Node == "":
 		return invalidf("name it with --node", "which of the control-plane nodes is this? (%s)", strings.Join(names, ", "))
 	}
-	p.r.Pod = p.manifest.Pod.Name + "-" + strings.ToLower(p.r.Node)
-	p.r.hosts = append([]string{p.r.Node}, p.o.Names...)
 	return nil
 }
 

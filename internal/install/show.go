@@ -12,6 +12,12 @@ import (
 
 // Description tells in a line what the plan deploys, for the history.
 func (p *Plan) Description() string {
+	switch {
+	case p.Again != "":
+		return p.Again
+	case p.Extender != nil:
+		return describeExtender(p.Extender)
+	}
 	return fmt.Sprintf("%s, image %s, configuration %s, credentials %s",
 		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode)
 }
@@ -21,6 +27,9 @@ func (p *Plan) Command(verb string) string {
 	words := "pmk-sched "
 	if p.Namespace != defaultNamespace {
 		words += "-n " + p.Namespace + " "
+	}
+	if p.Extender != nil {
+		words += "extender "
 	}
 	return words + verb + " --name " + p.Name
 }

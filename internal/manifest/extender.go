@@ -80,14 +80,14 @@ type Extender struct {
 	NodeSelector map[string]string
 	// Resources of the container; zero means what 5,000 nodes need.
 	Resources corev1.ResourceRequirements
-	// Serves, when set, is noted on the Deployment: who calls it.
-	Serves string
+	// Nodes are those whose default scheduler calls it, noted on the Deployment.
+	Nodes []string
 	// Version is that of pmk-sched, for a label.
 	Version string
 }
 
-// AnnotationServes says on an extender's Deployment who calls it.
-const AnnotationServes = "pmk-sched.io/serves"
+// AnnotationNodes names, on an extender's Deployment, the nodes whose default scheduler calls it, with commas between.
+const AnnotationNodes = "pmk-sched.io/default-scheduler-of"
 
 // ExtenderObjects returns every object of an extender in the order in which to apply them. What is wrong in the input is an [*Error].
 func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {

@@ -14,8 +14,8 @@ import (
 func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	meta := e.meta(e.Name)
-	if e.Serves != "" {
-		meta.Annotations = map[string]string{AnnotationServes: e.Serves}
+	if len(e.Nodes) > 0 {
+		meta.Annotations = map[string]string{AnnotationNodes: strings.Join(e.Nodes, ",")}
 	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},

@@ -76,7 +76,7 @@ func SidecarPort(secure, n int) (int32, error) {
 }
 
 // Wire returns the objects of a scheduler with the given extenders and no others, and with the configuration that names
-// them. The objects that are given are those of [Objects], or of an earlier Wire; they are not changed.
+// them; nil is the one that it has. The objects that are given are those of [Objects], or of an earlier Wire; they are not changed.
 func Wire(objects []*unstructured.Unstructured, configuration []byte, wirings []Wiring) ([]*unstructured.Unstructured, error) {
 	var bare []*unstructured.Unstructured
 	for _, o := range objects {
@@ -172,6 +172,9 @@ func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, e
 
 // configure puts another configuration in the place of the one that is there.
 func (w *wirer) configure(text []byte) error {
+	if text == nil {
+		return nil
+	}
 	if _, err := Configuration(w.objects, w.name); err != nil {
 		return err
 	}

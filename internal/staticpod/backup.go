@@ -65,6 +65,8 @@ type Backup struct {
 	// Image and Replacement are what was asked for.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement"`
+	// For is what the replacement is for where it is for nothing else.
+	For string `json:"for,omitempty"`
 	// Rules says that a ClusterRole for plugins was applied.
 	Rules bool `json:"rules"`
 	// Edited says that the manifest had been edited since an earlier

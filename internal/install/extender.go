@@ -1,0 +1,142 @@
+package install
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// ExtenderOptions is what a person asks for of one extender.
+type ExtenderOptions struct {
+	// Call is what a scheduler asks it, and how: verbs, weight, timeout, whether it is ignorable. Its Name is the extender's. The address
+	// and the certificates are filled in.
+	Call profiles.Extender
+	// Namespace of the objects. Empty: kube-system.
+	Namespace         string
+	Image, PullPolicy string
+	// Policies are what it serves. Rules has, for some of them by name in small letters, what they need; PluginRules is granted as it stands.
+	Policies    []manifest.Policy
+	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
+	PluginRules []rbacv1.PolicyRule
+	// Sidecar runs it in the pod of each scheduler that calls it.
+	Sidecar bool
+	// Replicas; 0: 2. NodeSelector: empty is any node. Both belong to the form with a Service.
+	Replicas     int
+	NodeSelector map[string]string
+	Resources    corev1.ResourceRequirements
+	// Nodes are those whose default scheduler calls it.
+	Nodes []string
+	// Version of pmk-sched, recorded in a label.
+	Version string
+	// Now is the time against which certificates are judged.
+	Now time.Time
+}
+
+// Verbs that pmk-extender answers, by the path that it has for each.
+const (
+	VerbFilter     = "filter"
+	VerbPrioritize = "prioritize"
+	VerbPreempt    = "preempt"
+	VerbBind       = "bind"
+)
+
+// Validate checks all that can be checked without a cluster.
+func (o ExtenderOptions) Validate() error {
+	name := o.Call.Name
+	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
+	switch {
+	case name == "":
+		return invalidf("name it with --name", "the extender has no name")
+	case o.Image == "":
+		return invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
+	case strings.ContainsAny(o.Image, " \t\n"):
+		return invalidf("", "image %q: a reference holds no spaces", o.Image)
+	case !slices.Contains(pulls, o.PullPolicy):
+		return invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
+	case len(o.Policies) == 0:
+		return invalidf("name one with --policy: `pmk-sched plugin list` has those that come with it", "extender %s has no policy", name)
+	case o.Replicas < 0:
+		return invalidf("", "%d replicas are not possible", o.Replicas)
+	case o.Sidecar && (o.Replicas > 0 || len(o.NodeSelector) > 0):
+		return invalidf("leave replicas and node selector out", "extender %s as a sidecar has a replica in each pod of its scheduler, and no other", name)
+	case o.Sidecar && len(o.Nodes) > 0:
+		return invalidf("leave --sidecar out", "the default scheduler is a static pod, which takes no sidecar")
+	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
+		return invalidf("let a scheduler of its own call it, with --for", "the default scheduler cannot show a certificate to extender %s, and without one nobody may have it bind pods", name)
+	}
+	return manifest.ValidateName(name)
+}
+
+// neverStuck refuses an extender that would be asked about its own pods: once none of them runs, none could be scheduled again.
+func (o ExtenderOptions) neverStuck() error {
+	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
+	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
+		return nil
+	}
+	return invalidf("make it --ignorable=true, or limit it with --managed-resource to pods that ask for that resource",
+		"extender %s would be asked about its own pods: when none of them runs, the default scheduler could not schedule one", o.Call.Name)
+}
+
+// check judges what can be judged before the address is known, for the release that calls it.
+func (o ExtenderOptions) check(release versions.Release) ([]profiles.Note, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := o.neverStuck(); err != nil {
+		return nil, err
+	}
+	call := o.Call
+	call.URLPrefix = manifest.SidecarURL(manifest.ExtenderPort) // any that is well formed
+	return profiles.CheckExtenders(release, []profiles.Extender{call})
+}
+
+// rules collects what the policies need.
+func (o ExtenderOptions) rules() ([]rbacv1.PolicyRule, error) {
+	rules := slices.Clone(o.PluginRules)
+	for _, policy := range o.Policies {
+		needs := o.Rules[strings.ToLower(policy.Name)]
+		if needs == nil {
+			continue
+		}
+		needed, err := needs(policy)
+		if err != nil {
+			return nil, invalidf("`pmk-sched plugin list` names the arguments of shipped policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
+		}
+		for _, rule := range needed {
+			if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return describeRule(r) == describeRule(rule) }) {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// sidecarWiring is how a scheduler runs it in its own pod; the port is chosen with the scheduler's.
+func (o ExtenderOptions) sidecarWiring() (manifest.Wiring, error) {
+	rules, err := o.rules()
+	if err != nil {
+		return manifest.Wiring{}, err
+	}
+	call := o.Call
+	call.EnableHTTPS, call.TLS = false, nil
+	return manifest.Wiring{Extender: call, Sidecar: &manifest.Sidecar{
+		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules, Resources: o.Resources,
+	}}, nil
+}
+
+// describeExtender says in a line what an extender is, for the history.
+func describeExtender(e *manifest.Extender) string {
+	var names []string
+	for _, p := range e.Policies {
+		names = append(names, p.Name)
+	}
+	return fmt.Sprintf("extender, image %s, policies %s", e.Image, strings.Join(names, ", "))
+}

@@ -1,0 +1,150 @@
+package install
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// NewExtenderPlan decides everything about an extender in pods of its own and renders its objects, for an API server of that release.
+// live is what is there of it already: certificates that are still good are kept. It does no I/O.
+func NewExtenderPlan(release versions.Release, live []*unstructured.Unstructured, o ExtenderOptions) (*Plan, error) {
+	o.Namespace = cmp.Or(o.Namespace, defaultNamespace)
+	notes, err := o.check(release)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := o.rules()
+	if err != nil {
+		return nil, err
+	}
+	name := o.Call.Name
+	plan := &Plan{Name: name, Namespace: o.Namespace, Release: release, TakenPorts: map[int]string{}}
+	for _, n := range notes {
+		plan.Warnings = append(plan.Warnings, n.Message)
+	}
+	set, made, err := certificates.Ensure(liveCertificates(live, name), certificates.Request{
+		Name: name, DNS: extenderNames(name, o.Namespace), Now: o.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(made) > 0 {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s: made its %s", name, strings.Join(made, ", ")))
+	}
+	for _, rule := range rules {
+		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s may %s", name, describeRule(rule)))
+	}
+	plan.Extender = &manifest.Extender{
+		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
+		Policies: o.Policies, Rules: rules, Binds: o.Call.BindVerb != "", Replicas: int32(o.Replicas), NodeSelector: maps.Clone(o.NodeSelector),
+		Resources: o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
+		Certificates: manifest.ExtenderCertificates{
+			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert, ClientKey: set.Client.Key,
+		},
+	}
+	plan.Scheduler.Image = o.Image
+	if plan.Objects, err = manifest.ExtenderObjects(*plan.Extender); err != nil {
+		return nil, err
+	}
+	return plan, nil
+}
+
+// extenderNames are those in the serving certificate.
+func extenderNames(name, namespace string) []string {
+	host := manifest.ExtenderHost(name, namespace)
+	return []string{host, host + ".cluster.local", name + "." + namespace, name, "localhost"}
+}
+
+// liveCertificates are those in the cluster.
+func liveCertificates(live []*unstructured.Unstructured, name string) certificates.Set {
+	var set certificates.Set
+	for _, o := range live {
+		if o.GetKind() != "Secret" {
+			continue
+		}
+		var secret corev1.Secret
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &secret) != nil {
+			continue
+		}
+		pair := certificates.Pair{Cert: secret.Data["tls.crt"], Key: secret.Data["tls.key"]}
+		switch {
+		case secret.Name == manifest.ExtenderAuthority(name):
+			set.CA = pair
+		case secret.Name == manifest.ExtenderClient(name):
+			set.Client = pair
+		case strings.HasPrefix(secret.Name, manifest.ExtenderServing(name)+"-") && mounted(live, secret.Name):
+			set.Server = pair
+		}
+	}
+	return set
+}
+
+// mounted reports whether a Deployment among the objects mounts the Secret: former ones are kept for a while.
+func mounted(live []*unstructured.Unstructured, secret string) bool {
+	for _, o := range live {
+		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		for _, v := range volumes {
+			volume, _ := v.(map[string]any)
+			if name, _, _ := unstructured.NestedString(volume, "secret", "secretName"); name == secret {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// NodesCalling are the nodes whose default scheduler calls the extender with those objects.
+func NodesCalling(live []*unstructured.Unstructured) []string {
+	for _, o := range live {
+		if text := o.GetAnnotations()[manifest.AnnotationNodes]; o.GetKind() == "Deployment" && text != "" {
+			return strings.Split(text, ",")
+		}
+	}
+	return nil
+}
+
+func mergeNodes(a, b []string) []string {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// serviceWiring is how a scheduler calls an extender in pods of its own, whose objects as they are in the cluster are live. Its
+// Service's address is used as soon as there is one: scheduling needs no DNS then, and the default scheduler, a static pod, has none of
+// the cluster's.
+func serviceWiring(call profiles.Extender, plan *Plan, live []*unstructured.Unstructured) manifest.Wiring {
+	host := manifest.ExtenderHost(plan.Name, plan.Namespace)
+	call.URLPrefix, call.EnableHTTPS = "https://"+host, true
+	for _, o := range live {
+		if ip, _, _ := unstructured.NestedString(o.Object, "spec", "clusterIP"); o.GetKind() == "Service" && ip != "" && ip != corev1.ClusterIPNone {
+			call.URLPrefix = "https://" + bracketed(ip)
+		}
+	}
+	call.TLS = &profiles.ExtenderTLS{ServerName: host, CAData: plan.Extender.Certificates.CA}
+	w := manifest.Wiring{Extender: call}
+	if plan.Extender.Binds {
+		w.ClientSecret = manifest.ExtenderClient(plan.Name)
+		call.TLS.CertFile, call.TLS.KeyFile = manifest.ClientDir(plan.Name)+"/tls.crt", manifest.ClientDir(plan.Name)+"/tls.key"
+	}
+	return w
+}
+
+// bracketed writes an address as it stands in a URL.
+func bracketed(ip string) string {
+	if strings.Contains(ip, ":") {
+		return "[" + ip + "]"
+	}
+	return ip
+}

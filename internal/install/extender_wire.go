@@ -1,0 +1,202 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Finder finds the Deployments of ours, of whatever name.
+type Finder interface {
+	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
+}
+
+// SchedulerRef names a scheduler that was deployed.
+type SchedulerRef struct{ Namespace, Name string }
+
+// String is namespace/name.
+func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
+
+// wirePlan is the plan of a scheduler as it was deployed last, with the extenders of set in the place of those of their names, or in
+// addition, and without those named in drop. Nothing else about the scheduler changes.
+func wirePlan(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
+	before, err := manifest.Wirings(revision.Objects)
+	if err != nil {
+		return nil, err
+	}
+	kept, gone := split(before, func(w manifest.Wiring) bool {
+		named := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
+		return !slices.Contains(drop, w.Extender.Name) && !slices.ContainsFunc(set, named)
+	})
+	wirings := slices.Concat(kept, set)
+	port, err := manifest.SecurePort(revision.Objects)
+	if err != nil {
+		return nil, err
+	}
+	if err := placeSidecars(wirings, port); err != nil {
+		return nil, err
+	}
+	plan, err := planOf(revision)
+	if err != nil {
+		return nil, err
+	}
+	base, err := manifest.Configuration(revision.Objects, revision.Name)
+	if err != nil {
+		return nil, err
+	}
+	text, notes, err := profiles.SetExtenders(base, plan.Release, addresses(slices.Concat(gone, kept)), calls(wirings))
+	if err != nil {
+		return nil, fmt.Errorf("configure scheduler %s: %w", revision.Name, err)
+	}
+	for _, n := range notes {
+		plan.Warnings = append(plan.Warnings, n.Message)
+	}
+	plan.Scheduler.Configuration = &profiles.Rendered{YAML: text}
+	plan.Objects, err = manifest.Wire(revision.Objects, text, wirings)
+	return plan, err
+}
+
+// planOf is the plan that deploys a revision's objects again.
+func planOf(revision *apply.Revision) (*Plan, error) {
+	plan := &Plan{Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{}}
+	plan.Again = revision.Description
+	for _, o := range revision.Objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &d); err != nil {
+			return nil, fmt.Errorf("read revision %d of %s: %w", revision.Number, revision.Name, err)
+		}
+		if len(d.Spec.Template.Spec.Containers) > 0 {
+			plan.Scheduler.Image = d.Spec.Template.Spec.Containers[0].Image
+		}
+		plan.Scheduler.Name, plan.Scheduler.Namespace = plan.Name, plan.Namespace
+		if o.GetLabels()[manifest.LabelName] == manifest.ExtenderAppName {
+			plan.Extender = &manifest.Extender{Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image}
+			return plan, nil
+		}
+		var err error
+		plan.Release, err = versions.Parse(o.GetLabels()[manifest.LabelRelease])
+		plan.Scheduler.Release = plan.Release
+		return plan, err
+	}
+	return nil, fmt.Errorf("revision %d of %s has no Deployment", revision.Number, revision.Name)
+}
+
+// placeSidecars gives each sidecar its port beside the scheduler's.
+func placeSidecars(wirings []manifest.Wiring, secure int) error {
+	n := 0
+	for i := range wirings {
+		if wirings[i].Sidecar == nil {
+			continue
+		}
+		port, err := manifest.SidecarPort(secure, n)
+		if err != nil {
+			return err
+		}
+		placed := *wirings[i].Sidecar
+		placed.Port = port
+		wirings[i].Sidecar, wirings[i].Extender.URLPrefix = &placed, manifest.SidecarURL(port)
+		n++
+	}
+	return nil
+}
+
+func split(all []manifest.Wiring, keep func(manifest.Wiring) bool) (kept, gone []manifest.Wiring) {
+	for _, w := range all {
+		if keep(w) {
+			kept = append(kept, w)
+		} else {
+			gone = append(gone, w)
+		}
+	}
+	return kept, gone
+}
+
+func calls(wirings []manifest.Wiring) []profiles.Extender {
+	var list []profiles.Extender
+	for _, w := range wirings {
+		list = append(list, w.Extender)
+	}
+	return list
+}
+
+func addresses(wirings []manifest.Wiring) []string {
+	var list []string
+	for _, w := range wirings {
+		list = append(list, w.Extender.URLPrefix)
+	}
+	return list
+}
+
+// placeExtenders adds the extenders that are wired in to what the configuration is rendered with.
+func (p *planner) placeExtenders() error {
+	p.o.Wirings = slices.Clone(p.o.Wirings)
+	if err := placeSidecars(p.o.Wirings, p.plan.Scheduler.Port); err != nil {
+		return err
+	}
+	p.o.Extenders = slices.Concat(p.o.Extenders, calls(p.o.Wirings))
+	for _, w := range p.o.Wirings {
+		where := "at " + w.Extender.URLPrefix
+		if w.Sidecar != nil {
+			where = "in its own pod, " + where
+		}
+		p.note("extender %s %s", w.Extender.Name, where)
+	}
+	return nil
+}
+
+// wireObjects puts the extenders into the rendered objects.
+func (p *planner) wireObjects() (err error) {
+	if len(p.o.Wirings) > 0 {
+		p.plan.Objects, err = manifest.Wire(p.plan.Objects, nil, p.o.Wirings)
+	}
+	return err
+}
+
+// WiredAlone are the extenders of a scheduler, as it was deployed last, that `extender deploy` wired in: those that stay when it is
+// deployed again.
+func WiredAlone(ctx context.Context, d Deps, namespace, name string) ([]manifest.Wiring, error) {
+	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	last := apply.LastDeployed(revisions)
+	if last == nil {
+		return nil, nil
+	}
+	wirings, err := manifest.Wirings(last.Objects)
+	alone, _ := split(wirings, func(w manifest.Wiring) bool { return w.Alone })
+	return alone, err
+}
+
+// callers are the schedulers that call an extender, and how.
+func callers(ctx context.Context, d Deps, extender string) (map[SchedulerRef]manifest.Wiring, error) {
+	deployments, err := d.Finder.Deployments(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	found := map[SchedulerRef]manifest.Wiring{}
+	for _, o := range deployments {
+		wirings, err := manifest.Wirings([]*unstructured.Unstructured{o})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range wirings {
+			if w.Extender.Name == extender {
+				found[SchedulerRef{o.GetNamespace(), o.GetName()}] = w
+			}
+		}
+	}
+	return found, nil
+}

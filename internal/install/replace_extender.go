@@ -1,0 +1,74 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// setExtenders takes extenders out of the configuration and puts others in.
+func (p *replacePlanner) setExtenders() error {
+	if len(p.o.Extenders)+len(p.o.DropExtenders) == 0 {
+		return nil
+	}
+	text, notes, err := profiles.SetExtenders(p.r.Configuration, p.info.Release, p.o.DropExtenders, p.o.Extenders)
+	if err != nil {
+		return err
+	}
+	p.r.Configuration = text
+	for _, n := range notes {
+		p.warnOf("%s", n.Message)
+	}
+	for _, e := range p.o.Extenders {
+		p.note("extender %s at %s", e.Name, e.URLPrefix)
+	}
+	return nil
+}
+
+// forExtender names a replacement that is for an extender only.
+func forExtender(name string) string { return "extender " + name }
+
+// CallExtender makes the default scheduler of this node call an extender, with the image and all else of its configuration as they are.
+func CallExtender(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions, w manifest.Wiring) error {
+	host := "https://" + w.Extender.TLS.ServerName
+	o.Extenders, o.For = []profiles.Extender{w.Extender}, forExtender(w.Extender.Name)
+	o.DropExtenders = slices.Compact([]string{w.Extender.URLPrefix, host})
+	_, err := Replace(ctx, d, info, o)
+	return err
+}
+
+// LeaveExtender makes the default scheduler of this node what it was before it called the extender at those addresses: the original, byte by byte,
+// if it was replaced for the extender only; else the replacement without the extender.
+func LeaveExtender(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions, name string, addresses []string) error {
+	list, err := staticpod.Backups(d.Files)
+	if err != nil {
+		return err
+	}
+	b := staticpod.Current(list)
+	switch {
+	case b == nil:
+		return nil // it was restored meanwhile
+	case b.For == forExtender(name):
+		_, err := Restore(ctx, d, false)
+		return err
+	}
+	o.DropExtenders = addresses
+	if _, err := Replace(ctx, d, info, o); err != nil {
+		return fmt.Errorf("take extender %s out of the default scheduler: %w", name, err)
+	}
+	return nil
+}
+
+// NodeOf finds out which control-plane node this is, as Replace does.
+func NodeOf(info *cluster.Info, o ReplaceOptions) (string, error) {
+	p := replacePlanner{info: info, o: o, r: &Replacement{}}
+	if err := p.whichNode(); err != nil {
+		return "", err
+	}
+	return p.r.Node, nil
+}
