@@ -53,8 +53,10 @@ type Deps struct {
 	// about the configuration; dir is a temporary folder to put it in. Its
 	// error is ErrNoBinary where none can be had.
 	Binary func(ctx context.Context, plan *Plan, dir string) (Binary, error)
-	// Warn is told what the person should know though it stops nothing.
-	Warn func(text string)
+	// Finder finds the schedulers that call an extender; needed for extenders only.
+	Finder Finder
+	// Warn is told what the person should know though it stops nothing, Note what was chosen; Note may be nil.
+	Warn, Note func(text string)
 	// OnStep is told of every step; may be nil.
 	OnStep OnStep
 	// Log may be nil.
@@ -143,6 +145,9 @@ func (d *deployment) preflight(ctx context.Context) error {
 		return err
 	}
 	d.live = slices.ContainsFunc(owned, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if app := appOf(owned); app != "" && app != d.plan.app() {
+		return invalidf("choose another --name", "%s is the name of a %s already", d.plan.Name, app)
+	}
 	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
 
@@ -261,6 +266,9 @@ func (d *deployment) prune(ctx context.Context) error {
 // checkConfiguration has the scheduler's own binary read the configuration, or
 // says that it cannot.
 func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
+	if plan.Scheduler.Configuration == nil {
+		return nil // an extender's, or one that was deployed before
+	}
 	dir, err := os.MkdirTemp("", "pmk-sched-check-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the check: %w", err)

@@ -88,6 +88,8 @@ type Options struct {
 	// configuration; ExtenderClients the certificates that it shows to some, by name.
 	Extenders       []profiles.Extender
 	ExtenderClients map[string]manifest.ClientCertificate
+	// Wirings are extenders that pmk-sched deploys itself; they come after Extenders.
+	Wirings []manifest.Wiring
 	// PolicyConfigMap has the scheduler read predicates, priorities and extenders
 	// from a legacy Policy in a ConfigMap: 1.20–1.22 only.
 	PolicyConfigMap bool

@@ -33,6 +33,10 @@ type Plan struct {
 	Warnings []string
 	// TakenPorts are the ports in use on the control-plane nodes, and by whom.
 	TakenPorts map[int]string
+	// Extender is what the objects were rendered from where they are an extender's; then Scheduler holds no more than the image.
+	Extender *manifest.Extender
+	// Again describes the revision that the objects come from, where nothing else is known of it.
+	Again string
 
 	// from is what the plan was made of.
 	from planner
@@ -64,7 +68,7 @@ func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Pl
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.renderConfiguration, p.choosePluginRules, p.renderObjects}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.choosePluginRules, p.renderObjects, p.wireObjects}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
