@@ -1,0 +1,7 @@
+//go:build linux && !releases && !pluginlab
+
+package pluginlab
+
+func subjects() []subject {
+	return []subject{{release: "v1.24.3", layout: "pmk", everyCredentials: true}}
+}
