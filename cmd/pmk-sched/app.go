@@ -32,7 +32,7 @@ func newApp(u *ui) *cli.App {
 		Commands: []*cli.Command{
 			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
 			verifyCommand(u), uninstallCommand(u), replaceCommand(u), restoreCommand(u), statusCommand(u),
-			profileCommand(u), pluginCommand(u), labCommand(u), versionCommand(u),
+			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), versionCommand(u),
 		},
 		Flags:                     globalFlags(false),
 		Reader:                    u.in,

@@ -32,7 +32,15 @@ func deploy(c *cli.Context, u *ui) error {
 	if err := checkTimeout(c); err != nil {
 		return err
 	}
-	cfg, plan, err := planFromFlags(c, u)
+	o, err := readOptions(c)
+	if err != nil {
+		return err
+	}
+	extenders, err := extendersOf(c)
+	if err != nil {
+		return err
+	}
+	cfg, err := connect(c, u)
 	if err != nil {
 		return err
 	}
@@ -41,6 +49,10 @@ func deploy(c *cli.Context, u *ui) error {
 		return err
 	}
 	if c.Bool("dry-run") {
+		plan, err := makePlan(c, u, cfg, o)
+		if err != nil {
+			return err
+		}
 		changes, err := install.DryRun(c.Context, deps, plan)
 		if err != nil {
 			return err
@@ -48,7 +60,7 @@ func deploy(c *cli.Context, u *ui) error {
 		u.say("nothing was changed: this was a dry run")
 		return u.data(c.String("o"), install.Outcome{Changes: changes}, writeText(changes.String()))
 	}
-	outcome, err := install.Deploy(c.Context, deps, plan, install.DeployOptions{
+	plan, outcome, err := deployAll(c, u, cfg, deps, o, extenders, install.DeployOptions{
 		Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback"),
 	})
 	if err != nil {

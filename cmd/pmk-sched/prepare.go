@@ -124,7 +124,15 @@ func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*inst
 	if creds == nil || !o.WantsNodeCredentials() {
 		o.APIServer = apiServerForPods(c.Context, cfg)
 	}
-	return tellPlan(c, u, info, creds, o)
+	before, err := addExtenders(c, u, cfg, info.Release, &o)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := tellPlan(c, u, info, creds, o)
+	if err == nil {
+		plan.Before = before
+	}
+	return plan, err
 }
 
 // makeOfflinePlan decides without a cluster. Credentials come from the node's
@@ -140,7 +148,19 @@ func makeOfflinePlan(c *cli.Context, u *ui, o install.Options) (*install.Plan, e
 			return nil, err
 		}
 	}
-	return tellPlan(c, u, nil, creds, o)
+	release, err := install.Release(nil, o)
+	if err != nil {
+		return nil, err
+	}
+	before, err := addExtenders(c, u, nil, release, &o)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := tellPlan(c, u, nil, creds, o)
+	if err == nil {
+		plan.Before = before
+	}
+	return plan, err
 }
 
 func tellPlan(c *cli.Context, u *ui, info *cluster.Info, creds *cluster.NodeCredentials, o install.Options) (*install.Plan, error) {
@@ -155,10 +175,7 @@ func tellPlan(c *cli.Context, u *ui, info *cluster.Info, creds *cluster.NodeCred
 	if err != nil {
 		return nil, err
 	}
-	for _, note := range plan.Notes {
-		u.say("note: %s", note)
-	}
-	u.warn(plan.Warnings...)
+	showNotes(u, plan)
 	return plan, nil
 }
 
@@ -173,7 +190,7 @@ func newDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.Deps, error) {
 		return install.Deps{}, err
 	}
 	return install.Deps{
-		Applier: client, Ledger: client, Locker: client, Holder: holder(),
+		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(),
 		Preflight: func(ctx context.Context, plan *install.Plan) error {
 			_, err := preflight(ctx, u, cfg, plan)
 			return err
@@ -181,7 +198,7 @@ func newDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.Deps, error) {
 		Binary: func(ctx context.Context, plan *install.Plan, dir string) (install.Binary, error) {
 			return findBinary(ctx, cache, plan.Scheduler.Image, dir)
 		},
-		Warn: func(text string) { u.warn(text) }, OnStep: u.step, Log: u.log,
+		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step, Log: u.log,
 	}, nil
 }
 

@@ -42,9 +42,20 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
+			extenders, err := extendersOf(c)
+			if err != nil {
+				return err
+			}
 			changes, err := uninstallWithin(c.Context, c.Duration("timeout"), deps, namespace, name)
 			if err != nil {
 				return err
+			}
+			for _, e := range extenders {
+				more, err := install.UninstallExtender(c.Context, deps, install.ExtenderRemoval{Name: e.Call.Name, Namespace: e.Namespace})
+				if err != nil {
+					return err
+				}
+				changes = append(changes, more...)
 			}
 			if len(changes) == 0 {
 				changes = apply.ChangeSet{} // a list in JSON too

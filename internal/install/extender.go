@@ -26,8 +26,9 @@ type ExtenderOptions struct {
 	Policies    []manifest.Policy
 	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 	PluginRules []rbacv1.PolicyRule
-	// Sidecar runs it in the pod of each scheduler that calls it.
+	// Sidecar runs it in the pod of each scheduler that calls it, at Port of its loopback; 0: one beside the scheduler's own.
 	Sidecar bool
+	Port    int
 	// Replicas; 0: 2. NodeSelector: empty is any node. Both belong to the form with a Service.
 	Replicas     int
 	NodeSelector map[string]string
@@ -67,6 +68,10 @@ func (o ExtenderOptions) Validate() error {
 		return invalidf("", "%d replicas are not possible", o.Replicas)
 	case o.Sidecar && (o.Replicas > 0 || len(o.NodeSelector) > 0):
 		return invalidf("leave replicas and node selector out", "extender %s as a sidecar has a replica in each pod of its scheduler, and no other", name)
+	case !o.Sidecar && o.Port != 0:
+		return invalidf("leave the port out", "extender %s has pods of its own, where no port can be taken: a port is for a sidecar", name)
+	case o.Port < 0 || o.Port > 65535 || o.Port > 0 && o.Port < 1024:
+		return invalidf("use a port from 1024 to 65535", "extender %s cannot listen on port %d", name, o.Port)
 	case o.Sidecar && len(o.Nodes) > 0:
 		return invalidf("leave --sidecar out", "the default scheduler is a static pod, which takes no sidecar")
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
@@ -129,6 +134,7 @@ func (o ExtenderOptions) sidecarWiring() (manifest.Wiring, error) {
 	call.EnableHTTPS, call.TLS = false, nil
 	return manifest.Wiring{Extender: call, Sidecar: &manifest.Sidecar{
 		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules, Resources: o.Resources,
+		Port: int32(o.Port),
 	}}, nil
 }
 

@@ -22,8 +22,11 @@ type ExtenderDeployment struct {
 	Release versions.Release
 	// For are schedulers to wire it into; those that call it already stay wired in any case.
 	For []SchedulerRef
-	// Default, where set, makes the default scheduler of this node call it; it undoes what it did when it fails.
-	Default func(ctx context.Context, w manifest.Wiring) error
+	// Except is a scheduler that Then deploys, with the extender.
+	Except SchedulerRef
+	// Then, where set, makes others call it when those have been wired: the default scheduler of this node, or one that is deployed with it. It undoes
+	// what it did when it fails.
+	Then func(ctx context.Context, w manifest.Wiring) error
 	DeployOptions
 }
 
@@ -81,7 +84,7 @@ func (e *extending) look(ctx context.Context) (err error) {
 	if e.wired, err = callers(ctx, e.Deps, o.Call.Name); err != nil {
 		return err
 	}
-	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 {
+	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil {
 		return invalidf("name it with --for", "in which scheduler's pod is extender %s to run?", o.Call.Name)
 	}
 	for _, target := range e.targets() {
@@ -101,6 +104,7 @@ func (e *extending) look(ctx context.Context) (err error) {
 // targets are the schedulers to wire, each once, in order.
 func (e *extending) targets() []SchedulerRef {
 	all := slices.AppendSeq(slices.Clone(e.x.For), maps.Keys(e.wired))
+	all = slices.DeleteFunc(all, func(r SchedulerRef) bool { return r == e.x.Except })
 	slices.SortFunc(all, func(a, b SchedulerRef) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(all)
 }
@@ -184,18 +188,28 @@ func (e *extending) wire(ctx context.Context) error {
 	if err := e.rewire(ctx); err != nil {
 		return err
 	}
-	if e.x.Default == nil {
+	return e.then(ctx)
+}
+
+func (e *extending) then(ctx context.Context) error {
+	if e.x.Then == nil {
 		return nil
 	}
-	e.out.Schedulers = append(e.out.Schedulers, "default scheduler of "+fmt.Sprint(e.x.Options.Nodes))
-	return e.x.Default(ctx, e.wiring)
+	for _, node := range e.x.Options.Nodes {
+		e.out.Schedulers = append(e.out.Schedulers, "the default scheduler of node "+node)
+	}
+	return e.x.Then(ctx, e.wiring)
 }
 
 func (e *extending) sidecar(ctx context.Context) (err error) {
 	if e.wiring, err = e.x.Options.sidecarWiring(); err != nil {
 		return err
 	}
-	if err := e.rewire(ctx); err != nil {
+	err = e.rewire(ctx)
+	if err == nil {
+		err = e.then(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, e.unwire(ctx, err))
 	}
 	return nil

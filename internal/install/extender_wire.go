@@ -49,6 +49,9 @@ func wirePlan(revision *apply.Revision, set []manifest.Wiring, drop []string) (*
 	if err != nil {
 		return nil, err
 	}
+	if manifest.ReadsPolicy(revision.Objects) {
+		return nil, invalidf("put the extender under spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which no extender can be changed by itself", revision.Name)
+	}
 	base, err := manifest.Configuration(revision.Objects, revision.Name)
 	if err != nil {
 		return nil, err
@@ -93,21 +96,29 @@ func planOf(revision *apply.Revision) (*Plan, error) {
 	return nil, fmt.Errorf("revision %d of %s has no Deployment", revision.Number, revision.Name)
 }
 
-// placeSidecars gives each sidecar its port beside the scheduler's.
+// placeSidecars gives each sidecar that has none yet a port beside the scheduler's.
 func placeSidecars(wirings []manifest.Wiring, secure int) error {
-	n := 0
+	taken := map[int32]bool{}
+	for _, w := range wirings {
+		if w.Sidecar != nil {
+			taken[w.Sidecar.Port] = true
+		}
+	}
 	for i := range wirings {
 		if wirings[i].Sidecar == nil {
 			continue
 		}
-		port, err := manifest.SidecarPort(secure, n)
-		if err != nil {
-			return err
-		}
 		placed := *wirings[i].Sidecar
-		placed.Port = port
-		wirings[i].Sidecar, wirings[i].Extender.URLPrefix = &placed, manifest.SidecarURL(port)
-		n++
+		for n := 0; placed.Port == 0; n++ {
+			port, err := manifest.SidecarPort(secure, n)
+			if err != nil {
+				return err
+			}
+			if !taken[port] {
+				placed.Port, taken[port] = port, true
+			}
+		}
+		wirings[i].Sidecar, wirings[i].Extender.URLPrefix = &placed, manifest.SidecarURL(placed.Port)
 	}
 	return nil
 }

@@ -35,6 +35,8 @@ type Plan struct {
 	TakenPorts map[int]string
 	// Extender is what the objects were rendered from where they are an extender's; then Scheduler holds no more than the image.
 	Extender *manifest.Extender
+	// Before are the plans of extenders that are deployed before the scheduler.
+	Before []*Plan
 	// Again describes the revision that the objects come from, where nothing else is known of it.
 	Again string
 

@@ -35,10 +35,7 @@ func forExtender(name string) string { return "extender " + name }
 
 // CallExtender makes the default scheduler of this node call an extender, with the image and all else of its configuration as they are.
 func CallExtender(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions, w manifest.Wiring) error {
-	host := "https://" + w.Extender.TLS.ServerName
-	o.Extenders, o.For = []profiles.Extender{w.Extender}, forExtender(w.Extender.Name)
-	o.DropExtenders = slices.Compact([]string{w.Extender.URLPrefix, host})
-	_, err := Replace(ctx, d, info, o)
+	_, err := Replace(ctx, d, info, callingExtender(o, w))
 	return err
 }
 
@@ -71,4 +68,15 @@ func NodeOf(info *cluster.Info, o ReplaceOptions) (string, error) {
 		return "", err
 	}
 	return p.r.Node, nil
+}
+
+// DryCallExtender makes the checks of CallExtender and returns what it would do.
+func DryCallExtender(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions, w manifest.Wiring) (*Replacement, error) {
+	return DryReplace(ctx, d, info, callingExtender(o, w))
+}
+
+func callingExtender(o ReplaceOptions, w manifest.Wiring) ReplaceOptions {
+	o.Extenders, o.For = []profiles.Extender{w.Extender}, forExtender(w.Extender.Name)
+	o.DropExtenders = slices.Compact([]string{w.Extender.URLPrefix, "https://" + w.Extender.TLS.ServerName})
+	return o
 }

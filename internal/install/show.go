@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -34,15 +36,27 @@ func (p *Plan) Command(verb string) string {
 	return words + verb + " --name " + p.Name
 }
 
-// Render returns the plan's objects as a multi-document YAML. Keys are left out
+// Render returns the objects of the plan, and of those before it, as a multi-document YAML. Keys are left out
 // unless secrets is set.
 func Render(plan *Plan, secrets bool) ([]byte, error) {
-	return manifest.YAML(plan.Objects, manifest.RenderOptions{ShowSecrets: secrets})
+	var objects []*unstructured.Unstructured
+	for _, before := range plan.Before {
+		objects = append(objects, before.Objects...)
+	}
+	return manifest.YAML(append(objects, plan.Objects...), manifest.RenderOptions{ShowSecrets: secrets})
 }
 
 // Diff returns what Deploy would change, asked of the API server by dry-run:
 // objects to apply, and those to remove because the plan has them no more.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
+	var before apply.ChangeSet
+	for _, p := range plan.Before {
+		changes, err := Diff(ctx, d, p)
+		if err != nil {
+			return nil, err
+		}
+		before = append(before, changes...)
+	}
 	owned, err := d.Applier.Owned(ctx, plan.Name, plan.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
@@ -59,7 +73,7 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 			changes = append(changes, apply.Change{Object: objectName(o), Action: apply.Deleted})
 		}
 	}
-	return changes, nil
+	return append(before, changes...), nil
 }
 
 // DryRun does all that Deploy does before it touches the cluster, and returns

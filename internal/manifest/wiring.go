@@ -258,3 +258,12 @@ func SecurePort(objects []*unstructured.Unstructured) (int, error) {
 	}
 	return 0, fmt.Errorf("scheduler %s: its command names no secure port", w.name)
 }
+
+// ReadsPolicy reports whether a scheduler with those objects reads a legacy Policy: it looks for extenders nowhere else then.
+func ReadsPolicy(objects []*unstructured.Unstructured) bool {
+	w := wirer{objects: objects}
+	if w.find() != nil {
+		return false
+	}
+	return slices.ContainsFunc(w.scheduler.Command, func(word string) bool { return strings.HasPrefix(word, "--policy-configmap") })
+}

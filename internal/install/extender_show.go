@@ -1,0 +1,73 @@
+package install
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+)
+
+// PlanExtender is what DeployExtender would do, and how schedulers would call the extender: its own plan first, unless it is a sidecar, then that
+// of each scheduler. Nothing is touched. Where d has no Applier no cluster is asked.
+func PlanExtender(ctx context.Context, d Deps, x ExtenderDeployment) ([]*Plan, manifest.Wiring, error) {
+	run := &extending{Deps: d, x: x, out: &ExtenderOutcome{}}
+	if _, err := x.Options.check(x.Release); err != nil {
+		return nil, manifest.Wiring{}, err
+	}
+	var live []*unstructured.Unstructured
+	if d.Applier != nil {
+		if err := run.look(ctx); err != nil {
+			return nil, manifest.Wiring{}, err
+		}
+		var err error
+		if live, err = d.Applier.Owned(ctx, x.Options.Call.Name, cmp.Or(x.Options.Namespace, defaultNamespace)); err != nil {
+			return nil, manifest.Wiring{}, err
+		}
+	}
+	var plans []*Plan
+	var wiring manifest.Wiring
+	if x.Options.Sidecar {
+		var err error
+		if wiring, err = x.Options.sidecarWiring(); err != nil {
+			return nil, wiring, err
+		}
+	} else {
+		plan, err := NewExtenderPlan(x.Release, live, x.Options)
+		if err != nil {
+			return nil, wiring, err
+		}
+		plans, wiring = append(plans, plan), serviceWiring(x.Options.Call, plan, live)
+	}
+	for _, target := range run.targets() {
+		last, err := lastOf(ctx, d, target)
+		if err != nil {
+			return nil, wiring, err
+		}
+		w := wiring
+		before, was := run.wired[target]
+		w.Alone = !was || before.Alone
+		plan, err := wirePlan(last, []manifest.Wiring{w}, nil)
+		if err != nil {
+			return nil, wiring, err
+		}
+		plans = append(plans, plan)
+	}
+	return plans, wiring, nil
+}
+
+// DryRunAll does for each plan what [DryRun] does.
+func DryRunAll(ctx context.Context, d Deps, plans []*Plan) (apply.ChangeSet, error) {
+	var all apply.ChangeSet
+	for _, plan := range plans {
+		changes, err := DryRun(ctx, d, plan)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", plan.Name, err)
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
