@@ -42,28 +42,50 @@ func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) 
 
 // nodesOf returns what is known of the nodes of a request, nil of those that are not known. Without a cluster that is what the
 // request says: the name, or the object.
-func (c *call) nodesOf(a *nodeArguments) []scheduler.NodeInfo {
+func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
+	if a.whole != nil {
+		return c.wholeNodesOf(a)
+	}
 	infos := make([]scheduler.NodeInfo, len(a.names))
 	if c.cache != nil {
 		c.cache.look(a.names, func(i int, n *node) {
-			switch {
-			case a.whole != nil:
-				infos[i] = n.describedBy(a.whole[i].object)
-			case n.object != nil:
+			if n.object != nil {
 				infos[i] = n
 			}
 		})
+		return infos, nil
 	}
 	for i, name := range a.names {
-		switch {
-		case infos[i] != nil || name == "":
-		case a.whole != nil:
-			infos[i] = (&node{}).describedBy(a.whole[i].object)
-		case c.cache == nil:
+		if name != "" {
 			infos[i] = &node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}}
 		}
 	}
-	return infos
+	return infos, nil
+}
+
+// wholeNodesOf returns the nodes of a request that holds them: the object is the request's, the pods are the cache's.
+func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
+	cached := make([]*node, len(a.names))
+	if c.cache != nil {
+		c.cache.look(a.names, func(i int, n *node) { cached[i] = n })
+	}
+	infos := make([]scheduler.NodeInfo, len(a.names))
+	return infos, spread(len(a.names), func(i int) error {
+		n, version := cached[i], a.whole[i].resourceVersion
+		if n == nil {
+			n = &node{}
+		}
+		if n.object != nil && version != "" && n.object.ResourceVersion == version {
+			infos[i] = n
+			return nil
+		}
+		object, err := a.whole[i].object()
+		if err != nil {
+			return &requestError{fmt.Errorf("node %d of Nodes: %w", i, err)}
+		}
+		infos[i] = n.describedBy(object)
+		return nil
+	})
 }
 
 // failure makes an error of a status that ends a request, naming the policy and the extension point.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,9 +23,24 @@ type nodeArguments struct {
 	whole []wholeNode
 }
 
+// wholeNode is a node as it came. Its object is decoded when it is asked for, since most are the same as in the cache.
 type wholeNode struct {
-	raw    json.RawMessage
-	object *corev1.Node
+	raw             json.RawMessage
+	resourceVersion string
+}
+
+// object decodes a node.
+func (n wholeNode) object() (*corev1.Node, error) {
+	object := &corev1.Node{}
+	return object, json.Unmarshal(n.raw, object)
+}
+
+// identity is what tells whether a node is one that is known.
+type identity struct {
+	Metadata struct {
+		Name            string `json:"name"`
+		ResourceVersion string `json:"resourceVersion"`
+	} `json:"metadata"`
 }
 
 // wireArguments are ExtenderArgs with nodes that are not decoded yet.
@@ -38,8 +54,18 @@ type wireArguments struct {
 
 func decodeNodeArguments(body []byte) (*nodeArguments, error) {
 	var wire wireArguments
-	if err := unmarshal(body, &wire); err != nil {
+	rest, names, found := cutNames(body)
+	if err := unmarshal(rest, &wire); err != nil && found {
+		// What was cut out belonged to something else; or the error is to say where it is in the whole body.
+		found, wire = false, wireArguments{}
+		if err := unmarshal(body, &wire); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
 		return nil, err
+	}
+	if found {
+		wire.NodeNames = &names
 	}
 	switch {
 	case wire.Pod == nil:
@@ -55,23 +81,52 @@ func decodeNodeArguments(body []byte) (*nodeArguments, error) {
 	return a, a.decodeNodes(wire.Nodes.Items)
 }
 
-// decodeNodes decodes whole nodes, on all processors: thousands of them are tens of megabytes.
+// cutNames takes the names out of a body that ends in them, the way that schedulers write it: they are most of the body, and
+// plain enough to need no decoder. What is left is a document of its own if, and only if, the names were a field of the outermost object.
+func cutNames(body []byte) (rest []byte, names []string, found bool) {
+	const begin, end = `,"NodeNames":["`, `"]}`
+	at := bytes.LastIndex(body, []byte(begin))
+	if at < len("{\"\":0") || !bytes.HasSuffix(body, []byte(end)) || at+len(begin) > len(body)-len(end) {
+		return body, nil, false
+	}
+	text := body[at+len(begin) : len(body)-len(end)]
+	if bytes.IndexByte(text, '\\') >= 0 || bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return body, nil, false
+	}
+	names = strings.Split(string(text), `","`)
+	for _, name := range names {
+		if strings.IndexByte(name, '"') >= 0 {
+			return body, nil, false
+		}
+	}
+	return append(bytes.Clone(body[:at]), '}'), names, true
+}
+
+// decodeNodes finds the names of whole nodes.
 func (a *nodeArguments) decodeNodes(items []json.RawMessage) error {
-	workers := min(runtime.GOMAXPROCS(0), len(items))
+	return spread(len(items), func(i int) error {
+		var id identity
+		err := json.Unmarshal(items[i], &id)
+		if err == nil && id.Metadata.Name == "" {
+			err = errors.New("it has no name")
+		}
+		if err != nil {
+			return fmt.Errorf("node %d of Nodes: %w", i, err)
+		}
+		a.names[i], a.whole[i] = id.Metadata.Name, wholeNode{raw: items[i], resourceVersion: id.Metadata.ResourceVersion}
+		return nil
+	})
+}
+
+// spread calls do for 0 to n-1 on all processors: thousands of whole nodes are tens of megabytes.
+func spread(n int, do func(i int) error) error {
+	workers := min(runtime.GOMAXPROCS(0), n)
 	failed := make([]error, workers)
 	var group sync.WaitGroup
 	for w := range workers {
 		group.Go(func() {
-			for i := w; i < len(items) && failed[w] == nil; i += workers {
-				object := &corev1.Node{}
-				err := json.Unmarshal(items[i], object)
-				if err == nil && object.Name == "" {
-					err = errors.New("it has no name")
-				}
-				if err != nil {
-					failed[w] = fmt.Errorf("node %d of Nodes: %w", i, err)
-				}
-				a.names[i], a.whole[i] = object.Name, wholeNode{raw: items[i], object: object}
+			for i := w; i < n && failed[w] == nil; i += workers {
+				failed[w] = do(i)
 			}
 		})
 	}

@@ -68,7 +68,10 @@ func (c *call) filter(a *nodeArguments) ([]*rejection, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos := c.nodesOf(a)
+	infos, err := c.nodesOf(a)
+	if err != nil {
+		return nil, err
+	}
 	for i, name := range a.names {
 		switch {
 		case said.rejected != nil:

@@ -20,7 +20,10 @@ func (c *call) preempt(a *preemptArguments) (*extenderv1.ExtenderPreemptionResul
 		return result, err
 	}
 	names := slices.Sorted(maps.Keys(a.victims))
-	infos := c.nodesOf(&nodeArguments{names: names})
+	infos, err := c.nodesOf(&nodeArguments{names: names})
+	if err != nil {
+		return nil, err
+	}
 	for i, name := range names {
 		if c.ctx.Err() != nil {
 			return nil, c.ctx.Err()

@@ -13,7 +13,11 @@ func (c *call) prioritize(a *nodeArguments) ([]int64, error) {
 	if _, err := c.preFilter(func(p *served) bool { return p.score != nil }); err != nil {
 		return nil, err
 	}
-	known, infos := knownNodes(c.nodesOf(a))
+	all, err := c.nodesOf(a)
+	if err != nil {
+		return nil, err
+	}
+	known, infos := knownNodes(all)
 	sums, weights := make([]int64, len(infos)), int64(0)
 	for _, p := range c.policies {
 		if p.score == nil || len(infos) == 0 {

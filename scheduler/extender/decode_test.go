@@ -1,0 +1,259 @@
+package extender
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestNodeArgumentsAreReadHoweverTheyAreWritten(t *testing.T) {
+	for _, c := range []struct {
+		name, body string
+		want       []string
+		wantErr    string
+	}{
+		{"as schedulers write it", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`, []string{"a", "b"}, ""},
+		{"one", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a"]}`, []string{"a"}, ""},
+		{"one without a name", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":[""]}`, []string{""}, ""},
+		{"none", `{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":[]}`, []string{}, ""},
+		{"another order", `{"NodeNames":["a","b"],"Pod":{"metadata":{"name":"p"}}}`, []string{"a", "b"}, ""},
+		{"with spaces", "{\"Pod\":{\"metadata\":{\"name\":\"p\"}}, \"NodeNames\": [\"a\" , \"b\"] }\n", []string{"a", "b"}, ""},
+		{"in lower case", `{"pod":{"metadata":{"name":"p"}},"nodenames":["a"]}`, []string{"a"}, ""},
+		{"escaped", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a","\u0062"]}`, []string{"a", "b"}, ""},
+		{"twice", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["x"],"NodeNames":["a"]}`, []string{"a"}, ""},
+		{"of something else", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a"],"More":{"x":1,"NodeNames":["b"]}}`, []string{"a"}, ""},
+		{"of the end of something else", `{"NodeNames":["a"],"Pod":{"metadata":{"name":"p","NodeNames":["b"]}}}`, []string{"a"}, ""},
+		{"numbers", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a",1]}`, nil, "field NodeNames"},
+		{"no comma", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a""b"]}`, nil, "not JSON at byte"},
+		{"broken pod", `{"Pod":{"metadata":{"name":"p"},"NodeNames":["a"]}`, nil, "ends in the middle"},
+		{"no pod", `{"NodeNames":["a"]}`, nil, "no Pod"},
+		{"nothing but names", `{,"NodeNames":["a"]}`, nil, "not JSON at byte"},
+		{"no nodes", `{"Pod":{}}`, nil, "neither NodeNames nor Nodes"},
+		{"both", `{"Pod":{},"Nodes":{"items":[]},"NodeNames":["a"]}`, nil, "both NodeNames and Nodes"},
+		{"nameless node", `{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}},null]}}`, nil, "node 1 of Nodes: it has no name"},
+		{"node of another type", `{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}},[]]}}`, nil, "node 1 of Nodes"},
+		{"a list", `[1, 2]`, nil, "array is not what belongs there"},
+		{"a string", `"x"`, nil, "string is not what belongs there"},
+		{"null", `null`, nil, "no Pod"},
+		{"two documents", `{"Pod":{},"NodeNames":["a"]}{}`, nil, "not JSON at byte"},
+		{"not JSON", `<html>`, nil, "not JSON at byte 1"},
+		{"empty", "  \n", nil, "the body is empty"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, err := decodeNodeArguments([]byte(c.body))
+			if c.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
+					t.Errorf("got %v, want %q", err, c.wantErr)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, a.names); diff != "" || a.pod.Name != "p" {
+				t.Error(diff, a.pod.Name)
+			}
+		})
+	}
+}
+
+func TestPreemptArgumentsAreReadInBothForms(t *testing.T) {
+	for _, c := range []struct{ name, body, wantErr string }{
+		{"by UID", `{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`, ""},
+		{"whole", `{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{"metadata":{"uid":"u"}}],"NumPDBViolations":1}}}`, ""},
+		{"both", `{"Pod":{},"NodeNameToVictims":{"a":{}},"NodeNameToMetaVictims":{"a":{}}}`, "both"},
+		{"null victims", `{"Pod":{},"NodeNameToMetaVictims":{"a":null}}`, `victims on node "a" are null`},
+		{"null whole victims", `{"Pod":{},"NodeNameToVictims":{"a":null}}`, `victims on node "a" are null`},
+		{"null victim", `{"Pod":{},"NodeNameToMetaVictims":{"a":{"Pods":[null]}}}`, `victim 0 on node "a" is null`},
+		{"null whole victim", `{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[null]}}}`, `victim 0 on node "a" is null`},
+		{"no pod", `{}`, "no Pod"},
+		{"half", `{"Pod":{}`, "ends in the middle, after 9 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, err := decodePreemptArguments([]byte(c.body))
+			if c.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
+					t.Errorf("got %v, want %q", err, c.wantErr)
+				}
+				return
+			}
+			if err != nil || len(a.victims) != 1 || a.victims["a"].Pods[0].UID != "u" || a.victims["a"].NumPDBViolations != 1 {
+				t.Errorf("got %+v, %v", a, err)
+			}
+		})
+	}
+}
+
+func TestBindArgumentsAreComplete(t *testing.T) {
+	for body, wantErr := range map[string]string{
+		`{"PodName":"p","PodNamespace":"n","PodUID":"u","Node":"a"}`: "",
+		`{"PodName":"p","PodNamespace":"n","Node":"a"}`:              "",
+		`{"PodName":"p","PodNamespace":"n","PodUID":"u"}`:            "there is no Node",
+		`{"PodNamespace":"n","PodUID":"u","Node":"a"}`:               "there is no PodName",
+		`{"PodName":"p","PodUID":"u","Node":"a"}`:                    "there is no PodNamespace",
+		`{"PodName":3}`: "field PodName: a number is not what belongs there",
+	} {
+		if _, err := decodeBindArguments([]byte(body)); wantErr == "" && err != nil || wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr)) {
+			t.Errorf("%s: got %v, want %q", body, err, wantErr)
+		}
+	}
+}
+
+func TestRequestsThatCannotBeReadAreRefused(t *testing.T) {
+	server, _ := serveWith(t, nil, Options{MaxBody: 100}, labelled())
+	large := `{"Pod":{},"NodeNames":["` + strings.Repeat("a", 100) + `"]}`
+	for _, verb := range []string{VerbFilter, VerbPrioritize, VerbPreempt, VerbBind} {
+		if status, body := post(t, server, verb, `{"Pod":`); status != http.StatusBadRequest || !strings.Contains(string(body), "extender pmk-extender: "+verb+": read the request: the body ends in the middle") {
+			t.Errorf("%s: half a body: %d %s", verb, status, body)
+		}
+		if status, body := post(t, server, verb, large); status != http.StatusRequestEntityTooLarge || !strings.Contains(string(body), "more than 100 bytes") {
+			t.Errorf("%s: large body: %d %s", verb, status, body)
+		}
+		response, err := http.Get(server.URL + "/" + verb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s: GET is answered with %s, %v", verb, response.Status, err)
+		}
+	}
+}
+
+// FuzzNodeArguments looks for bodies of filter and prioritize that crash the decoder, or that its short way reads otherwise.
+func FuzzNodeArguments(f *testing.F) {
+	for _, body := range []string{
+		`{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`, `{"Pod":{},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`,
+		`{"NodeNames":["a"],"Pod":{"NodeNames":["b"]}}`, `{"Pod":{},"NodeNames":["\u0061"]}`, `{"Pod":{},"NodeNames":[""]}`, `{,"NodeNames":["a"]}`, ``,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := decodeNodeArguments(body)
+		var wire wireArguments
+		plainErr := unmarshal(body, &wire)
+		if plainErr != nil {
+			if err == nil {
+				t.Fatalf("it is taken, although encoding/json says %v", plainErr)
+			}
+			return
+		}
+		if wire.NodeNames != nil && err == nil {
+			if diff := cmp.Diff(*wire.NodeNames, a.names); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+		if err != nil {
+			return
+		}
+		answerRequest(t, a)
+	})
+}
+
+// answerRequest has a request that was read answered, without a cluster.
+func answerRequest(t *testing.T, a *nodeArguments) {
+	t.Helper()
+	handle, err := NewHandle(HandleOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Options{Handle: handle, Policies: []Policy{{Plugin: labelled()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := e.newCall(t.Context(), a.pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rejected, err := c.filter(a)
+	if errors.As(err, new(*requestError)) {
+		return
+	}
+	if err != nil || len(rejected) != len(a.names) {
+		t.Fatal(len(rejected), err)
+	}
+	if _, err := c.prioritize(a); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzPreemptArguments looks for bodies of preempt that crash the decoder or what is done with them.
+func FuzzPreemptArguments(f *testing.F) {
+	f.Add([]byte(`{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`))
+	f.Add([]byte(`{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{"metadata":{"uid":"u"}}],"NumPDBViolations":1}}}`))
+	f.Add([]byte(`{"Pod":{},"NodeNameToMetaVictims":{"a":null}}`))
+	c := filledCache(f, newNode("a", nil), newPod("v", "a", 100))
+	_, e := serveWith(f, c, Options{}, labelled())
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := decodePreemptArguments(body)
+		if err != nil {
+			return
+		}
+		c, err := e.newCall(t.Context(), a.pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := c.preempt(a)
+		if err != nil || len(result.NodeNameToMetaVictims) > len(a.victims) {
+			t.Fatal(result, err)
+		}
+	})
+}
+
+// FuzzBindArguments looks for bodies of bind that crash the decoder or come through incomplete.
+func FuzzBindArguments(f *testing.F) {
+	f.Add([]byte(`{"PodName":"p","PodNamespace":"n","PodUID":"u","Node":"a"}`))
+	f.Add([]byte(`{"PodName":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := decodeBindArguments(body)
+		if err == nil && (a.PodName == "" || a.PodNamespace == "" || a.Node == "") {
+			t.Fatalf("taken: %+v", a)
+		}
+	})
+}
+
+// FuzzConfiguration looks for files that crash the reader, or whose policies are incomplete.
+func FuzzConfiguration(f *testing.F) {
+	f.Add([]byte("apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\npolicies:\n- name: LoadAware\n  args: {a: 1}\n"))
+	f.Add([]byte(`{"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": [{"name": "x", "name": "y"}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := ParseConfiguration(text)
+		if err != nil {
+			return
+		}
+		for _, p := range c.Policies {
+			if p.Name == "" {
+				t.Fatal("a policy has no name")
+			}
+		}
+		again, err := c.YAML()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ParseConfiguration(again); err != nil {
+			t.Fatalf("what was written is not read: %v\n%s", err, again)
+		}
+	})
+}
+
+// The names of nodes that the compactor keeps are those that come again.
+func TestCompactedObjectsKeepWhatPoliciesRead(t *testing.T) {
+	pod := newPod("p", "n", 100)
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
+	pod.Labels = map[string]string{"app": "web"}
+	pod.Annotations = map[string]string{lastApplied: "{}", "mine": "kept"}
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A"}}
+	pod.Spec.Volumes = []corev1.Volume{{Name: "data"}}
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}}}
+	want := newPod("p", "n", 100)
+	want.Labels, want.Annotations = map[string]string{"app": "web"}, map[string]string{"mine": "kept"}
+	want.Spec.Volumes, want.Status.Phase = []corev1.Volume{{Name: "data"}}, corev1.PodRunning
+	got, err := newCompactor().compact(pod)
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
