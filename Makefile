@@ -44,6 +44,11 @@ test-releases: deps build dist ## what takes longer: other releases of Kubernete
 	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
 	go test -p 1 -count=1 -timeout 120m -tags releases ./test/with
 	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/labmatrix
+	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/pluginlab
+
+.PHONY: test-plugin-lab
+test-plugin-lab: deps ## plugins at work on real masters of five releases from 1.24 to 1.37, and those of another project (root)
+	go test -p 1 -count=1 -timeout 4h -tags pluginlab -v ./test/pluginlab
 
 .PHONY: test-lab-matrix
 test-lab-matrix: deps ## real masters of eleven releases from 1.20 to 1.37, one after the other: the whole job on each, and an upgrade under it (root)

@@ -103,7 +103,7 @@ func (m *master) metric(t *testing.T, name, with string) float64 {
 }
 
 // trouble are the lines that a scheduler writes about what it may not do, or what stood in its way.
-var trouble = regexp.MustCompile(`(?i)forbidden|failed to (list|watch)|conflict|the object has been modified|panic`)
+var trouble = regexp.MustCompile(`(?i)forbidden|conflict|the object has been modified|panic`)
 
 // isContent fails the test if the log of the scheduler tells of any trouble, or if it was restarted.
 func (m *master) isContent(t *testing.T) {

@@ -65,7 +65,7 @@ func runAll(m *testing.M) int {
 // subject is a release on one shape of master.
 type subject struct {
 	release, layout string
-	// everyCredentials has the scheduler deployed with each way of proving who it is.
+	// everyCredentials has the scheduler deployed with each other way of proving who it is, too.
 	everyCredentials bool
 }
 

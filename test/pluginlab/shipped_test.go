@@ -53,7 +53,7 @@ func TestShippedPlugins(t *testing.T) {
 			m.pmkSched(t, "build", "--branch", s.release, "--busybox", "/bin/busybox", "--load", "containerd", "--tag", image,
 				"--with", "builtin:blockall", "--with", "builtin:timestamp", "--with", "builtin:loadaware", "--with", "builtin:networkaware").ok(t)
 			file := write(t, "pmk-sched.yaml", fmt.Sprintf(description, prom.Address))
-			m.pmkSched(t, "deploy", "-f", file, "--image", image).ok(t)
+			m.pmkSched(t, "deploy", "-f", file, "--image", image, "--credentials", "node").ok(t)
 			m.pmkSched(t, "verify", "-f", file).ok(t)
 			m.define(t)
 
@@ -66,7 +66,7 @@ func TestShippedPlugins(t *testing.T) {
 			m.staysBlocked(t)
 			m.isContent(t)
 			if s.everyCredentials {
-				for _, credentials := range []string{"node", "node-inline", "hostpath", "serviceaccount"} {
+				for _, credentials := range []string{"node-inline", "hostpath", "serviceaccount"} {
 					m.deploysWith(t, file, image, credentials)
 				}
 			}
