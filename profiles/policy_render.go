@@ -45,7 +45,7 @@ func RenderPolicy(r Request) (*Rendered, error) {
 	}
 	policy := mapping("apiVersion", str(configGroup+"/v1"), "kind", str(policyKind))
 	if written.policy {
-		err = keepPolicy(policy, written.root)
+		keepPolicy(policy, written.root)
 		out.Notes = slices.DeleteFunc(out.Notes, func(n Note) bool { return !n.Warning && n.Line > 0 })
 	} else {
 		err = sayAsPolicy(policy, root, r)
@@ -57,6 +57,7 @@ func RenderPolicy(r Request) (*Rendered, error) {
 		toLegacyExtenders(extenders)
 		put(policy, "extenders", extenders)
 	}
+	blockStyle(policy)
 	put(root, "profiles", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{mapping("schedulerName", str(r.SchedulerName))}})
 	if out.YAML, err = (&document{root: root}).encode(); err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
@@ -88,14 +89,12 @@ func policyPossible(r Request, rules versions.Rules) error {
 }
 
 // keepPolicy takes over what a Policy says of predicates and priorities.
-func keepPolicy(policy, source *yaml.Node) error {
+func keepPolicy(policy, source *yaml.Node) {
 	for _, name := range []string{"predicates", "priorities", "hardPodAffinitySymmetricWeight", "alwaysCheckAllPredicates"} {
 		if key, value := lookup(source, name); key != nil {
-			blockStyle(value)
 			policy.Content = append(policy.Content, key, value)
 		}
 	}
-	return nil
 }
 
 // toLegacyExtenders spells the extenders' fields as a Policy does.

@@ -1,0 +1,160 @@
+package profiles_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// sound is an extender that nothing is wrong with.
+func sound() profiles.Extender {
+	return profiles.Extender{Name: "x", URLPrefix: "http://127.0.0.1:1/x", FilterVerb: "filter", Ignorable: yes()}
+}
+
+func TestASoundExtenderIsTakenWithoutAWord(t *testing.T) {
+	for _, r := range versions.Releases() {
+		if notes, err := profiles.CheckExtenders(r, []profiles.Extender{sound()}); err != nil || len(notes) > 0 {
+			t.Errorf("%s: %v %v", r, notes, err)
+		}
+	}
+}
+
+func TestWrongExtendersAreRefusedAndDoubtfulOnesWarnedOf(t *testing.T) {
+	tls := func(e *profiles.Extender) *profiles.ExtenderTLS {
+		e.URLPrefix, e.EnableHTTPS, e.TLS = "https://x:1", true, &profiles.ExtenderTLS{CAData: authority(t)}
+		return e.TLS
+	}
+	for _, c := range []struct {
+		name, release string
+		change        func(e *profiles.Extender)
+		refused, warn string
+	}{
+		{name: "no verb", change: func(e *profiles.Extender) { e.FilterVerb = "" }, refused: "it has no verb, so it is never asked"},
+		{name: "no address", change: func(e *profiles.Extender) { e.URLPrefix = "" }, refused: "is no URL that can be asked"},
+		{name: "an address without scheme", change: func(e *profiles.Extender) { e.URLPrefix = "load.kube-system.svc:80" }, refused: "is no URL that can be asked"},
+		{name: "an address with a query", change: func(e *profiles.Extender) { e.URLPrefix = "http://x/y?z=1" }, refused: "which has more than a path"},
+		{name: "no weight", change: func(e *profiles.Extender) { e.PrioritizeVerb = "p" }, refused: "it has a prioritizeVerb and no weight above 0"},
+		{name: "a weight below 0", change: func(e *profiles.Extender) { e.PrioritizeVerb, e.Weight = "p", -1 }, refused: "no weight above 0"},
+		{name: "a weight for nothing", change: func(e *profiles.Extender) { e.Weight = 3 }, warn: "the weight 3 multiplies scores, and it is not asked for any"},
+		{name: "HTTPS without CA", change: func(e *profiles.Extender) { tls(e).CAData = nil }, refused: "enableHTTPS without a certificate authority takes any certificate"},
+		{name: "HTTPS without a word of TLS", change: func(e *profiles.Extender) { e.URLPrefix = "https://x" }, refused: "every call fails"},
+		{name: "HTTPS that is none", change: func(e *profiles.Extender) { e.EnableHTTPS = true }, refused: "nothing is encrypted: enableHTTPS"},
+		{name: "TLS that is none", change: func(e *profiles.Extender) { tls(e); e.EnableHTTPS, e.URLPrefix = false, "http://x" }, refused: "nothing is encrypted: tlsConfig"},
+		{name: "insecure", change: func(e *profiles.Extender) { tls(e).CAData = nil; e.TLS.Insecure = true }, warn: "insecure: true takes any certificate"},
+		{name: "insecure beside a CA", change: func(e *profiles.Extender) { tls(e).Insecure = true }, refused: "which the scheduler does not start with"},
+		{name: "a CA that is none", change: func(e *profiles.Extender) { tls(e).CAData = []byte("x") }, refused: "there is no certificate in caData"},
+		{name: "two CAs", change: func(e *profiles.Extender) { tls(e).CAFile = "/x" }, refused: "caFile does not count beside caData"},
+		{name: "a certificate without key", change: func(e *profiles.Extender) { tls(e).CertFile = "/x" }, refused: "is not shown to the extender"},
+		{name: "a time-out before the call", change: func(e *profiles.Extender) { e.HTTPTimeout = -1 }, refused: "every call fails at once"},
+		{name: "a long time-out", change: func(e *profiles.Extender) { e.HTTPTimeout = 30e9 }, warn: "with the httpTimeout 30s each call to an extender that hangs keeps all pods waiting as long"},
+		{name: "whole nodes", change: func(e *profiles.Extender) { e.NodeCacheCapable = no() }, warn: "all nodes are sent whole"},
+		{name: "whole nodes that look empty", release: "v1.33.13", change: func(e *profiles.Extender) { e.NodeCacheCapable = no() }, warn: "v1.33.13 scores every node as if it were empty"},
+		{name: "whole nodes that look empty still", release: "v1.37.1", change: func(e *profiles.Extender) { e.NodeCacheCapable = no() }, warn: "(kubernetes#141781)"},
+		{name: "whole nodes that are scored only", release: "v1.36.3", change: func(e *profiles.Extender) {
+			e.NodeCacheCapable, e.FilterVerb, e.PrioritizeVerb, e.Weight = no(), "", "p", 1
+		}, warn: "which is slow"},
+		{name: "ignorable unsaid", change: func(e *profiles.Extender) { e.Ignorable = nil }, refused: "what is to happen when it does not answer is not said"},
+		{name: "an ignorable binder", release: "v1.29.2", change: func(e *profiles.Extender) {
+			e.BindVerb, e.ManagedResources = "b", []profiles.ManagedResource{{Name: "a.b/c"}}
+		}, warn: "ignorable: true does not cover bindVerb before 1.30"},
+		{name: "a binder of everything", release: "v1.30.14", change: func(e *profiles.Extender) { e.BindVerb = "b" }, warn: "it binds every pod"},
+		{name: "a resource of Kubernetes", change: func(e *profiles.Extender) { e.ManagedResources = []profiles.ManagedResource{{Name: "cpu"}} }, refused: `"cpu" is not the name of an extended resource`},
+		{name: "a resource of nobody", change: func(e *profiles.Extender) { e.ManagedResources = []profiles.ManagedResource{{Name: "A_.b/c"}} }, refused: "is not the name of an extended resource: "},
+		{name: "a quota", change: func(e *profiles.Extender) { e.ManagedResources = []profiles.ManagedResource{{Name: "requests.a/b"}} }, refused: "are for quotas"},
+		{name: "a resource twice", change: func(e *profiles.Extender) {
+			e.ManagedResources = []profiles.ManagedResource{{Name: "a.b/c"}, {Name: "a.b/c"}}
+		}, refused: "a.b/c is named twice, first by extender x"},
+		{name: "a resource that nobody checks", change: func(e *profiles.Extender) {
+			e.FilterVerb, e.BindVerb = "", "b"
+			e.ManagedResources = []profiles.ManagedResource{{Name: "a.b/c", IgnoredByScheduler: true}}
+		}, warn: "nobody checks that a.b/c fits on a node: the scheduler ignores it, and the extender has no filterVerb"},
+		{name: "a resource that nobody checks at times", change: func(e *profiles.Extender) {
+			e.ManagedResources = []profiles.ManagedResource{{Name: "a.b/c", IgnoredByScheduler: true}}
+		}, warn: "while it does not answer nobody checks that a.b/c fits"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := sound()
+			c.change(&e)
+			if c.release == "" {
+				c.release = "v1.24.3"
+			}
+			notes, err := profiles.CheckExtenders(release(t, c.release), []profiles.Extender{e})
+			if (c.refused != "") != (err != nil) || err != nil && !strings.Contains(err.Error(), c.refused) {
+				t.Errorf("got error %v", err)
+			}
+			var invalid interface{ Invalid() bool }
+			if err != nil && (!errors.As(err, &invalid) || !hinted(err, "") || err.(*profiles.Error).Hint() == "") {
+				t.Errorf("%v: no hint, or not the input's", err)
+			}
+			told := ""
+			for _, n := range notes {
+				told += n.String()
+				if !n.Warning {
+					t.Errorf("%s is no warning", n)
+				}
+			}
+			if !strings.Contains(told, c.warn) || c.warn == "" && told != "" {
+				t.Errorf("got warnings %q", told)
+			}
+		})
+	}
+}
+
+func TestExtendersAreJudgedTogether(t *testing.T) {
+	other := sound()
+	other.Name, other.URLPrefix = "y", "http://127.0.0.1:2"
+	binder, second := sound(), other
+	binder.BindVerb, second.BindVerb = "bind", "bind"
+	if _, err := profiles.CheckExtenders(release(t, "v1.36.3"), []profiles.Extender{binder, second}); err == nil || !strings.Contains(err.Error(), "extender y: it has a bindVerb, and so has extender x") {
+		t.Errorf("two binders: %v", err)
+	}
+	other.URLPrefix = sound().URLPrefix
+	notes, err := profiles.CheckExtenders(release(t, "v1.36.3"), []profiles.Extender{sound(), other})
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0].Message, "is asked twice about every pod: extender x is the same") {
+		t.Errorf("the same twice: %v %v", notes, err)
+	}
+}
+
+// What a person has had for years is not taken away, unless the release does.
+func TestExtendersOfASourceAreWarnedOfUnlessTheReleaseRefusesThem(t *testing.T) {
+	document := func(api, rest string) string {
+		return "apiVersion: kubescheduler.config.k8s.io/" + api + "\nkind: KubeSchedulerConfiguration\n" + rest
+	}
+	for _, c := range []struct{ name, release, source, refused, warn string }{
+		{"HTTPS without CA", "v1.24.3", document("v1beta3", "extenders:\n- urlPrefix: https://x\n  filterVerb: f\n  enableHTTPS: true\n  ignorable: true\n  nodeCacheCapable: true\n  httpTimeout: 1s\n"),
+			"", "line 6: extenders[0]: enableHTTPS without a certificate authority takes any certificate"},
+		{"time-out and ignorable unsaid", "v1.24.3", document("v1beta3", "extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n"), "", "without an httpTimeout the scheduler waits 5s"},
+		{"two binders", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'http://x', bindVerb: f}, {urlPrefix: 'http://y', bindVerb: f}]\n"), "f.yaml:3:75: extenders[1]: it has a bindVerb", ""},
+		{"a CA that is none", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "there is no certificate in caData", ""},
+		{"a CA that is none in 1.20", "v1.20.15", document("v1beta1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "", "there is no certificate in caData"},
+		{"resources ignored twice, 1.21", "v1.21.3", document("v1beta1", "extenders: [{urlPrefix: 'http://x', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),
+			"v1.21.3 does not start where a resource is ignoredByScheduler and pluginConfig has arguments of NodeResourcesFit too", ""},
+		{"resources ignored twice, 1.22", "v1.22.2", document("v1beta1", "extenders: [{urlPrefix: 'http://x', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),
+			"", "ignoredResources of NodeResourcesFit does not count beside ignoredByScheduler"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := convert(t, c.release, c.source)
+			if (c.refused != "") != (err != nil) || err != nil && !strings.Contains(err.Error(), c.refused) {
+				t.Fatalf("got error %v", err)
+			}
+			valid, invalid := profiles.Validate(profiles.ValidateRequest{Release: release(t, c.release), Source: []byte(c.source)})
+			if invalid != nil || valid.Valid() != (c.refused == "") {
+				t.Errorf("Validate says %+v, %v", valid, invalid)
+			}
+			told := ""
+			if out != nil {
+				for _, n := range out.Notes {
+					if n.Warning {
+						told += n.String() + "\n"
+					}
+				}
+			}
+			if !strings.Contains(told, c.warn) {
+				t.Errorf("got warnings %q", told)
+			}
+		})
+	}
+}

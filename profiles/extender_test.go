@@ -1,0 +1,222 @@
+package profiles_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// authority is a certificate, and no secret.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	text, err := os.ReadFile("testdata/extenders/ca.pem")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func yes() *bool { b := true; return &b }
+func no() *bool  { b := false; return &b }
+
+// everyExtender is a list of extenders in which each field is used once at least.
+func everyExtender(t *testing.T) []profiles.Extender {
+	t.Helper()
+	return []profiles.Extender{
+		{
+			Name: "load", URLPrefix: "https://load.kube-system.svc:8443", FilterVerb: "filter", PrioritizeVerb: "prioritize", PreemptVerb: "preempt",
+			Weight: 4, EnableHTTPS: true, Ignorable: yes(),
+			TLS: &profiles.ExtenderTLS{ServerName: "load", CAData: authority(t), CertFile: "/srv/kubernetes/extenders/load.crt", KeyFile: "/srv/kubernetes/extenders/load.key"},
+		},
+		{
+			Name: "gpu", URLPrefix: "http://127.0.0.1:8888/gpu", FilterVerb: "filter", BindVerb: "bind", Ignorable: no(), NodeCacheCapable: no(),
+			HTTPTimeout:      1500 * time.Millisecond,
+			ManagedResources: []profiles.ManagedResource{{Name: "example.com/gpu", IgnoredByScheduler: true}, {Name: "example.com/fpga"}},
+		},
+	}
+}
+
+func TestExtendersAreWrittenForEachConfigAPI(t *testing.T) {
+	source, err := os.ReadFile("testdata/extenders/own.in.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, release := range []string{"v1.20.15", "v1.24.3", "v1.33.13", "v1.37.1"} {
+		t.Run(release, func(t *testing.T) {
+			r := request(t, release)
+			r.Source, r.SourceName, r.Extenders = source, "own.yaml", everyExtender(t)
+			out, err := profiles.Render(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "testdata/extenders/own-"+release+".yaml", out)
+			if diff := cmp.Diff([]string{"/srv/kubernetes/extenders/load.crt", "/srv/kubernetes/extenders/load.key"}, out.Files); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			without, err := profiles.WithoutFiles(out.YAML)
+			if err != nil || bytes.Contains(without, []byte("/extenders/load.")) || !bytes.Contains(without, []byte("caData")) {
+				t.Errorf("the files are still there, or more is gone (%v):\n%s", err, without)
+			}
+		})
+	}
+}
+
+func TestWithoutFilesLeavesOtherConfigurationsAlone(t *testing.T) {
+	const text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration   # as it is\n"
+	if out, err := profiles.WithoutFiles([]byte(text)); err != nil || string(out) != text {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := profiles.WithoutFiles([]byte("{")); err == nil {
+		t.Error("what is no YAML is taken")
+	}
+}
+
+// What a Policy says is what the configuration would have said.
+func TestPoliciesMatchTheGoldenFiles(t *testing.T) {
+	own, err := filepath.Glob("testdata/extenders/policy*.in.*")
+	if err != nil || len(own) == 0 {
+		t.Fatalf("no sources: %v", err)
+	}
+	for _, preset := range profiles.Presets() {
+		if preset.Name != "topology-spread" { // PodTopologySpread has no arguments in a Policy
+			own = append(own, preset.Name)
+		}
+	}
+	for _, source := range own {
+		t.Run(filepath.Base(source), func(t *testing.T) {
+			r := request(t, "v1.21.3")
+			r.Extenders = everyExtender(t)
+			name, _, fromFile := strings.Cut(filepath.Base(source), ".in.")
+			r.Preset = name
+			if fromFile {
+				r.Preset, r.SourceName = "", filepath.Base(source)
+				if r.Source, err = os.ReadFile(source); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err := profiles.RenderPolicy(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.YAML = append(append(out.YAML, "---\n"...), out.Policy...)
+			golden(t, "testdata/extenders/"+strings.TrimPrefix(name, "policy-")+"-as-policy.yaml", out)
+		})
+	}
+}
+
+func TestWhatNoPolicyCanSayIsRefused(t *testing.T) {
+	const v1beta1 = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
+	for _, c := range []struct {
+		name, release, preset, source string
+		change                        func(*profiles.Request)
+		want, hint                    string
+	}{
+		{name: "a release that reads none", release: "v1.23.17", want: "v1.23.17 does not read a Policy; 1.22 was the last to", hint: "--policy-configmap"},
+		{name: "a second scheduler of 1.22", release: "v1.22.2", want: "v1.22.2 names every scheduler with a Policy default-scheduler"},
+		{name: "arguments of spreading", release: "v1.21.3", preset: "topology-spread", want: "preset topology-spread: this cannot be said in a Policy: the arguments of plugin PodTopologySpread"},
+		{name: "two profiles", release: "v1.21.3", source: v1beta1 + "profiles: [{schedulerName: my-scheduler}, {schedulerName: b}]\n", want: "2 profiles cannot be said in a Policy"},
+		{name: "another binder", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}], enabled: [{name: MyPlugin}]}}}]\n",
+			change: func(r *profiles.Request) { r.Plugins = []string{extraName} }, want: "plugin MyPlugin at bind; that plugin DefaultBinder is not enabled at bind"},
+		{name: "no preemption", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}}]\n", want: "that plugin DefaultPreemption is not enabled at postFilter"},
+		{name: "a mandatory predicate left out", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n", want: "that plugin TaintToleration is not enabled at filter"},
+		{name: "a filter without its preFilter", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {preFilter: {disabled: [{name: NodePorts}]}}}]\n", want: "that plugin NodePorts is not enabled at preFilter"},
+		{name: "no hard affinity", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 0}}]}]\n", want: "the arguments of plugin InterPodAffinity"},
+		{name: "resources ignored by groups", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [example.com]}}]}]\n", want: "the arguments of plugin NodeResourcesFit"},
+		{name: "a plugin of one's own", release: "v1.21.3", change: func(r *profiles.Request) { r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}}} },
+			want: "plugin MyPlugin cannot be enabled in a Policy, which knows in-tree plugins only"},
+		{name: "a release from before", release: "v1.19.16", want: "v1.19.16"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := request(t, c.release)
+			r.Preset, r.Source = c.preset, []byte(c.source)
+			if c.change != nil {
+				c.change(&r)
+			}
+			out, err := profiles.RenderPolicy(r)
+			if err == nil {
+				t.Fatalf("it was rendered:\n%s", out.Policy)
+			}
+			if !strings.Contains(err.Error(), c.want) || !hinted(err, c.hint) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A plugin that is compiled in and enabled nowhere does not stand in the way, and
+// in the place of the default scheduler 1.22 does take a Policy.
+func TestAPolicyInThePlaceOfTheDefaultScheduler(t *testing.T) {
+	r := request(t, "v1.22.2")
+	r.SchedulerName, r.LeaseName = "default-scheduler", "kube-scheduler"
+	r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}, Enable: []string{}}}
+	r.Extenders = everyExtender(t)[1:]
+	out, err := profiles.RenderPolicy(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out.Policy), "httpTimeout: 1500000000\n") || strings.Contains(string(out.YAML), "extenders") {
+		t.Errorf("%s---\n%s", out.YAML, out.Policy)
+	}
+}
+
+// hinted says whether an error gives advice that has a text.
+func hinted(err error, text string) bool {
+	with, ok := err.(interface{ Hint() string })
+	return text == "" || ok && strings.Contains(with.Hint(), text)
+}
+
+func release(t *testing.T, name string) versions.Release {
+	t.Helper()
+	r, err := versions.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whatever is given, there is a Policy that reads back without change, or an error
+// of the input.
+func FuzzRenderPolicy(f *testing.F) {
+	inputs, err := filepath.Glob("testdata/*/*.in.*")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for i, input := range inputs {
+		source, err := os.ReadFile(input)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(source), uint8(i))
+	}
+	f.Fuzz(func(t *testing.T, source string, minor uint8) {
+		r := request(t, "v1.20.15")
+		r.Release.Minor = 20 + int(minor)%2
+		r.Source, r.SourceName = []byte(source), "f.yaml"
+		r.Extenders = []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter", Ignorable: yes()}}
+		out, err := profiles.RenderPolicy(r)
+		if err != nil {
+			var wrong *profiles.Error
+			if out != nil || !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
+				t.Fatalf("%v is not an error of the input", err)
+			}
+			return
+		}
+		r.Source, r.Extenders = out.Policy, nil
+		again, err := profiles.RenderPolicy(r)
+		if err != nil {
+			t.Fatalf("what was rendered is refused: %v\n%s", err, out.Policy)
+		}
+		if diff := cmp.Diff(string(out.Policy), string(again.Policy)); diff != "" {
+			t.Fatalf("rendered again it changes:\n%s", diff)
+		}
+	})
+}
