@@ -1,0 +1,252 @@
+//go:build linux
+
+package extender_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+)
+
+func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	before := w.state(t, "sched")
+
+	out, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := w.kube.CoreV1().Services(w.ns).Get(t.Context(), "ext", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://" + service.Spec.ClusterIP; out.Address != want {
+		t.Errorf("address is %s, want the Service's, %s", out.Address, want)
+	}
+	ca, err := w.kube.CoreV1().Secrets(w.ns).Get(t.Context(), "ext-ca", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration := w.configuration(t, "sched")
+	for _, want := range []string{
+		"urlPrefix: https://" + service.Spec.ClusterIP + "\n", "enableHTTPS: true", "serverName: ext." + w.ns + ".svc",
+		"caData: " + base64.StdEncoding.EncodeToString(ca.Data["tls.crt"]), "nodeCacheCapable: true", "ignorable: true", "httpTimeout: 1s", "type: MostAllocated",
+	} {
+		if !strings.Contains(configuration, want) {
+			t.Errorf("the scheduler's configuration lacks %q:\n%s", want, configuration)
+		}
+	}
+	budget, err := w.kube.PolicyV1().PodDisruptionBudgets(w.ns).Get(t.Context(), "ext", metav1.GetOptions{})
+	if err != nil || budget.Spec.MinAvailable.IntValue() != 1 {
+		t.Errorf("budget: %v, %v", budget, err)
+	}
+
+	deployed := w.state(t, "sched", "ext")
+	again, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched"))
+	if err != nil || again.Changes.Changed() {
+		t.Errorf("the same again: %v\n%s", err, again.Changes)
+	}
+	if diff := cmp.Diff(deployed, w.state(t, "sched", "ext")); diff != "" {
+		t.Errorf("the same again changed (-before +after):\n%s", diff)
+	}
+
+	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+		t.Fatal(err)
+	}
+	after := w.state(t, "sched")
+	delete(after, "ConfigMap/"+configMapOf(after, before)) // kept for a revision that can be returned to
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the scheduler is not what it was (-before +after):\n%s", diff)
+	}
+	if left := w.state(t, "ext"); len(left) > 0 {
+		t.Errorf("left of the extender: %v", left)
+	}
+	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+		t.Errorf("uninstalled again: %v", err)
+	}
+}
+
+// configMapOf is the configuration that is there and was not before: that with the extender.
+func configMapOf(after, before map[string]any) string {
+	for name := range after {
+		if _, was := before[name]; !was && strings.HasPrefix(name, "ConfigMap/sched-config-") {
+			return strings.TrimPrefix(name, "ConfigMap/")
+		}
+	}
+	return ""
+}
+
+func TestWhatFailsIsUndone(t *testing.T) {
+	t.Run("a new extender that is not steady", func(t *testing.T) {
+		w := newWorld(t)
+		w.scheduler(t, "sched")
+		before := w.state(t, "sched")
+		w.client.fails = notSteady{"ext", "localhost/extender"}
+		if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err == nil {
+			t.Fatal("no error")
+		}
+		if diff := cmp.Diff(before, w.state(t, "sched", "ext")); diff != "" {
+			t.Errorf("left (-before +after):\n%s", diff)
+		}
+	})
+	t.Run("a scheduler that is not steady with it", func(t *testing.T) {
+		w := newWorld(t)
+		w.scheduler(t, "one")
+		w.scheduler(t, "two")
+		before := w.state(t, "one", "two")
+		w.client.fails = notSteady{"two", "localhost/extender"}
+		o := w.options("ext")
+		o.Sidecar = true
+		if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, "one", "two")); err == nil {
+			t.Fatal("no error")
+		}
+		for _, name := range []string{"one", "two"} {
+			if images := w.containers(t, name); len(images) != 1 {
+				t.Errorf("scheduler %s has the containers %v", name, images)
+			}
+		}
+		if diff := cmp.Diff(before["Deployment/one"], w.state(t, "one")["Deployment/one"]); diff != "" {
+			t.Errorf("the first scheduler is not what it was:\n%s", diff)
+		}
+	})
+	t.Run("a restart with an image that is not steady", func(t *testing.T) {
+		w := newWorld(t)
+		if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"))); err != nil {
+			t.Fatal(err)
+		}
+		w.client.fails = notSteady{"ext", "localhost/broken"}
+		if _, err := install.RestartExtender(t.Context(), w.deps, install.ExtenderRestart{Name: "ext", Namespace: w.ns, Image: "localhost/broken:v1"}); err == nil {
+			t.Fatal("no error")
+		}
+		if got := w.containers(t, "ext")["pmk-extender"]; got != "localhost/extender:v1" {
+			t.Errorf("the image is %s", got)
+		}
+		if _, err := install.RestartExtender(t.Context(), w.deps, install.ExtenderRestart{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.containers(t, "ext")["pmk-extender"]; got != "localhost/extender:v2" {
+			t.Errorf("after a restart the image is %s", got)
+		}
+	})
+}
+
+func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	before := w.state(t, "sched")
+	o := w.options("ext")
+	o.Sidecar = true
+	out, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, "sched"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "http://127.0.0.1:11260"; out.Address != want || !strings.Contains(w.configuration(t, "sched"), "urlPrefix: "+want+"\n") {
+		t.Errorf("address is %s, want %s:\n%s", out.Address, want, w.configuration(t, "sched"))
+	}
+	if left := w.state(t, "ext"); len(left) > 0 {
+		t.Errorf("a sidecar has objects of its own: %v", left)
+	}
+	if _, err := install.RestartExtender(t.Context(), w.deps, install.ExtenderRestart{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"kube-scheduler": "localhost/scheduler:v1", "extender-ext": "localhost/extender:v2"}
+	if diff := cmp.Diff(want, w.containers(t, "sched")); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+
+	// The scheduler deployed again keeps what was wired in by itself.
+	alone, err := install.WiredAlone(t.Context(), w.deps, w.ns, "sched")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.scheduler(t, "sched", alone...)
+	if diff := cmp.Diff(want, w.containers(t, "sched")); diff != "" {
+		t.Errorf("deployed again (-want +got):\n%s", diff)
+	}
+
+	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+		t.Fatal(err)
+	}
+	after := w.state(t, "sched")
+	if diff := cmp.Diff(before["Deployment/sched"], after["Deployment/sched"]); diff != "" {
+		t.Errorf("the scheduler is not what it was (-before +after):\n%s", diff)
+	}
+}
+
+func TestBindNeedsTheClientCertificate(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	o := w.options("ext")
+	o.Call.BindVerb = install.VerbBind
+	if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, "sched")); err != nil {
+		t.Fatal(err)
+	}
+	if text := w.configuration(t, "sched"); !strings.Contains(text, "certFile: "+manifest.ClientDir("ext")+"/tls.crt") {
+		t.Errorf("the scheduler shows no certificate:\n%s", text)
+	}
+	d, err := w.kube.AppsV1().Deployments(w.ns).Get(t.Context(), "sched", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mounted bool
+	for _, m := range d.Spec.Template.Spec.Containers[0].VolumeMounts {
+		mounted = mounted || m.MountPath == manifest.ClientDir("ext")
+	}
+	if !mounted {
+		t.Errorf("the certificate is not mounted: %v", d.Spec.Template.Spec.Containers[0].VolumeMounts)
+	}
+	role, err := w.kube.RbacV1().ClusterRoles().Get(t.Context(), "ext-extender", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := role.Rules[len(role.Rules)-1]; last.Resources[0] != "pods/binding" {
+		t.Errorf("the extender may not bind: %v", role.Rules)
+	}
+	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	before := w.state(t, "sched", "ext")
+	no := false
+	cases := map[string]struct {
+		change     func(*install.ExtenderOptions)
+		schedulers []string
+		want       string
+	}{
+		"the name of a scheduler":           {func(o *install.ExtenderOptions) { o.Call.Name = "sched" }, nil, "sched is the name of a kube-scheduler already"},
+		"a scheduler that is not there":     {func(*install.ExtenderOptions) {}, []string{"nobody"}, "no scheduler nobody was deployed"},
+		"a sidecar of nobody":               {func(o *install.ExtenderOptions) { o.Sidecar = true }, nil, "in which scheduler's pod"},
+		"about its own pods, not ignorable": {func(o *install.ExtenderOptions) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "asked about its own pods"},
+		"bind for the default scheduler":    {func(o *install.ExtenderOptions) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "cannot show a certificate"},
+		"nothing said about its absence":    {func(o *install.ExtenderOptions) { o.Call.Ignorable = nil }, nil, "does not answer is not said"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := w.options("ext")
+			c.change(&o)
+			_, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, c.schedulers...))
+			var invalid interface{ Invalid() bool }
+			if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v, want one of the input with %q", err, c.want)
+			}
+		})
+	}
+	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "sched", Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "no extender") {
+		t.Errorf("a scheduler uninstalled as an extender: %v", err)
+	}
+	if diff := cmp.Diff(before, w.state(t, "sched", "ext")); diff != "" {
+		t.Errorf("something was touched (-before +after):\n%s", diff)
+	}
+}
