@@ -175,7 +175,7 @@ func (x *extenderCheck) identity(e judgedExtender) {
 	}
 	if len(t.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(t.CAData) {
 		severity := refused
-		if x.release.Minor < 21 {
+		if x.release.Minor < 22 {
 			severity = wrong // it starts, and trusts nobody
 		}
 		x.add(severity, e, "tlsConfig", "give the certificates as PEM, in base64", "there is no certificate in caData")

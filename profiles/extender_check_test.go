@@ -129,7 +129,7 @@ func TestExtendersOfASourceAreWarnedOfUnlessTheReleaseRefusesThem(t *testing.T) 
 		{"time-out and ignorable unsaid", "v1.24.3", document("v1beta3", "extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n"), "", "without an httpTimeout the scheduler waits 5s"},
 		{"two binders", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'http://x', bindVerb: f}, {urlPrefix: 'http://y', bindVerb: f}]\n"), "f.yaml:3:75: extenders[1]: it has a bindVerb", ""},
 		{"a CA that is none", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "there is no certificate in caData", ""},
-		{"a CA that is none in 1.20", "v1.20.15", document("v1beta1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "", "there is no certificate in caData"},
+		{"a CA that is none in 1.21", "v1.21.3", document("v1beta1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "", "there is no certificate in caData"},
 		{"resources ignored twice, 1.21", "v1.21.3", document("v1beta1", "extenders: [{urlPrefix: 'http://x', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),
 			"v1.21.3 does not start where a resource is ignoredByScheduler and pluginConfig has arguments of NodeResourcesFit too", ""},
 		{"resources ignored twice, 1.22", "v1.22.2", document("v1beta1", "extenders: [{urlPrefix: 'http://x', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),

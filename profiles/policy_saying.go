@@ -77,7 +77,7 @@ func (s saying) predicates(filters map[string]int) []*yaml.Node {
 		said = append(said, mapping("name", str(name), "argument", mapping(kind, argument)))
 	}
 	if _, wanted := filters[serviceAffinity]; wanted {
-		custom("ServiceAffinity", "serviceAffinity", mapping("labels", copied(get(config(s.profile, serviceAffinity), "args", "affinityLabels"))))
+		custom(serviceAffinity+"-affinityLabels", "serviceAffinity", mapping("labels", copied(get(config(s.profile, serviceAffinity), "args", "affinityLabels"))))
 	}
 	if _, wanted := filters[nodeLabel]; wanted {
 		for _, field := range []struct {
@@ -120,7 +120,9 @@ func (s saying) priorities(scores map[string]int) []*yaml.Node {
 				put(ratio, field, copied(given))
 			}
 		}
-		add(capacityRatio, weight, mapping("requestedToCapacityRatioArguments", ratio))
+		// By the plugin's own name the release would take it for known, and pass over
+		// its argument.
+		add(capacityRatio+"-shape", weight, mapping("requestedToCapacityRatioArguments", ratio))
 	}
 	for _, field := range []struct {
 		plugin, name string

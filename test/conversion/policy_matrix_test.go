@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,6 +48,77 @@ func TestPoliciesKeepTheirMeaning(t *testing.T) {
 				}
 				if diff := cmp.Diff(profileOf(t, []byte(readPolicy(t.Context(), t, scheduler, file))), profileOf(t, []byte(after))); diff != "" {
 					t.Errorf("another profile (-policy +configuration):\n%s\n%s", diff, converted.YAML)
+				}
+			})
+		}
+	}
+}
+
+// A Policy that a preset is said as, with the configuration beside it, comes to the profile of the configuration alone; and the
+// scheduler keeps the name that the configuration says, up to 1.21.
+func TestPresetsSaidAsPoliciesKeepTheirMeaning(t *testing.T) {
+	for _, release := range versions.Releases() {
+		if release.Minor > 22 || !asked(release) {
+			continue
+		}
+		scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, preset := range profiles.Presets() {
+			if preset.Name == "topology-spread" {
+				continue // no Policy has arguments of PodTopologySpread
+			}
+			t.Run(release.String()+" "+preset.Name, func(t *testing.T) {
+				request := requestFor(release, preset.Name, nil)
+				if release.Minor == 22 {
+					request.SchedulerName = "default-scheduler" // it takes no other
+				}
+				plain, err := profiles.Render(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				request.Extenders = extenders(t)[:1] // the other takes over a resource, which is an argument
+				policy, err := profiles.RenderPolicy(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := profiles.WithoutFiles(policy.Policy)
+				if err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join(t.TempDir(), "policy.cfg")
+				if err := os.WriteFile(file, text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				before, err := scheduler.Read(t.Context(), plain.YAML)
+				if err != nil {
+					t.Fatal(err)
+				}
+				after, err := scheduler.Read(t.Context(), policy.YAML, "--policy-config-file="+file)
+				if err != nil {
+					t.Fatalf("%v\n%s\n%s", err, policy.YAML, text)
+				}
+				if !strings.Contains(after, "schedulerName: "+request.SchedulerName+"\n") {
+					t.Errorf("the scheduler is not named %s:\n%s", request.SchedulerName, after)
+				}
+				want := profileOf(t, []byte(before))
+				if release.Minor == 22 {
+					// It looks for volumes of the mode ReadWriteOncePod, which need a gate that is off there.
+					delete(want.Weights["preFilter"], "VolumeRestrictions")
+				}
+				if diff := cmp.Diff(want, profileOf(t, []byte(after))); diff != "" {
+					t.Errorf("another profile (-configuration +policy):\n%s\n%s", diff, text)
+				}
+				wrong := strings.ReplaceAll(string(text), "weight: 4\n", "weight: 0\n")
+				if wrong == string(text) {
+					t.Fatalf("the extender has no weight:\n%s", text)
+				}
+				if err := os.WriteFile(file, []byte(wrong), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := scheduler.Read(t.Context(), policy.YAML, "--policy-config-file="+file); err == nil {
+					t.Error("the extenders of the Policy are not read: one without weight is taken")
 				}
 			})
 		}
