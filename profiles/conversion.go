@@ -70,8 +70,8 @@ func (c *conversion) run() {
 	c.identity()
 	c.connection()
 	c.election()
-	if c.doc.preset {
-		c.notes = nil
+	if c.doc.preset { // nobody wrote it; the extenders somebody did
+		c.notes = slices.DeleteFunc(c.notes, func(n Note) bool { return !n.Warning })
 	}
 	c.enablePlugins()
 }
