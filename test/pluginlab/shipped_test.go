@@ -44,6 +44,7 @@ func TestShippedPlugins(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.release, func(t *testing.T) {
 			m := up(t, s)
+			m.opensMetrics(t)
 			load := prometheus.StartExporter(t, one, two, three)
 			load.Load(map[string]float64{one: 0.95, two: 0.1, three: 0.1})
 			prom := prometheus.New(t, m.gateway, time.Second, load, map[string]string{one: one, two: two + ":9100", three: three})
