@@ -140,6 +140,9 @@ func Render(r Request) (*Rendered, error) {
 	if r.SchedulerName == "" || r.Kubeconfig == "" {
 		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are needed")
 	}
+	if _, err := CheckExtenders(r.Release, r.Extenders); err != nil {
+		return nil, err // their fault is not that of the source
+	}
 	r.LeaseNamespace = cmp.Or(r.LeaseNamespace, "kube-system")
 	r.Plugins = slices.Clone(r.Plugins)
 	for _, p := range r.Enable {
