@@ -60,6 +60,12 @@ func replacementTable(s *install.Status) func(io.Writer) error {
 		for _, d := range s.Schedulers {
 			line("%s\t%s\t%d/%d\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image)
 		}
+		if len(s.Extenders) > 0 {
+			line("\nEXTENDER\tNAMESPACE\tREADY\tIMAGE")
+		}
+		for _, d := range s.Extenders {
+			line("%s\t%s\t%d/%d\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image)
+		}
 		if h := s.Here; h != nil {
 			as := "as it was left"
 			if len(h.Drift) > 0 {

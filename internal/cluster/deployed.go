@@ -39,7 +39,7 @@ func (d *detector) deployed(ctx context.Context) {
 // deployments lists pmk-sched's own Deployments page by page.
 func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
-	options := metav1.ListOptions{LabelSelector: kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy, Limit: objectPage}
+	options := metav1.ListOptions{LabelSelector: kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy + "," + kubeapi.LabelName + "!=" + kubeapi.Extender, Limit: objectPage}
 	for {
 		page, err := d.apps.Deployments(namespace).List(ctx, options)
 		if err != nil {

@@ -23,6 +23,8 @@ type Status struct {
 	Nodes []NodeStatus `json:"nodes"`
 	// Schedulers are those beside the default one.
 	Schedulers []SchedulerStatus `json:"schedulers"`
+	// Extenders are those in pods of their own.
+	Extenders []SchedulerStatus `json:"extenders"`
 	// Here is this node's own record; nil away from a control-plane node, or
 	// where nothing of ours is.
 	Here *HereStatus `json:"here,omitempty"`
@@ -41,7 +43,7 @@ type NodeStatus struct {
 	Leads       bool   `json:"leads"`
 }
 
-// SchedulerStatus is a scheduler that was deployed.
+// SchedulerStatus is a scheduler, or an extender, that was deployed.
 type SchedulerStatus struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -98,7 +100,7 @@ func (e *DriftError) Hint() string {
 // NodesStatus looks at the cluster and at this node. With files nil it is no
 // control-plane node. The error of the status itself is a [*DriftError].
 func NodesStatus(ctx context.Context, d ReplaceDeps, onNode bool) (*Status, error) {
-	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}}
+	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}, Extenders: []SchedulerStatus{}}
 	var err error
 	if onNode {
 		if s.Here, err = d.here(); err != nil {
@@ -152,9 +154,13 @@ func (d ReplaceDeps) schedulers(ctx context.Context, s *Status) error {
 			entry.Wanted = *deployment.Spec.Replicas
 		}
 		for _, container := range deployment.Spec.Template.Spec.Containers {
-			if container.Name == schedulerContainer {
+			if container.Name == schedulerContainer || container.Name == kubeapi.Extender {
 				entry.Image = container.Image
 			}
+		}
+		if deployment.Labels[kubeapi.LabelName] == kubeapi.Extender {
+			s.Extenders = append(s.Extenders, entry)
+			continue
 		}
 		s.Schedulers = append(s.Schedulers, entry)
 	}

@@ -6,6 +6,10 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelInstance has the name of the scheduler that the object belongs to.
 	LabelInstance = "app.kubernetes.io/instance"
+	// LabelName says what an object belongs to: kube-scheduler, or [Extender].
+	LabelName = "app.kubernetes.io/name"
+	// Extender is the value of [LabelName] on what belongs to an extender.
+	Extender = "pmk-extender"
 	// LabelComponent tells objects apart that are not part of the deployed scheduler itself.
 	LabelComponent = "app.kubernetes.io/component"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification makes for its pod.
