@@ -42,6 +42,8 @@ type buildOptions struct {
 	Plugins chosen
 	// Flags name those of the plugins that no file does.
 	Flags []string
+	// Extender builds the extender instead of a scheduler.
+	Extender bool
 }
 
 // loadTarget is a container runtime of this machine to hand the image to.
@@ -85,11 +87,12 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH` to build for; repeat it, or separate several by commas", DefaultText: "linux on this machine's architecture"},
 			&cli.StringFlag{Name: "base", Usage: "`IMAGE` to lay the scheduler on: a registry reference, a docker archive or an OCI layout", DefaultText: "busybox"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to lay the scheduler on: the way without a registry"},
-			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image", DefaultText: "localhost/kube-scheduler:RELEASE, with plugins RELEASE-plugins-HASH"},
+			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image", DefaultText: "localhost/kube-scheduler:RELEASE, with plugins RELEASE-plugins-HASH; localhost/pmk-extender:VERSION"},
 			&cli.StringSliceFlag{Name: "output", Usage: "write the image to `PATH`: a docker archive if it ends in .tar, else an OCI layout; can be repeated"},
 			&cli.StringFlag{Name: "binary", Usage: "write the bare kube-scheduler to `FILE`"},
 			&cli.BoolFlag{Name: "push", Usage: "push the image to the registry that its reference names, with the credentials of the docker configuration"},
 			&cli.StringSliceFlag{Name: "load", Usage: "hand the image to `containerd[=SOCKET]` or docker on this machine; can be repeated"},
+			&cli.BoolFlag{Name: "extender", Usage: "build the extender, one for every release, instead of a scheduler; with plugins of your own that are portable"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and say where it is"},
 			fileFlag(), outputFlag(),
 		}, pluginFlags()...),
@@ -123,7 +126,10 @@ func readBuildOptions(c *cli.Context) (buildOptions, error) {
 		Source: cmp.Or(c.String("source"), f.Spec.Source.From),
 		Tag:    c.String("tag"),
 		Binary: c.String("binary"), Outputs: c.StringSlice("output"), Push: c.Bool("push"), Keep: c.Bool("keep"),
-		Flags: pluginFlagsToRepeat(c),
+		Flags: pluginFlagsToRepeat(c), Extender: c.Bool("extender"),
+	}
+	if err := refuseSchedulerFlags(c); err != nil {
+		return o, err
 	}
 	if o.Plugins, err = readChosen(c, f); err != nil {
 		return o, err
@@ -136,7 +142,7 @@ func readBuildOptions(c *cli.Context) (buildOptions, error) {
 			return o, err
 		}
 	}
-	if o.Push && c.String("tag") == "" && f.Spec.Image.Repository == "" {
+	if o.Push && c.String("tag") == "" && (f.Spec.Image.Repository == "" || o.Extender) {
 		return o, usagef("name it with --tag REPOSITORY:TAG", "--push needs to know where the image goes")
 	}
 	if o.Platforms, err = parsePlatforms(firstList(c.StringSlice("platform"), f.Spec.Image.Platforms)); err != nil {
@@ -158,6 +164,9 @@ func (o buildOptions) defaultTag(f *customScheduler) (string, error) {
 	suffix, err := o.Plugins.tagSuffix()
 	if err != nil {
 		return "", err
+	}
+	if o.Extender {
+		return defaultExtenderImage() + suffix, nil
 	}
 	if f.Spec.Image.Repository != "" {
 		return f.imageReference(suffix), nil
@@ -218,15 +227,7 @@ func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
 	if err != nil {
 		return nil, err
 	}
-	release, err := releaseToBuild(c, u, o.Branch)
-	if err != nil {
-		return nil, err
-	}
-	result, err := build.Run(ctx, build.Options{
-		Release: release, Nearest: o.Nearest, Source: o.Source, Platforms: o.Platforms,
-		Plugins: o.Plugins.sources(), Imports: o.Plugins.imports, Sources: pmksched.Sources,
-		CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
-	})
+	result, err := o.compile(c, u, cache)
 	if err != nil {
 		return nil, err
 	}
@@ -241,11 +242,31 @@ func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
 	if o.Binary != "" && len(o.Outputs) == 0 && len(o.Loads) == 0 && !o.Push {
 		return data, nil // the image is somebody else's business
 	}
-	if err := pack(ctx, u, o, result, data); err != nil {
-		return nil, err
+	if err := pack(ctx, u, o, result, data); err != nil || o.Extender {
+		return data, err
 	}
 	result.Flags = o.Flags
 	return data, record(cache, result, o.Tag, data.Digest)
+}
+
+// compile makes the program.
+func (o buildOptions) compile(c *cli.Context, u *ui, cache string) (*build.Result, error) {
+	if o.Extender {
+		return build.Extender(c.Context, build.ExtenderOptions{
+			Version: ownVersion(), Plugins: o.Plugins.sources(), Platforms: o.Platforms,
+			Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
+			CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
+		})
+	}
+	release, err := releaseToBuild(c, u, o.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return build.Run(c.Context, build.Options{
+		Release: release, Nearest: o.Nearest, Source: o.Source, Platforms: o.Platforms,
+		Plugins: o.Plugins.sources(), Imports: o.Plugins.imports, Sources: pmksched.Sources,
+		CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
+	})
 }
 
 // record notes which build is in the image, under both names that it can be
@@ -278,7 +299,7 @@ func newBuildData(o buildOptions, result *build.Result) *buildData {
 	}
 	for _, p := range o.Platforms {
 		data.Platforms = append(data.Platforms, p.String())
-		if b, ok := result.Binary(build.KubeScheduler, p); ok {
+		if b, ok := result.Binary(o.program(), p); ok {
 			data.Binaries = append(data.Binaries, binaryData{Platform: p.String(), SHA256: b.SHA256, Size: b.Size})
 		}
 	}

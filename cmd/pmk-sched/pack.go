@@ -21,20 +21,20 @@ import (
 func pack(ctx context.Context, u *ui, o buildOptions, result *build.Result, data *buildData) error {
 	files := map[string][]image.File{}
 	for _, p := range o.Platforms {
-		binary, ok := result.Binary(build.KubeScheduler, p)
+		binary, ok := result.Binary(o.program(), p)
 		if !ok {
-			return fmt.Errorf("pack image %s: there is no kube-scheduler for %s", o.Tag, p)
+			return fmt.Errorf("pack image %s: there is no %s for %s", o.Tag, o.program(), p)
 		}
-		files[p.String()] = []image.File{{Path: image.SchedulerPath, Source: binary.Path}}
+		files[p.String()] = []image.File{{Path: o.programPath(), Source: binary.Path}}
 	}
 	labels := image.Description{
-		Title: build.KubeScheduler, Version: data.Release, URL: projectURL, Release: data.Release,
+		Title: o.program(), Version: data.Release, URL: projectURL, Release: data.Release,
 		Plugins: strings.Join(pluginNames(data.Plugins), ","), Origin: cmp.Or(result.Info.Module, data.Source),
 	}.Labels()
 	var built *image.Built
 	err := during(u, "pack image "+o.Tag, func() (err error) {
 		built, err = image.Build(ctx, image.Options{
-			Base: o.Base, Platforms: data.Platforms, Files: files, Entrypoint: []string{image.SchedulerPath},
+			Base: o.Base, Platforms: data.Platforms, Files: files, Entrypoint: []string{o.programPath()},
 			Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
 		})
 		return err
@@ -89,9 +89,9 @@ func deliver(ctx context.Context, u *ui, o buildOptions, built *image.Built, dat
 // writeBinaries copies the program out of the cache.
 func writeBinaries(result *build.Result, o buildOptions, data *buildData) error {
 	for _, p := range o.Platforms {
-		binary, ok := result.Binary(build.KubeScheduler, p)
+		binary, ok := result.Binary(o.program(), p)
 		if !ok {
-			return fmt.Errorf("write --binary: there is no kube-scheduler for %s", p)
+			return fmt.Errorf("write --binary: there is no %s for %s", o.program(), p)
 		}
 		to := o.Binary
 		if len(o.Platforms) > 1 {

@@ -59,6 +59,8 @@ type Options struct {
 	// Sources holds the folder scheduler of this program's own module, which
 	// portable plugins are compiled against. Only they need it.
 	Sources fs.FS
+	// portableOnly refuses native plugins.
+	portableOnly bool
 	// Platforms to build for; empty means the host's.
 	Platforms []Platform
 

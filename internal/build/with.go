@@ -23,6 +23,8 @@ type pluginSet struct {
 	api     *pluginModule
 	imports []string
 	release versions.Release
+	// against says what is compiled with the plugins, if not the release.
+	against string
 	// newer says what the modules ask for that the release does not have.
 	newer []string
 }
@@ -46,6 +48,8 @@ type pluginReader struct {
 	read map[string]*pluginModule
 	api  *portableAPI
 	set  *pluginSet
+	// portableOnly refuses native plugins.
+	portableOnly bool
 }
 
 // pluginSet finds and parses the sources of plugins, and refuses what would
@@ -56,8 +60,9 @@ func (j *job) pluginSet(ctx context.Context, o Options, rules versions.Rules, go
 	}
 	r := &pluginReader{
 		job: j, release: o.Release, rules: rules, sources: o.Sources, read: map[string]*pluginModule{},
-		platform: platformOf{platform: orHost(o.Platforms)[0], tags: strings.Split(buildTags(rules), ","), goVersion: goVersion},
-		set:      &pluginSet{imports: slices.Compact(slices.Sorted(slices.Values(o.Imports))), release: o.Release},
+		platform:     platformOf{platform: orHost(o.Platforms)[0], tags: strings.Split(buildTags(rules), ","), goVersion: goVersion},
+		portableOnly: o.portableOnly,
+		set:          &pluginSet{imports: slices.Compact(slices.Sorted(slices.Values(o.Imports))), release: o.Release},
 	}
 	for _, imported := range r.set.imports {
 		if err := module.CheckImportPath(imported); err != nil {
@@ -98,6 +103,9 @@ func (r *pluginReader) plugin(ctx context.Context, p Plugin) error {
 		return err
 	}
 	found := resolvedPlugin{given: p, info: PluginInfo{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules}}
+	if native != nil && r.portableOnly {
+		return nativeInExtender(p)
+	}
 	if native != nil {
 		fit := fitNative(*native, pkg.methods(""))
 		if !fit.minors.has(r.release.Minor) {

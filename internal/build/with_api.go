@@ -46,14 +46,14 @@ func (r *pluginReader) useAPI(sources fs.FS, place string) (*pluginModule, error
 	return m, nil
 }
 
-// readSources reads the Go files below the folder scheduler.
+// readSources reads the Go files below the folder scheduler, without the extender: it is no part of any scheduler.
 func readSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := fs.WalkDir(sources, apiFolder, func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && entry.Name() == "testdata":
+		case entry.IsDir() && (entry.Name() == "testdata" || name == extenderFolder):
 			return fs.SkipDir
 		case entry.IsDir() || !isSource(name):
 			return nil

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -113,7 +114,7 @@ func (s *pluginSet) explain(err error) error {
 	inPlugin := inGenerated.MatchString(known.Output)
 	known.Output = s.words(known.Output)
 	if known.Cause == CauseCompile && inPlugin {
-		known.Message = "a plugin does not compile against " + s.release.String()
+		known.Message = "a plugin does not compile against " + cmp.Or(s.against, s.release.String())
 		for _, warning := range s.newer {
 			known.Try += "; " + warning
 		}

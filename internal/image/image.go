@@ -25,6 +25,8 @@ const (
 	// SchedulerPath is where the kube-scheduler lies in an image. It is the path
 	// that upstream's own image uses.
 	SchedulerPath = "/usr/local/bin/kube-scheduler"
+	// ExtenderPath is where pmk-extender lies in an image of its own.
+	ExtenderPath = "/usr/local/bin/pmk-extender"
 	// DefaultUser is the user and group of an image whose Options name none:
 	// "nonroot" of the busybox base, and of many others.
 	DefaultUser = "65532:65532"
