@@ -31,8 +31,11 @@ var ownedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Service"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
 	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
-	{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}, // before 1.21 there is no other
+	budgetBefore21,
 }
+
+// budgetBefore21 is asked for only where there is no other: an API server that has both warns of it.
+var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
 // Owned lists everything that is labelled as belonging to the scheduler name, its revisions included, in the order of applying: in all
 // namespaces and at cluster scope. Who may not list in all namespaces gets what is in ns and kube-system.
@@ -40,6 +43,9 @@ var ownedKinds = []schema.GroupVersionKind{
 func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
+		if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
+			continue
+		}
 		labels := kubeapi.OwnerLabels(name)
 		if gvk.Kind == "Namespace" {
 			labels[kubeapi.LabelComponent] = kubeapi.ComponentVerify
@@ -48,11 +54,7 @@ func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Un
 		if err != nil {
 			return nil, err
 		}
-		for _, o := range found {
-			if !slices.ContainsFunc(owned, func(other *unstructured.Unstructured) bool { return other.GetUID() == o.GetUID() }) {
-				owned = append(owned, o)
-			}
-		}
+		owned = append(owned, found...)
 	}
 	return inOrder(owned), nil
 }
