@@ -94,6 +94,10 @@ func judge(c *cli.Context, u *ui, name string, release versions.Release, v *prof
 		u.warn(err.Error())
 		return j, nil
 	}
+	if errors.Is(err, install.ErrPartlyChecked) {
+		u.warn(err.Error())
+		err = nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -288,5 +288,9 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 		d.warn("the configuration was checked by pmk-sched's own knowledge of %s only: %v", plan.Release, err)
 		return nil
 	}
+	if errors.Is(err, ErrPartlyChecked) {
+		d.warn("%v", err)
+		return nil
+	}
 	return err
 }

@@ -29,11 +29,19 @@ type Binary struct {
 // had or run here, so that the offline check is left out, with a warning.
 var ErrNoBinary = errors.New("no kube-scheduler binary to ask")
 
+// ErrPartlyChecked says that the binary decoded, defaulted and validated the
+// configuration, but could not make every plugin of its arguments offline.
+var ErrPartlyChecked = errors.New("the configuration is valid, but plugins were not tried with their arguments")
+
+// standInServer is the API server while a configuration is checked. Nothing
+// listens there.
+const standInServer = "127.0.0.1:1"
+
 // standInKubeconfig satisfies the binary, which wants the kubeconfig named in
 // its configuration to exist; it reaches no server.
 const standInKubeconfig = `apiVersion: v1
 kind: Config
-clusters: [{name: none, cluster: {server: "https://127.0.0.1:1"}}]
+clusters: [{name: none, cluster: {server: "https://` + standInServer + `"}}]
 users: [{name: none, user: {}}]
 contexts: [{name: none, context: {cluster: none, user: none}}]
 current-context: none
@@ -48,7 +56,9 @@ const offlineTimeout = 30 * time.Second
 // (cmd/kube-scheduler/app/server.go, Setup). The configuration names
 // kubeconfig, a path in the pod; a stand-in takes its place. args are the flags
 // that go with the configuration. dir is a folder to work in. The error is an
-// [*InvalidError] where the binary refuses the configuration.
+// [*InvalidError] where the binary refuses the configuration, and
+// [ErrPartlyChecked] where a plugin asks the API server, or waits for it, as it
+// is made: that comes after all else is checked.
 func CheckOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
 	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
 	text, err := profiles.WithoutFiles(configuration)
@@ -61,10 +71,10 @@ func CheckOffline(ctx context.Context, binary Binary, dir string, configuration 
 	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {
 		return fmt.Errorf("write the configuration to check: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, offlineTimeout)
+	limited, cancel := context.WithTimeout(ctx, offlineTimeout)
 	defer cancel()
-	args = append([]string{"--config", config, "--secure-port=0", "--master=https://127.0.0.1:1", "--write-config-to", out}, args...)
-	cmd := exec.CommandContext(ctx, binary.Path, args...)
+	args = append([]string{"--config", config, "--secure-port=0", "--master=https://" + standInServer, "--write-config-to", out}, args...)
+	cmd := exec.CommandContext(limited, binary.Path, args...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}, time.Second
 	output, runErr := cmd.CombinedOutput()
 	if ctx.Err() != nil {
@@ -77,8 +87,15 @@ func CheckOffline(ctx context.Context, binary Binary, dir string, configuration 
 	if _, err := os.Stat(out); runErr == nil && err == nil {
 		return nil
 	}
+	if limited.Err() != nil {
+		return fmt.Errorf("%w: one of them seems to wait for the API server: nothing was heard of the scheduler for %s", ErrPartlyChecked, offlineTimeout)
+	}
+	words := lastWords(output, config, "the configuration")
+	if asksServer.MatchString(words) {
+		return fmt.Errorf("%w: %s", ErrPartlyChecked, words)
+	}
 	return &InvalidError{
-		Problem: "the scheduler refuses the configuration: " + lastWords(output, config, "the configuration"),
+		Problem: "the scheduler refuses the configuration: " + words,
 		Try:     "see the configuration as it was rendered with `pmk-sched render`",
 	}
 }
@@ -133,6 +150,10 @@ func standInListeners(configuration []byte) ([]byte, error) {
 		return setting
 	}), nil
 }
+
+// asksServer is how a plugin fails that asks the API server when it is made
+// (k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, NewFramework).
+var asksServer = regexp.MustCompile(`initializing plugin "[^"]*": .*` + regexp.QuoteMeta(standInServer) + `[/: "]`)
 
 // klogPrefix is what klog writes before a message:
 // "E1121 07:34:01.123456   12345 server.go:30] ".

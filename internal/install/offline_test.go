@@ -1,7 +1,11 @@
 package install
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -54,6 +58,36 @@ func TestLastWordsSaysWhyTheSchedulerEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := lastWords([]byte(tt.output), file, "the configuration"); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Some plugins ask the API server as they are made. By then the scheduler has found nothing wrong with the configuration.
+func TestAPluginThatAsksTheAPIServerIsNoReasonToRefuse(t *testing.T) {
+	const failed = `E1121 07:47:48.5 10363 run.go:74] "command failed" err="initializing profiles: creating profile for scheduler name s: initializing plugin \"P\": `
+	for name, c := range map[string]struct {
+		said    string
+		partly  bool
+		problem string
+	}{
+		"asks":            {failed + `failed to get server groups: Get \"https://127.0.0.1:1/api\": dial tcp 127.0.0.1:1: connect: connection refused"`, true, ""},
+		"wrong arguments": {failed + `unknown field \"anotation\""`, false, `unknown field "anotation"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			program := filepath.Join(dir, "kube-scheduler")
+			script := "#!/bin/sh\ncat >&2 <<'END'\n" + c.said + "\nEND\nexit 1\n"
+			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			err := CheckOffline(t.Context(), Binary{Path: program}, dir, []byte("kind: KubeSchedulerConfiguration\n"), "/kubeconfig", nil)
+			if errors.Is(err, ErrPartlyChecked) != c.partly {
+				t.Errorf("got %v", err)
+			}
+			var invalid *InvalidError
+			if errors.As(err, &invalid) == c.partly || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("got %v", err)
 			}
 		})
 	}

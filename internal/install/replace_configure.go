@@ -135,7 +135,10 @@ func (p *replacePlanner) askBinary(ctx context.Context, kubeconfig string, args 
 	case release.Compare(want) != 0:
 		p.warnOf("the scheduler is of %s and the API server of %s", release, want)
 	}
-	if err := CheckOffline(ctx, binary, dir, p.r.Configuration, kubeconfig, flagsToCheck(p.r.words)); err != nil {
+	err = CheckOffline(ctx, binary, dir, p.r.Configuration, kubeconfig, flagsToCheck(p.r.words))
+	if errors.Is(err, ErrPartlyChecked) {
+		p.warnOf("%v", err)
+	} else if err != nil {
 		return "", err
 	}
 	text, err := os.ReadFile(binary.Path)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 )
 
@@ -75,8 +76,8 @@ type master struct {
 	config  *rest.Config
 	kube    kubernetes.Interface
 	dynamic dynamic.Interface
-	// gateway is the machine's address as the node sees it.
-	gateway string
+	// gateway is the machine's address as the node sees it, socket its containerd's as the machine sees it.
+	gateway, socket string
 }
 
 // up brings the lab up, and takes it down when the test ends.
@@ -94,6 +95,7 @@ func up(t *testing.T, s subject) *master {
 	m := &master{subject: s}
 	l, err := lab.Get(labs, labName)
 	if err == nil {
+		m.socket = filepath.Join(l.Root(), image.DefaultContainerdSocket)
 		m.gateway, err = addressOf(l.Link())
 	}
 	if err == nil {
@@ -161,6 +163,12 @@ func run(t *testing.T, cmd *exec.Cmd) result {
 func (m *master) pmkSched(t *testing.T, args ...string) result {
 	t.Helper()
 	return run(t, command(t, append([]string{"lab", "exec", "--name", labName, "--", program}, args...)...))
+}
+
+// build builds an image into the node's containerd. The node itself has no way out to download modules.
+func (m *master) build(t *testing.T, reference string, args ...string) {
+	t.Helper()
+	run(t, command(t, append([]string{"build", "--branch", m.release, "--busybox", "/bin/busybox", "--load", "containerd=" + m.socket, "--tag", reference}, args...)...)).ok(t)
 }
 
 // kubectl runs kubectl on the master.

@@ -54,7 +54,7 @@ func TestPluginsOfAnotherProject(t *testing.T) {
 			m.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/podgroups.scheduling.x-k8s.io", "crd/elasticquotas.scheduling.x-k8s.io")
 			file := write(t, "pmk-sched.yaml", fmt.Sprintf(nativeDescription, schedulerPlugins, test.version, test.more))
 			image := "localhost/native:" + test.release
-			m.pmkSched(t, "build", "-f", file, "--branch", test.release, "--busybox", "/bin/busybox", "--load", "containerd", "--tag", image).ok(t)
+			m.build(t, image, "-f", file)
 			m.pmkSched(t, "deploy", "-f", file, "--image", image).ok(t)
 			m.pmkSched(t, "verify", "-f", file).ok(t)
 			m.place(t, 3) // pods of no group

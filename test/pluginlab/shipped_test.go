@@ -51,8 +51,7 @@ func TestShippedPlugins(t *testing.T) {
 			prom.Start(t.Context(), t)
 
 			image := "localhost/" + scheduler + ":" + s.release
-			m.pmkSched(t, "build", "--branch", s.release, "--busybox", "/bin/busybox", "--load", "containerd", "--tag", image,
-				"--with", "builtin:blockall", "--with", "builtin:timestamp", "--with", "builtin:loadaware", "--with", "builtin:networkaware").ok(t)
+			m.build(t, image, "--with", "builtin:blockall", "--with", "builtin:timestamp", "--with", "builtin:loadaware", "--with", "builtin:networkaware")
 			file := write(t, "pmk-sched.yaml", fmt.Sprintf(description, prom.Address))
 			m.pmkSched(t, "deploy", "-f", file, "--image", image, "--credentials", "node").ok(t)
 			m.pmkSched(t, "verify", "-f", file).ok(t)
