@@ -120,6 +120,17 @@ func (f *customScheduler) calledExtenders() ([]profiles.Extender, map[string]man
 	return called, clients, nil
 }
 
+// extendersOfNode are those of calledExtenders, for a scheduler that is a static
+// pod: it mounts no Secret.
+func (f *customScheduler) extendersOfNode() ([]profiles.Extender, error) {
+	called, clients, err := f.calledExtenders()
+	if err == nil && len(clients) > 0 {
+		err = usagef("leave certFile and keyFile out, or give a --config that names files of the node",
+			"the default scheduler is a static pod, to which no certificate for an extender can be given")
+	}
+	return called, err
+}
+
 // checkExtenders refuses extenders that cannot be told apart: their names become
 // those of files and objects.
 func (f *customScheduler) checkExtenders() error {

@@ -33,6 +33,7 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the one that runs"},
 			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version", DefaultText: "the one that the scheduler has"},
 			&cli.StringFlag{Name: "preset", Usage: "`PRESET` instead of a file: see `pmk-sched profile list`"},
+			&cli.BoolFlag{Name: "policy-configmap", Usage: "give predicates, priorities and extenders as a legacy Policy: 1.20 to 1.22 only"},
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			&cli.BoolFlag{Name: "all-nodes", Usage: "change nothing; print which command is to be run on which node, and which are done"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change, but change nothing"},
@@ -127,10 +128,11 @@ func readReplaceOptions(c *cli.Context) (install.ReplaceOptions, error) {
 	}
 	o := install.ReplaceOptions{
 		Image: reference, Preset: same.Preset, Configuration: same.Configuration, ConfigurationName: same.ConfigurationName,
-		Node: c.String("node"), Names: ownNames(), Timeout: c.Duration("timeout"), Steady: c.Duration("steady"),
+		PolicyConfigMap: c.Bool("policy-configmap") || f.Spec.Configuration.PolicyConfigMap && !c.IsSet("policy-configmap"),
+		Node:            c.String("node"), Names: ownNames(), Timeout: c.Duration("timeout"), Steady: c.Duration("steady"),
 	}
-	if c.Bool("all-nodes") {
-		return o, nil
+	if o.Extenders, err = f.extendersOfNode(); err != nil || c.Bool("all-nodes") {
+		return o, err
 	}
 	return o, o.Validate()
 }
@@ -152,6 +154,9 @@ func planNodes(c *cli.Context, u *ui, d install.ReplaceDeps, info *cluster.Info,
 		if value := c.String(flag); value != "" {
 			words = append(words, "--"+flag, value)
 		}
+	}
+	if c.Bool("policy-configmap") {
+		words = append(words, "--policy-configmap")
 	}
 	plan, err := install.PlanNodes(c.Context, d, info, o.Image, strings.Join(words, " "))
 	if err != nil {

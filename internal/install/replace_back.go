@@ -116,7 +116,7 @@ func (d ReplaceDeps) dropConfigurations(dir, manifest string) error {
 	return err
 }
 
-// dropRules removes the role of the plugins, unless another node runs ours.
+// dropRules removes the role of the plugins and the Policy, unless another node runs ours.
 func (d ReplaceDeps) dropRules(ctx context.Context, pod string) error {
 	others, err := d.replacedPods(ctx)
 	if err != nil {
@@ -136,7 +136,11 @@ func (d ReplaceDeps) dropRules(ctx context.Context, pod string) error {
 		o.SetLabels(kubeapi.OwnerLabels(corev1.DefaultSchedulerName))
 		doomed = append(doomed, o)
 	}
-	_, err = d.Applier.Delete(ctx, doomed)
+	policies, err := d.doomedPolicies(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = d.Applier.Delete(ctx, append(doomed, policies...))
 	return err
 }
 

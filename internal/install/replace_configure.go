@@ -29,7 +29,7 @@ func (p *replacePlanner) configure(ctx context.Context) error {
 		return invalidf("", "the container %s does not see %s, the scheduler's kubeconfig", schedulerContainer, p.r.Layout.Kubeconfig)
 	}
 	p.r.copies = append(p.r.copies, p.r.Layout.Kubeconfig)
-	rendered, err := profiles.Render(profiles.Request{
+	rendered, err := p.render(profiles.Request{
 		Release: p.info.Release, SchedulerName: "default-scheduler", LeaseName: schedulerLease, LeaseNamespace: defaultNamespace,
 		Kubeconfig: kubeconfig, LeaderElect: p.r.elects, InsecurePort: defaultInsecurePort,
 		Preset: p.o.Preset, Source: p.source, SourceName: p.name, Enable: p.o.Plugins,
@@ -38,7 +38,11 @@ func (p *replacePlanner) configure(ctx context.Context) error {
 		return err
 	}
 	for _, n := range rendered.Notes {
-		p.note("%s", cmp.Or(strings.TrimSpace(strings.Join([]string{p.name, n.String()}, ": ")), n.String()))
+		tell := p.note
+		if n.Warning {
+			tell = p.warnOf
+		}
+		tell("%s", cmp.Or(strings.TrimSpace(strings.Join([]string{p.name, n.String()}, ": ")), n.String()))
 	}
 	p.r.Configuration, p.rendered = rendered.YAML, rendered
 	if !given {
@@ -57,7 +61,7 @@ func (p *replacePlanner) configure(ctx context.Context) error {
 	}
 	p.r.binary = sum
 	p.r.hash = staticpod.Hash(p.r.Configuration)[:hashLength]
-	p.r.id = staticpod.Hash([]byte(p.r.Image + "\n" + p.r.hash + "\n" + sum))[:hashLength]
+	p.r.id = staticpod.Hash([]byte(p.r.Image + "\n" + p.r.hash + "\n" + sum + string(rendered.Policy)))[:hashLength]
 	p.r.ConfigDir = configDir
 	if p.r.Layout.Name == "pmk" {
 		p.r.ConfigDir = pmkConfigDir
@@ -135,7 +139,11 @@ func (p *replacePlanner) askBinary(ctx context.Context, kubeconfig string, args 
 	case release.Compare(want) != 0:
 		p.warnOf("the scheduler is of %s and the API server of %s", release, want)
 	}
-	err = CheckOffline(ctx, binary, dir, p.r.Configuration, kubeconfig, flagsToCheck(p.r.words))
+	policy, err := withPolicy(dir, p.rendered)
+	if err != nil {
+		return "", err
+	}
+	err = CheckOffline(ctx, binary, dir, p.r.Configuration, kubeconfig, append(flagsToCheck(p.r.words), policy[len(p.rendered.Args):]...))
 	if errors.Is(err, ErrPartlyChecked) {
 		p.warnOf("%v", err)
 	} else if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // setExtenders takes extenders out of the configuration and puts others in.
 func (p *replacePlanner) setExtenders() error {
-	if len(p.o.Extenders)+len(p.o.DropExtenders) == 0 {
+	if len(p.o.Extenders)+len(p.o.DropExtenders) == 0 || p.o.PolicyConfigMap { // a Policy has them already
 		return nil
 	}
 	text, notes, err := profiles.SetExtenders(p.r.Configuration, p.info.Release, p.o.DropExtenders, p.o.Extenders)

@@ -103,7 +103,7 @@ func flagsToCheck(words []string) []string {
 	elsewhere := []string{
 		"config", "kubeconfig", "master", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "secure-port", "address", "port",
 		"cert-dir", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "client-ca-file", "requestheader-client-ca-file",
-		"write-config-to", "log-file", "log-dir", "policy-config-file",
+		"write-config-to", "log-file", "log-dir", policyFlag, policyNamespaceFlag, policyFileFlag, policyLegacyFlag,
 	}
 	var kept []string
 	for _, word := range words {

@@ -22,6 +22,9 @@ import (
 
 // change makes the new manifest.
 func (p *replacePlanner) change(context.Context) error {
+	if err := p.namePolicy(); err != nil {
+		return err
+	}
 	c := staticpod.Change{
 		Container: schedulerContainer, Program: schedulerContainer, RunAsRoot: p.o.Image != "",
 		Annotations: []staticpod.Annotation{{Name: staticpod.AnnotationReplacement, Value: p.r.id}, {Name: staticpod.AnnotationConfig, Value: p.r.hash}, {Name: staticpod.AnnotationBinary, Value: p.r.binary}},
@@ -94,8 +97,11 @@ func pullsAlways(container *corev1.Container, image string) bool {
 	return container.ImagePullPolicy == corev1.PullAlways || container.ImagePullPolicy == "" && latest
 }
 
-// rules makes the objects that plugins need.
+// rules makes the objects that plugins and a Policy need.
 func (p *replacePlanner) rules(context.Context) error {
+	if err := p.policyObjects(); err != nil {
+		return err
+	}
 	needed := &planner{o: Options{Rules: p.o.Rules, PluginRules: p.o.PluginRules}, plan: &Plan{}}
 	needed.plan.Scheduler.Configuration = p.rendered
 	if err := needed.choosePluginRules(); err != nil {

@@ -56,6 +56,8 @@ type ReplaceOptions struct {
 	Extenders     []profiles.Extender
 	DropExtenders []string
 	For           string
+	// PolicyConfigMap is that of [Options].
+	PolicyConfigMap bool
 	// Node is the name of this node; empty: found by Names.
 	Node string
 	// Names are host names and addresses of this machine.
@@ -68,7 +70,7 @@ type ReplaceOptions struct {
 // Validate checks all that can be checked without a cluster.
 func (o ReplaceOptions) Validate() error {
 	switch {
-	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0 && len(o.Extenders)+len(o.DropExtenders) == 0:
+	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0 && len(o.Extenders)+len(o.DropExtenders) == 0 && !o.PolicyConfigMap:
 		return invalidf("give --image, --config or --preset", "what is the default scheduler to be replaced with?")
 	case strings.ContainsAny(o.Image, " \t\n"):
 		return invalidf("", "image %q: a reference holds no spaces", o.Image)
@@ -93,7 +95,7 @@ type Replacement struct {
 	Old, New *staticpod.File
 	// Env is the node agent's file of settings with its change; nil: untouched.
 	Env *envChange
-	// Rules are the objects that let plugins do what they need.
+	// Rules are the objects that let plugins do what they need, and a Policy be read.
 	Rules []*unstructured.Unstructured
 	// Notes and Warnings are for the person.
 	Notes, Warnings []string

@@ -1,14 +1,30 @@
 package manifest
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // policyKey is where 1.20–1.22 look for a Policy in the ConfigMap that
 // --policy-configmap names (pkg/scheduler/apis/config/types.go).
 const policyKey = "policy.cfg"
 
-// policyMap holds the legacy Policy.
+// PolicyConfigMap holds the legacy Policy of a scheduler, under a name that changes
+// with it.
+func PolicyConfigMap(scheduler, namespace string, labels map[string]string, policy []byte) *corev1.ConfigMap {
+	immutable := true
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: hashed(scheduler+"-policy", map[string][]byte{policyKey: policy}), Namespace: namespace, Labels: labels,
+		},
+		Immutable: &immutable,
+		Data:      map[string]string{policyKey: string(policy)},
+	}
+}
+
 func (s Scheduler) policyMap() *corev1.ConfigMap {
-	return s.configMap(s.Name+"-policy", policyKey, s.Configuration.Policy)
+	return PolicyConfigMap(s.Name, s.Namespace, s.labels(), s.Configuration.Policy)
 }
 
 // policyName is the name of policyMap, or "" where there is no Policy.

@@ -1,6 +1,7 @@
 package staticpod
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -49,8 +50,10 @@ type Change struct {
 	Image string
 	// PullIfNotPresent sets the pull policy.
 	PullIfNotPresent bool
-	// Config is the value of the flag --config.
+	// Config is the value of the flag --config, or of Flag where that is named.
 	Config string
+	// Flag is the name of another flag to set; empty is config.
+	Flag string
 	// Mount is a volume and its mount; nil for none.
 	Mount *Mount
 	// RunAsRoot has the container run as root unless the manifest says as whom.
@@ -143,7 +146,7 @@ func (c Change) flagIn(container *corev1.Container) error {
 	if err != nil {
 		return err
 	}
-	word := "--config=" + c.Config
+	word := c.flag() + "=" + c.Config
 	if i.there {
 		(*list)[i.index] = word
 		return nil
@@ -153,6 +156,9 @@ func (c Change) flagIn(container *corev1.Container) error {
 	return nil
 }
 
+// flag is the flag to set, as it is written.
+func (c Change) flag() string { return "--" + cmp.Or(c.Flag, "config") }
+
 // place is where a word of a list is, or where it has to come.
 type place struct {
 	index   int
@@ -160,7 +166,7 @@ type place struct {
 	command bool // the list is the command, not the arguments
 }
 
-// flagPlace finds --config, the last one where there are more; or the place after
+// flagPlace finds the flag, the last one where there are more; or the place after
 // the program.
 func (c Change) flagPlace(container *corev1.Container) (*[]string, place, error) {
 	for _, list := range []struct {
@@ -169,9 +175,9 @@ func (c Change) flagPlace(container *corev1.Container) (*[]string, place, error)
 	}{{&container.Args, false}, {&container.Command, true}} {
 		for i := len(*list.words) - 1; i >= 0; i-- {
 			switch word := (*list.words)[i]; {
-			case word == "--config":
-				return nil, place{}, errors.New("--config and its value are two words: write it as --config=FILE")
-			case strings.HasPrefix(word, "--config="):
+			case word == c.flag():
+				return nil, place{}, fmt.Errorf("%s and its value are two words: write it as %[1]s=VALUE", word)
+			case strings.HasPrefix(word, c.flag()+"="):
 				return list.words, place{index: i, there: true, command: list.command}, nil
 			}
 		}

@@ -61,7 +61,7 @@ func (e *editor) image() error {
 	return nil
 }
 
-// command puts --config in its place.
+// command puts the flag in its place.
 func (e *editor) command() error {
 	container, err := e.Container(e.change.Container)
 	if err != nil || e.change.Config == "" {
@@ -75,7 +75,7 @@ func (e *editor) command() error {
 	if at.command {
 		key = "command"
 	}
-	list, word := child(e.container(), key), "--config="+e.change.Config
+	list, word := child(e.container(), key), e.change.flag()+"="+e.change.Config
 	if at.there {
 		return e.set(list.Content[at.index], word, flowStyle(list))
 	}
