@@ -114,7 +114,7 @@ func (c *conversion) disableLater(plugins *yaml.Node) {
 			continue
 		}
 		had := slices.DeleteFunc(slices.Clone(p.points), func(at string) bool { return !isDefault(c.from, at, p.name) })
-		if !slices.ContainsFunc(had, func(at string) bool { return !disabled(plugins, at, p.name) }) && len(had) > 0 {
+		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(plugins, at, p.name) }) {
 			disable(plugins, point, p.name)
 			c.note(get(plugins, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.name, point, c.request.Release)
 		}

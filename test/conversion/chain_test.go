@@ -1,6 +1,8 @@
 package conversion
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,7 +67,29 @@ func (c *comparison) steps(t *testing.T, d documents.Document, oldest versions.R
 		t.Errorf("%s: in steps to %s: %v\n%s", d.Name, api, err, stepped)
 		return
 	}
-	if diff := cmp.Diff(other.Text, one.Text); diff != "" {
+	if diff := cmp.Diff(filtering(t, other.Text), filtering(t, one.Text)); diff != "" {
 		t.Errorf("%s: to %s, the straight way is another than that of steps:\n%s", d.Name, api, diff)
 	}
+}
+
+// filtering leaves out the plugins that run at PreFilter alone. A plugin that came to take part there in a later release, and that the
+// document disables wherever v1beta1 has it, is disabled there too on the straight way; 1.22, where the steps pass, does not know that
+// it ever will be.
+func filtering(t *testing.T, effect string) map[string]any {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal([]byte(effect), &all); err != nil {
+		t.Fatal(err)
+	}
+	profiles, _ := all["Profiles"].([]any)
+	if len(profiles) == 0 {
+		t.Fatalf("an effect without profiles: %s", effect)
+	}
+	for _, element := range profiles {
+		running, _ := element.(map[string]any)["Running"].(map[string]any)
+		filters, _ := running["Filter"].([]any)
+		before, _ := running["PreFilter"].([]any)
+		running["PreFilter"] = slices.DeleteFunc(before, func(name any) bool { return !slices.Contains(filters, name) })
+	}
+	return all
 }
