@@ -150,13 +150,12 @@ func addresses(wirings []manifest.Wiring) []string {
 	return list
 }
 
-// placeExtenders adds the extenders that are wired in to what the configuration is rendered with.
+// placeExtenders decides where the extenders are that are wired in. A Policy is rendered with them.
 func (p *planner) placeExtenders() error {
 	p.o.Wirings = slices.Clone(p.o.Wirings)
 	if err := placeSidecars(p.o.Wirings, p.plan.Scheduler.Port); err != nil {
 		return err
 	}
-	p.o.Extenders = slices.Concat(p.o.Extenders, calls(p.o.Wirings))
 	for _, w := range p.o.Wirings {
 		where := "at " + w.Extender.URLPrefix
 		if w.Sidecar != nil {
@@ -164,6 +163,27 @@ func (p *planner) placeExtenders() error {
 		}
 		p.note("extender %s %s", w.Extender.Name, where)
 	}
+	if p.o.PolicyConfigMap {
+		p.o.Extenders = slices.Concat(p.o.Extenders, calls(p.o.Wirings))
+	}
+	return nil
+}
+
+// configureExtenders adds the extenders that are wired in to the configuration as `extender deploy` does: deployed again the scheduler is the same.
+func (p *planner) configureExtenders() error {
+	if len(p.o.Wirings) == 0 || p.o.PolicyConfigMap {
+		return nil
+	}
+	rendered := *p.plan.Scheduler.Configuration
+	text, notes, err := profiles.SetExtenders(rendered.YAML, p.plan.Release, nil, calls(p.o.Wirings))
+	if err != nil {
+		return err
+	}
+	for _, n := range notes {
+		p.warn("%s", n.Message)
+	}
+	rendered.YAML = text
+	p.plan.Scheduler.Configuration = &rendered
 	return nil
 }
 
