@@ -78,7 +78,7 @@ func policyPossible(r Request, rules versions.Rules) error {
 	case !rules.Policy:
 		return fail(without, "%s does not read a Policy; 1.22 was the last to", r.Release)
 	case r.Release.Minor > policyNamed && r.SchedulerName != defaultScheduler:
-		return fail(without, "%s names every scheduler with a Policy %s, so it would fight the cluster's own for the same pods, and no pod could ask for %s", r.Release, defaultScheduler, r.SchedulerName)
+		return fail(without+"; the default scheduler itself takes one (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would fight the cluster's own for the same pods, and no pod could ask for %s", r.Release, defaultScheduler, r.SchedulerName)
 	}
 	for _, p := range r.Enable {
 		if p.Enable == nil || len(p.Enable) > 0 {

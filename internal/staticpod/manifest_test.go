@@ -271,3 +271,24 @@ func TestKilledBeforeTheJournalThereIsNoBackup(t *testing.T) {
 		t.Errorf("got %v, %v", list, err)
 	}
 }
+
+func TestAnotherFlagIsSetAndFoundAgain(t *testing.T) {
+	first := Change{Container: "kube-scheduler", Program: "kube-scheduler", Flag: "policy-configmap", Config: "policy-1"}
+	once := apply(t, kubeadmStyle, first)
+	want := strings.Replace(kubeadmStyle, "    # the kubeconfig\n", "    # the kubeconfig\n    - '--policy-configmap=policy-1'\n", 1)
+	if diff := cmp.Diff(want, once); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if again := apply(t, once, first); again != once {
+		t.Errorf("set twice it changes:\n%s", cmp.Diff(once, again))
+	}
+	second := first
+	second.Config = "policy-2"
+	if got, want := apply(t, once, second), strings.Replace(once, "policy-1", "policy-2", 1); got != want {
+		t.Errorf("(-want +got)\n%s", cmp.Diff(want, got))
+	}
+	both := apply(t, once, wholeChange())
+	if !strings.Contains(both, "'--policy-configmap=policy-1'\n") || !strings.Contains(both, "'--config=/etc/kubernetes/pmk-sched/pmk-sched-1.yaml'\n") {
+		t.Errorf("one of the flags is missing:\n%s", both)
+	}
+}
