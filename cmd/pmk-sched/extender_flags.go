@@ -68,7 +68,8 @@ func readExtenderOptions(c *cli.Context) (install.ExtenderOptions, error) {
 	if o.NodeSelector, err = parseLabels("node-selector", c.StringSlice("node-selector")); err != nil {
 		return o, err
 	}
-	return completed(o), o.Validate()
+	o = completed(o)
+	return o, o.Validate()
 }
 
 // completed adds what is the same for every extender.

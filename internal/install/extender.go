@@ -77,6 +77,9 @@ func (o ExtenderOptions) Validate() error {
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
 		return invalidf("let a scheduler of its own call it, with --for", "the default scheduler cannot show a certificate to extender %s, and without one nobody may have it bind pods", name)
 	}
+	if _, err := o.rules(); err != nil {
+		return err
+	}
 	return manifest.ValidateName(name)
 }
 
