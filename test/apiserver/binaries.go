@@ -29,7 +29,19 @@ type Binaries struct{ KubeAPIServer, Etcd string }
 // FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of [Release] is built, once, into the
 // user's cache folder, and etcd is taken from PATH.
 func FindBinaries(ctx context.Context) (Binaries, error) {
-	b := Binaries{KubeAPIServer: os.Getenv(EnvKubeAPIServer), Etcd: os.Getenv(EnvEtcd)}
+	release, err := versions.Parse(Release)
+	if err != nil {
+		return Binaries{}, err
+	}
+	return BinariesOf(ctx, release)
+}
+
+// BinariesOf is FindBinaries for a release; the environment names the kube-apiserver of [Release] only.
+func BinariesOf(ctx context.Context, release versions.Release) (Binaries, error) {
+	b := Binaries{Etcd: os.Getenv(EnvEtcd)}
+	if release.String() == Release {
+		b.KubeAPIServer = os.Getenv(EnvKubeAPIServer)
+	}
 	var err error
 	if b.Etcd == "" {
 		if b.Etcd, err = exec.LookPath("etcd"); err != nil {
@@ -37,17 +49,13 @@ func FindBinaries(ctx context.Context) (Binaries, error) {
 		}
 	}
 	if b.KubeAPIServer == "" {
-		b.KubeAPIServer, err = buildAPIServer(ctx)
+		b.KubeAPIServer, err = buildAPIServer(ctx, release)
 	}
 	return b, err
 }
 
-func buildAPIServer(ctx context.Context) (string, error) {
+func buildAPIServer(ctx context.Context, release versions.Release) (string, error) {
 	const program = "kube-apiserver"
-	release, err := versions.Parse(Release)
-	if err != nil {
-		return "", err
-	}
 	cache, err := CacheDir()
 	if err != nil {
 		return "", err
@@ -56,11 +64,11 @@ func buildAPIServer(ctx context.Context) (string, error) {
 		Release: release, Programs: []build.Program{{Name: program}}, CacheDir: cache, Env: os.Environ(),
 	})
 	if err != nil {
-		return "", fmt.Errorf("build %s of %s (or set %s): %w", program, Release, EnvKubeAPIServer, err)
+		return "", fmt.Errorf("build %s of %s: %w (%s names one of %s)", program, release, err, EnvKubeAPIServer, Release)
 	}
 	binary, ok := result.Binary(program, build.Host())
 	if !ok {
-		return "", fmt.Errorf("build %s of %s: no binary for %s", program, Release, build.Host())
+		return "", fmt.Errorf("build %s of %s: no binary for %s", program, release, build.Host())
 	}
 	return binary.Path, nil
 }

@@ -1,0 +1,203 @@
+//go:build linux
+
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// groupLabel keeps the pods of one test on its nodes.
+const groupLabel = "test-group"
+
+// atOnce is how many objects are made at the same time.
+const atOnce = 20
+
+// Patience is how long something may take on a loaded machine.
+const Patience = 2 * time.Minute
+
+// room is what each node has, and whole what a pod requests that leaves room for no other such pod.
+var (
+	room  = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("1000")}
+	whole = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}
+)
+
+// Nodes makes nodes of a group. They have a name, room, and nobody who runs pods.
+func (p *Plane) Nodes(ctx context.Context, t testing.TB, group string, names ...string) {
+	t.Helper()
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for _, name := range names {
+		all.Go(func() error {
+			_, err := p.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{groupLabel: group, corev1.LabelHostname: name}},
+				Status: corev1.NodeStatus{
+					Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+				},
+			}, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Numbered returns n names.
+func Numbered(prefix string, n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%04d", prefix, i)
+	}
+	return names
+}
+
+// Pod returns a pod for a scheduler and the nodes of a group.
+func Pod(scheduler, group, name string) *corev1.Pod {
+	no := false
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		SchedulerName: scheduler, NodeSelector: map[string]string{groupLabel: group},
+		AutomountServiceAccountToken: &no,
+		// Nobody says that the nodes are ready.
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Containers:  []corev1.Container{{Name: "main", Image: "localhost/none:v1"}},
+	}}
+}
+
+// Filling makes a pod take so much of a node that no other such pod fits there. Deleted, it is gone at once.
+func Filling(pod *corev1.Pod) *corev1.Pod {
+	none := int64(0)
+	pod.Spec.Containers[0].Resources.Requests = whole
+	pod.Spec.TerminationGracePeriodSeconds = &none
+	return pod
+}
+
+// Create creates pods.
+func (p *Plane) Create(ctx context.Context, t testing.TB, namespace string, pods ...*corev1.Pod) {
+	t.Helper()
+	var all errgroup.Group
+	all.SetLimit(atOnce)
+	for _, pod := range pods {
+		all.Go(func() error {
+			_, err := p.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Place creates a pod and returns the node that it is bound to. As long as events say that it does not fit, something happens to the
+// nodes: a scheduler before 1.28 does not look at such a pod again for minutes where nothing does.
+func (p *Plane) Place(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) (node string) {
+	t.Helper()
+	p.Create(ctx, t, namespace, pod)
+	Eventually(ctx, t, "pod "+pod.Name+" is bound", func(ctx context.Context) (bool, string) {
+		got, err := p.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		node = got.Spec.NodeName
+		if node != "" {
+			return true, ""
+		}
+		failures := p.Failures(ctx, t, namespace, pod.Name)
+		if len(failures) > 0 {
+			p.Touch(ctx, t, pod.Spec.NodeSelector[groupLabel])
+		}
+		return false, strings.Join(failures, "; ")
+	})
+	return node
+}
+
+// Touch changes a label of a group's nodes, which has schedulers look at pods again that did not fit.
+func (p *Plane) Touch(ctx context.Context, t testing.TB, group string) {
+	t.Helper()
+	nodes, err := p.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: groupLabel + "=" + group, Limit: 1})
+	if err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("a node of group %s to touch: %d, %v", group, len(nodes.Items), err)
+	}
+	patch := fmt.Appendf(nil, `{"metadata": {"labels": {"touched": "%d"}}}`, time.Now().UnixNano())
+	if _, err := p.Kube.CoreV1().Nodes().Patch(ctx, nodes.Items[0].Name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Clear deletes the pods of namespaces, and the nodes of groups of the same name.
+func (p *Plane) Clear(t testing.TB, names ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+	defer cancel()
+	none := int64(0)
+	for _, name := range names {
+		err := p.Kube.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &none}, metav1.ListOptions{})
+		if err == nil {
+			err = p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: groupLabel + "=" + name})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Unbound returns how many pods of a namespace have no node.
+func (p *Plane) Unbound(ctx context.Context, t testing.TB, namespace string) int {
+	t.Helper()
+	list, err := p.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName="})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list.Items)
+}
+
+// Failures returns what events say of why a pod is not bound, of all pods of a namespace where name is empty.
+func (p *Plane) Failures(ctx context.Context, t testing.TB, namespace, name string) (messages []string) {
+	t.Helper()
+	selector := fields.Set{"reason": "FailedScheduling"}
+	if name != "" {
+		selector["involvedObject.name"] = name
+	}
+	list, err := p.Kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range list.Items {
+		messages = append(messages, event.Message)
+	}
+	return messages
+}
+
+// Eventually waits until a condition holds, and fails with what was seen last if it does not.
+func Eventually(ctx context.Context, t testing.TB, what string, condition func(context.Context) (bool, string)) {
+	t.Helper()
+	seen := ""
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(ctx context.Context) (ok bool, _ error) {
+		ok, seen = condition(ctx)
+		return ok, nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v; last seen: %s", what, err, seen)
+	}
+}
+
+// PriorityClass makes a priority class.
+func (p *Plane) PriorityClass(ctx context.Context, t testing.TB, name string, value int32) {
+	t.Helper()
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value}
+	if _, err := p.Kube.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// Scheduler says what a kube-scheduler is to do.
+type Scheduler struct {
+	// Name is what pods call it.
+	Name string
+	// Extenders are those that it asks.
+	Extenders []profiles.Extender
+	// Policy has it read predicates, priorities and extenders from a legacy Policy in a ConfigMap.
+	Policy bool
+	// Enable are plugins that Binary has beside the in-tree ones.
+	Enable []profiles.Plugin
+	// Source is the rest of its configuration, empty for the defaults.
+	Source []byte
+	// Binary is the program; empty is the release's own.
+	Binary string
+}
+
+// NewScheduler configures a scheduler as pmk-sched renders it for the release; Start starts it.
+func (p *Plane) NewScheduler(t testing.TB, s Scheduler) *Process {
+	t.Helper()
+	request := profiles.Request{
+		Release: p.Release, SchedulerName: s.Name, Kubeconfig: p.Kubeconfig,
+		Extenders: s.Extenders, Enable: s.Enable, Source: s.Source,
+	}
+	render := profiles.Render
+	if s.Policy {
+		render = profiles.RenderPolicy
+	}
+	rendered, err := render(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, rendered.YAML, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"--config=" + config, "--secure-port=0", "--v=3"}, rendered.Args...)
+	if s.Policy {
+		args = append(args, "--policy-configmap="+p.policy(t, rendered.Policy), "--policy-configmap-namespace="+metav1.NamespaceSystem)
+	}
+	return NewProcess(t, cmp.Or(s.Binary, p.scheduler), args...)
+}
+
+// policy puts a Policy where a scheduler reads it.
+func (p *Plane) policy(t testing.TB, text []byte) string {
+	t.Helper()
+	made, err := p.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "policy-"}, Data: map[string]string{"policy.cfg": string(text)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Name
+}
+
+// Namespace makes a namespace in which pods can be created at once, without a controller for service accounts.
+func (p *Plane) Namespace(ctx context.Context, t testing.TB, name string) {
+	t.Helper()
+	_, err := p.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := p.Kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
