@@ -11,11 +11,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 )
 
-// A cluster that was upgraded under a deployed scheduler: detect tells, and the command that it gives mends it.
+// A cluster that was upgraded under a deployed scheduler: detect tells, and the command that it gives mends it, with the plugin that only
+// a flag of build named.
 func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 	from, to := subject{release: "v1.24.3", layout: "kubeadm", api: "v1beta3"}, subject{release: "v1.25.4", layout: "kubeadm", api: "v1"}
 	m := up(t, from)
-	m.build(t)
+	m.pmkSched(t, "build", "--busybox", "/bin/busybox", "--tag", m.image(), "--load", "containerd", "--with", "builtin:timestamp").ok(t)
 	m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image(), "--preset", "binpack").ok(t)
 	if got := m.deployed(t); got.Release != from.release || got.Due != "" || got.Command != "" {
 		t.Errorf("before the upgrade: %+v", got)
@@ -44,8 +45,9 @@ func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 	}
 	m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
 	m.bindsPods(t)
-	if config := m.kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+to.release, "-o", "yaml"); !strings.Contains(config, "MostAllocated") {
-		t.Errorf("the preset was lost:\n%s", config)
+	config := m.kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+to.release, "-o", "yaml")
+	if !strings.Contains(config, "MostAllocated") || !strings.Contains(config, "name: Timestamp") {
+		t.Errorf("the preset or the plugin was lost:\n%s", config)
 	}
 	m.mayDoAllItWants(t, "my-scheduler")
 	m.detects(t)
