@@ -85,8 +85,8 @@ func TestWrongExtendersAreRefusedAndDoubtfulOnesWarnedOf(t *testing.T) {
 			if (c.refused != "") != (err != nil) || err != nil && !strings.Contains(err.Error(), c.refused) {
 				t.Errorf("got error %v", err)
 			}
-			var invalid interface{ Invalid() bool }
-			if err != nil && (!errors.As(err, &invalid) || !hinted(err, "") || err.(*profiles.Error).Hint() == "") {
+			var invalid *profiles.Error
+			if err != nil && (!errors.As(err, &invalid) || !invalid.Invalid() || invalid.Hint() == "") {
 				t.Errorf("%v: no hint, or not the input's", err)
 			}
 			told := ""
