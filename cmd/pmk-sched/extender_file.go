@@ -117,6 +117,9 @@ func (f *customScheduler) calledExtenders() ([]profiles.Extender, map[string]man
 		}
 		called = append(called, extender)
 	}
+	if len(clients) == 0 {
+		clients = nil
+	}
 	return called, clients, nil
 }
 
