@@ -22,7 +22,7 @@ import (
 func extenderFlags() []cli.Flag {
 	return []cli.Flag{
 		extenderNameFlag(),
-		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the extender's image, as the nodes see it"},
+		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the extender's image, as the nodes see it", DefaultText: "the one that build --extender makes"},
 		&cli.StringFlag{Name: "pull-policy", Usage: "`POLICY` for pulling the image: IfNotPresent, Always or Never"},
 		&cli.StringSliceFlag{Name: "policy", Usage: "`NAME[=WEIGHT]` of a policy that it serves: see `pmk-sched plugin list`; can be repeated"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with policies and their arguments, as pmk-extender --config reads it"},
@@ -50,7 +50,7 @@ func readExtenderOptions(c *cli.Context) (install.ExtenderOptions, error) {
 		Call: profiles.Extender{
 			Name: c.String("name"), Weight: c.Int64("weight"), HTTPTimeout: c.Duration("http-timeout"),
 		},
-		Namespace: global(c, flagNamespace), Image: c.String("image"), PullPolicy: c.String("pull-policy"),
+		Namespace: global(c, flagNamespace), Image: cmp.Or(c.String("image"), defaultExtenderImage()), PullPolicy: c.String("pull-policy"),
 		Sidecar: c.Bool("sidecar"), Port: c.Int("port"), Replicas: c.Int("replicas"),
 	}
 	if c.IsSet("replicas") && o.Replicas < 1 {
@@ -208,7 +208,7 @@ func policyRules() map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 // options is what an entry of spec.extenders asks for.
 func (e extenderEntry) options(f *customScheduler, namespace string) (install.ExtenderOptions, error) {
 	o := install.ExtenderOptions{
-		Call: e.extender(), Namespace: namespace, Image: e.Image, PullPolicy: e.PullPolicy,
+		Call: e.extender(), Namespace: namespace, Image: cmp.Or(e.Image, defaultExtenderImage()), PullPolicy: e.PullPolicy,
 		Sidecar: e.Sidecar, Port: int(e.Port), Replicas: int(e.Replicas),
 	}
 	o.Call.EnableHTTPS, o.Call.TLS = false, nil

@@ -16,6 +16,9 @@ func (p *replacePlanner) setExtenders() error {
 	if len(p.o.Extenders)+len(p.o.DropExtenders) == 0 || p.o.PolicyConfigMap { // a Policy has them already
 		return nil
 	}
+	if _, given := staticpod.Flag(p.r.words, "policy-configmap"); given {
+		return invalidf("replace it with a configuration first", "the default scheduler reads a Policy, in which no extender can be changed by itself")
+	}
 	text, notes, err := profiles.SetExtenders(p.r.Configuration, p.info.Release, p.o.DropExtenders, p.o.Extenders)
 	if err != nil {
 		return err
