@@ -50,9 +50,15 @@ func (p *Plane) NewExtender(t testing.TB, program, scheme string, args ...string
 func (e *Extender) Await(ctx context.Context, t testing.TB, exclude string) {
 	t.Helper()
 	Eventually(ctx, t, "the extender is ready", func(ctx context.Context) (bool, string) {
-		text, err := e.get(ctx, "/readyz?exclude="+exclude)
-		return err == nil, fmt.Sprint(text, err)
+		err := e.Ready(ctx, exclude)
+		return err == nil, fmt.Sprint(err)
 	})
+}
+
+// Ready returns why it is not ready, but for the checks that exclude names.
+func (e *Extender) Ready(ctx context.Context, exclude string) error {
+	_, err := e.get(ctx, "/readyz?exclude="+exclude)
+	return err
 }
 
 // get asks for a page that is no verb.

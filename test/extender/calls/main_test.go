@@ -62,8 +62,8 @@ type scene struct {
 	subject
 }
 
-// eachSubject runs a test on the control plane of each subject.
-func eachSubject(t *testing.T, tests map[string]func(*testing.T, scene)) {
+// eachSubject runs tests on the control plane of each subject.
+func eachSubject(t *testing.T, subjects []subject, tests map[string]func(*testing.T, scene)) {
 	for _, s := range subjects {
 		t.Run(s.String(), func(t *testing.T) {
 			plane := controlplane.Start(t, s.release)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestPlacementsFollowTheExtender(t *testing.T) {
-	eachSubject(t, map[string]func(*testing.T, scene){
+	eachSubject(t, subjects, map[string]func(*testing.T, scene){
 		"filter": func(t *testing.T, s scene) {
 			forBothForms(t, func(t *testing.T, cached bool) { filtered(t, s, cached) })
 		},
