@@ -13,7 +13,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -294,49 +293,5 @@ func (p *planner) chooseReplicas() error {
 		p.warn("image %s is in no registry: it has to be loaded on each of the %d nodes", image, replicas)
 	}
 	p.plan.Scheduler.Replicas = int32(replicas)
-	return nil
-}
-
-func (p *planner) renderConfiguration() error {
-	request := profiles.Request{
-		Release: p.plan.Release, SchedulerName: p.o.Name, LeaseNamespace: p.o.Namespace,
-		Kubeconfig: manifest.KubeconfigPath(p.o.Name), LeaderElect: true,
-		Preset: p.o.Preset, Source: p.o.Configuration, SourceName: p.o.ConfigurationName, Lossy: p.o.Lossy,
-		Enable: p.o.Plugins, Extenders: p.o.Extenders,
-	}
-	if p.info != nil {
-		request.InsecurePort = p.info.Scheduler.InsecurePort
-	}
-	render := profiles.Render
-	if p.o.PolicyConfigMap {
-		render = profiles.RenderPolicy
-	}
-	rendered, err := render(request)
-	if err != nil {
-		return err
-	}
-	for _, n := range rendered.Notes {
-		tell, where := p.note, ""
-		if n.Warning {
-			tell = p.warn
-		}
-		if n.Loss {
-			tell, where = p.warn, "lost: "
-		}
-		if n.Line > 0 && p.o.ConfigurationName != "" {
-			where += fmt.Sprintf("%s:%d: ", p.o.ConfigurationName, n.Line)
-		}
-		tell("%s%s", where, n.Message)
-	}
-	p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, p.o.ExtenderClients
-	return nil
-}
-
-func (p *planner) renderObjects() error {
-	objects, err := manifest.Objects(p.plan.Scheduler)
-	if err != nil {
-		return fmt.Errorf("render scheduler %s: %w", p.o.Name, err)
-	}
-	p.plan.Objects = objects
 	return nil
 }
