@@ -92,6 +92,8 @@ func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	held.body.Reset()
 	result := resultInvalid
 	if status, err := v.read(w, r, &held.body); err != nil {
+		// The server would wait for the rest of the body before it answers.
+		w.Header().Set("Connection", "close")
 		v.refuse(w, status, fmt.Errorf("read the request: %w", err))
 	} else {
 		result = v.answer(w, r, held)
@@ -110,8 +112,8 @@ func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (
 	// A connection that knows no deadlines, as in a test, is read without.
 	limited := control.SetReadDeadline(time.Now().Add(v.bodyTime)) == nil
 	_, err = into.ReadFrom(http.MaxBytesReader(w, r.Body, v.maxBody))
-	if limited {
-		// Past its deadline the connection would be closed under the answer.
+	if limited && err == nil {
+		// From here on only the end of the connection is waited for, as long as the policies take.
 		_ = control.SetReadDeadline(time.Time{})
 	}
 	v.metrics.bytes.WithLabelValues(v.name, "in").Add(float64(into.Len()))

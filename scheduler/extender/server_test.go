@@ -1,0 +1,323 @@
+package extender
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// certificate is a certificate with its key that signed itself, for servers and clients.
+func certificate(t *testing.T, serial int64) (certPEM, keyPEM []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "extender"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
+}
+
+func write(t *testing.T, dir, name string, text []byte) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// served is a server that runs until stop, which returns what Serve did.
+func startServer(t *testing.T, o ServeOptions, h http.Handler) (address string, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	listening, ended := make(chan net.Addr, 1), make(chan error, 1)
+	o.Listen, o.OnListen = "127.0.0.1:0", func(a net.Addr) { listening <- a }
+	go func() { ended <- Serve(ctx, o, h) }()
+	t.Cleanup(cancel)
+	select {
+	case a := <-listening:
+		return a.String(), func() error { cancel(); return <-ended }
+	case err := <-ended:
+		t.Fatal(err)
+		return "", nil
+	}
+}
+
+func handlerOf(t *testing.T, o Options, plugins ...scheduler.Plugin) http.Handler {
+	t.Helper()
+	_, e := serveWith(t, nil, o, plugins...)
+	return e.Handler()
+}
+
+func TestACertificateThatChangesIsUsedAndABadOneIsNot(t *testing.T) {
+	dir := t.TempDir()
+	first, firstKey := certificate(t, 1)
+	second, secondKey := certificate(t, 2)
+	files := TLSFiles{CertFile: write(t, dir, "tls.crt", first), KeyFile: write(t, dir, "tls.key", firstKey)}
+	now := time.Now()
+	c := &certificates{files: files, log: zap.NewNop(), now: func() time.Time { return now }}
+	var err error
+	if c.current, err = c.load(); err != nil {
+		t.Fatal(err)
+	}
+	serial := func() int64 {
+		now = now.Add(checkInterval)
+		leaf, err := x509.ParseCertificate(c.latest().Certificates[0].Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leaf.SerialNumber.Int64()
+	}
+	write(t, dir, "tls.crt", second) // its key is not there yet
+	if got := serial(); got != 1 {
+		t.Errorf("a certificate without its key is used: %d", got)
+	}
+	write(t, dir, "tls.key", secondKey)
+	if got := serial(); got != 2 {
+		t.Errorf("the new certificate is not used: %d", got)
+	}
+	if err := os.Remove(files.CertFile); err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(); got != 2 {
+		t.Errorf("the certificate is gone: %d", got)
+	}
+}
+
+func TestClientsNeedACertificateForVerbsOnly(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certificate(t, 1)
+	files := TLSFiles{CertFile: write(t, dir, "tls.crt", cert), KeyFile: write(t, dir, "tls.key", key), ClientCAFile: write(t, dir, "ca.crt", cert)}
+	address, stop := startServer(t, ServeOptions{TLS: files}, handlerOf(t, Options{}, labelled()))
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, strangersKey := certificate(t, 3)
+	strange, err := tls.X509KeyPair(stranger, strangersKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name         string
+		certificates []tls.Certificate
+		path         string
+		want         int // 0: the connection fails
+	}{
+		{"none, verb", nil, "filter", http.StatusUnauthorized},
+		{"none, probe", nil, "healthz", http.StatusOK},
+		{"good, verb", []tls.Certificate{pair}, "filter", http.StatusOK},
+		{"of a stranger", []tls.Certificate{strange}, "healthz", 0},
+	} {
+		// Over HTTP/2, as some schedulers speak.
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if len(c.certificates) == 0 {
+				return &tls.Certificate{}, nil
+			}
+			return &c.certificates[0], nil
+		}}}
+		method := http.MethodPost
+		if c.path == "healthz" {
+			method = http.MethodGet
+		}
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+"/"+c.path, strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := transport.RoundTrip(request)
+		switch {
+		case err != nil && c.want == 0:
+		case err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case response.StatusCode != c.want || response.ProtoMajor != 2:
+			t.Errorf("%s: got %s %s", c.name, response.Proto, response.Status)
+		}
+		if err == nil {
+			if err := response.Body.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		transport.CloseIdleConnections()
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARunningRequestEndsBeforeTheServer(t *testing.T) {
+	asked, goOn := make(chan bool), make(chan bool)
+	slow := filterBy("Slow", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
+		asked <- true
+		<-goOn
+		return nil
+	})
+	address, stop := startServer(t, ServeOptions{}, handlerOf(t, Options{}, slow))
+	answered := make(chan string, 1)
+	go func() {
+		response, err := http.Post("http://"+address+"/filter", "application/json", strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer response.Body.Close()
+		var body bytes.Buffer
+		if _, err := body.ReadFrom(response.Body); err != nil {
+			answered <- err.Error()
+			return
+		}
+		answered <- body.String()
+	}()
+	<-asked
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	goOn <- true
+	if got := <-answered; !strings.Contains(got, `"NodeNames":["a"]`) {
+		t.Errorf("got %s", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAServerThatStopsSaysSo(t *testing.T) {
+	address, stop := startServer(t, ServeOptions{DrainTime: time.Second}, handlerOf(t, Options{}, labelled()))
+	ready := func() int {
+		response, err := http.Get("http://" + address + "/readyz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return response.StatusCode
+	}
+	if got := ready(); got != http.StatusOK {
+		t.Errorf("before: %d", got)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	for ready() == http.StatusOK { // until the news is there, and never an error
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
+// A body that trickles in is answered when its time is over, and the connection not left hanging.
+func TestASlowBodyIsAnswered(t *testing.T) {
+	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{BodyTime: 50 * time.Millisecond}, labelled()))
+	connection, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := fmt.Fprintf(connection, "POST /filter HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"Pod\":"); err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(connection), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var body bytes.Buffer
+	if _, err := body.ReadFrom(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(body.String(), "after 50ms only 7 bytes of the body had arrived") {
+		t.Errorf("got %s %s", response.Status, &body)
+	}
+}
+
+// The scheduler gives up after its httpTimeout; nothing goes on for it then.
+func TestARequestThatIsGivenUpEnds(t *testing.T) {
+	began, ended := make(chan bool), make(chan error, 1)
+	endless := preFilterPolicy{"Endless", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+		close(began)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, scheduler.Error(ctx.Err())
+	}}
+	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{}, endless))
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/filter", strings.NewReader(`{"Pod": {}, "NodeNames": ["a"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-began
+		cancel()
+	}()
+	if response, err := http.DefaultClient.Do(request); err == nil {
+		t.Errorf("answered %s", response.Status)
+		_ = response.Body.Close()
+	}
+	if err := <-ended; err == nil {
+		t.Error("the policy goes on")
+	}
+}
+
+func TestAPolicyThatTakesTooLongIsToldOf(t *testing.T) {
+	endless := preFilterPolicy{"Endless", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+		<-ctx.Done()
+		return nil, scheduler.Error(ctx.Err())
+	}}
+	server, _ := serveWith(t, nil, Options{CallTime: 20 * time.Millisecond}, endless)
+	got := ask[extenderv1.ExtenderFilterResult](t, server, VerbFilter, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("a")})
+	if want := "extender pmk-extender: filter: the policies took longer than 20ms"; got.Error != want {
+		t.Errorf("got %q", got.Error)
+	}
+}
+
+func TestFilesOfTLSAreChecked(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := certificate(t, 1)
+	_, other := certificate(t, 2)
+	certFile, keyFile := write(t, dir, "tls.crt", cert), write(t, dir, "tls.key", key)
+	for name, c := range map[string]struct {
+		files TLSFiles
+		want  string
+	}{
+		"no key":         {TLSFiles{CertFile: certFile}, "one of the files is not given"},
+		"missing":        {TLSFiles{CertFile: certFile, KeyFile: filepath.Join(dir, "none")}, "no such file"},
+		"another's key":  {TLSFiles{CertFile: certFile, KeyFile: write(t, dir, "other.key", other)}, "private key does not match"},
+		"no authorities": {TLSFiles{CertFile: certFile, KeyFile: keyFile, ClientCAFile: keyFile}, "there is no certificate in it"},
+	} {
+		if err := Serve(t.Context(), ServeOptions{Listen: "127.0.0.1:0", TLS: c.files}, http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+}
