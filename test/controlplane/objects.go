@@ -184,7 +184,7 @@ func (p *Plane) Failures(ctx context.Context, t testing.TB, namespace, name stri
 func Eventually(ctx context.Context, t testing.TB, what string, condition func(context.Context) (bool, string)) {
 	t.Helper()
 	seen := ""
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(ctx context.Context) (ok bool, _ error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(context.Context) (ok bool, _ error) {
 		ok, seen = condition(ctx)
 		return ok, nil
 	})

@@ -58,6 +58,7 @@ func (f *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.pass.ServeHTTP(whole, r)
 		w.Header().Set("Content-Length", strconv.Itoa(whole.Body.Len()))
 		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	case namesNobody:
 		answer := `{"NodeNames": ["nobody"]}`
