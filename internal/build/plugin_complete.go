@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -30,8 +31,8 @@ func CompleteModule(ctx context.Context, dir string, o SourceOptions) (err error
 }
 
 // ReleaseModule returns go.mod and go.sum of a module that is compiled against a
-// release of Kubernetes, as plugins of it are, and the version of Go that the
-// release names.
+// release of Kubernetes, as plugins of it are, and the version of Go that builds of
+// the release use: the one that it names, or the patch that stands for it.
 func ReleaseModule(ctx context.Context, release versions.Release, path string, o SourceOptions) (_ map[string][]byte, goVersion string, err error) {
 	if o.CacheDir == "" {
 		return nil, "", noCache()
@@ -55,8 +56,13 @@ func ReleaseModule(ctx context.Context, release versions.Release, path string, o
 		return nil, "", fmt.Errorf("generate a module for %s: %w", release, err)
 	}
 	files["go.mod"] = []byte("module " + path + strings.TrimPrefix(string(files["go.mod"]), "module "+generatedModule))
-	if s.Go == "" {
-		return files, rules.Go, nil
+	named := cmp.Or(s.Go, rules.Go)
+	used, err := j.findToolchain(ctx, named)
+	switch {
+	case ctx.Err() != nil:
+		return nil, "", err
+	case err != nil: // it is for the person's own tests only, and may be had by then
+		return files, named, nil
 	}
-	return files, s.Go, nil
+	return files, used.Used, nil
 }

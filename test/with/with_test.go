@@ -162,6 +162,9 @@ func TestABegunNativePluginPassesItsTestsAndBuilds(t *testing.T) {
 	// With the flags of the build, what is compiled already is compiled once.
 	test := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-tags", "selinux,notest", "-v", "./...")
 	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=go"+b.Go)
+	if readme, err := os.ReadFile(filepath.Join(plugin, "README.md")); err != nil || !strings.Contains(string(readme), "GOTOOLCHAIN=go"+b.Go+" go test ./...") {
+		t.Errorf("the README does not say how to test with Go %s: %v\n%s", b.Go, err, readme)
+	}
 	if out, err := test.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestPodsAreKeptOffNodesWithTheLabel") {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}
