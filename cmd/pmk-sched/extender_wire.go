@@ -69,14 +69,18 @@ func keepAlone(c *cli.Context, deps install.Deps, o *install.Options) error {
 	if deps.Ledger == nil {
 		return nil
 	}
-	alone, err := install.WiredAlone(c.Context, deps, o.Namespace, o.Name)
-	for _, w := range alone {
-		named := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
-		if !slices.ContainsFunc(o.Wirings, named) {
+	before, err := install.Wired(c.Context, deps, o.Namespace, o.Name)
+	for _, w := range before {
+		if w.Alone && !calls(o.Wirings, w) {
 			o.Wirings = append(o.Wirings, w)
 		}
 	}
 	return err
+}
+
+// calls says whether an extender is among others, by its name.
+func calls(wirings []manifest.Wiring, w manifest.Wiring) bool {
+	return slices.ContainsFunc(wirings, func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name })
 }
 
 // deployAll deploys the extenders of the file, one after the other, and then the scheduler that calls them; what fails takes everything back.
@@ -109,6 +113,17 @@ func deployAll(c *cli.Context, u *ui, cfg *rest.Config, deps install.Deps, o ins
 		outcome, err = install.Deploy(ctx, deps, plan, how)
 		return err
 	}
-	err = next(c.Context, list, nil)
-	return plan, outcome, err
+	before, err := install.Wired(c.Context, deps, o.Namespace, o.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := next(c.Context, list, nil); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range before {
+		if w.Sidecar == nil && !calls(o.Wirings, w) {
+			u.warn("scheduler " + o.Name + " does not call extender " + w.Extender.Name + " any more; if nobody else does, remove it with `pmk-sched extender uninstall --name " + w.Extender.Name + "`")
+		}
+	}
+	return plan, outcome, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,9 +64,25 @@ func wirePlan(revision *apply.Revision, set []manifest.Wiring, drop []string) (*
 	for _, n := range notes {
 		plan.Warnings = append(plan.Warnings, n.Message)
 	}
+	bare, _, _ := strings.Cut(plan.Again, describedExtenders)
+	plan.Again = bare + describeWirings(wirings)
 	plan.Scheduler.Configuration = &profiles.Rendered{YAML: text}
 	plan.Objects, err = manifest.Wire(revision.Objects, text, wirings)
 	return plan, err
+}
+
+// describedExtenders begins the part of a description that names extenders.
+const describedExtenders = ", extenders "
+
+func describeWirings(wirings []manifest.Wiring) string {
+	if len(wirings) == 0 {
+		return ""
+	}
+	var names []string
+	for _, w := range wirings {
+		names = append(names, w.Extender.Name)
+	}
+	return describedExtenders + strings.Join(names, ", ")
 }
 
 // planOf is the plan that deploys a revision's objects again.
@@ -195,9 +212,8 @@ func (p *planner) wireObjects() (err error) {
 	return err
 }
 
-// WiredAlone are the extenders of a scheduler, as it was deployed last, that `extender deploy` wired in: those that stay when it is
-// deployed again.
-func WiredAlone(ctx context.Context, d Deps, namespace, name string) ([]manifest.Wiring, error) {
+// Wired are the extenders of a scheduler as it was deployed last. Those that are Alone stay when it is deployed again.
+func Wired(ctx context.Context, d Deps, namespace, name string) ([]manifest.Wiring, error) {
 	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
 		return nil, err
@@ -206,9 +222,7 @@ func WiredAlone(ctx context.Context, d Deps, namespace, name string) ([]manifest
 	if last == nil {
 		return nil, nil
 	}
-	wirings, err := manifest.Wirings(last.Objects)
-	alone, _ := split(wirings, func(w manifest.Wiring) bool { return w.Alone })
-	return alone, err
+	return manifest.Wirings(last.Objects)
 }
 
 // callers are the schedulers that call an extender, and how.

@@ -21,7 +21,7 @@ func (p *Plan) Description() string {
 		return describeExtender(p.Extender)
 	}
 	return fmt.Sprintf("%s, image %s, configuration %s, credentials %s",
-		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode)
+		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.from.o.Wirings)
 }
 
 // Command is how a person types a command about the plan's scheduler.

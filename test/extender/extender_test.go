@@ -163,11 +163,14 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 	}
 
 	// The scheduler deployed again keeps what was wired in by itself.
-	alone, err := install.WiredAlone(t.Context(), w.deps, w.ns, "sched")
+	wired, err := install.Wired(t.Context(), w.deps, w.ns, "sched")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.scheduler(t, "sched", alone...)
+	if len(wired) != 1 || !wired[0].Alone {
+		t.Fatalf("wired: %v", wired)
+	}
+	w.scheduler(t, "sched", wired...)
 	if diff := cmp.Diff(want, w.containers(t, "sched")); diff != "" {
 		t.Errorf("deployed again (-want +got):\n%s", diff)
 	}
