@@ -19,10 +19,8 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 
-	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -52,14 +50,19 @@ func pluginNewCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "portable", Usage: "a plugin for every release (the default)"},
 			&cli.BoolFlag{Name: "native", Usage: "a plugin for the framework of one release"},
+			&cli.BoolFlag{Name: "extender", Usage: "a portable plugin with a program that serves it as a scheduler extender"},
 			&cli.StringFlag{Name: "dir", Usage: "`DIR` to make", DefaultText: "./NAME"},
 			&cli.StringFlag{Name: "module", Usage: "`PATH` of the Go module", DefaultText: "example.com/NAME"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that a native plugin is for, and that pmk-sched.yaml names", DefaultText: "the newest that is known; auto in a portable plugin's file"},
 		},
 		Action: func(c *cli.Context) error {
-			dir, err := makePlugin(c, u)
+			dir, p, err := makePlugin(c, u)
 			if err == nil {
-				u.say("%s is ready: `cd %s && go test ./...`, then `pmk-sched build -f pmk-sched.yaml`", dir, dir)
+				next := "pmk-sched build -f pmk-sched.yaml"
+				if kindOfPlugin(c) == kindExtender {
+					next = "pmk-sched build --extender --with ./" + p.Package
+				}
+				u.say("%s is ready: `cd %s && go test ./...`, then `%s`", dir, dir, next)
 			}
 			return err
 		},
@@ -67,40 +70,62 @@ func pluginNewCommand(u *ui) *cli.Command {
 }
 
 // makePlugin writes the folder, or nothing.
-func makePlugin(c *cli.Context, u *ui) (string, error) {
-	if c.Bool("portable") && c.Bool("native") {
-		return "", usagef("", "give one of --portable and --native, not both")
+func makePlugin(c *cli.Context, u *ui) (dir string, p newPlugin, err error) {
+	kind := kindOfPlugin(c)
+	if c.Bool("portable") && c.Bool("native") || c.Bool("native") && c.Bool("extender") {
+		return "", p, usagef("", "give one of --portable, --native and --extender, not both")
 	}
 	p, release, err := describeNew(c)
 	if err != nil {
-		return "", err
+		return "", p, err
 	}
-	dir := cmp.Or(c.String("dir"), p.Package)
+	dir = cmp.Or(c.String("dir"), p.Package)
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", usagef("name another with --dir", "make %s: it is there already, and not an empty folder", dir)
+		return "", p, usagef("name another with --dir", "make %s: it is there already, and not an empty folder", dir)
 	}
 	cache, err := cacheDir(c)
 	if err != nil {
-		return "", err
+		return "", p, err
 	}
 	o := build.SourceOptions{CacheDir: cache, Env: os.Environ(), Log: u.log}
 	files := map[string][]byte{}
-	if c.Bool("native") {
+	switch kind {
+	case kindNative:
 		err = during(u, "read Kubernetes "+release.String(), func() error { return nativeModule(c.Context, files, &p, release, o) })
-	} else {
-		err = portableModule(files, p)
+	case kindExtender:
+		err = portableModule(files, &p, "scheduler", "scheduler/extender")
+	default:
+		err = portableModule(files, &p, "scheduler")
 	}
 	if err != nil {
-		return "", err
+		return "", p, err
 	}
-	kind := "portable"
-	if c.Bool("native") {
-		kind = "native"
+	if kind == kindExtender {
+		err = fillExtender(files, p)
+	} else {
+		err = fillTemplates(files, kind, p)
 	}
-	if err := fillTemplates(files, kind, p); err != nil {
-		return "", err
+	if err != nil {
+		return "", p, err
 	}
-	return dir, writePlugin(c.Context, u, dir, files, o)
+	return dir, p, writePlugin(c.Context, u, dir, files, o)
+}
+
+// Kinds of what is begun, which are folders of templates.
+const (
+	kindPortable = "portable"
+	kindNative   = "native"
+	kindExtender = "extender"
+)
+
+func kindOfPlugin(c *cli.Context) string {
+	switch {
+	case c.Bool("native"):
+		return kindNative
+	case c.Bool("extender"):
+		return kindExtender
+	}
+	return kindPortable
 }
 
 var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*$`)
@@ -165,45 +190,6 @@ func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, re
 	if p.Newest {
 		p.Pkg = "fwk"
 	}
-	return nil
-}
-
-// ownModule is this program's module, whose package scheduler plugins use.
-const ownModule = "github.com/pmk-sched/pmk-sched"
-
-// portableModule adds a copy of package scheduler as a module of its own, and
-// go.mod and go.sum with the versions that this program itself is built with.
-func portableModule(files map[string][]byte, p newPlugin) error {
-	own, err := modfile.Parse("go.mod", pmksched.GoMod, nil)
-	if err != nil {
-		return fmt.Errorf("read the versions that package scheduler needs: %w", err)
-	}
-	names, err := fs.Glob(pmksched.Sources, "scheduler/*.go")
-	if err != nil {
-		return err
-	}
-	var sources bytes.Buffer
-	for _, name := range names {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		text, err := fs.ReadFile(pmksched.Sources, name)
-		if err != nil {
-			return fmt.Errorf("copy package scheduler: %w", err)
-		}
-		files["pmk-sched/"+name] = text
-		sources.Write(text)
-	}
-	var requires strings.Builder
-	for _, r := range own.Require {
-		if strings.Contains(sources.String(), `"`+r.Mod.Path+`"`) || strings.Contains(sources.String(), `"`+r.Mod.Path+"/") {
-			fmt.Fprintf(&requires, "\t%s %s\n", r.Mod.Path, r.Mod.Version)
-		}
-	}
-	head := fmt.Sprintf("\n\ngo %s\n", own.Go.Version)
-	files["pmk-sched/go.mod"] = []byte("module " + ownModule + head + "\nrequire (\n" + requires.String() + ")\n")
-	files["go.mod"] = []byte("module " + p.Module + head + "\nrequire (\n\t" + ownModule + " v0.0.0\n" + requires.String() + ")\n\nreplace " + ownModule + " => ./pmk-sched\n")
-	files["go.sum"] = pmksched.GoSum
 	return nil
 }
 
