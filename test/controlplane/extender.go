@@ -5,6 +5,8 @@ package controlplane
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -34,7 +36,7 @@ type Extender struct {
 	*Process
 	// URL is where its verbs are.
 	URL string
-	// Client reaches it, and need not verify who it is.
+	// Client reaches it; one that speaks HTTPS after Trust.
 	Client *http.Client
 }
 
@@ -44,6 +46,16 @@ func (p *Plane) NewExtender(t testing.TB, program, scheme string, args ...string
 	address := FreeAddress(t)
 	args = append([]string{"--listen", address, "--kubeconfig", p.Kubeconfig}, args...)
 	return &Extender{Process: NewProcess(t, program, args...), URL: scheme + "://" + address, Client: &http.Client{Timeout: 10 * time.Second}}
+}
+
+// Trust has Client take what an authority signed, PEM.
+func (e *Extender) Trust(t testing.TB, authority []byte) {
+	t.Helper()
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authority) {
+		t.Fatal("there is no certificate of an authority")
+	}
+	e.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 }
 
 // Await waits until it is ready, but for the checks that exclude names.

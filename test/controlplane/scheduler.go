@@ -5,6 +5,7 @@ package controlplane
 import (
 	"cmp"
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,8 +25,8 @@ type Scheduler struct {
 	Extenders []profiles.Extender
 	// Policy has it read predicates, priorities and extenders from a legacy Policy in a ConfigMap.
 	Policy bool
-	// Enable are plugins that Binary has beside the in-tree ones.
-	Enable []profiles.Plugin
+	// Plugins are those that Binary has beside the in-tree ones.
+	Plugins []string
 	// Source is the rest of its configuration, empty for the defaults.
 	Source []byte
 	// Binary is the program; empty is the release's own.
@@ -37,7 +38,8 @@ func (p *Plane) NewScheduler(t testing.TB, s Scheduler) *Process {
 	t.Helper()
 	request := profiles.Request{
 		Release: p.Release, SchedulerName: s.Name, Kubeconfig: p.Kubeconfig,
-		Extenders: s.Extenders, Enable: s.Enable, Source: s.Source,
+		Extenders: s.Extenders, Plugins: s.Plugins, Source: s.Source,
+		InsecurePort: int(netip.MustParseAddrPort(FreeAddress(t)).Port()), // for several schedulers of 1.20 to 1.22 at once
 	}
 	render := profiles.Render
 	if s.Policy {

@@ -1,0 +1,246 @@
+//go:build linux
+
+// Package extender measures what an extender costs: pods bound per second by one scheduler with the same policy as a service over
+// HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and beside that no policy at all, and an extender of the usual kind that
+// reads whole nodes. Nodes are objects, so that nothing else takes the machine's time.
+package extender
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/controlplane"
+)
+
+const (
+	release = "v1.24.3"
+	nodes   = 500
+	pods    = 1000
+	group   = "bench"
+)
+
+// loads answers every query with the load of all nodes.
+func loads(b *testing.B, names []string) *httptest.Server {
+	type sample struct {
+		Metric map[string]string `json:"metric"`
+		Value  [2]any            `json:"value"`
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		samples, now := make([]sample, len(names)), float64(time.Now().Unix())
+		for i, name := range names {
+			samples[i] = sample{map[string]string{"instance": name}, [2]any{now, fmt.Sprint(float64(i%90) / 100)}}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"status": "success", "data": map[string]any{"resultType": "vector", "result": samples}})
+	}))
+	b.Cleanup(server.Close)
+	return server
+}
+
+// wholeNodes is an extender of the usual kind: it decodes all nodes, keeps those that fit, and answers with them whole.
+func wholeNodes(b *testing.B) string {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var args extenderv1.ExtenderArgs
+		if err := json.NewDecoder(r.Body).Decode(&args); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if strings.HasSuffix(r.URL.Path, "/filter") {
+			_ = json.NewEncoder(w).Encode(extenderv1.ExtenderFilterResult{Nodes: args.Nodes})
+			return
+		}
+		scores := extenderv1.HostPriorityList{}
+		for i := range args.Nodes.Items {
+			scores = append(scores, extenderv1.HostPriority{Host: args.Nodes.Items[i].Name, Score: int64(i % 10)})
+		}
+		_ = json.NewEncoder(w).Encode(scores)
+	}))
+	b.Cleanup(server.Close)
+	return server.URL
+}
+
+// bench is what all sides share.
+type bench struct {
+	*controlplane.Plane
+	program    string
+	prometheus string
+}
+
+func BenchmarkExtender(b *testing.B) {
+	x := &bench{Plane: controlplane.Start(b, release)}
+	ctx := b.Context()
+	names := controlplane.Numbered("node", nodes)
+	x.Nodes(ctx, b, group, names...)
+	x.prometheus = loads(b, names).URL
+	var err error
+	if x.program, err = controlplane.BuildExtender(ctx, b.TempDir()); err != nil {
+		b.Fatal(err)
+	}
+	rates := map[string]float64{}
+	for _, side := range []struct {
+		name      string
+		scheduler func(context.Context, *testing.B) controlplane.Scheduler
+	}{
+		{"none", func(context.Context, *testing.B) controlplane.Scheduler { return controlplane.Scheduler{} }},
+		{"plugin", x.plugin},
+		{"sidecar", x.sidecar},
+		{"service", x.service},
+		{"whole-nodes", x.whole},
+	} {
+		b.Run(side.name, func(b *testing.B) {
+			s := side.scheduler(b.Context(), b)
+			s.Name = side.name
+			for b.Loop() {
+				rates[side.name] = x.measure(b, s)
+			}
+			b.ReportMetric(rates[side.name], "pods/s")
+			b.ReportMetric(100*rates[side.name]/rates["none"], "%-of-none")
+		})
+	}
+}
+
+// arguments are those of loadaware, as a plugin and as a policy.
+func (x *bench) arguments() string {
+	return fmt.Sprintf(`{"prometheus": {"url": %q}, "metrics": [{"name": "cpu", "maxPercent": 95}, {"name": "memory"}]}`, x.prometheus)
+}
+
+// plugin has the policy compiled in.
+func (x *bench) plugin(ctx context.Context, b *testing.B) controlplane.Scheduler {
+	plugin, err := build.ParsePlugin("builtin:loadaware")
+	if err != nil {
+		b.Fatal(err)
+	}
+	binary, err := controlplane.Build(ctx, build.Options{Release: x.Release, Plugins: []build.Plugin{plugin}, Sources: pmksched.Sources})
+	if err != nil {
+		b.Fatal(err)
+	}
+	source := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {multiPoint: {enabled: [{name: LoadAware}]}}\n"+
+		"  pluginConfig: [{name: LoadAware, args: %s}]\n", x.arguments())
+	return controlplane.Scheduler{Binary: binary, Source: []byte(source), Plugins: []string{"LoadAware"}}
+}
+
+// extend starts the extender and returns a scheduler that asks it for names.
+func (x *bench) extend(ctx context.Context, b *testing.B, scheme string, args ...string) (controlplane.Scheduler, *controlplane.Extender) {
+	config := filepath.Join(b.TempDir(), "extender.yaml")
+	text := fmt.Sprintf("apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\npolicies: [{name: LoadAware, args: %s}]\n", x.arguments())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	e := x.NewExtender(b, x.program, scheme, append(args, "--config", config)...)
+	e.Start()
+	no := false
+	return controlplane.Scheduler{Extenders: []profiles.Extender{{
+		Name: "bench", URLPrefix: e.URL, FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1, HTTPTimeout: 10 * time.Second, Ignorable: &no,
+	}}}, e
+}
+
+func (x *bench) sidecar(ctx context.Context, b *testing.B) controlplane.Scheduler {
+	s, e := x.extend(ctx, b, "http")
+	e.Await(ctx, b, "")
+	x.reportMemory(b, e)
+	return s
+}
+
+func (x *bench) service(ctx context.Context, b *testing.B) controlplane.Scheduler {
+	set, _, err := certificates.Ensure(certificates.Set{}, certificates.Request{Name: "bench", Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Now: time.Now()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	cert, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	for file, text := range map[string][]byte{cert: set.Server.Cert, key: set.Server.Key} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	s, e := x.extend(ctx, b, "https", "--tls-cert-file", cert, "--tls-private-key-file", key)
+	e.Trust(b, set.CA.Cert)
+	e.Await(ctx, b, "")
+	s.Extenders[0].EnableHTTPS, s.Extenders[0].TLS = true, &profiles.ExtenderTLS{CAData: set.CA.Cert}
+	return s
+}
+
+func (x *bench) whole(_ context.Context, b *testing.B) controlplane.Scheduler {
+	no := false
+	return controlplane.Scheduler{Extenders: []profiles.Extender{{
+		Name: "bench", URLPrefix: wholeNodes(b), FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 1, HTTPTimeout: 30 * time.Second,
+		NodeCacheCapable: &no, Ignorable: &no,
+	}}}
+}
+
+// measure makes all pods pending before the scheduler starts, so that creating them is not what is measured, and counts from the first
+// pod bound to the last.
+func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
+	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
+	defer cancel()
+	namespace := "bench-" + s.Name
+	x.Namespace(ctx, b, namespace)
+	defer x.Clear(b, namespace)
+	var all []*corev1.Pod
+	for _, name := range controlplane.Numbered("pod", pods) {
+		all = append(all, controlplane.Pod(s.Name, group, name))
+	}
+	x.Create(ctx, b, namespace, all...)
+	events, err := x.Kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer events.Stop()
+	process := x.NewScheduler(b, s)
+	process.Start()
+	defer process.Kill()
+	bound := map[string]bool{}
+	var first time.Time
+	for event := range events.ResultChan() {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || event.Type == watch.Deleted {
+			continue
+		}
+		if len(bound) == 0 {
+			first = time.Now()
+		}
+		bound[pod.Name] = true
+		if len(bound) == pods {
+			return float64(pods) / time.Since(first).Seconds()
+		}
+	}
+	b.Fatalf("%s bound only %d of %d pods", s.Name, len(bound), pods)
+	return 0
+}
+
+// reportMemory reports what the extender holds with 500 nodes.
+func (x *bench) reportMemory(b *testing.B, e *controlplane.Extender) {
+	b.Cleanup(func() {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.PID()))
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		for line := range bytes.Lines(status) {
+			if rest, found := bytes.CutPrefix(line, []byte("VmHWM:")); found {
+				var kilobytes float64
+				if _, err := fmt.Sscan(string(rest), &kilobytes); err == nil {
+					b.ReportMetric(kilobytes/1024, "MB-at-most")
+				}
+			}
+		}
+	})
+}
