@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// groupLabel keeps the pods of one test on its nodes.
-const groupLabel = "test-group"
+// GroupLabel keeps the pods of one test on its nodes.
+const GroupLabel = "test-group"
 
 // atOnce is how many objects are made at the same time.
 const atOnce = 20
@@ -42,7 +42,7 @@ func (p *Plane) Nodes(ctx context.Context, t testing.TB, group string, names ...
 	for _, name := range names {
 		all.Go(func() error {
 			_, err := p.Kube.CoreV1().Nodes().Create(ctx, &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{groupLabel: group, corev1.LabelHostname: name}},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{GroupLabel: group, corev1.LabelHostname: name}},
 				Status: corev1.NodeStatus{
 					Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 				},
@@ -68,7 +68,7 @@ func Numbered(prefix string, n int) []string {
 func Pod(scheduler, group, name string) *corev1.Pod {
 	no := false
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
-		SchedulerName: scheduler, NodeSelector: map[string]string{groupLabel: group},
+		SchedulerName: scheduler, NodeSelector: map[string]string{GroupLabel: group},
 		AutomountServiceAccountToken: &no,
 		// Nobody says that the nodes are ready.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
@@ -116,7 +116,7 @@ func (p *Plane) Place(ctx context.Context, t testing.TB, namespace string, pod *
 		}
 		failures := p.Failures(ctx, t, namespace, pod.Name)
 		if len(failures) > 0 {
-			p.Touch(ctx, t, pod.Spec.NodeSelector[groupLabel])
+			p.Touch(ctx, t, pod.Spec.NodeSelector[GroupLabel])
 		}
 		return false, strings.Join(failures, "; ")
 	})
@@ -126,7 +126,7 @@ func (p *Plane) Place(ctx context.Context, t testing.TB, namespace string, pod *
 // Touch changes a label of a group's nodes, which has schedulers look at pods again that did not fit.
 func (p *Plane) Touch(ctx context.Context, t testing.TB, group string) {
 	t.Helper()
-	nodes, err := p.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: groupLabel + "=" + group, Limit: 1})
+	nodes, err := p.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: GroupLabel + "=" + group, Limit: 1})
 	if err != nil || len(nodes.Items) == 0 {
 		t.Fatalf("a node of group %s to touch: %d, %v", group, len(nodes.Items), err)
 	}
@@ -145,7 +145,7 @@ func (p *Plane) Clear(t testing.TB, names ...string) {
 	for _, name := range names {
 		err := p.Kube.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &none}, metav1.ListOptions{})
 		if err == nil {
-			err = p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: groupLabel + "=" + name})
+			err = p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: GroupLabel + "=" + name})
 		}
 		if err != nil {
 			t.Error(err)
