@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -45,14 +46,21 @@ const (
 // drainTime is what the news of a pod that stops need to reach those who send requests to it.
 const drainTime = 5 * time.Second
 
+// program is what main runs, with what differs in a test.
+type program struct {
+	stdout, stderr io.Writer
+	drain          time.Duration
+	onListen       func(net.Addr)
+}
+
 // run is the program without the process: it returns the exit status.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := serve(ctx, args, stdout, stderr, nil)
+func (p program) run(ctx context.Context, args []string) int {
+	err := p.serve(ctx, args)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitDone
 	}
 	// There is nobody left to tell if this fails.
-	_, _ = fmt.Fprintf(stderr, "error: %s\n", err)
+	_, _ = fmt.Fprintf(p.stderr, "error: %s\n", err)
 	var wrong interface{ Invalid() bool }
 	if errors.As(err, &wrong) && wrong.Invalid() {
 		return exitUsage
@@ -60,14 +68,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// serve runs until ctx is done. listening may be nil; see extender.ServeOptions.
-func serve(ctx context.Context, args []string, stdout, stderr io.Writer, listening func(address string)) error {
-	o, err := parse(args, stderr)
+// serve runs until ctx is done.
+func (p program) serve(ctx context.Context, args []string) error {
+	o, err := parse(args, p.stderr)
 	if err != nil {
 		return err
 	}
 	if o.printVersion {
-		return printVersion(stdout)
+		return printVersion(p.stdout)
 	}
 	c, err := o.configuration()
 	if err != nil {
@@ -77,33 +85,34 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer, listeni
 	if err != nil {
 		return err
 	}
-	log := newLogger(stderr)
+	log := newLogger(p.stderr)
+	handler, err := newHandler(ctx, o, c, config, log)
+	if err != nil {
+		return err
+	}
+	return extender.Serve(ctx, extender.ServeOptions{
+		Listen: c.Listen, TLS: extender.TLSFiles{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ClientCAFile: c.TLS.ClientCAFile},
+		DrainTime: p.drain, Log: log, OnListen: p.onListen,
+	}, handler)
+}
+
+// newHandler makes the policies and the extender, and starts to read the cluster.
+func newHandler(ctx context.Context, o options, c *extender.Configuration, config *rest.Config, log *zap.Logger) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handle, err := extender.NewHandle(extender.HandleOptions{Config: config, Log: log, Verbosity: o.verbosity, Registry: registry})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	policies, err := extender.MakePolicies(ctx, c.Policies, plugins(), handle)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e, err := extender.New(extender.Options{Handle: handle, Policies: policies, MaxBody: c.MaxBodyBytes})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := handle.Start(ctx); err != nil {
-		return err
-	}
-	serving := extender.ServeOptions{
-		Listen: c.Listen, TLS: extender.TLSFiles{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ClientCAFile: c.TLS.ClientCAFile},
-		DrainTime: drainTime, Log: log,
-	}
-	if listening != nil {
-		serving.DrainTime = 0
-		serving.OnListen = func(address net.Addr) { listening(address.String()) }
-	}
-	return extender.Serve(ctx, serving, e.Handler())
+	return e.Handler(), handle.Start(ctx)
 }
 
 // cluster says how the API server is reached; nil without one.

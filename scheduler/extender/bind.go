@@ -43,7 +43,8 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 	defer func() {
 		// A binding that failed and was seen nevertheless is one whose answer was lost.
 		if !bound && e.reserved.end(pod.UID) {
-			c.unreserve(a.Node)
+			// Also when the scheduler gave up: then most of all.
+			c.unreserve(context.WithoutCancel(ctx), a.Node)
 		}
 	}()
 	if err := c.beforeBinding(a.Node); err != nil {
@@ -130,9 +131,7 @@ func (c *call) assign(node string) error {
 }
 
 // unreserve undoes Reserve, in the opposite order.
-func (c *call) unreserve(node string) {
-	// Also when the scheduler gave up: then most of all.
-	ctx := context.WithoutCancel(c.ctx)
+func (c *call) unreserve(ctx context.Context, node string) {
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		if p := c.policies[i]; p.reserve != nil {
 			// What panics was logged and counted; the failure to bind is what is told.

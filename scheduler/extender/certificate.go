@@ -34,7 +34,7 @@ func (f TLSFiles) config(log *zap.Logger) (*tls.Config, error) {
 	c := &certificates{files: f, log: log, now: time.Now}
 	current, err := c.load()
 	if err != nil {
-		return nil, err
+		return nil, &optionError{err.Error()}
 	}
 	c.current, c.checked = current, c.now()
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {

@@ -126,10 +126,10 @@ func TestErrorsOfFilterAreInTheAnswer(t *testing.T) {
 			filterBy("P", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return scheduler.Error(broken) })},
 		{"a code that Filter does not have", "extender pmk-extender: filter: policy P, Filter of node good: Wait: what?",
 			filterBy("P", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status { return scheduler.Wait("what?") })},
-		{"panic", "extender pmk-extender: filter: policy P panicked: assignment to entry in nil map",
+		{"panic", "extender pmk-extender: filter: policy P panicked: runtime error: index out of range [0] with length 0",
 			filterBy("P", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
-				var m map[string]int
-				m["x"]++
+				empty := []int{}
+				_ = empty[len(empty)]
 				return nil
 			})},
 		{"panic of PreFilter", "extender pmk-extender: filter: policy P panicked: oh",
