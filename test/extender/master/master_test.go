@@ -72,6 +72,9 @@ func (m *master) life(t *testing.T, load *prometheus.Exporter, args []string) {
 		m.Namespace(ctx, t, namespace)
 	}
 	before := m.schedulerState(t)
+	if !strings.Contains(before, "localhost/"+scheduler) {
+		t.Fatalf("the scheduler's state is not seen: %s", before)
+	}
 	m.pmkSched(t, append([]string{
 		"extender", "deploy", "--name", extender, "--image", imageV1, "--weight", "10", "--ignorable=false", "--for", scheduler, "--http-timeout", "5s",
 	}, args...)...)
