@@ -67,6 +67,10 @@ test-replace: deps build ## replacing the default scheduler on other releases th
 	@hack/labs-at-once.sh
 	go test -p 1 -count=1 -timeout 90m -tags replace -run OtherReleases ./test/replace
 
+.PHONY: test-extender
+test-extender: deps ## extenders on schedulers of 1.22 (also with a Policy), 1.24, 1.33 and 1.37: placements, faults, and their life on a real master (root)
+	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/extender/...
+
 .PHONY: bench
 bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
 	go test -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/...
