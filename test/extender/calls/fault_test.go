@@ -43,7 +43,7 @@ var faults = map[string]func(context.Context, *testing.T, scene) trouble{
 	"expired": expired,
 	"hanging": func(ctx context.Context, t *testing.T, s scene) trouble {
 		f := behindFaulty(ctx, t, s, hangs, "/filter", "Client.Timeout exceeded")
-		f.asked.HTTPTimeout = 50 * time.Millisecond // each pod waits as long for each verb, one after the other
+		f.asked.HTTPTimeout = 100 * time.Millisecond // each pod waits as long for each verb, one after the other
 		return f
 	},
 	"status 500": func(ctx context.Context, t *testing.T, s scene) trouble {
