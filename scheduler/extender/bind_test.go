@@ -282,7 +282,7 @@ func TestReadyzTellsWhatIsMissing(t *testing.T) {
 		t.Error(err)
 	}
 	post(t, server, VerbFilter, `{"Pod": {}, "NodeNames": ["a", "b"]}`)
-	if status, body := get("/metrics"); status != 200 || !strings.Contains(body, `pmk_extender_nodes_total{direction="in",verb="filter"} 2`) {
+	if status, body := get("/metrics"); status != 200 || !strings.Contains(body, `pmk_extender_nodes_total{direction="in",verb="filter"} 2`) || !strings.Contains(body, `pmk_extender_policy_ready{policy="Labelled"} 0`) {
 		t.Errorf("got %d %s", status, body)
 	}
 }

@@ -101,6 +101,9 @@ func New(o Options) (*Extender, error) {
 	if e.metrics, err = newMetrics(h.registry); err != nil {
 		return nil, err
 	}
+	if err := registerReady(h.registry, policies); err != nil {
+		return nil, err
+	}
 	for _, p := range policies {
 		e.log.Info("serve a policy", zap.String("policy", p.name), zap.Int64("weight", p.weight), zap.Strings("points", p.points()))
 		if points := left[p.name]; len(points) > 0 {

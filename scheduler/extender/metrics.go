@@ -37,6 +37,27 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	return m, register(registry, m.requests, m.nodes, m.bytes, m.panics, m.duration)
 }
 
+// registerReady adds a gauge for each policy that knows whether it is ready.
+func registerReady(registry *prometheus.Registry, policies []*served) error {
+	for _, p := range policies {
+		if p.ready == nil {
+			continue
+		}
+		err := register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: namespace, Name: "policy_ready", Help: "1 if the policy has the data that it needs.", ConstLabels: prometheus.Labels{"policy": p.name},
+		}, func() float64 {
+			if p.ready.Ready() != nil {
+				return 0
+			}
+			return 1
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func register(registry *prometheus.Registry, collectors ...prometheus.Collector) error {
 	for _, c := range collectors {
 		err := registry.Register(c)
