@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
@@ -247,26 +246,6 @@ func runBuild(c *cli.Context, u *ui, o buildOptions) (*buildData, error) {
 	}
 	result.Flags = o.Flags
 	return data, record(cache, result, o.Tag, data.Digest)
-}
-
-// compile makes the program.
-func (o buildOptions) compile(c *cli.Context, u *ui, cache string) (*build.Result, error) {
-	if o.Extender {
-		return build.Extender(c.Context, build.ExtenderOptions{
-			Version: ownVersion(), Plugins: o.Plugins.sources(), Platforms: o.Platforms,
-			Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
-			CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
-		})
-	}
-	release, err := releaseToBuild(c, u, o.Branch)
-	if err != nil {
-		return nil, err
-	}
-	return build.Run(c.Context, build.Options{
-		Release: release, Nearest: o.Nearest, Source: o.Source, Platforms: o.Platforms,
-		Plugins: o.Plugins.sources(), Imports: o.Plugins.imports, Sources: pmksched.Sources,
-		CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
-	})
 }
 
 // record notes which build is in the image, under both names that it can be

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 )
@@ -23,6 +25,26 @@ func (o buildOptions) programPath() string {
 		return image.ExtenderPath
 	}
 	return image.SchedulerPath
+}
+
+// compile makes the program.
+func (o buildOptions) compile(c *cli.Context, u *ui, cache string) (*build.Result, error) {
+	if o.Extender {
+		return build.Extender(c.Context, build.ExtenderOptions{
+			Version: ownVersion(), Plugins: o.Plugins.sources(), Platforms: o.Platforms,
+			Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
+			CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
+		})
+	}
+	release, err := releaseToBuild(c, u, o.Branch)
+	if err != nil {
+		return nil, err
+	}
+	return build.Run(c.Context, build.Options{
+		Release: release, Nearest: o.Nearest, Source: o.Source, Platforms: o.Platforms,
+		Plugins: o.Plugins.sources(), Imports: o.Plugins.imports, Sources: pmksched.Sources,
+		CacheDir: cache, Keep: o.Keep, Env: os.Environ(), Log: u.log, OnStep: u.step,
+	})
 }
 
 // refuseSchedulerFlags refuses what a scheduler is built from, since an extender is not.
