@@ -26,7 +26,7 @@ const GroupLabel = "test-group"
 const atOnce = 20
 
 // Patience is how long something may take on a loaded machine.
-const Patience = 2 * time.Minute
+const Patience = 5 * time.Minute
 
 // room is what each node has, and whole what a pod requests that leaves room for no other such pod.
 var (

@@ -83,7 +83,9 @@ type bench struct {
 	*controlplane.Plane
 	program    string
 	prometheus string
-	memory     float64
+	// memory is what a sidecar held at most, in megabytes; processor the time that they took in all.
+	memory    float64
+	processor time.Duration
 }
 
 // The sides are measured in turn, several times, and the median counts: what the machine does meanwhile befalls all alike.
@@ -125,6 +127,7 @@ func BenchmarkExtender(b *testing.B) {
 		}
 	}
 	b.ReportMetric(x.memory, "sidecar-MB-at-most")
+	b.ReportMetric(float64(x.processor.Microseconds())/float64(pods*len(rates["sidecar"])), "sidecar-µs/pod")
 }
 
 func (x *bench) none(context.Context, *testing.B) (controlplane.Scheduler, func()) {
@@ -171,6 +174,7 @@ func (x *bench) sidecar(ctx context.Context, b *testing.B) (controlplane.Schedul
 	e.Await(ctx, b, "")
 	return s, func() {
 		x.memory = max(x.memory, memory(b, e.PID()))
+		x.processor += processor(b, e.PID())
 		e.Kill()
 	}
 }
@@ -255,4 +259,24 @@ func memory(b *testing.B, pid int) float64 {
 		b.Fatal(err)
 	}
 	return kilobytes / 1024
+}
+
+// clockTick is the unit of times in /proc/PID/stat (sysconf(_SC_CLK_TCK), 100 on every Linux).
+const clockTick = 10 * time.Millisecond
+
+// processor is the processor's time that a process took.
+func processor(b *testing.B, pid int) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// After the name in parentheses come the state and, as fields 14 and 15 of all, the time of the program and of the kernel for it.
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	var own, kernel int64
+	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &own, &kernel); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(own+kernel) * clockTick
 }

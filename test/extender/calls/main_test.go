@@ -75,7 +75,7 @@ func eachSubject(t *testing.T, subjects []subject, tests map[string]func(*testin
 }
 
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
