@@ -3,6 +3,9 @@
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+# Tests that take a whole machine: with all others beside them, clusters would lose their leases.
+LATER     := replace pluginlab extender
+space     := $(subst ,, )
 QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
 # The version comes from LDFLAGS; git refuses to tell more in a clone that belongs to another user.
@@ -37,7 +40,8 @@ unit: ## the quick tests: unit, golden, command line, fake module proxy, registr
 .PHONY: test
 test: deps check unit build ## everything at v1.24.3: the quick tests, then real images, API servers and labs (root)
 	@hack/labs-at-once.sh
-	go test -p 4 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -v /test/bench)
+	go test -p 4 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -vE '/test/(bench|$(subst $(space),|,$(LATER)))(/|$$)')
+	go test -p 2 -count=1 -timeout 40m -parallel 64 $(LATER:%=./test/%/...)
 
 .PHONY: test-releases
 test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
