@@ -83,15 +83,18 @@ func TestLoadAwareFollowsPrometheus(t *testing.T) {
 		{"silence", func() { door.mode.Store(gateHanging) }, func() { door.mode.Store(gateOpen) }},
 		{"Prometheus is killed", prom.Stop, func() { prom.Start(ctx, t) }},
 	} {
+		// A metric that is not back yet from the trouble before would not tell of this one.
+		eventually(ctx, t, "both metrics before "+trouble.name, func() (bool, string) {
+			up := h.metric(t, "pmk_sched_loadaware_up")
+			return up == 2, fmt.Sprint(up)
+		})
 		before := h.log.count("error: LoadAware gets no load")
 		trouble.cause()
 		await(trouble.name, neutral, "load-1", "load-2", "load-3")
-		if got := h.log.count("error: LoadAware gets no load") - before; got != 2 {
-			t.Errorf("%s: %d lines in the log, want one for each of the two metrics: %q", trouble.name, got, h.log.text)
-		}
-		if up := h.metric(t, "pmk_sched_loadaware_up"); up != 0 {
-			t.Errorf("%s: pmk_sched_loadaware_up is %v", trouble.name, up)
-		}
+		eventually(ctx, t, trouble.name+" is told for both metrics", func() (bool, string) {
+			up, lines := h.metric(t, "pmk_sched_loadaware_up"), h.log.count("error: LoadAware gets no load")-before
+			return up == 0 && lines == 2, fmt.Sprintf("up %v, lines of the log %q", up, h.log.text)
+		})
 		trouble.end()
 		await("after "+trouble.name, map[string]int64{"load-1": 90, "load-2": 70, "load-3": 5}, "load-1", "load-2")
 	}

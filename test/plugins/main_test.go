@@ -30,7 +30,7 @@ var server *apiserver.Server
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -162,7 +162,7 @@ func (n node) Allocatable() scheduler.Resources {
 func eventually(ctx context.Context, t *testing.T, what string, condition func() (bool, string)) {
 	t.Helper()
 	seen := ""
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(context.Context) (ok bool, _ error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(context.Context) (ok bool, _ error) {
 		ok, seen = condition()
 		return ok, nil
 	})
