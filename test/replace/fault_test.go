@@ -66,7 +66,7 @@ func TestSchedulerThatFailsIsTakenBack(t *testing.T) {
 		{"ends at once", "crash", pmk, nil, []string{"exit status 7", "this scheduler ends at once"}},
 		{"ends after 20 seconds", "crash-later", kubeadm, nil, []string{"exit status 7", "after 20 seconds"}},
 		{"never gets ready", "silent", kubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
-		{"never leads", "silent", pmk, []string{"--timeout", "30s"}, []string{"holds the lease"}},
+		{"never leads", "silent", pmk, []string{"--timeout", "30s"}, []string{"the lease kube-scheduler"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := lend(t, c.shape)

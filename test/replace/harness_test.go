@@ -92,9 +92,11 @@ var (
 )
 
 // lend gives the test the master of a shape for itself.
-func lend(t *testing.T, s shape) *master {
+func lend(t testing.TB, s shape) *master {
 	t.Helper()
-	t.Parallel()
+	if test, ok := t.(*testing.T); ok {
+		test.Parallel()
+	}
 	mu.Lock()
 	waiting, known := masters[s]
 	if !known {
@@ -118,7 +120,7 @@ func lend(t *testing.T, s shape) *master {
 
 // forget restarts the kubelet: it holds back a container that it has started lately, twice as long each time, and forgets that only when
 // it starts itself. A person replaces once; the tests do it again and again.
-func (m *master) forget(t *testing.T) {
+func (m *master) forget(t testing.TB) {
 	t.Helper()
 	l, err := lab.Get(labs, m.name)
 	if err == nil {
@@ -138,7 +140,7 @@ func (r result) String() string {
 	return fmt.Sprintf("exit status %d\n--- stdout\n%s\n--- stderr\n%s", r.code, r.stdout, r.stderr)
 }
 
-func (r result) ok(t *testing.T) result {
+func (r result) ok(t testing.TB) result {
 	t.Helper()
 	if r.code != 0 {
 		t.Fatalf("%s", r)
@@ -146,7 +148,7 @@ func (r result) ok(t *testing.T) result {
 	return r
 }
 
-func (r result) fails(t *testing.T, code int, texts ...string) {
+func (r result) fails(t testing.TB, code int, texts ...string) {
 	t.Helper()
 	if r.code != code {
 		t.Fatalf("want exit status %d: %s", code, r)
@@ -158,14 +160,14 @@ func (r result) fails(t *testing.T, code int, texts ...string) {
 	}
 }
 
-func patience(t *testing.T) context.Context {
+func patience(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 15*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func run(t *testing.T, cmd *exec.Cmd) result {
+func run(t testing.TB, cmd *exec.Cmd) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -177,33 +179,33 @@ func run(t *testing.T, cmd *exec.Cmd) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-func (m *master) command(t *testing.T, argv ...string) *exec.Cmd {
+func (m *master) command(t testing.TB, argv ...string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(patience(t), program, append([]string{"lab", "exec", "--name", m.name, "--"}, argv...)...)
 }
 
-func (m *master) exec(t *testing.T, argv ...string) result {
+func (m *master) exec(t testing.TB, argv ...string) result {
 	t.Helper()
 	return run(t, m.command(t, argv...))
 }
 
-func (m *master) sh(t *testing.T, script string) string {
+func (m *master) sh(t testing.TB, script string) string {
 	t.Helper()
 	return m.exec(t, "sh", "-ec", script).ok(t).stdout
 }
 
-func (m *master) pmkSched(t *testing.T, args ...string) result {
+func (m *master) pmkSched(t testing.TB, args ...string) result {
 	t.Helper()
 	return m.exec(t, append([]string{program}, args...)...)
 }
 
-func (m *master) kubectl(t *testing.T, args ...string) string {
+func (m *master) kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	return m.exec(t, append([]string{"kubectl"}, args...)...).ok(t).stdout
 }
 
 // at runs a replacement, and calls do as soon as the given step has passed. do may stop or kill the process, whose ID it is given.
-func (m *master) at(t *testing.T, step string, do func(pid int), args ...string) result {
+func (m *master) at(t testing.TB, step string, do func(pid int), args ...string) result {
 	t.Helper()
 	cmd := m.command(t, append([]string{program}, args...)...)
 	stderr, err := cmd.StderrPipe()
@@ -251,7 +253,7 @@ func child(pid int) int {
 	return found
 }
 
-func signal(t *testing.T, what syscall.Signal) func(pid int) {
+func signal(t testing.TB, what syscall.Signal) func(pid int) {
 	return func(pid int) {
 		if err := syscall.Kill(pid, what); err != nil {
 			t.Errorf("signal process %d: %v", pid, err)
@@ -260,7 +262,7 @@ func signal(t *testing.T, what syscall.Signal) func(pid int) {
 }
 
 // read reads a file of the master.
-func (m *master) read(t *testing.T, path string) []byte {
+func (m *master) read(t testing.TB, path string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(labs, m.name, "root", path))
 	if err != nil {
@@ -270,7 +272,7 @@ func (m *master) read(t *testing.T, path string) []byte {
 }
 
 // isOriginal fails the test unless the manifest is what it was at the beginning and its scheduler works.
-func (m *master) isOriginal(t *testing.T) {
+func (m *master) isOriginal(t testing.TB) {
 	t.Helper()
 	if got := m.read(t, m.manifest()); !bytes.Equal(got, m.original) {
 		t.Errorf("the manifest is not what it was:\n%s", got)
@@ -283,7 +285,7 @@ func (m *master) isOriginal(t *testing.T) {
 }
 
 // schedules fails the test unless the API server answers, the scheduler's pod is ready, and a pod that names no scheduler is bound.
-func (m *master) schedules(t *testing.T) {
+func (m *master) schedules(t testing.TB) {
 	t.Helper()
 	m.kubectl(t, "get", "--raw", "/readyz")
 	manifest := fmt.Sprintf(`---
@@ -296,14 +298,14 @@ func (m *master) schedules(t *testing.T) {
 }
 
 // apiServer is the container of the API server: it stays the same as long as nobody restarted it.
-func (m *master) apiServer(t *testing.T) string {
+func (m *master) apiServer(t testing.TB) string {
 	t.Helper()
 	return m.kubectl(t, "get", "pods", "-n", "kube-system", "-o", `jsonpath={.items[*].status.containerStatuses[?(@.name=="kube-apiserver")].containerID}`)
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
+func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting: %s", what)
@@ -312,7 +314,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func decode[T any](t *testing.T, text string) T {
+func decode[T any](t testing.TB, text string) T {
 	t.Helper()
 	var value T
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -330,7 +332,7 @@ func (m *master) once(key string) bool {
 }
 
 // ours builds a scheduler of the lab's release with plugins into the lab.
-func (m *master) ours(t *testing.T, plugins ...string) string {
+func (m *master) ours(t testing.TB, plugins ...string) string {
 	t.Helper()
 	reference := "localhost/ours-" + strings.Join(append(plugins, "plain"), "-") + ":" + m.branch
 	if !m.once(reference) {
@@ -345,7 +347,7 @@ func (m *master) ours(t *testing.T, plugins ...string) string {
 }
 
 // faulty makes an image whose kube-scheduler goes wrong in that way, and says that it is of version.
-func (m *master) faulty(t *testing.T, behaviour, version string) string {
+func (m *master) faulty(t testing.TB, behaviour, version string) string {
 	t.Helper()
 	reference := "localhost/" + behaviour + ":" + version
 	if !m.once(reference) {
