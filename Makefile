@@ -3,8 +3,8 @@
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-# Tests that take a whole machine: with all others beside them, clusters would lose their leases.
-LATER     := replace pluginlab extender
+# Tests with labs, the longest first. Few run at once: on a machine with too many clusters, they lose their leases.
+LABS      := replace e2e lab demo pluginlab extender
 space     := $(subst ,, )
 QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
@@ -40,15 +40,14 @@ unit: ## the quick tests: unit, golden, command line, fake module proxy, registr
 .PHONY: test
 test: deps check unit build ## everything at v1.24.3: the quick tests, then real images, API servers and labs (root)
 	@hack/labs-at-once.sh
-	go test -p 4 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -vE '/test/(bench|$(subst $(space),|,$(LATER)))(/|$$)')
-	go test -p 2 -count=1 -timeout 40m -parallel 64 $(LATER:%=./test/%/...)
+	go test -p 3 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -vE '/test/(bench|$(subst $(space),|,$(LABS)))(/|$$)')
+	go test -p 2 -count=1 -timeout 70m -parallel 64 $(LABS:%=./test/%/...)
 
 .PHONY: test-releases
 test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
 	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
 	go test -p 1 -count=1 -timeout 120m -tags releases ./test/with
 	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/labmatrix
-	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/pluginlab
 
 .PHONY: test-plugin-lab
 test-plugin-lab: deps ## plugins at work on real masters of five releases from 1.24 to 1.37, and those of another project (root)
@@ -77,7 +76,7 @@ test-extender: deps ## extenders on schedulers of 1.22 (also with a Policy), 1.2
 
 .PHONY: bench
 bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
-	go test -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/...
+	go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/... ./test/replace
 
 .PHONY: golden
 golden: ## write the golden files anew; read the diff before committing it

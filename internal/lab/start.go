@@ -22,7 +22,7 @@ import (
 
 // patience is how long each wait lasts at most. A machine that compiles at the
 // same time is slow.
-const patience = 3 * time.Minute
+const patience = 8 * time.Minute
 
 // makeNamespaces claims the lab's name, then makes its control groups and
 // namespaces and joins them to the machine by a link.

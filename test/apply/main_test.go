@@ -144,7 +144,7 @@ func namespace(t *testing.T) string {
 
 // testContext ends with the test, and before a hanging test is stopped from outside.
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -32,7 +32,7 @@ func kubeClient(t *testing.T) kubernetes.Interface {
 
 // testContext ends with the test, and before a hanging test is stopped from outside.
 func testContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

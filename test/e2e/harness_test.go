@@ -156,10 +156,10 @@ func (m master) image(t *testing.T) string {
 	return reference
 }
 
-// eventually polls until the condition holds or two minutes have passed.
+// eventually polls until the condition holds or five minutes have passed.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting: %s", what)

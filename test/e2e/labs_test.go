@@ -16,7 +16,7 @@ type master struct {
 // Tests run in parallel, each on a master that it has for itself. The labs of a layout wait in a channel; each is brought up when
 // it is first lent, and all are taken down at the end of the run.
 var (
-	idle       = map[string]chan master{"pmk": labsOf("pmk", 4), "kubeadm": labsOf("kubeadm", 2)}
+	idle       = map[string]chan master{"pmk": labsOf("pmk", 2), "kubeadm": labsOf("kubeadm", 1)}
 	up, images sync.Map
 )
 

@@ -152,8 +152,8 @@ func TestMainJob(t *testing.T) {
 
 			m.apply(t, podsManifest("twenty", "my-scheduler", image, 20))
 			m.apply(t, podsManifest("others", "", image, 5))
-			m.kubectl(t, "rollout", "status", "deployment/twenty", "--timeout=120s")
-			m.kubectl(t, "rollout", "status", "deployment/others", "--timeout=120s")
+			m.kubectl(t, "rollout", "status", "deployment/twenty", "--timeout=10m")
+			m.kubectl(t, "rollout", "status", "deployment/others", "--timeout=10m")
 			t.Cleanup(func() { m.kubectl(t, "delete", "deployment", "twenty", "others", "--wait=true") })
 			if got := m.scheduledBy(t, "twenty"); got["my-scheduler"] != 20 || len(got) != 1 {
 				t.Errorf("the 20 pods that name my-scheduler were scheduled by %v", got)

@@ -124,7 +124,7 @@ func runPod(t *testing.T, l *lab.Lab, label string) {
 		t.Fatal(err)
 	}
 	kubectl(t, l, "apply", "-f", file)
-	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=120s", "pod/shell")
+	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
 }
 
 func TestAPMKMaster(t *testing.T) {
@@ -138,7 +138,7 @@ func TestAPMKMaster(t *testing.T) {
 	t.Run("runs pods", func(t *testing.T) { podsRun(t, l, "node-role.kubernetes.io/master") })
 	t.Run("schedules to the workers", func(t *testing.T) {
 		kubectl(t, l, "create", "deployment", "many", "--image=none", "--replicas=20")
-		kubectl(t, l, "wait", "--for=condition=Available", "--timeout=120s", "deployment/many")
+		kubectl(t, l, "wait", "--for=condition=Available", "--timeout=5m", "deployment/many")
 		if got := kubectl(t, l, "get", "pods", "-l", "app=many", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.Count(got, "worker-") != 20 {
 			t.Errorf("pods are on %s", got)
 		}
@@ -176,7 +176,7 @@ func TestAPMKMaster(t *testing.T) {
 		if err := l.RestartNode(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=60s", "pod/shell")
+		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
 	})
 	down(t, o)
 	m.unchanged(t)

@@ -190,7 +190,7 @@ func write(t *testing.T, name, text string) string {
 // eventually waits until a condition holds, and fails with what was seen last if it does not.
 func eventually(t *testing.T, what string, condition func() (bool, string)) {
 	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
+	deadline := time.Now().Add(5 * time.Minute)
 	for {
 		ok, seen := condition()
 		if ok {

@@ -1,4 +1,4 @@
-//go:build linux && !releases && !pluginlab
+//go:build linux && !pluginlab
 
 package pluginlab
 

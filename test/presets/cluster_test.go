@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a pod may wait for its node on a loaded machine.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // cluster is the part of the API server's objects that one scheduler of the test uses: its pods run on its nodes only.
 type cluster struct {

@@ -51,7 +51,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, name string) *cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	t.Cleanup(cancel)
 	kube, err := kubernetes.NewForConfig(server.Config())
 	c := &cluster{t: t, ctx: ctx, kube: kube, name: name}
