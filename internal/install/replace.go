@@ -172,6 +172,8 @@ func (r *replacing) swap(ctx context.Context) error {
 		r.want.Before = seen
 	}
 	if !r.want.Changed {
+		// A run that was cut short may have written it, and the kubelet not have read it yet.
+		r.want.Uncertain, r.want.Settle = true, backSettle
 		return nil
 	}
 	if r.want.Before.Replacement == r.r.id {

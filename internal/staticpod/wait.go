@@ -119,7 +119,8 @@ func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 		if state == nil || state.ContainerID == "" || slices.Contains(t.known, state.ContainerID) {
 			continue
 		}
-		told := t.want.Uncertain && state.ExitCode == 0 // it was told to end: it may be a former one
+		// It may be a former one that was told to end. If it is not, its successor fails too.
+		told := t.want.Uncertain && (state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
 		if !t.want.Forward || told || t.podRestarts(seen) {
 			t.known = append(t.known, state.ContainerID) // its API server was not there yet
 			continue

@@ -148,6 +148,32 @@ func TestReplaceKilledAtAnyStepIsRestoredOrGoneOnWith(t *testing.T) {
 	}
 }
 
+// A run is killed after the swap and the kubelet takes its time: the next run finds its own manifest in place, and a former scheduler
+// that has yet to end.
+func TestReplaceGoesOnBeforeTheKubeletHasReadTheManifest(t *testing.T) {
+	for _, s := range []shape{kubeadm, pmk} {
+		t.Run(s.String(), func(t *testing.T) {
+			m := lend(t, s)
+			image := m.ours(t)
+			kubelet := func(what string) { m.sh(t, "pkill -"+what+" -x --ns $$ --nslist net kubelet") }
+			m.at(t, "swap", func(pid int) {
+				kubelet("STOP")
+				signal(t, syscall.SIGKILL)(pid)
+			}, "replace", "--yes", "--steady", "1s", "--image", image)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				time.Sleep(2 * time.Second)
+				kubelet("CONT")
+			})
+			m.pmkSched(t, "replace", "--yes", "--steady", "1s", "--image", image).ok(t)
+			wg.Wait()
+			m.pmkSched(t, "verify", "--default").ok(t)
+			m.pmkSched(t, "restore", "--yes").ok(t)
+			m.isOriginal(t)
+		})
+	}
+}
+
 // The kubelet and containerd are restarted between the swap and the new scheduler's start.
 func TestNodeRestartedHalfWay(t *testing.T) {
 	for _, s := range []shape{kubeadm, pmk} {
