@@ -234,7 +234,7 @@ func podsRun(t *testing.T, l *lab.Lab, label string) {
 }
 
 func commandsRun(t *testing.T, l *lab.Lab) {
-	if out, _ := on(t, l, "sh", "-c", "hostname; echo $PMK_SCHED_NODE_ROOT; ls /sys/class/net | grep -c eth0"); out != l.Name()+"\n"+l.Root()+"\n1\n" {
+	if out, _ := on(t, l, "sh", "-c", "hostname; echo $PMK_SCHED_NODE_ROOT; ls /sys/class/net | grep -cx eth0"); out != l.Name()+"\n"+l.Root()+"\n1\n" {
 		t.Errorf("on the node: %q", out)
 	}
 	if _, status := on(t, l, "sh", "-c", "exit 7"); status != 7 {
