@@ -96,6 +96,9 @@ func filtered(t *testing.T, s scene, cached bool) {
 	}
 }
 
+// loadWindow is how far the queries for the load look back.
+const loadWindow = 3 * time.Second
+
 // loadaware starts a Prometheus that measures the nodes' load, and an extender that reads it.
 func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*prometheus.Exporter, *prometheus.Server, *controlplane.Extender) {
 	t.Helper()
@@ -106,7 +109,7 @@ func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*pro
 	load := prometheus.StartExporter(t, nodes...)
 	server := prometheus.New(t, "127.0.0.1", 200*time.Millisecond, load, instances)
 	e := s.NewExtender(t, program, "http", "--prometheus", "http://"+server.Address, "--config", configure(t,
-		`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: 3s, promises: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`))
+		fmt.Sprintf(`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: %s, promises: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`, loadWindow)))
 	server.Start(ctx, t)
 	e.Start()
 	return load, server, e
@@ -115,15 +118,23 @@ func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*pro
 // The loads of nodes, and the scores between which they count as measured: the default queries measure CPU over seconds.
 const idle, half, full = 0.1, 0.5, 1.0
 
-// awaitLoad waits until the extender's scores say that one node is idle and another fully loaded.
+// awaitLoad waits until the extender's scores say that one node is idle and another fully loaded, for as long as the queries look
+// back: what the first samples after a change say of a counter is not to be relied on.
 func awaitLoad(ctx context.Context, t *testing.T, e *controlplane.Extender, pod *corev1.Pod, idle, full string) {
 	t.Helper()
+	var since time.Time
 	controlplane.Eventually(ctx, t, "the extender's scores follow the load", func(ctx context.Context) (bool, string) {
 		scores, err := e.Scores(ctx, pod, idle, full)
 		if err != nil {
 			return false, err.Error()
 		}
-		return scores[idle] >= 8 && scores[full] == 0, fmt.Sprint(scores)
+		switch follow := scores[idle] >= 8 && scores[full] == 0; {
+		case !follow:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		return !since.IsZero() && time.Since(since) > loadWindow, fmt.Sprint(scores)
 	})
 }
 
