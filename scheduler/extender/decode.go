@@ -85,21 +85,37 @@ func decodeNodeArguments(body []byte) (*nodeArguments, error) {
 // plain enough to need no decoder. What is left is a document of its own if, and only if, the names were a field of the outermost object.
 func cutNames(body []byte) (rest []byte, names []string, found bool) {
 	const begin, end = `,"NodeNames":["`, `"]}`
-	at := bytes.LastIndex(body, []byte(begin))
+	// Within a string the quotes would be escaped.
+	at := bytes.Index(body, []byte(begin))
 	if at < len("{\"\":0") || !bytes.HasSuffix(body, []byte(end)) || at+len(begin) > len(body)-len(end) {
 		return body, nil, false
 	}
-	text := body[at+len(begin) : len(body)-len(end)]
-	if bytes.IndexByte(text, '\\') >= 0 || bytes.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) {
+	names, found = splitNames(string(body[at+len(begin) : len(body)-len(end)]))
+	if !found {
 		return body, nil, false
 	}
-	names = strings.Split(string(text), `","`)
-	for _, name := range names {
-		if strings.IndexByte(name, '"') >= 0 {
-			return body, nil, false
+	return append(bytes.Clone(body[:at]), '}'), names, true
+}
+
+// splitNames splits what stands between the first and the last quote of a list of strings. Text that needs a decoder is not split.
+func splitNames(text string) (names []string, plain bool) {
+	const between = `","`
+	names = make([]string, 0, strings.Count(text, between)+1)
+	begin := 0
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '"' {
+			if i+len(between) > len(text) || text[i:i+len(between)] != between {
+				return nil, false
+			}
+			names = append(names, text[begin:i])
+			i += len(between) - 1
+			begin = i + 1
+		} else if c < ' ' || c > '~' || c == '\\' {
+			return nil, false
 		}
 	}
-	return append(bytes.Clone(body[:at]), '}'), names, true
+	return append(names, text[begin:]), true
 }
 
 // decodeNodes finds the names of whole nodes.

@@ -44,14 +44,20 @@ func appendFilterResult(out []byte, a *nodeArguments, rejected []*rejection) []b
 func appendRejections(out []byte, names []string, rejected []*rejection, counts func(*rejection) bool) []byte {
 	out = append(out, '{')
 	first := true
+	// Most nodes are rejected for the same reason as the one before.
+	var last string
+	var reason []byte
 	for i, why := range rejected {
 		if why == nil || !counts(why) {
 			continue
 		}
+		if reason == nil || why.reason != last {
+			last, reason = why.reason, appendString(reason[:0], why.reason)
+		}
 		out = comma(out, &first)
 		out = appendString(out, names[i])
 		out = append(out, ':')
-		out = appendString(out, why.reason)
+		out = append(out, reason...)
 	}
 	return append(out, '}')
 }
