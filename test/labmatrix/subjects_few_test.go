@@ -2,10 +2,7 @@
 
 package labmatrix
 
-// subjects are the oldest that PMK's public node agent knows, and the newest.
+// subjects are the oldest that PMK's public node agent knows: all of a master has to be compiled for each where nothing is kept.
 func subjects() []subject {
-	return []subject{
-		{release: "v1.21.3", layout: "pmk", api: "v1beta1"},
-		{release: "v1.37.1", layout: "pmk", api: "v1"},
-	}
+	return []subject{{release: "v1.21.3", layout: "pmk", api: "v1beta1"}}
 }
