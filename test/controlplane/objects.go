@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -90,13 +91,27 @@ func (p *Plane) Create(ctx context.Context, t testing.TB, namespace string, pods
 	var all errgroup.Group
 	all.SetLimit(atOnce)
 	for _, pod := range pods {
-		all.Go(func() error {
-			_, err := p.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
-			return err
-		})
+		all.Go(func() error { return p.create(ctx, namespace, pod) })
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// create creates a pod. The API server refuses one whose priority class is so new that its own cache does not have it.
+func (p *Plane) create(ctx context.Context, namespace string, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	for {
+		_, err := p.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "no PriorityClass") {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
 }
 
