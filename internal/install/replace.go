@@ -163,22 +163,20 @@ func (r *replacing) release(context.Context) error {
 }
 
 func (r *replacing) swap(ctx context.Context) error {
+	written := bytes.Equal(r.r.Old.Data, r.r.New.Data)
 	r.want = staticpod.Want{
-		Before: r.r.before, Forward: true, Replacement: r.r.id, Pinned: r.r.pinned,
-		Changed: !bytes.Equal(r.r.Old.Data, r.r.New.Data),
+		Before: r.r.before, Forward: true, Replacement: r.r.id, Pinned: r.r.pinned, Changed: !written,
 	}
 	// What is seen now, just before, is the more exact beginning.
 	if seen, err := r.watch(r.r).Look(ctx); err == nil {
 		r.want.Before = seen
 	}
-	if !r.want.Changed {
-		// A run that was cut short may have written it, and the kubelet not have read it yet.
-		r.want.Uncertain, r.want.Settle = true, backSettle
-		return nil
-	}
-	if r.want.Before.Replacement == r.r.id {
-		// The kubelet may run it still, and may not have read what was written over it.
+	if written || r.want.Before.Replacement == r.r.id {
+		// After a run that was cut short the kubelet may run it or not, and may not have read what was written last.
 		r.want.Changed, r.want.Uncertain, r.want.Settle = false, true, backSettle
+	}
+	if written {
+		return nil
 	}
 	r.swapped = true
 	return r.swapper(r.r.single).Swap(r.r.Layout.Manifest, r.r.Old.Data, r.r.New)
