@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 )
 
 // GroupLabel keeps the pods of one test on its nodes.
@@ -100,19 +101,14 @@ func (p *Plane) Create(ctx context.Context, t testing.TB, namespace string, pods
 
 // create creates a pod. The API server refuses one whose priority class is so new that its own cache does not have it.
 func (p *Plane) create(ctx context.Context, namespace string, pod *corev1.Pod) error {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	for {
-		_, err := p.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
-		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "no PriorityClass") {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(100 * time.Millisecond):
-		}
+	const pause = 100 * time.Millisecond
+	tooNew := func(err error) bool {
+		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass")
 	}
+	return retry.OnError(wait.Backoff{Duration: pause, Steps: int(Patience / pause)}, tooNew, func() error {
+		_, err := p.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+		return err
+	})
 }
 
 // Place creates a pod and returns the node that it is bound to. As long as events say that it does not fit, something happens to the
