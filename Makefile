@@ -69,7 +69,7 @@ test-adapters: ## one portable plugin through the scheduling framework of every 
 .PHONY: test-replace
 test-replace: deps build ## replacing the default scheduler on other releases than v1.24.3: PMK's v1.21.3 and the newest (root)
 	@hack/labs-at-once.sh
-	go test -p 1 -count=1 -timeout 90m -tags replace -run OtherReleases ./test/replace
+	go test -p 1 -count=1 -timeout 90m -tags replace -run OtherReleases -bench OtherReleases -benchtime 1x ./test/replace
 
 .PHONY: test-extender
 test-extender: deps ## extenders on schedulers of 1.22 (also with a Policy), 1.24, 1.33 and 1.37: placements, faults, and their life on a real master (root)

@@ -8,10 +8,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 )
 
-// The same on the release that PMK's public node agent is of, and on the newest, whose kubelet sees no change in a container but
-// that of its image; there the configuration alone is replaced too.
+// others are the release that PMK's public node agent is of, and the newest, whose kubelet sees no change in a container but that of
+// its image.
+var others = []shape{{lab.LayoutPMK, "v1.21.3"}, {lab.LayoutKubeadm, "v1.37.1"}}
+
+// On kubeadm's the configuration alone is replaced too.
 func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
-	for _, s := range []shape{{lab.LayoutPMK, "v1.21.3"}, {lab.LayoutKubeadm, "v1.37.1"}} {
+	for _, s := range others {
 		t.Run(s.String(), func(t *testing.T) {
 			m := replaceAndRestore(t, s)
 			if s.layout == lab.LayoutPMK {
@@ -23,5 +26,11 @@ func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
 			m.pmkSched(t, "restore", "--yes").ok(t)
 			m.isOriginal(t)
 		})
+	}
+}
+
+func BenchmarkReplaceOtherReleases(b *testing.B) {
+	for _, s := range others {
+		b.Run(s.String(), func(b *testing.B) { measure(b, s) })
 	}
 }
