@@ -17,6 +17,7 @@ var allowed = map[string][]string{
 	"versions":                       {},
 	"rbac":                           {},
 	"profiles":                       {"versions"},
+	"internal/problem":               {},
 	"internal/kubeapi":               {},
 	"internal/certificates":          {},
 	"internal/cluster":               {"internal/kubeapi", "versions"},
