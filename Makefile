@@ -5,8 +5,7 @@ LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 # Tests with labs, the longest first; those that have the most labs, replace and e2e, do not meet. On a machine with too many
 # clusters, they lose their leases.
-LABS      := replace lab demo pluginlab extender e2e
-space     := $(subst ,, )
+LABS      := replace lifecycle demo plugins extender install
 QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
 # The version comes from LDFLAGS; git refuses to tell more in a clone that belongs to another user.
@@ -41,43 +40,43 @@ unit: ## the quick tests: unit, golden, command line, fake module proxy, registr
 .PHONY: test
 test: deps check unit build ## everything at v1.24.3: the quick tests, then real images, API servers and labs (root)
 	@hack/labs-at-once.sh
-	go test -p 3 -count=1 -timeout 40m -parallel 64 $$(go list ./test/... | grep -vE '/test/(bench|$(subst $(space),|,$(LABS)))(/|$$)')
-	go test -p 2 -count=1 -timeout 70m -parallel 64 $(LABS:%=./test/%/...)
+	go test -p 3 -count=1 -timeout 40m -parallel 64 ./test/binary/... ./test/apiserver/...
+	go test -p 2 -count=1 -timeout 70m -parallel 64 $(LABS:%=./test/lab/%)
 
 .PHONY: test-releases
 test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
-	go test -p 1 -count=1 -timeout 60m -tags releases ./test/releases/...
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/with
-	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/labmatrix
+	go test -p 1 -count=1 -timeout 60m -tags releases ./test/binary/releases
+	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/with
+	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/lab/matrix
 
 .PHONY: test-plugin-lab
 test-plugin-lab: deps ## plugins at work on real masters of five releases from 1.24 to 1.37, and those of another project (root)
-	go test -p 1 -count=1 -timeout 4h -tags pluginlab -v ./test/pluginlab
+	go test -p 1 -count=1 -timeout 4h -tags pluginlab -v ./test/lab/plugins
 
 .PHONY: test-lab-matrix
 test-lab-matrix: deps ## real masters of eleven releases from 1.20 to 1.37, one after the other: the whole job on each, and an upgrade under it (root)
-	go test -p 1 -count=1 -timeout 6h -tags labmatrix -v ./test/labmatrix
+	go test -p 1 -count=1 -timeout 6h -tags labmatrix -v ./test/lab/matrix
 
 .PHONY: test-matrix
 test-matrix: deps ## every release in versions/releases.txt: built, packed, asked what it takes; conversions judged by the releases themselves
-	go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/matrix ./test/conversion
+	go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/binary/matrix ./test/binary/conversion
 
 .PHONY: test-adapters
 test-adapters: ## one portable plugin through the scheduling framework of every release (compiles 18 schedulers)
-	go test -count=1 -timeout 120m -tags adapters ./test/adapters
+	go test -count=1 -timeout 120m -tags adapters ./test/binary/adapters
 
 .PHONY: test-replace
 test-replace: deps build ## replacing the default scheduler on other releases than v1.24.3: PMK's v1.21.3 and the newest (root)
 	@hack/labs-at-once.sh
-	go test -p 1 -count=1 -timeout 90m -tags replace -run OtherReleases -bench OtherReleases -benchtime 1x ./test/replace
+	go test -p 1 -count=1 -timeout 90m -tags replace -run OtherReleases -bench OtherReleases -benchtime 1x ./test/lab/replace
 
 .PHONY: test-extender
 test-extender: deps ## extenders on schedulers of 1.22 (also with a Policy), 1.24, 1.33 and 1.37: placements, faults, and their life on a real master (root)
-	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/extender/...
+	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/apiserver/extender/... ./test/lab/extender
 
 .PHONY: bench
 bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
-	go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/... ./test/replace
+	go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/... ./test/lab/replace
 
 .PHONY: golden
 golden: ## write the golden files anew; read the diff before committing it

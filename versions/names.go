@@ -31,7 +31,7 @@ func plugins() []names {
 
 // flags are the flags of kube-scheduler (cmd/kube-scheduler/app/options and what
 // it takes from apiserver and component-base), those that --help hides too. They
-// were asked of the binaries; test/matrix asks them again.
+// were asked of the binaries; test/binary/matrix asks them again.
 func flags() []names {
 	return []names{
 		{20, onward, []string{

@@ -28,7 +28,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/profiles"
-	"github.com/pmk-sched/pmk-sched/test/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 )
 
 const (

@@ -1,0 +1,109 @@
+//go:build linux
+
+package calls
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+)
+
+// certify makes the certificates of an extender on loopback, as `extender deploy` does, as of some time.
+func certify(t *testing.T, live certificates.Set, now time.Time) certificates.Set {
+	t.Helper()
+	set, _, err := certificates.Ensure(live, certificates.Request{Name: "test", DNS: []string{"localhost"}, Addresses: []net.IP{net.IPv4(127, 0, 0, 1)}, Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// files writes certificates to a folder, the way that a mounted Secret is replaced: at once.
+func files(t *testing.T, dir string, set certificates.Set) {
+	t.Helper()
+	for name, text := range map[string][]byte{
+		"tls.crt": set.Server.Cert, "tls.key": set.Server.Key, "ca.crt": set.CA.Cert, "client.crt": set.Client.Cert, "client.key": set.Client.Key,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "new"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// secured prepares an extender that speaks HTTPS with the certificates of a folder.
+func (s scene) secured(t *testing.T, dir string, args ...string) *controlplane.Extender {
+	t.Helper()
+	e := s.NewExtender(t, program, "https", append([]string{
+		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-private-key-file", filepath.Join(dir, "tls.key"),
+		"--config", configure(t, "[{name: BlockAll, args: {namespaces: [nobody]}}]"),
+	}, args...)...)
+	e.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
+	return e
+}
+
+// authorities: a scheduler takes only what the authority signed that it was given, and an extender can ask who it is.
+func authorities(t *testing.T, s scene) {
+	dir := t.TempDir()
+	set, other := certify(t, certificates.Set{}, time.Now()), certify(t, certificates.Set{}, time.Now())
+	files(t, dir, set)
+	for name, c := range map[string]struct {
+		tls  *profiles.ExtenderTLS
+		args []string
+		want string // in the pod's event; empty: the pod is bound
+	}{
+		"our authority":      {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}},
+		"another authority":  {tls: &profiles.ExtenderTLS{CAData: other.CA.Cert}, want: "certificate signed by unknown authority"},
+		"no certificate":     {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}, want: "code 401"},
+		"our certificate":    {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, CertFile: filepath.Join(dir, "client.crt"), KeyFile: filepath.Join(dir, "client.key")}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}},
+		"a name of its own":  {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "localhost"}},
+		"the name of others": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "example.com"}, want: "certificate is valid for localhost, not example.com"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := testContext(t)
+			group, _ := s.group(ctx, t, "a", "b")
+			e := s.secured(t, dir, c.args...)
+			e.Start()
+			e.Await(ctx, t, "")
+			asked := extender(e.URL)
+			asked.EnableHTTPS, asked.TLS = true, c.tls
+			s.start(t, asked)
+			if c.want == "" {
+				s.Place(ctx, t, group, s.pod(group, "p"))
+				return
+			}
+			s.Create(ctx, t, group, s.pod(group, "p"))
+			controlplane.Eventually(ctx, t, "the event says why", func(ctx context.Context) (bool, string) {
+				said := strings.Join(s.Failures(ctx, t, group, "p"), "; ")
+				return strings.Contains(said, c.want) && strings.Contains(said, e.URL), said
+			})
+			if s.Unbound(ctx, t, group) != 1 {
+				t.Error("the pod is bound nevertheless")
+			}
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		unverified := extender("https://127.0.0.1:1")
+		unverified.EnableHTTPS = true
+		render := profiles.Render
+		if s.policy {
+			render = profiles.RenderPolicy
+		}
+		_, err := render(profiles.Request{Release: s.Release, SchedulerName: s.schedulerName(), Kubeconfig: s.Kubeconfig, Extenders: []profiles.Extender{unverified}})
+		if err == nil || !strings.Contains(err.Error(), "takes any certificate") {
+			t.Errorf("rendered with the error %v", err)
+		}
+	})
+}

@@ -1,0 +1,244 @@
+//go:build linux
+
+package calls
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+)
+
+// Pods of the three schedulers that meet a fault: 500.
+const (
+	waitingPods   = 225
+	ignoringPods  = 225
+	bystanderPods = 50
+)
+
+// retriesItself is the first minor whose scheduler looks at a pod again by itself after an error, such as that of an extender. Others
+// wait until something changes in the cluster, or for minutes (pkg/scheduler/internal/queue/scheduling_queue.go).
+const retriesItself = 29
+
+// trouble is an extender, and what befalls it.
+type trouble struct {
+	asked      profiles.Extender
+	begin, end func()
+	// says are the parts of what the event of a waiting pod says.
+	says []string
+}
+
+// faults make the extender that will fail. What the event says is the releases' own; of garbage and half an answer they do not tell
+// whose it was.
+var faults = map[string]func(context.Context, *testing.T, scene) trouble{
+	"killed":  killed,
+	"expired": expired,
+	"hanging": func(ctx context.Context, t *testing.T, s scene) trouble {
+		f := behindFaulty(ctx, t, s, hangs, "/filter", "Client.Timeout exceeded")
+		f.asked.HTTPTimeout = 100 * time.Millisecond // each pod waits as long for each verb, one after the other
+		return f
+	},
+	"status 500": func(ctx context.Context, t *testing.T, s scene) trouble {
+		return behindFaulty(ctx, t, s, answers500, "failed filter with extender at URL ", "/filter, code 500")
+	},
+	"garbage": func(ctx context.Context, t *testing.T, s scene) trouble {
+		return behindFaulty(ctx, t, s, answersGarbage, "invalid character '<' looking for beginning of value")
+	},
+	"half a body": func(ctx context.Context, t *testing.T, s scene) trouble {
+		return behindFaulty(ctx, t, s, answersHalf, "unexpected EOF")
+	},
+	"wrong node names": func(ctx context.Context, t *testing.T, s scene) trouble {
+		return behindFaulty(ctx, t, s, namesNobody, `claims a filtered node "nobody" which is not found in the input node list`)
+	},
+}
+
+// namesExtender tells whether the event names the extender by its URL.
+func (f trouble) namesExtender() bool { return !slices.ContainsFunc(f.says, isVague) }
+
+func isVague(part string) bool {
+	return strings.HasPrefix(part, "invalid character") || part == "unexpected EOF"
+}
+
+// The release's way of reading a Policy has no part in this.
+func TestFaultsWhilePodsArrive(t *testing.T) {
+	tests := map[string]func(*testing.T, scene){"Prometheus gone": prometheusGone}
+	for name, make := range faults {
+		tests[name] = func(t *testing.T, s scene) { faultWhilePodsArrive(t, s, make) }
+	}
+	eachSubject(t, slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.policy }), tests)
+}
+
+// harmless starts an extender whose policy rejects nothing here.
+func harmless(ctx context.Context, t *testing.T, s scene) *controlplane.Extender {
+	t.Helper()
+	e := s.NewExtender(t, program, "http", "--config", configure(t, "[{name: BlockAll, args: {namespaces: [nobody]}}]"))
+	e.Start()
+	e.Await(ctx, t, "")
+	return e
+}
+
+func behindFaulty(ctx context.Context, t *testing.T, s scene, mode int32, says ...string) trouble {
+	f := startFaulty(t, harmless(ctx, t, s).URL)
+	return trouble{
+		asked: extender(f.URL), says: says,
+		begin: func() { f.mode.Store(mode) }, end: func() { f.mode.Store(passes) },
+	}
+}
+
+func killed(ctx context.Context, t *testing.T, s scene) trouble {
+	e := harmless(ctx, t, s)
+	return trouble{
+		asked: extender(e.URL), says: []string{"/filter", "connection refused"},
+		begin: e.Kill,
+		end: func() {
+			e.Start()
+			e.Await(ctx, t, "")
+		},
+	}
+}
+
+// expired: the extender is restarted with a certificate that ended years ago, and gets a good one while it runs.
+func expired(ctx context.Context, t *testing.T, s scene) trouble {
+	dir := t.TempDir()
+	good := certify(t, certificates.Set{}, time.Now())
+	files(t, dir, good)
+	e := s.secured(t, dir)
+	e.Start()
+	e.Await(ctx, t, "")
+	asked := extender(e.URL)
+	asked.EnableHTTPS, asked.TLS = true, &profiles.ExtenderTLS{CAData: good.CA.Cert}
+	return trouble{
+		asked: asked, says: []string{"/filter", "certificate has expired or is not yet valid"},
+		begin: func() {
+			e.Kill()
+			files(t, dir, certify(t, certificates.Set{CA: good.CA}, time.Now().AddDate(-10, 0, 0)))
+			e.Start()
+			e.Await(ctx, t, "")
+		},
+		end: func() { files(t, dir, good) },
+	}
+}
+
+// crowd is the three schedulers and their pods. Each has a namespace of its name below group, and all share the nodes.
+type crowd struct {
+	scene
+	group string
+}
+
+// newCrowd starts two schedulers with an extender, that ignore its failing and not, and one without.
+func newCrowd(ctx context.Context, t *testing.T, s scene, group string, asked profiles.Extender) crowd {
+	t.Helper()
+	yes, no := true, false
+	ignoring, waiting := asked, asked
+	ignoring.Ignorable, waiting.Ignorable = &yes, &no
+	c := crowd{s, group}
+	for name, extenders := range map[string][]profiles.Extender{"waiting": {waiting}, "ignoring": {ignoring}, "bystander": nil} {
+		t.Cleanup(func() { s.Clear(t, c.namespace(name)) })
+		s.Namespace(ctx, t, c.namespace(name))
+		s.NewScheduler(t, controlplane.Scheduler{Name: name, Extenders: extenders}).Start()
+	}
+	return c
+}
+
+func (c crowd) namespace(scheduler string) string { return c.group + "-" + scheduler }
+
+// arrive creates a share of each scheduler's pods.
+func (c crowd) arrive(ctx context.Context, t *testing.T, share string, of, parts int) {
+	t.Helper()
+	for scheduler, n := range map[string]int{"waiting": waitingPods, "ignoring": ignoringPods, "bystander": bystanderPods} {
+		var pods []*corev1.Pod
+		for _, name := range controlplane.Numbered(share, n*of/parts) {
+			pods = append(pods, controlplane.Pod(scheduler, c.group, name))
+		}
+		c.Create(ctx, t, c.namespace(scheduler), pods...)
+	}
+}
+
+// awaitBound waits until all pods of a scheduler are bound.
+func (c crowd) awaitBound(ctx context.Context, t *testing.T, scheduler string, meanwhile func()) {
+	t.Helper()
+	controlplane.Eventually(ctx, t, "all pods of the scheduler "+scheduler+" are bound", func(ctx context.Context) (bool, string) {
+		unbound := c.Unbound(ctx, t, c.namespace(scheduler))
+		if unbound > 0 && meanwhile != nil {
+			meanwhile()
+		}
+		return unbound == 0, fmt.Sprint(unbound, " are not")
+	})
+}
+
+func faultWhilePodsArrive(t *testing.T, s scene, make func(context.Context, *testing.T, scene) trouble) {
+	ctx := testContext(t)
+	f := make(ctx, t, s)
+	group, _ := s.group(ctx, t)
+	s.Nodes(ctx, t, group, controlplane.Numbered(group, 20)...)
+	c := newCrowd(ctx, t, s, group, f.asked)
+	c.arrive(ctx, t, "before", 1, 3)
+	f.begin()
+	c.arrive(ctx, t, "after", 2, 3)
+	c.awaitBound(ctx, t, "bystander", nil)
+	c.awaitBound(ctx, t, "ignoring", nil)
+	c.awaitMessage(ctx, t, f)
+	if unbound := c.Unbound(ctx, t, c.namespace("waiting")); unbound < waitingPods*2/3 {
+		t.Errorf("%d pods wait for the extender; %d came since it fails", unbound, waitingPods*2/3)
+	}
+	f.end()
+	c.awaitBound(ctx, t, "waiting", c.stir(ctx, t))
+}
+
+// awaitMessage waits until the event of a pod says what is wrong, and with which extender.
+func (c crowd) awaitMessage(ctx context.Context, t *testing.T, f trouble) {
+	t.Helper()
+	controlplane.Eventually(ctx, t, "the event of a waiting pod says why", func(ctx context.Context) (bool, string) {
+		seen := map[string]int{}
+		for _, message := range c.Failures(ctx, t, c.namespace("waiting"), "") {
+			seen[message]++
+			has := func(part string) bool { return !strings.Contains(message, part) }
+			if !slices.ContainsFunc(f.says, has) && (!f.namesExtender() || strings.Contains(message, f.asked.URLPrefix)) {
+				t.Logf("%s says: %s", c.release, message)
+				return true, ""
+			}
+		}
+		return false, fmt.Sprint(seen)
+	})
+}
+
+// stir returns what has schedulers look at pods again that do not do so themselves.
+func (c crowd) stir(ctx context.Context, t *testing.T) func() {
+	if c.Release.Minor >= retriesItself {
+		return nil
+	}
+	return func() { c.Touch(ctx, t, c.group) }
+}
+
+// prometheusGone: without metrics the policy has no opinion, so nobody waits, whatever ignorable says. /readyz tells.
+func prometheusGone(t *testing.T, s scene) {
+	ctx := testContext(t)
+	group, nodes := s.group(ctx, t, "a", "b")
+	load, server, e := loadaware(ctx, t, s, nodes)
+	load.Load(map[string]float64{nodes[0]: full, nodes[1]: idle})
+	e.Await(ctx, t, "")
+	awaitLoad(ctx, t, e, s.pod(group, "p"), nodes[1], nodes[0])
+	c := newCrowd(ctx, t, s, group, extender(e.URL))
+	c.arrive(ctx, t, "before", 1, 3)
+	server.Stop()
+	c.arrive(ctx, t, "after", 2, 3)
+	for _, scheduler := range []string{"bystander", "ignoring", "waiting"} {
+		c.awaitBound(ctx, t, scheduler, c.stir(ctx, t))
+	}
+	controlplane.Eventually(ctx, t, "the extender says that it is not ready", func(ctx context.Context) (bool, string) {
+		err := e.Ready(ctx, "")
+		return err != nil && strings.Contains(err.Error(), "does Prometheus answer"), fmt.Sprint(err)
+	})
+	e.Await(ctx, t, "policies")
+	server.Start(ctx, t)
+	e.Await(ctx, t, "")
+	awaitLoad(ctx, t, e, s.pod(group, "p"), nodes[1], nodes[0])
+}

@@ -1,0 +1,220 @@
+//go:build linux
+
+// Package extender deploys extenders to a real API server, wires them into schedulers and takes them away again.
+package extender_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var server *apiserver.Server
+
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
+
+// notSteady makes every wait for the Deployment of that name fail while it runs an image of that name.
+type notSteady struct{ deployment, image string }
+
+// client is a client whose Deployments are steady at once, for there is no kubelet, but for one.
+type client struct {
+	*apply.Client
+	fails notSteady
+	kube  kubernetes.Interface
+}
+
+func (c *client) WaitSteady(ctx context.Context, ns, name string, _ apply.WaitOptions) error {
+	d, err := c.kube.AppsV1().Deployments(ns).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, container := range d.Spec.Template.Spec.Containers {
+		if name == c.fails.deployment && strings.HasPrefix(container.Image, c.fails.image) {
+			return errors.New("it does not become steady")
+		}
+	}
+	return nil
+}
+
+// world is a namespace with a client of the API server.
+type world struct {
+	ns     string
+	client *client
+	deps   install.Deps
+	kube   kubernetes.Interface
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := apply.New(server.Config(), zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{ns: ns.Name, kube: kube, client: &client{Client: real, kube: kube}}
+	w.deps = install.Deps{
+		Applier: w.client, Ledger: real, Locker: real, Finder: real, Holder: t.Name(),
+		Binary: func(context.Context, *install.Plan, string) (install.Binary, error) {
+			return install.Binary{}, install.ErrNoBinary
+		},
+	}
+	w.collectGarbage(t)
+	return w
+}
+
+// collectGarbage plays the garbage collector: it lets go of Deployments that are deleted in the foreground.
+func (w *world) collectGarbage(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	t.Cleanup(func() { cancel(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			list, err := w.kube.AppsV1().Deployments(w.ns).List(ctx, metav1.ListOptions{})
+			if err == nil {
+				for _, d := range list.Items {
+					if slices.Contains(d.Finalizers, metav1.FinalizerDeleteDependents) {
+						_, err = w.kube.AppsV1().Deployments(w.ns).Patch(ctx, d.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+					}
+				}
+			}
+			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
+				t.Errorf("play garbage collector: %v", err)
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+}
+
+var release = versions.Release{Major: 1, Minor: 24, Patch: 3}
+
+// scheduler deploys a scheduler.
+func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring) {
+	t.Helper()
+	plan, err := install.NewPlan(nil, nil, install.Options{
+		Name: name, Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: install.CredentialsServiceAccount, Preset: "binpack",
+		Wirings: wirings, Now: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.removeInTheEnd(t, name)
+	if _, err := install.Deploy(t.Context(), w.deps, plan, install.DeployOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// removeInTheEnd leaves the names, which are those of objects at cluster scope too, to the next test.
+func (w *world) removeInTheEnd(t *testing.T, name string) {
+	t.Cleanup(func() {
+		if _, err := install.Uninstall(context.WithoutCancel(t.Context()), w.deps, w.ns, name); err != nil {
+			t.Errorf("in the end: %v", err)
+		}
+	})
+}
+
+func (w *world) options(name string) install.ExtenderOptions {
+	yes := true
+	return install.ExtenderOptions{
+		Call: profiles.Extender{
+			Name: name, FilterVerb: install.VerbFilter, PrioritizeVerb: install.VerbPrioritize, Weight: 1, Ignorable: &yes,
+		},
+		Namespace: w.ns, Image: "localhost/extender:v1", Policies: []manifest.Policy{{Name: "blockall"}}, Now: time.Now(),
+	}
+}
+
+func (w *world) deployment(t *testing.T, o install.ExtenderOptions, schedulers ...string) install.ExtenderDeployment {
+	x := install.ExtenderDeployment{Options: o, Release: release}
+	if o.Call.Name == "ext" {
+		w.removeInTheEnd(t, "ext")
+	}
+	for _, name := range schedulers {
+		x.For = append(x.For, install.SchedulerRef{Namespace: w.ns, Name: name})
+	}
+	return x
+}
+
+// state is everything of ours in the namespace and at cluster scope for the names, but revisions: by object, what it specifies.
+func (w *world) state(t *testing.T, names ...string) map[string]any {
+	t.Helper()
+	state := map[string]any{}
+	for _, name := range names {
+		owned, err := w.client.Owned(t.Context(), name, w.ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range owned {
+			if o.GetLabels()["pmk-sched.io/revision"] != "" {
+				continue
+			}
+			bare := o.DeepCopy()
+			for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+				unstructured.RemoveNestedField(bare.Object, "metadata", field)
+			}
+			delete(bare.Object, "status")
+			state[o.GetKind()+"/"+o.GetName()] = bare.Object
+		}
+	}
+	return state
+}
+
+// configuration is what the scheduler reads: the ConfigMap that its pods mount.
+func (w *world) configuration(t *testing.T, scheduler string) string {
+	t.Helper()
+	d, err := w.kube.AppsV1().Deployments(w.ns).Get(t.Context(), scheduler, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.Name != "config-file" {
+			continue
+		}
+		m, err := w.kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), v.ConfigMap.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Data[scheduler+".yaml"]
+	}
+	t.Fatalf("scheduler %s mounts no configuration", scheduler)
+	return ""
+}
+
+func (w *world) containers(t *testing.T, deployment string) map[string]string {
+	t.Helper()
+	d, err := w.kube.AppsV1().Deployments(w.ns).Get(t.Context(), deployment, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := map[string]string{}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		images[c.Name] = c.Image
+	}
+	return images
+}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package plugins
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Wherever a plugin panics the scheduler ends, with the place in its log; what was bound stays bound, the pod in flight is scheduled
+// by the next scheduler once nothing makes the plugin panic, and until then that one ends too.
+func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
+	t.Parallel()
+	binary := buildScheduler(t.Context(), t, "testdata/panics") // for the first time that takes minutes
+	ctx := testContext(t)
+	kube := kubeClient(t)
+	for _, name := range []string{"panics-1", "panics-2"} {
+		createReadyNode(ctx, t, kube, name)
+	}
+	for _, point := range []string{"preFilter", "filter", "preBind", "postBind"} {
+		t.Run(point, func(t *testing.T) {
+			namespace := "panics-" + strings.ToLower(point)
+			s := newSchedulerProcess(t, binary, "Panics", namespace)
+			s.start(t)
+			createNamespace(ctx, t, kube, namespace)
+			schedule(ctx, t, kube, namespace, "before", nil)
+			awaitBound(ctx, t, kube, namespace, "before")
+
+			schedule(ctx, t, kube, namespace, "trigger", map[string]string{"panic": point})
+			s.endsWith(ctx, t, "panic: broken at "+point, "panics.go")
+			if point == "postBind" {
+				awaitBound(ctx, t, kube, namespace, "trigger")
+			} else {
+				s.start(t)
+				s.endsWith(ctx, t, "panic: broken at "+point)
+			}
+			patch := []byte(`{"metadata": {"labels": {"panic": null}}}`)
+			if _, err := kube.CoreV1().Pods(namespace).Patch(ctx, "trigger", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			schedule(ctx, t, kube, namespace, "after", nil)
+			s.start(t)
+			for _, pod := range []string{"before", "trigger", "after"} {
+				awaitBound(ctx, t, kube, namespace, pod)
+			}
+		})
+	}
+}
+
+// buildScheduler builds the kube-scheduler of the API server's release with the plugin in a folder.
+func buildScheduler(ctx context.Context, t *testing.T, plugin string) string {
+	t.Helper()
+	release, err := versions.Parse(apiserver.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := apiserver.CacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := build.Run(ctx, build.Options{
+		Release: release, Plugins: []build.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, ok := result.Binary(build.KubeScheduler, build.Host())
+	if !ok {
+		t.Fatal("there is no kube-scheduler for this machine")
+	}
+	return binary.Path
+}

@@ -1,0 +1,191 @@
+// Package conversion has Kubernetes itself judge what profiles.Convert does: where one release reads two config APIs, a document and
+// its conversion must come to the same.
+package conversion
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/documents"
+	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// generated is how many documents are made at random for each config API of each release.
+const generated = 25
+
+// atOnce is how many schedulers run at a time.
+const atOnce = 4
+
+// Both are accepted by the release's own binary, and what it writes out for them (--write-config-to) is the same text, or, where the
+// config APIs say the same in different words, its framework comes to the same effect.
+func TestDocumentsKeepTheirMeaning(t *testing.T) {
+	known := read(t)
+	for _, release := range releases(t) {
+		t.Run(release.String(), func(t *testing.T) {
+			c := newComparison(t, release)
+			group, ctx := errgroup.WithContext(t.Context())
+			group.SetLimit(atOnce)
+			for _, api := range documents.APIs(c.scheduler.Rules) {
+				all := slices.DeleteFunc(slices.Clone(known), func(d documents.Document) bool {
+					return d.API != api || !d.ReadBy(release, c.scheduler.Rules)
+				})
+				for seed := range uint64(generated) {
+					all = append(all, documents.Generate(api, release.Minor, seed))
+				}
+				for _, d := range all {
+					group.Go(func() error { c.document(ctx, d); return nil })
+				}
+			}
+			if err := group.Wait(); err != nil {
+				t.Error(err)
+			}
+			t.Log(c.summary())
+		})
+	}
+}
+
+func read(t testing.TB) []documents.Document {
+	t.Helper()
+	known, err := documents.Read("../../testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+// comparison compares documents with their conversions in one release, and counts.
+type comparison struct {
+	t         testing.TB
+	scheduler *schedulers.Scheduler
+
+	mu                                        sync.Mutex
+	documents, text, effect, differs, refused int
+}
+
+func newComparison(t testing.TB, release versions.Release) *comparison {
+	t.Helper()
+	scheduler, err := schedulers.Build(context.Background(), release, t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &comparison{t: t, scheduler: scheduler}
+}
+
+func (c *comparison) count(n *int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*n++
+}
+
+func (c *comparison) summary() string {
+	return fmt.Sprintf("%s: %d documents; of their conversions %d are written out as the same text, %d come to the same effect, %d differ as told, %d cannot be carried whole",
+		c.scheduler.Release, c.documents, c.text, c.effect, c.differs, c.refused)
+}
+
+// document carries one document to every other config API of the release.
+func (c *comparison) document(ctx context.Context, d documents.Document) {
+	written, err := c.scheduler.Read(ctx, d.Text)
+	if err != nil {
+		c.t.Errorf("%s: the release does not accept it as it is: %v\n%s", d.Name, err, d.Text)
+		return
+	}
+	c.count(&c.documents)
+	for _, api := range documents.APIs(c.scheduler.Rules) {
+		if api != d.API {
+			c.conversion(ctx, d, api, written)
+		}
+	}
+}
+
+func (c *comparison) conversion(ctx context.Context, d documents.Document, api, written string) {
+	release := c.scheduler.Release
+	what := fmt.Sprintf("%s: to %s as %s reads it", d.Name, api, release)
+	lossy := d.Lossy(api, release)
+	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: d.Text, SourceName: d.Name})
+	switch {
+	case err != nil && !lossy:
+		c.t.Errorf("%s: %v\n%s", what, err, d.Text)
+		return
+	case err == nil && lossy:
+		c.t.Errorf("%s: it was carried whole, and the document says that it cannot be", what)
+		return
+	case lossy:
+		c.lossy(ctx, d, api, what)
+		return
+	}
+	again, err := c.scheduler.Read(ctx, converted.YAML)
+	if err != nil {
+		c.t.Errorf("%s: the release does not accept it: %v\n%s", what, err, converted.YAML)
+		return
+	}
+	if withoutAPI(written) == withoutAPI(again) {
+		c.count(&c.text)
+		return
+	}
+	before, err := c.scheduler.Effect(ctx, d.Text)
+	if err != nil {
+		c.t.Errorf("%s: effect of the document: %v", what, err)
+		return
+	}
+	after, err := c.scheduler.Effect(ctx, converted.YAML)
+	if err != nil {
+		c.t.Errorf("%s: effect of the conversion: %v", what, err)
+		return
+	}
+	if len(after.Twice) > 0 {
+		c.t.Errorf("%s: these would run twice: %q\nDOCUMENT\n%s\nCONVERSION\n%s", what, after.Twice, d.Text, converted.YAML)
+		return
+	}
+	if d.Differs(api, release) {
+		if before.Text == after.Text || len(converted.Notes) == 0 {
+			c.t.Errorf("%s: it should differ, and a note should say so", what)
+		}
+		c.count(&c.differs)
+		return
+	}
+	if diff := cmp.Diff(withoutAvoidPods(before.Text, converted.Notes), after.Text); diff != "" {
+		c.t.Errorf("%s: another effect:\n%s\nDOCUMENT\n%s\nCONVERSION\n%s", what, diff, d.Text, converted.YAML)
+		return
+	}
+	c.count(&c.effect)
+}
+
+// lossy carries what cannot be carried whole: each loss is told, and the rest is accepted.
+func (c *comparison) lossy(ctx context.Context, d documents.Document, api, what string) {
+	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: c.scheduler.Release, Source: d.Text, SourceName: d.Name, Lossy: true})
+	if err != nil {
+		c.t.Errorf("%s, with losses: %v", what, err)
+		return
+	}
+	if !slices.ContainsFunc(converted.Notes, func(n profiles.Note) bool { return n.Loss }) {
+		c.t.Errorf("%s, with losses: no loss is told", what)
+	}
+	if _, err := c.scheduler.Read(ctx, converted.YAML); err != nil {
+		c.t.Errorf("%s, with losses: the release does not accept it: %v\n%s", what, err, converted.YAML)
+	}
+	c.count(&c.refused)
+}
+
+// withoutAvoidPods takes NodePreferAvoidPods out of an effect where a note tells that it is gone: a default of v1beta1 which v1beta2
+// refuses, and which nothing takes the place of.
+func withoutAvoidPods(effect string, notes []profiles.Note) string {
+	if !slices.ContainsFunc(notes, func(n profiles.Note) bool { return strings.Contains(n.Message, "NodePreferAvoidPods") }) {
+		return effect
+	}
+	return regexp.MustCompile(` *"NodePreferAvoidPods 10000",\n`).ReplaceAllString(effect, "")
+}
+
+// withoutAPI takes the name of the config API out of a text, which is not what the texts are to have in common.
+func withoutAPI(text string) string {
+	return regexp.MustCompile(`kubescheduler\.config\.k8s\.io/v1\w*`).ReplaceAllString(text, "")
+}

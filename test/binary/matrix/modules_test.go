@@ -1,0 +1,94 @@
+//go:build matrix
+
+package matrix
+
+import (
+	"debug/buildinfo"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
+)
+
+// linked compares the modules that the scheduler was linked from with the release's own go.mod: every module that both name has the
+// version that upstream builds with.
+func linked(t *testing.T, s *schedulers.Scheduler) {
+	t.Helper()
+	info, err := buildinfo.ReadFile(s.Path)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	if got := strings.TrimPrefix(info.GoVersion, "go"); got != s.Info.Go {
+		t.Errorf("compiled with Go %s, not %s", got, s.Info.Go)
+	}
+	wanted := upstream(t, s)
+	compared := 0
+	for _, dep := range info.Deps {
+		version := dep.Version
+		if dep.Replace != nil {
+			version = dep.Replace.Version
+		}
+		want, named := wanted[dep.Path]
+		if dep.Path == "k8s.io/kubernetes" {
+			want, named = s.Release.String(), true
+		}
+		if !named {
+			continue
+		}
+		if compared++; version != want {
+			t.Errorf("module %s is linked at %s; the release's go.mod has %s", dep.Path, version, want)
+		}
+	}
+	if compared < 50 {
+		t.Errorf("only %d modules were compared, of %d that are linked", compared, len(info.Deps))
+	}
+}
+
+// upstream returns the versions that the release's go.mod requires, as its replace directives change them. What it replaces by a
+// folder below staging is published under the release's own number.
+func upstream(t *testing.T, s *schedulers.Scheduler) map[string]string {
+	t.Helper()
+	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := module.EscapeVersion(s.Release.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download", "k8s.io", "kubernetes", "@v", version+".mod")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("read the go.mod of the release, which its build has left in the module cache: %v", err)
+	}
+	file, err := modfile.Parse(path, text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range file.Require {
+		versions[r.Mod.Path] = r.Mod.Version
+	}
+	for _, r := range file.Replace {
+		switch {
+		case strings.HasPrefix(r.New.Path, "./staging/"):
+			versions[r.Old.Path] = s.Release.Staging()
+		case r.New.Version != "" && (r.Old.Version == "" || r.Old.Version == versions[r.Old.Path]):
+			versions[r.Old.Path] = r.New.Version
+		}
+	}
+	// From 1.30 on a workspace (go.work) takes the place of those directives, and the required version stands for nothing.
+	for path, version := range versions {
+		if strings.HasPrefix(path, "k8s.io/") && version == "v0.0.0" {
+			versions[path] = s.Release.Staging()
+		}
+	}
+	return versions
+}

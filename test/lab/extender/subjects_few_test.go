@@ -1,0 +1,5 @@
+//go:build linux && !releases
+
+package extender
+
+var releases = []string{"v1.24.3"}

@@ -1,0 +1,313 @@
+// Package lab tests internal/lab on this machine: real masters of v1.24.3 come up, work, and leave nothing behind. The
+// tests run as root, one after the other.
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// prefix begins the name of every lab that is made here.
+const prefix = "labtest-"
+
+// folders returns the state folder of a test, and the cache that all of them and the program itself share.
+func folders(t *testing.T) (stateDir, cacheDir string) {
+	t.Helper()
+	stateDir, err := os.MkdirTemp("/var/tmp", "labs-") // /tmp may be in memory, which labs would fill
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		labs, err := lab.List(stateDir)
+		if err != nil {
+			t.Error(err)
+		}
+		for _, l := range labs {
+			if err := lab.Down(context.WithoutCancel(t.Context()), stateDir, l.Name(), nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := os.RemoveAll(stateDir); err != nil {
+			t.Error(err)
+		}
+	})
+	return stateDir, sharedCache(t)
+}
+
+func sharedCache(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("PMK_SCHED_CACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "pmk-sched")
+}
+
+func options(t *testing.T, stateDir, cacheDir, name string) lab.Options {
+	t.Helper()
+	release, err := versions.Parse("v1.24.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lab.Options{
+		Name: prefix + name, Release: release, StateDir: stateDir, CacheDir: cacheDir, Env: os.Environ(),
+		OnStep: func(step string) func(error) {
+			begin := time.Now()
+			return func(err error) { t.Logf("%s (%.1fs) %v", step, time.Since(begin).Seconds(), err) }
+		},
+	}
+}
+
+func up(t *testing.T, m *machine, o lab.Options) *lab.Lab {
+	t.Helper()
+	l, err := lab.Up(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.links[l.Link()] = true
+	return l
+}
+
+func down(t *testing.T, o lab.Options) {
+	t.Helper()
+	if err := lab.Down(t.Context(), o.StateDir, o.Name, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// on runs a command on the node and returns its standard output and exit status.
+func on(t *testing.T, l *lab.Lab, argv ...string) (string, int) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status, err := l.Exec(t.Context(), lab.Command{Argv: argv, Env: os.Environ(), Stdout: &stdout, Stderr: &stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status != 0 {
+		t.Logf("%s: %s", strings.Join(argv, " "), stderr.String())
+	}
+	return stdout.String(), status
+}
+
+// kubectl runs kubectl on the node, which has to succeed.
+func kubectl(t *testing.T, l *lab.Lab, args ...string) string {
+	t.Helper()
+	out, status := on(t, l, append([]string{"kubectl"}, args...)...)
+	if status != 0 {
+		t.Fatalf("kubectl %s: exit status %d", strings.Join(args, " "), status)
+	}
+	return strings.TrimSpace(out)
+}
+
+// pod is a pod on the master with a shell in it.
+const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shell"}, "spec": {
+  "tolerations": [{"operator": "Exists"}], "nodeSelector": {"%s": ""}, "terminationGracePeriodSeconds": 0,
+  "containers": [{"name": "shell", "image": "` + lab.BusyboxImage + `", "command": ["sh", "-c", "echo here I am; sleep 600"]}]}}`
+
+func runPod(t *testing.T, l *lab.Lab, label string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pod.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, pod, label), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, l, "apply", "-f", file)
+	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
+}
+
+func TestAPMKMaster(t *testing.T) {
+	m := watchMachine(t)
+	stateDir, cacheDir := folders(t)
+	o := options(t, stateDir, cacheDir, "pmk")
+	o.Nodes = 3
+	l := up(t, m, o)
+
+	t.Run("has the shape of PMK", func(t *testing.T) { hasShapeOfPMK(t, l) })
+	t.Run("runs pods", func(t *testing.T) { podsRun(t, l, "node-role.kubernetes.io/master") })
+	t.Run("schedules to the workers", func(t *testing.T) {
+		kubectl(t, l, "create", "deployment", "many", "--image=none", "--replicas=20")
+		kubectl(t, l, "wait", "--for=condition=Available", "--timeout=5m", "deployment/many")
+		if got := kubectl(t, l, "get", "pods", "-l", "app=many", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.Count(got, "worker-") != 20 {
+			t.Errorf("pods are on %s", got)
+		}
+	})
+	t.Run("is seen from the machine", func(t *testing.T) {
+		status, err := l.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status.Version != "v1.24.3" || !status.NodeReady || status.Workers != (lab.Workers{Total: 3, Ready: 3}) || status.Problem != "" {
+			t.Errorf("%+v", status)
+		}
+		for _, p := range status.Processes {
+			if p.PID == 0 {
+				t.Errorf("%s does not run", p.Name)
+			}
+		}
+	})
+	t.Run("runs commands", func(t *testing.T) { commandsRun(t, l) })
+	t.Run("cannot be made twice", func(t *testing.T) {
+		if _, err := lab.Up(t.Context(), o); !errors.Is(err, lab.ErrExists) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("survives a restart of the API server", func(t *testing.T) {
+		if err := l.StopAPIServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.StartAPIServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, l, "get", "nodes")
+	})
+	t.Run("survives a restart of kubelet and containerd", func(t *testing.T) {
+		if err := l.RestartNode(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
+	})
+	down(t, o)
+	m.unchanged(t)
+}
+
+func hasShapeOfPMK(t *testing.T, l *lab.Lab) {
+	name, err := l.NodeName()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"{.metadata.labels['node-role\\.kubernetes\\.io/master']}x": "x",
+		"{.spec.taints[*].key}={.spec.taints[*].value}":             "node-role.kubernetes.io/master=true",
+		"{.status.nodeInfo.kubeletVersion}":                         "v1.24.3",
+	} {
+		if got := kubectl(t, l, "get", "node", name, "-o", "jsonpath="+path); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.containers[*].name}"); got != "k8s-master-"+name+" kube-controller-manager kube-apiserver kube-scheduler" {
+		t.Errorf("the control plane is %q", got)
+	}
+	for _, file := range []string{"master.yaml", "kubeconfigs/kube-scheduler.yaml", "kubeconfigs/admin.yaml", "configs/kube-scheduler.yaml"} {
+		if _, err := os.Stat(filepath.Join(l.Root(), "etc/pf9/kube.d", file)); err != nil {
+			t.Error(err)
+		}
+		if _, status := on(t, l, "test", "-s", "/etc/pf9/kube.d/"+file); status != 0 {
+			t.Errorf("%s is not at its place on the node", file)
+		}
+	}
+	if _, err := os.Stat("/etc/pf9"); err == nil {
+		t.Error("/etc/pf9 was made on the machine")
+	}
+}
+
+func podsRun(t *testing.T, l *lab.Lab, label string) {
+	runPod(t, l, label)
+	if got := kubectl(t, l, "logs", "shell"); got != "here I am" {
+		t.Errorf("its log is %q", got)
+	}
+	if got := kubectl(t, l, "exec", "shell", "--", "echo", "from within"); got != "from within" {
+		t.Errorf("exec prints %q", got)
+	}
+	const ask = "echo | nc -w 5 10.96.0.1 443 && echo connected"
+	for tries := 0; ; tries++ {
+		out, _ := on(t, l, "kubectl", "exec", "shell", "--", "sh", "-c", ask)
+		if strings.HasSuffix(strings.TrimSpace(out), "connected") {
+			return
+		}
+		if tries == 10 {
+			t.Errorf("a pod does not reach the API server by its service: %s", out)
+			return
+		}
+	}
+}
+
+func commandsRun(t *testing.T, l *lab.Lab) {
+	if out, _ := on(t, l, "sh", "-c", "hostname; echo $PMK_SCHED_NODE_ROOT; ls /sys/class/net | grep -cx eth0"); out != l.Name()+"\n"+l.Root()+"\n1\n" {
+		t.Errorf("on the node: %q", out)
+	}
+	if _, status := on(t, l, "sh", "-c", "exit 7"); status != 7 {
+		t.Errorf("exit status %d, want 7", status)
+	}
+	if _, status := on(t, l, "sh", "-c", "kill -9 $$"); status != 137 {
+		t.Errorf("exit status %d of a killed command, want 137", status)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	begin := time.Now()
+	_, err := l.Exec(ctx, lab.Command{Argv: []string{"sh", "-c", "sleep 97 & sleep 98"}, Env: os.Environ()})
+	if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > time.Minute {
+		t.Errorf("a command that is cancelled: %v after %s", err, time.Since(begin))
+	}
+	if out, _ := on(t, l, "sh", "-c", "grep -l '[s]leep.9[78]' /proc/[0-9]*/cmdline 2>/dev/null"); out != "" {
+		t.Errorf("cancelled, but still running: %s", out)
+	}
+	// A container that is made by hand is the lab's too.
+	if _, status := on(t, l, "ctr", "-n", "k8s.io", "run", "-d", lab.BusyboxImage, "by-hand", "sleep", "600"); status != 0 {
+		t.Error("ctr run fails")
+	}
+}
+
+func TestTwoMastersAtOnce(t *testing.T) {
+	m := watchMachine(t)
+	stateDir, cacheDir := folders(t)
+	first, second := options(t, stateDir, cacheDir, "one"), options(t, stateDir, cacheDir, "two")
+	first.Layout, second.Layout = lab.LayoutKubeadm, lab.LayoutKubeadm
+	type made struct {
+		l   *lab.Lab
+		err error
+	}
+	results := make(chan made, 2)
+	for _, o := range []lab.Options{first, second} {
+		go func() {
+			l, err := lab.Up(t.Context(), o)
+			results <- made{l, err}
+		}()
+	}
+	labs := map[string]*lab.Lab{}
+	for range 2 {
+		r := <-results
+		if r.err != nil {
+			t.Error(r.err)
+			continue
+		}
+		labs[r.l.Name()] = r.l
+		m.links[r.l.Link()] = true
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+	if found, err := lab.List(stateDir); err != nil || len(found) != 2 {
+		t.Errorf("labs here: %d, %v", len(found), err)
+	}
+	one, two := labs[first.Name], labs[second.Name]
+	if got := kubectl(t, one, "get", "nodes", "-o", "name"); got != "node/"+one.Name() {
+		t.Errorf("the first lab has %s", got)
+	}
+	if got := kubectl(t, two, "get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].key}"); got != "node-role.kubernetes.io/control-plane node-role.kubernetes.io/master" &&
+		got != "node-role.kubernetes.io/master node-role.kubernetes.io/control-plane" {
+		t.Errorf("the taints of kubeadm 1.24 are %s", got)
+	}
+	down(t, first)
+	podsRun(t, two, "node-role.kubernetes.io/control-plane")
+	down(t, second)
+	m.unchanged(t)
+}
+
+func TestDownOfAnUnknownLab(t *testing.T) {
+	stateDir, _ := folders(t)
+	if err := lab.Down(t.Context(), stateDir, prefix+"none", nil); !errors.Is(err, lab.ErrNotFound) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,201 @@
+package lifecycle
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// conntrack is a setting that is not there until something on the machine first tracks connections.
+const conntrack = "net/netfilter/nf_conntrack_max"
+
+// traces is what the machine looks like: everything that a lab could leave behind.
+// Each line is one thing.
+type traces map[string]bool
+
+// look takes a picture of the machine. What belongs to another lab, which may come
+// and go meanwhile, is left out: its names carry its id.
+func look(t *testing.T) traces {
+	t.Helper()
+	seen := traces{}
+	add := func(kind, line string) {
+		if line = strings.TrimSpace(line); line != "" {
+			seen[kind+": "+line] = true
+		}
+	}
+	for line := range strings.SplitSeq(read(t, "/proc/mounts"), "\n") {
+		add("mount", line)
+	}
+	for line := range strings.SplitSeq(output(t, "ip", "-o", "link"), "\n") {
+		if _, rest, ok := strings.Cut(line, ": "); ok {
+			name, _, _ := strings.Cut(rest, ": ")
+			add("link", strings.Split(name, "@")[0])
+		}
+	}
+	for line := range strings.SplitSeq(output(t, "ip", "route"), "\n") {
+		add("route", line)
+	}
+	for line := range strings.SplitSeq(output(t, "ip", "netns"), "\n") {
+		add("netns", line)
+	}
+	for line := range strings.SplitSeq(output(t, "iptables-save"), "\n") {
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ":") {
+			add("rule", line)
+		}
+	}
+	for _, tree := range []string{"/sys/fs/cgroup"} {
+		_ = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				add("control group", path)
+			}
+			return nil
+		})
+	}
+	for _, dir := range []string{"/", "/etc", "/opt", "/run", "/var/lib", "/var/log", "/usr/libexec"} {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			add("entry", filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", conntrack} {
+		value, _ := os.ReadFile("/proc/sys/" + name)
+		add("setting", name+"="+string(value))
+	}
+	return seen
+}
+
+// processes lists the programs of a lab that run on the machine, by process id.
+func processes(t *testing.T) map[int]string {
+	t.Helper()
+	programs := []string{
+		"etcd", "containerd", "containerd-shim", "runc", "ctr", "kubelet", "kube-proxy", "kube-apiserver",
+		"kube-controller", "kube-scheduler", "kwok", "sleep", "pause", "sh", "busybox",
+	}
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]string{}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		name, rest, _ := strings.Cut(strings.TrimPrefix(string(stat), strconv.Itoa(pid)+" ("), ") ")
+		if strings.HasPrefix(rest, "Z") || !slices.ContainsFunc(programs, func(p string) bool { return name == p || p == "containerd-shim" && strings.HasPrefix(name, p) }) {
+			continue
+		}
+		groups, _ := os.ReadFile(filepath.Join(dir, "cgroup"))
+		what := fmt.Sprintf("%s %s", name, strings.ReplaceAll(string(groups), "\n", " "))
+		if mounts, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err == nil && mounts != own && !strings.Contains(what, "pmk-sched-lab-") {
+			what = "in a lab or container, but in no group of a lab: " + what
+		}
+		found[pid] = what
+	}
+	return found
+}
+
+// machine compares the machine after a test with what it was before.
+type machine struct {
+	before    traces
+	processes map[int]string
+	links     map[string]bool // of our labs
+}
+
+func watchMachine(t *testing.T) *machine {
+	t.Helper()
+	return &machine{before: look(t), processes: processes(t), links: map[string]bool{}}
+}
+
+// unchanged fails the test for everything that is on the machine and was not, and for
+// everything that is gone. The kernel and the machine's first process take a moment
+// to let go of what has ended.
+func (m *machine) unchanged(t *testing.T) {
+	t.Helper()
+	var left []string
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+		left = m.differences(t)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			break
+		}
+	}
+	slices.Sort(left)
+	t.Errorf("the machine is not as it was:\n%s", strings.Join(left, "\n"))
+}
+
+func (m *machine) differences(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	after := look(t)
+	for line := range after {
+		if !m.before[line] && !m.othersOwn(line) {
+			out = append(out, "new "+line)
+		}
+	}
+	for line := range m.before {
+		if !after[line] && !m.othersOwn(line) {
+			out = append(out, "gone "+line)
+		}
+	}
+	for pid, what := range processes(t) {
+		ours := strings.Contains(what, "/pmk-sched-lab-"+prefix) || strings.HasPrefix(what, "in a lab")
+		if m.processes[pid] == "" && ours {
+			out = append(out, fmt.Sprintf("new process %d: %s", pid, what))
+		}
+	}
+	return out
+}
+
+// othersOwn tells whether a trace belongs to a lab or test that is not from here, to the session that runs the tests, or to
+// what systemd starts and ends by itself.
+func (m *machine) othersOwn(line string) bool {
+	if strings.Contains(line, "/pmk-sched-lab-") {
+		return !strings.Contains(line, "/pmk-sched-lab-"+prefix)
+	}
+	if strings.Contains(line, "pmklab") {
+		for link := range m.links {
+			if strings.Contains(line, link) {
+				return false
+			}
+		}
+		return true
+	}
+	if strings.HasPrefix(line, "setting: "+conntrack) {
+		return m.before["setting: "+conntrack+"="]
+	}
+	others := []string{"/process_api/", "/var/lib/containers", " " + os.TempDir() + "/", ".slice/", "/init.scope", " /run/user/", " /run/credentials/"}
+	return slices.ContainsFunc(others, func(of string) bool { return strings.Contains(line, of) })
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func output(t *testing.T, argv ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", strings.Join(argv, " "), err)
+	}
+	return string(out)
+}
