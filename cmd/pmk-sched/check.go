@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/check"
+	"github.com/pmk-sched/pmk-sched/internal/preflight"
 )
 
 func checkCommand(u *ui) *cli.Command {
@@ -20,7 +20,7 @@ func checkCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			outcomes, failed := preflight(c.Context, u, cfg, plan)
+			outcomes, failed := runPreflight(c.Context, u, cfg, plan)
 			if outcomes == nil && failed != nil {
 				return failed
 			}
@@ -32,7 +32,7 @@ func checkCommand(u *ui) *cli.Command {
 	}
 }
 
-func outcomeTable(outcomes []check.Outcome) func(io.Writer) error {
+func outcomeTable(outcomes []preflight.Outcome) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, o := range outcomes {
 			if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", o.Status, o.Description, o.Detail); err != nil {

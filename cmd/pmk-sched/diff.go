@@ -30,7 +30,7 @@ func diffCommand(u *ui) *cli.Command {
 				return err
 			}
 			if changes.Changed() {
-				return &exitError{status: statusNotHolding}
+				return &exitError{status: statusCheckFailed}
 			}
 			u.say("the cluster is as it would be deployed")
 			return nil

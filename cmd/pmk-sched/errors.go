@@ -8,10 +8,10 @@ import (
 
 // Exit statuses.
 const (
-	statusDone       = 0 // what was asked for is done
-	statusFailed     = 1 // it was tried and failed
-	statusUsage      = 2 // the command line or a file is wrong; nothing was touched
-	statusNotHolding = 3 // it looked, and something does not hold
+	statusDone        = 0 // what was asked for is done
+	statusFailed      = 1 // it was tried and failed
+	statusUsage       = 2 // the command line or a file is wrong; nothing was touched
+	statusCheckFailed = 3 // it looked, and something does not hold
 )
 
 // usageError is a wrong command line.
@@ -25,11 +25,11 @@ func usagef(hint, format string, args ...any) error {
 	return &usageError{problem: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// notHolding is a finding, not a failure: `diff` that found a difference, say.
-type notHolding struct{ text string }
+// checkFailed is a finding, not a failure: `diff` that found a difference, say.
+type checkFailed struct{ text string }
 
-func (e *notHolding) Error() string    { return e.text }
-func (e *notHolding) NotHolding() bool { return true }
+func (e *checkFailed) Error() string     { return e.text }
+func (e *checkFailed) CheckFailed() bool { return true }
 
 // exitError carries the status of a program that was run for the person.
 type exitError struct{ status int }
@@ -41,7 +41,7 @@ func (e *exitError) Error() string { return fmt.Sprintf("exit status %d", e.stat
 func exitStatus(err error) int {
 	var ran *exitError
 	var invalid interface{ Invalid() bool }
-	var holds interface{ NotHolding() bool }
+	var holds interface{ CheckFailed() bool }
 	switch {
 	case err == nil:
 		return statusDone
@@ -49,8 +49,8 @@ func exitStatus(err error) int {
 		return ran.status
 	case errors.As(err, &invalid) && invalid.Invalid():
 		return statusUsage
-	case errors.As(err, &holds) && holds.NotHolding():
-		return statusNotHolding
+	case errors.As(err, &holds) && holds.CheckFailed():
+		return statusCheckFailed
 	default:
 		return statusFailed
 	}

@@ -143,7 +143,7 @@ func labStatusCommand(u *ui) *cli.Command {
 				return err
 			}
 			if status.Problem != "" {
-				return &notHolding{text: fmt.Sprintf("lab %s does not work: %s", l.Name(), status.Problem)}
+				return &checkFailed{text: fmt.Sprintf("lab %s does not work: %s", l.Name(), status.Problem)}
 			}
 			return nil
 		},

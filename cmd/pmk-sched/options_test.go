@@ -205,7 +205,7 @@ func TestExitStatusOfErrors(t *testing.T) {
 		"some":                      {errors.New("x"), 1},
 		"command line":              {usagef("", "x"), 2},
 		"wrapped":                   {errors.Join(errors.New("y"), usagef("", "x")), 2},
-		"finding":                   {&notHolding{"x"}, 3},
+		"finding":                   {&checkFailed{"x"}, 3},
 		"status of another program": {&exitError{42}, 42},
 	}
 	for name, tt := range tests {

@@ -18,10 +18,10 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/check"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/preflight"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -192,7 +192,7 @@ func newDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.Deps, error) {
 	return install.Deps{
 		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(),
 		Preflight: func(ctx context.Context, plan *install.Plan) error {
-			_, err := preflight(ctx, u, cfg, plan)
+			_, err := runPreflight(ctx, u, cfg, plan)
 			return err
 		},
 		Binary: func(ctx context.Context, plan *install.Plan, dir string) (install.Binary, error) {
@@ -214,17 +214,17 @@ func holder() string {
 	return fmt.Sprintf("%s@%s (process %d)", who, where, os.Getpid())
 }
 
-// preflight asks the cluster whether the plan can be carried out.
-func preflight(ctx context.Context, u *ui, cfg *rest.Config, plan *install.Plan) ([]check.Outcome, error) {
-	checks, err := check.Preflight(cfg, check.PreflightOptions{
+// runPreflight asks the cluster whether the plan can be carried out.
+func runPreflight(ctx context.Context, u *ui, cfg *rest.Config, plan *install.Plan) ([]preflight.Outcome, error) {
+	checks, err := preflight.Checks(cfg, preflight.Options{
 		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
 		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Log: u.log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return check.RunAll(ctx, checks, func(o check.Outcome) {
-		if o.Status == check.Warned {
+	return preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
+		if o.Status == preflight.Warned {
 			u.warn(o.Description + ": " + o.Detail)
 		}
 	})

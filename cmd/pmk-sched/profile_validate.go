@@ -182,6 +182,6 @@ type refusedError struct {
 	try     string
 }
 
-func (e *refusedError) Error() string    { return strings.Join(e.reasons, "\n") }
-func (e *refusedError) NotHolding() bool { return true }
-func (e *refusedError) Hint() string     { return e.try }
+func (e *refusedError) Error() string     { return strings.Join(e.reasons, "\n") }
+func (e *refusedError) CheckFailed() bool { return true }
+func (e *refusedError) Hint() string      { return e.try }

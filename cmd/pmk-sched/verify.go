@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/check"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
 )
 
 func verifyCommand(u *ui) *cli.Command {
@@ -39,7 +39,7 @@ func verifyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			v, err := check.Verify(c.Context, cfg, check.VerifyOptions{
+			v, err := verify.Scheduler(c.Context, cfg, verify.Options{
 				Name: name, Namespace: namespace, Image: c.String("image"), Timeout: c.Duration("timeout"),
 				Keep: c.Bool("keep"), Log: u.log, OnStep: u.step,
 			})
@@ -51,7 +51,7 @@ func verifyCommand(u *ui) *cli.Command {
 	}
 }
 
-func verificationTable(v *check.Verification) func(io.Writer) error {
+func verificationTable(v *verify.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "scheduler\t%s\npod\t%s/%s\nnode\t%s\nbound by\t%s\ninstance\t%s\nseconds\t%.3f (%s)\n",
 			v.Scheduler, v.Namespace, v.Pod, v.Node, v.BoundBy, v.Instance, v.Seconds, v.MeasuredBy)

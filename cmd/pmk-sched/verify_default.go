@@ -18,8 +18,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/check"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -30,8 +30,8 @@ type defaultRequest struct {
 	keep, quiet bool
 }
 
-func verifyDefault(ctx context.Context, u *ui, cfg *rest.Config, r defaultRequest) (*check.DefaultVerification, error) {
-	o := check.DefaultOptions{
+func verifyDefault(ctx context.Context, u *ui, cfg *rest.Config, r defaultRequest) (*verify.DefaultResult, error) {
+	o := verify.DefaultOptions{
 		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Want: r.want, Image: r.image, Timeout: r.timeout, Keep: r.keep,
 		Metrics: func(ctx context.Context, _ string) (string, error) { return schedulerMetrics(ctx, cfg) },
 		Running: runningPrograms, Log: u.log, OnStep: u.step,
@@ -39,7 +39,7 @@ func verifyDefault(ctx context.Context, u *ui, cfg *rest.Config, r defaultReques
 	if r.quiet {
 		o.OnStep = nil
 	}
-	return check.VerifyDefault(ctx, cfg, o)
+	return verify.DefaultScheduler(ctx, cfg, o)
 }
 
 // verifyReplaced is verify --default.
@@ -59,7 +59,7 @@ func verifyReplaced(c *cli.Context, u *ui) error {
 		return err
 	}
 	return u.data(c.String("o"), v, func(w io.Writer) error {
-		if err := verificationTable(&v.Verification)(w); err != nil {
+		if err := verificationTable(&v.Result)(w); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(w, "leader\t%s\nstatic pod\t%s\nimage\t%s\nimage ID\t%s\nreplacement\t%s\n", v.Leader, v.SchedulerPod, v.Image, v.ImageID, v.Replacement)

@@ -19,12 +19,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// Requests a second, and at once: a person waits for them, and client-go's own default of 5 is meant for controllers.
-const (
-	clientQPS   = 50
-	clientBurst = 100
-)
-
 // Client changes one cluster. It is made by [New] and safe for use by several goroutines.
 type Client struct {
 	log   *zap.Logger
@@ -39,14 +33,7 @@ func New(cfg *rest.Config, log *zap.Logger) (*Client, error) {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	cfg = rest.CopyConfig(cfg)
-	if cfg.QPS == 0 {
-		cfg.QPS, cfg.Burst = clientQPS, clientBurst
-	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = kubeapi.ManagedBy
-	}
-	cfg.WarningHandlerWithContext = kubeapi.WarningLogger(log)
+	cfg = kubeapi.ClientConfig(cfg, log)
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 // revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of its present template
@@ -111,7 +113,7 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 		return rolloutProgressing, result.Message
 	}
 	for i := range pods {
-		if !podReady(&pods[i]) {
+		if !kubeapi.PodReady(&pods[i]) {
 			return rolloutProgressing, fmt.Sprintf("pod %s is not ready", pods[i].Name)
 		}
 	}
@@ -141,18 +143,12 @@ func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d/%d/%d", d.Generation, d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas)
 	for i := range pods {
-		fmt.Fprintf(&b, " %s %t", pods[i].UID, podReady(&pods[i]))
+		fmt.Fprintf(&b, " %s %t", pods[i].UID, kubeapi.PodReady(&pods[i]))
 		for _, c := range pods[i].Status.ContainerStatuses {
 			fmt.Fprintf(&b, " %s=%d", c.Name, c.RestartCount)
 		}
 	}
 	return b.String()
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func deploymentComplaints(d *appsv1.Deployment) []complaint {

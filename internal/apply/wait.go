@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 // WaitOptions says how steady a Deployment must be. The zero value is good.
@@ -134,7 +136,7 @@ func (w *waiter) forgive(pods []corev1.Pod) {
 			switch {
 			case outage:
 				w.forgiven[containerKey(&pods[i], c)] = c.RestartCount + 1
-			case podReady(&pods[i]) && c.State.Running != nil:
+			case kubeapi.PodReady(&pods[i]) && c.State.Running != nil:
 				w.forgiven[containerKey(&pods[i], c)] = c.RestartCount
 			}
 		}

@@ -89,8 +89,8 @@ func (e *DriftError) Error() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// NotHolding says that it was looked at, and does not hold.
-func (e *DriftError) NotHolding() bool { return true }
+// CheckFailed says that it was looked at, and does not hold.
+func (e *DriftError) CheckFailed() bool { return true }
 
 // Hint says how to go on.
 func (e *DriftError) Hint() string {

@@ -7,9 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"go.uber.org/zap"
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 const (
@@ -71,7 +72,7 @@ func (r *Retrier) Do(ctx context.Context, doing string, attempt func(ctx context
 		case time.Since(lostAt) >= patience:
 			return Explain(fmt.Sprintf("%s (tried again for %s)", doing, patience), err)
 		}
-		if !sleep(ctx, pause) {
+		if clock.Sleep(ctx, pause) != nil {
 			return stopped(ctx, doing, err)
 		}
 		pause = min(pause*2, longPause)
@@ -119,16 +120,4 @@ func stopped(ctx context.Context, doing string, last error) error {
 		return fmt.Errorf("%s: %w", doing, ctx.Err())
 	}
 	return fmt.Errorf("%w: %w", ctx.Err(), Explain(doing, last))
-}
-
-// sleep waits for d and reports whether ctx was still alive at its end.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -75,7 +75,7 @@ func (w *Watch) Look(ctx context.Context) (*Seen, error) {
 	if err != nil {
 		return nil, kubeapi.Explain("read Pod/"+w.Namespace+"/"+w.Pod, err)
 	}
-	seen := &Seen{pod: pod, Hash: pod.Annotations[annotationHash], Replacement: pod.Annotations[AnnotationReplacement], Ready: podReady(pod)}
+	seen := &Seen{pod: pod, Hash: pod.Annotations[annotationHash], Replacement: pod.Annotations[AnnotationReplacement], Ready: kubeapi.PodReady(pod)}
 	if status := statusOf(pod, w.Container); status != nil {
 		seen.ContainerID, seen.Image, seen.ImageID = status.ContainerID, status.Image, status.ImageID
 		seen.ended = endedIDs(status)
@@ -193,13 +193,4 @@ func endedIDs(status *corev1.ContainerStatus) []string {
 		}
 	}
 	return ids
-}
-
-func podReady(pod *corev1.Pod) bool {
-	for _, condition := range pod.Status.Conditions {
-		if condition.Type == corev1.PodReady {
-			return condition.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -17,34 +17,34 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/check"
+	"github.com/pmk-sched/pmk-sched/internal/preflight"
 )
 
 // preflight runs the checks and returns what does not hold, a line each, with the error of all.
-func preflight(ctx context.Context, t *testing.T, cfg *rest.Config, o check.PreflightOptions) (string, error) {
+func runPreflight(ctx context.Context, t *testing.T, cfg *rest.Config, o preflight.Options) (string, error) {
 	t.Helper()
-	checks, err := check.Preflight(cfg, o)
+	checks, err := preflight.Checks(cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	_, err = check.RunAll(ctx, checks, func(o check.Outcome) {
-		if o.Status != check.Passed {
+	_, err = preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
+		if o.Status != preflight.Passed {
 			lines = append(lines, string(o.Status)+" "+o.Name+": "+o.Detail)
 		}
 	})
 	return strings.Join(lines, "\n"), err
 }
 
-func options(name, ns string) check.PreflightOptions {
-	return check.PreflightOptions{Name: name, Namespace: ns, Image: "localhost/scheduler:1", Objects: schedulerObjects(name, ns), Port: 10260}
+func options(name, ns string) preflight.Options {
+	return preflight.Options{Name: name, Namespace: ns, Image: "localhost/scheduler:1", Objects: schedulerObjects(name, ns), Port: 10260}
 }
 
 func TestPreflightPassesForAnAdministratorOnAMaster(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "master-good", masterLabel, masterTaint)
-	if problems, err := preflight(ctx, t, server.Config(), options("good", ns)); err != nil || problems != "" {
+	if problems, err := runPreflight(ctx, t, server.Config(), options("good", ns)); err != nil || problems != "" {
 		t.Errorf("%v\n%s", err, problems)
 	}
 }
@@ -64,7 +64,7 @@ func TestPreflightTellsAllThatDoesNotHold(t *testing.T) {
 	o := options("bad", ns)
 	o.Image = "localhost/Not An Image"
 	o.TakenPorts = map[int]string{10260: "another-scheduler"}
-	problems, err := preflight(ctx, t, server.Config(), o)
+	problems, err := runPreflight(ctx, t, server.Config(), o)
 	want := `failed image-reference: image "localhost/Not An Image" is not a reference: could not parse reference: localhost/Not An Image
 failed names-free: Deployment/` + ns + `/bad is there and was not made by pmk-sched for bad
 failed control-plane-node: no node takes the pod: master-bad has the taint maintenance:NoExecute
@@ -72,14 +72,14 @@ failed port-free: port 10260 is taken by another-scheduler`
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
-	var failed *check.FailedError
-	if !errors.As(err, &failed) || len(failed.Failed) != 4 || !failed.NotHolding() || !strings.Contains(failed.Hint(), "--port") {
+	var failed *preflight.FailedError
+	if !errors.As(err, &failed) || len(failed.Failed) != 4 || !failed.CheckFailed() || !strings.Contains(failed.Hint(), "--port") {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestPreflightWithoutNamespaceAndNode(t *testing.T) {
-	problems, err := preflight(testContext(t), t, server.Config(), options("lost", "no-such-namespace"))
+	problems, err := runPreflight(testContext(t), t, server.Config(), options("lost", "no-such-namespace"))
 	want := `failed namespace-exists: namespace no-such-namespace does not exist
 failed control-plane-node: no node has the label node-role.kubernetes.io/master`
 	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
@@ -102,7 +102,7 @@ func TestPreflightFindsThePodThatHasThePort(t *testing.T) {
 	if _, err := kubeClient(t).CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	problems, err := preflight(ctx, t, server.Config(), options("taken", ns))
+	problems, err := runPreflight(ctx, t, server.Config(), options("taken", ns))
 	want := "failed port-free: port 10260 of node master-taken is taken by Pod/" + ns + "/squatter"
 	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
 		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
@@ -131,7 +131,7 @@ func TestPreflightOfAnUnprivilegedUserNamesEveryMissingPermission(t *testing.T) 
 		t.Fatal(err)
 	}
 	node(ctx, t, "master-viewed", masterLabel, masterTaint)
-	problems, err := preflight(ctx, t, server.ConfigFor("viewer"), options("viewed", ns))
+	problems, err := runPreflight(ctx, t, server.ConfigFor("viewer"), options("viewed", ns))
 	want := strings.ReplaceAll(`unknown names-free: could not be checked: read ClusterRoleBinding/viewed-as-kube-scheduler: no permission: user viewer may not get clusterrolebindings.rbac.authorization.k8s.io at cluster scope
 failed permission: may not get, list, create, patch, delete clusterrolebindings.rbac.authorization.k8s.io
 warning permission: may not bind clusterroles.rbac.authorization.k8s.io system:kube-scheduler

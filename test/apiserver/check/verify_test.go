@@ -20,8 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/pmk-sched/pmk-sched/internal/check"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
 )
 
 // play plays what a cluster has beside its API server, for the namespaces that verifications of scheduler name make: the service
@@ -151,17 +151,17 @@ func leftovers(t *testing.T, name string) []string {
 func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 	cases := map[string]struct {
 		event func(t *testing.T) func(context.Context, *corev1.Pod) error
-		want  check.Verification
+		want  verify.Result
 	}{
 		"new": {
 			func(t *testing.T) func(context.Context, *corev1.Pod) error {
 				return newEvent(t, "Scheduled", "new", "new-worker")
 			},
-			check.Verification{BoundBy: "new", Instance: "new-worker"},
+			verify.Result{BoundBy: "new", Instance: "new-worker"},
 		},
 		"old": {
 			func(t *testing.T) func(context.Context, *corev1.Pod) error { return oldEvent(t, "old", "") },
-			check.Verification{BoundBy: "old", Instance: "worker", Notes: []string{"the event does not tell which process of old it was: the instance is the holder of its lease"}},
+			verify.Result{BoundBy: "old", Instance: "worker", Notes: []string{"the event does not tell which process of old it was: the instance is the holder of its lease"}},
 		},
 	}
 	for name, tc := range cases {
@@ -172,7 +172,7 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 			deployed(ctx, t, name, ns, "worker")
 			play(ctx, t, name, bindTo(t, "worker", tc.event(t)))
 			var steps []string
-			got, err := check.Verify(ctx, server.Config(), check.VerifyOptions{
+			got, err := verify.Scheduler(ctx, server.Config(), verify.Options{
 				Name: name, Namespace: ns, Image: "localhost/pause:1",
 				OnStep: func(step string) func(error) { steps = append(steps, step); return nil },
 			})
@@ -181,7 +181,7 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 			}
 			want := tc.want
 			want.Scheduler, want.Pod, want.Node, want.SchedulerPod = name, "probe", "worker", ns+"/"+name+"-1"
-			want.Namespace, want.Seconds, want.MeasuredBy = got.Namespace, got.Seconds, check.MeasuredLocally
+			want.Namespace, want.Seconds, want.MeasuredBy = got.Namespace, got.Seconds, verify.MeasuredLocally
 			if diff := cmp.Diff(&want, got); diff != "" {
 				t.Errorf("verification (-want +got):\n%s", diff)
 			}
@@ -218,10 +218,10 @@ func TestVerifyToleratesTheControlPlaneOnlyWithoutAnotherNode(t *testing.T) {
 		tolerations <- ours
 		return bind(ctx, pod)
 	})
-	verify := func() (*check.Verification, error) {
-		return check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "alone", Namespace: ns, Image: "localhost/pause:1"})
+	run := func() (*verify.Result, error) {
+		return verify.Scheduler(ctx, server.Config(), verify.Options{Name: "alone", Namespace: ns, Image: "localhost/pause:1"})
 	}
-	got, err := verify()
+	got, err := run()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestVerifyToleratesTheControlPlaneOnlyWithoutAnotherNode(t *testing.T) {
 		t.Errorf("the pod tolerates %d taints of the control plane: %+v", tolerated, got)
 	}
 	node(ctx, t, "worker-too", "any")
-	if got, err = verify(); err != nil || got.ToleratesControlPlane || <-tolerations != 0 {
+	if got, err = run(); err != nil || got.ToleratesControlPlane || <-tolerations != 0 {
 		t.Errorf("with a worker: %+v, %v", got, err)
 	}
 }
@@ -246,10 +246,10 @@ func TestVerifyIsNotFooledByAnotherScheduler(t *testing.T) {
 	ns := namespace(ctx, t)
 	node(ctx, t, "worker-fooled", "any")
 	play(ctx, t, "fooled", bindTo(t, "worker-fooled", newEvent(t, "Scheduled", "default-scheduler", "default-scheduler-master")))
-	_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "fooled", Namespace: ns, Image: "localhost/pause:1"})
-	var not *check.NotScheduledError
+	_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "fooled", Namespace: ns, Image: "localhost/pause:1"})
+	var not *verify.NotScheduledError
 	want := `it was bound to node worker-fooled by another scheduler: "default-scheduler" (default-scheduler-master)`
-	if !errors.As(err, &not) || not.Reason != want || !not.NotHolding() {
+	if !errors.As(err, &not) || not.Reason != want || !not.CheckFailed() {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -259,8 +259,8 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 	t.Run("no scheduler", func(t *testing.T) {
 		ctx := testContext(t)
 		play(ctx, t, "absent", nothing)
-		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "absent", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
-		var not *check.NotScheduledError
+		_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "absent", Namespace: "default", Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		var not *verify.NotScheduledError
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
 		}
@@ -284,8 +284,8 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 			said = true
 			return newEvent(t, "FailedScheduling", "busy", "busy-1")(ctx, pod)
 		})
-		_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 10 * time.Second})
-		var not *check.NotScheduledError
+		_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "busy", Namespace: "default", Image: "localhost/pause:1", Timeout: 10 * time.Second})
+		var not *verify.NotScheduledError
 		want := "it is Pending after 10s: events of the pod: busy found no node for it: 0/1 nodes are available: 1 Insufficient cpu."
 		if !errors.As(err, &not) || not.Reason != want {
 			t.Errorf("error is %v", err)
@@ -306,8 +306,8 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 			t.Fatal(err)
 		}
 		play(ctx, t, "broken", nothing)
-		_, err = check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "broken", Namespace: ns, Image: "localhost/pause:1", Timeout: 4 * time.Second})
-		var not *check.NotScheduledError
+		_, err = verify.Scheduler(ctx, server.Config(), verify.Options{Name: "broken", Namespace: ns, Image: "localhost/pause:1", Timeout: 4 * time.Second})
+		var not *verify.NotScheduledError
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
 		}
@@ -336,7 +336,7 @@ func TestVerifyCleansUpWhenItIsInterrupted(t *testing.T) {
 		cancel()
 		return nil
 	})
-	_, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "stopped", Namespace: "default", Image: "localhost/pause:1"})
+	_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "stopped", Namespace: "default", Image: "localhost/pause:1"})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v", err)
 	}
@@ -346,7 +346,7 @@ func TestVerifyCleansUpWhenItIsInterrupted(t *testing.T) {
 }
 
 func TestVerifyWithoutPermissionSaysSoAndNothingElse(t *testing.T) {
-	_, err := check.Verify(testContext(t), server.ConfigFor("nobody"), check.VerifyOptions{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
+	_, err := verify.Scheduler(testContext(t), server.ConfigFor("nobody"), verify.Options{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
 	var forbidden *kubeapi.ForbiddenError
 	if !errors.As(err, &forbidden) || strings.Contains(err.Error(), "\n") || forbidden.Verb != "create" || forbidden.Resource != "namespaces" {
 		t.Errorf("error is %v", err)
@@ -364,7 +364,7 @@ func TestVerifyWithoutAnImageTakesTheSchedulersOwn(t *testing.T) {
 		containers <- pod.Spec.Containers[0]
 		return bind(ctx, pod)
 	})
-	if _, err := check.Verify(ctx, server.Config(), check.VerifyOptions{Name: "own", Namespace: ns}); err != nil {
+	if _, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "own", Namespace: ns}); err != nil {
 		t.Fatal(err)
 	}
 	got := <-containers

@@ -1,59 +1,10 @@
-package check
+package preflight
 
 import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 )
-
-func TestTolerates(t *testing.T) {
-	taint := corev1.Taint{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}
-	cases := map[string]struct {
-		toleration corev1.Toleration
-		want       bool
-	}{
-		"exists":                  {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}, true},
-		"exists, any effect":      {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists}, true},
-		"exists, other effect":    {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, false},
-		"equal":                   {corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpEqual, Value: "true"}, true},
-		"equal by default":        {corev1.Toleration{Key: taint.Key, Value: "true"}, true},
-		"equal without a value":   {corev1.Toleration{Key: taint.Key}, false},
-		"another key":             {corev1.Toleration{Key: "other", Operator: corev1.TolerationOpExists}, false},
-		"everything":              {corev1.Toleration{Operator: corev1.TolerationOpExists}, true},
-		"an empty key, no exists": {corev1.Toleration{Value: "true"}, false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := tolerates([]corev1.Toleration{tc.toleration}, taint); got != tc.want {
-				t.Errorf("tolerates: %t", got)
-			}
-		})
-	}
-	if tolerates(nil, taint) {
-		t.Error("no toleration tolerates")
-	}
-}
-
-func TestRefusal(t *testing.T) {
-	ready := corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}
-	cases := map[string]struct {
-		node corev1.Node
-		want string
-	}{
-		"good":      {corev1.Node{Status: ready}, ""},
-		"not ready": {corev1.Node{}, "is not ready"},
-		"cordoned":  {corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}, Status: ready}, "is cordoned"},
-		"tainted":   {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}, Status: ready}, "has the taint a:NoSchedule"},
-		"disliked":  {corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "a", Effect: corev1.TaintEffectPreferNoSchedule}}}, Status: ready}, ""},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := refusal(&tc.node, nil); got != tc.want {
-				t.Errorf("got %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
 
 func TestUsesHostPort(t *testing.T) {
 	cases := map[string]struct {

@@ -1,4 +1,4 @@
-package check
+package preflight
 
 import (
 	"cmp"
@@ -11,34 +11,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// permission is something that deploying needs: verbs on one resource.
+// permission is a set of verbs on one resource that deploying needs.
 type permission struct {
-	group, resource, subresource string
-	namespace                    string
-	name                         string // empty: any
-	verbs                        []string
-	warning                      bool // deploying may succeed without it
-	hint                         string
+	on      authorizationv1.ResourceAttributes // without its verb
+	verbs   []string
+	warning bool // deploying may succeed without it
+	hint    string
 }
 
-func (p permission) String() string {
-	text := p.resource
-	if p.group != "" {
-		text += "." + p.group
-	}
-	if p.subresource != "" {
-		text += "/" + p.subresource
-	}
-	if p.name != "" {
-		text += " " + p.name
-	}
-	if p.namespace == "" {
-		return text
-	}
-	return text + " in namespace " + p.namespace
-}
+func (p permission) String() string { return kubeapi.ResourceName(p.on) }
 
 // permissions derives from the objects what whoever deploys them must be allowed, sorted and each once.
 func permissions(objs []*unstructured.Unstructured, namespace string) []permission {
@@ -46,23 +32,26 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 	for _, obj := range objs {
 		resource := resourceOf(obj)
 		all = append(all, permission{
-			group: resource.Group, resource: resource.Resource, namespace: obj.GetNamespace(),
+			on:    authorizationv1.ResourceAttributes{Group: resource.Group, Resource: resource.Resource, Namespace: obj.GetNamespace()},
 			verbs: []string{"get", "list", "create", "patch", "delete"},
 		})
 		if bind, ok := bindingPermission(obj); ok {
 			all = append(all, bind)
 		}
 	}
+	in := func(group, resource, subresource string, verbs ...string) permission {
+		return permission{on: authorizationv1.ResourceAttributes{Group: group, Resource: resource, Subresource: subresource, Namespace: namespace}, verbs: verbs}
+	}
+	logs, events := in("", "pods", "log", "get"), in("", "events", "", "list")
+	logs.warning, logs.hint = true, "without it a failed rollout is shown without the scheduler's log"
+	events.warning, events.hint = true, "without it a failed rollout is shown without events"
 	all = append(all,
-		permission{resource: "secrets", namespace: namespace, verbs: []string{"get", "list", "create", "patch", "delete"}},
-		permission{group: "coordination.k8s.io", resource: "leases", namespace: namespace, verbs: []string{"get", "create", "update", "delete"}},
-		permission{resource: "pods", namespace: namespace, verbs: []string{"list"}},
-		permission{group: "apps", resource: "replicasets", namespace: namespace, verbs: []string{"list"}},
-		permission{resource: "pods", subresource: "log", namespace: namespace, verbs: []string{"get"}, warning: true, hint: "without it a failed rollout is shown without the scheduler's log"},
-		permission{resource: "events", namespace: namespace, verbs: []string{"list"}, warning: true, hint: "without it a failed rollout is shown without events"},
+		in("", "secrets", "", "get", "list", "create", "patch", "delete"),
+		in("coordination.k8s.io", "leases", "", "get", "create", "update", "delete"),
+		in("", "pods", "", "list"), in("apps", "replicasets", "", "list"), logs, events,
 	)
 	slices.SortStableFunc(all, func(a, b permission) int {
-		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.group, b.group), cmp.Compare(a.String(), b.String()))
+		return cmp.Or(cmp.Compare(a.on.Namespace, b.on.Namespace), cmp.Compare(a.on.Group, b.on.Group), cmp.Compare(a.String(), b.String()))
 	})
 	return slices.CompactFunc(all, func(a, b permission) bool { return a.String() == b.String() && slices.Equal(a.verbs, b.verbs) })
 }
@@ -79,8 +68,8 @@ func bindingPermission(obj *unstructured.Unstructured) (permission, bool) {
 	ref := &unstructured.Unstructured{}
 	ref.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
 	return permission{
-		group: group, resource: resourceOf(ref).Resource, namespace: obj.GetNamespace(), name: name, verbs: []string{"bind"},
-		warning: true, hint: "binding it works all the same for who has every permission of that role",
+		on:    authorizationv1.ResourceAttributes{Group: group, Resource: resourceOf(ref).Resource, Namespace: obj.GetNamespace(), Name: name},
+		verbs: []string{"bind"}, warning: true, hint: "binding it works all the same for who has every permission of that role",
 	}, true
 }
 
@@ -101,11 +90,9 @@ func (p *preflight) permissionChecks() []Check {
 func (p *preflight) mayDo(ctx context.Context, needed permission) error {
 	var denied []string
 	for _, verb := range needed.verbs {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: needed.namespace, Verb: verb, Group: needed.group, Resource: needed.resource, Subresource: needed.subresource, Name: needed.name,
-			},
-		}}
+		on := needed.on
+		on.Verb = verb
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
 		err := p.retry.Do(ctx, "ask for permission to "+verb+" "+needed.String(), func(ctx context.Context) (err error) {
 			review, err = p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			return err
@@ -124,5 +111,5 @@ func (p *preflight) mayDo(ctx context.Context, needed permission) error {
 	if hint == "" {
 		hint = "use a kubeconfig of a cluster administrator (--kubeconfig/--context), or have the permission granted"
 	}
-	return &problem{fmt.Sprintf("may not %s %s", strings.Join(denied, ", "), needed), hint}
+	return problem.Errorf(hint, "may not %s %s", strings.Join(denied, ", "), needed)
 }

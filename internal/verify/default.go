@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"context"
@@ -11,7 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
@@ -24,7 +26,7 @@ const (
 )
 
 // DefaultOptions says how to verify the default scheduler. Options of
-// [VerifyOptions] have the same meaning.
+// [Options] have the same meaning.
 type DefaultOptions struct {
 	// Annotation is the one that pods of a replaced scheduler carry.
 	Annotation string
@@ -46,9 +48,9 @@ type DefaultOptions struct {
 	OnStep  func(name string) (done func(err error))
 }
 
-// DefaultVerification is what VerifyDefault saw.
-type DefaultVerification struct {
-	Verification
+// DefaultResult is what DefaultScheduler saw.
+type DefaultResult struct {
+	Result
 	// Image and ImageID are of the container that bound the pod, Replacement its
 	// annotation.
 	Image       string `json:"image"`
@@ -63,14 +65,14 @@ type DefaultVerification struct {
 	Leader string `json:"leader,omitempty"`
 }
 
-// VerifyDefault makes a pod that names no scheduler, waits until it is bound, and
+// DefaultScheduler makes a pod that names no scheduler, waits until it is bound, and
 // proves that a replaced scheduler bound it: by the name in the event, which any
 // default scheduler has; by the lease, which tells whose process leads; and by the
 // static pod of that process, which tells its image and what it was replaced with.
 //
 // Where the leader changes meanwhile it cannot be told whose the binding is: then it
 // looks again, with a new pod.
-func VerifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (v *DefaultVerification, err error) {
+func DefaultScheduler(ctx context.Context, cfg *rest.Config, o DefaultOptions) (v *DefaultResult, err error) {
 	for range defaultAttempts {
 		if v, err = verifyDefault(ctx, cfg, o); !errors.As(err, new(*leaderChangedError)) {
 			break
@@ -79,14 +81,15 @@ func VerifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (v *
 	return v, err
 }
 
-// defaultAttempts is how often VerifyDefault looks while leaders change. A scheduler
+// defaultAttempts is how often DefaultScheduler looks while leaders change. A scheduler
 // that ends again and again makes them change for ever.
 const defaultAttempts = 3
 
-func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (_ *DefaultVerification, err error) {
-	kube, _, err := clients(cfg, o.Log)
+func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (_ *DefaultResult, err error) {
+	cfg = kubeapi.ClientConfig(cfg, o.Log)
+	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = verifyTimeout
@@ -94,10 +97,10 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (_ *
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	d := &defaultVerifier{o: o, v: &DefaultVerification{}}
+	d := &defaultVerifier{o: o, v: &DefaultResult{}}
 	d.verifier = &verifier{
-		VerifyOptions: VerifyOptions{Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Image: o.Image, Timeout: o.Timeout, Keep: o.Keep, Log: o.Log, OnStep: o.OnStep},
-		kube:          kube, retry: &kubeapi.Retrier{Log: o.Log}, v: &d.v.Verification,
+		Options: Options{Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Image: o.Image, Timeout: o.Timeout, Keep: o.Keep, Log: o.Log, OnStep: o.OnStep},
+		kube:    kube, retry: &kubeapi.Retrier{Log: o.Log}, v: &d.v.Result,
 	}
 	d.v.Scheduler, d.v.Namespace, d.v.Pod = corev1.DefaultSchedulerName, verifyPrefix+utilrand.String(5), verifyPod
 	defer func() {
@@ -115,7 +118,7 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (_ *
 type defaultVerifier struct {
 	*verifier
 	o DefaultOptions
-	v *DefaultVerification
+	v *DefaultResult
 }
 
 func (d *defaultVerifier) run(ctx context.Context) error {
@@ -179,7 +182,7 @@ func (d *defaultVerifier) holder(ctx context.Context) (string, error) {
 	var lease *coordinationv1.Lease
 	err := d.retry.Do(ctx, "read the lease "+defaultLease, func(ctx context.Context) (err error) {
 		lease, err = d.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, defaultLease, metav1.GetOptions{})
-		return ignoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	})
 	if err != nil || lease == nil || lease.Spec.HolderIdentity == nil {
 		return "", err

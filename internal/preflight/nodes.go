@@ -1,8 +1,7 @@
-package check
+package preflight
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,13 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-const (
-	nodePage = 250
-	// maxNodes bounds how many nodes are looked at for their pods: control planes are small.
-	maxNodes = 16
-)
+// maxNodes bounds how many nodes are inspected for their pods: control planes are small.
+const maxNodes = 16
 
 // controlPlaneNode looks for a node that has the labels the pod asks for and that would take it.
 func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
@@ -28,21 +25,20 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 		return "", unknownIfForbidden(err)
 	}
 	if len(nodes) == 0 {
-		return "", &problem{
-			"no node has the label " + p.nodes.String(),
+		return "", problem.Errorf(
 			"see `kubectl get nodes --show-labels`; a managed cluster shows no control-plane node: choose other nodes with --node-selector",
-		}
+			"no node has the label %s", p.nodes)
 	}
 	var fit, reasons []string
 	for i := range nodes {
-		if reason := refusal(&nodes[i], p.pod.Spec.Tolerations); reason != "" {
+		if reason := kubeapi.NodeRejection(&nodes[i], p.pod.Spec.Tolerations); reason != "" {
 			reasons = append(reasons, nodes[i].Name+" "+reason)
 		} else {
 			fit = append(fit, nodes[i].Name)
 		}
 	}
 	if len(fit) == 0 {
-		return "", &problem{"no node takes the pod: " + strings.Join(reasons, "; "), "make a node ready and schedulable, see `kubectl describe node`"}
+		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`", "no node takes the pod: %s", strings.Join(reasons, "; "))
 	}
 	return strings.Join(fit, ", "), nil
 }
@@ -76,40 +72,12 @@ func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// refusal says why a node takes no pod with these tolerations; empty if it does.
-func refusal(node *corev1.Node, tolerations []corev1.Toleration) string {
-	if node.Spec.Unschedulable && !tolerates(tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
-		return "is cordoned"
-	}
-	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(tolerations, taint) {
-			return "has the taint " + taint.ToString()
-		}
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
-			return ""
-		}
-	}
-	return "is not ready"
-}
-
-// tolerates follows k8s.io/api/core/v1 Toleration: an empty key with Exists matches all, an empty effect matches all effects.
-func tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
-	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
-		effect := t.Effect == "" || t.Effect == taint.Effect
-		key := t.Key == taint.Key || t.Key == "" && t.Operator == corev1.TolerationOpExists
-		value := t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
-		return effect && key && value
-	})
-}
-
 // portFree looks for whoever listens on the scheduler's port in the host's network of the nodes it may go to: what is known already, and
 // pods that say so.
 func (p *preflight) portFree(ctx context.Context) (string, error) {
 	hint := "choose another with --port"
 	if by, taken := p.TakenPorts[p.Port]; taken {
-		return "", &problem{fmt.Sprintf("port %d is taken by %s", p.Port, by), hint}
+		return "", problem.Errorf(hint, "port %d is taken by %s", p.Port, by)
 	}
 	nodes, err := p.selectedNodes(ctx)
 	if err != nil {
@@ -123,7 +91,7 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 		for j := range pods {
 			pod := &pods[j]
 			if pod.Labels[kubeapi.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
-				return "", &problem{fmt.Sprintf("port %d of node %s is taken by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name), hint}
+				return "", problem.Errorf(hint, "port %d of node %s is taken by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"bytes"
@@ -206,8 +206,7 @@ func (r *verifier) permissionFindings(ctx context.Context) []finding {
 			return append(findings, finding{text: fmt.Sprintf("permissions of %s: cannot be asked: %v", user, err)})
 		}
 		if !review.Status.Allowed {
-			what := permission{group: need.Group, resource: need.Resource, subresource: need.Subresource, namespace: need.Namespace, name: need.Name}
-			findings = append(findings, finding{text: fmt.Sprintf("permissions: %s may not %s %s", user, need.Verb, what), bad: true})
+			findings = append(findings, finding{text: fmt.Sprintf("permissions: %s may not %s %s", user, need.Verb, kubeapi.ResourceName(need)), bad: true})
 		}
 	}
 	if len(findings) == 0 {

@@ -1,4 +1,4 @@
-package check
+package preflight
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 func answering(name string, warning bool, detail string, err error) Check {
@@ -16,8 +18,8 @@ func answering(name string, warning bool, detail string, err error) Check {
 func TestRunAllTellsEveryOutcomeAndFailsIfOneFailed(t *testing.T) {
 	checks := []Check{
 		answering("good", false, "all well", nil),
-		answering("bad", false, "", &problem{"it is bad", "mend it"}),
-		answering("worse", false, "", fmt.Errorf("look: %w", &problem{"it is worse", "mend it"})),
+		answering("bad", false, "", problem.Errorf("mend it", "it is bad")),
+		answering("worse", false, "", fmt.Errorf("look: %w", problem.Errorf("mend it", "it is worse"))),
 		answering("so-so", true, "", errors.New("it could be better")),
 		answering("hidden", false, "", fmt.Errorf("%w: no permission", ErrUnknown)),
 	}
@@ -37,7 +39,7 @@ func TestRunAllTellsEveryOutcomeAndFailsIfOneFailed(t *testing.T) {
 		t.Errorf("observed (-want +got):\n%s", diff)
 	}
 	var failed *FailedError
-	if !errors.As(err, &failed) || failed.Hint() != "mend it" || !failed.NotHolding() {
+	if !errors.As(err, &failed) || failed.Hint() != "mend it" || !failed.CheckFailed() {
 		t.Fatalf("error is %v", err)
 	}
 	if want := "2 checks failed:\n  bad: it is bad\n  worse: look: it is worse"; err.Error() != want {
@@ -46,7 +48,7 @@ func TestRunAllTellsEveryOutcomeAndFailsIfOneFailed(t *testing.T) {
 }
 
 func TestRunAllOfOneFailureIsOneLine(t *testing.T) {
-	_, err := RunAll(t.Context(), []Check{answering("bad", false, "", &problem{"it is bad", ""})}, nil)
+	_, err := RunAll(t.Context(), []Check{answering("bad", false, "", problem.Errorf("", "it is bad"))}, nil)
 	if err == nil || err.Error() != "check bad failed: it is bad" {
 		t.Errorf("error is %v", err)
 	}

@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
@@ -21,6 +23,8 @@ import (
 var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
 const (
+	// nodePage is how many nodes are read at once.
+	nodePage = 250
 	// accountTimeout is how long the service account of a new namespace may take to be made.
 	accountTimeout = 20 * time.Second
 	// goneTimeout is how long is waited for a namespace to be gone; deleting it goes on without us.
@@ -84,7 +88,7 @@ func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		if !missingAccount(err) || time.Now().After(until) {
 			return nil, err
 		}
-		if err := pause(ctx); err != nil {
+		if err := clock.Sleep(ctx, poll); err != nil {
 			return nil, fmt.Errorf("%s: %w", doing, err)
 		}
 	}
@@ -166,9 +170,9 @@ func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 		for i := range list.Items {
 			node := &list.Items[i]
 			switch {
-			case refusal(node, nil) == "":
+			case kubeapi.NodeRejection(node, nil) == "":
 				return false, nil
-			case controlPlane == "" && refusal(node, tolerateControlPlane()) == "":
+			case controlPlane == "" && kubeapi.NodeRejection(node, tolerateControlPlane()) == "":
 				controlPlane = node.Name
 			}
 		}
@@ -198,7 +202,7 @@ func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod,
 		if bound, at := r.watchBound(ctx, pod); bound != nil {
 			return bound, at, nil
 		}
-		if err := pause(ctx); err != nil {
+		if err := clock.Sleep(ctx, poll); err != nil {
 			return nil, time.Time{}, err
 		}
 		err := r.retry.Do(ctx, "read Pod/"+pod.Namespace+"/"+pod.Name, func(ctx context.Context) error {
@@ -245,7 +249,7 @@ func (r *verifier) cleanUp(ctx context.Context) error {
 		// Without this the namespace waits for the kubelet, which may be the very thing that does not work.
 		podErr := r.kube.CoreV1().Pods(r.v.Namespace).Delete(ctx, r.v.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
 		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.v.Namespace, metav1.DeleteOptions{})
-		return errors.Join(ignoreNotFound(podErr), ignoreNotFound(nsErr))
+		return errors.Join(client.IgnoreNotFound(podErr), client.IgnoreNotFound(nsErr))
 	})
 	if err != nil {
 		return fmt.Errorf("%w (delete it with `kubectl delete namespace %s`)", err, r.v.Namespace)
@@ -257,28 +261,9 @@ func (r *verifier) cleanUp(ctx context.Context) error {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if pause(ctx) != nil {
+		if clock.Sleep(ctx, poll) != nil {
 			r.note("namespace %s is deleted, but not gone yet", r.v.Namespace)
 			return nil
 		}
-	}
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// pause waits between two looks, or until ctx ends, which is its error.
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(poll)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }

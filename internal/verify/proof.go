@@ -1,4 +1,4 @@
-package check
+package verify
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
@@ -46,7 +47,7 @@ func (r *verifier) scheduledEvent(ctx context.Context, pod *corev1.Pod) (*corev1
 			if event := lastOf(events, reasonScheduled); event != nil {
 				return event, nil
 			}
-			err = pause(waitCtx)
+			err = clock.Sleep(waitCtx, poll)
 		}
 		switch {
 		case err == nil:
@@ -183,5 +184,5 @@ func (e *NotScheduledError) Hint() string {
 	return "see the log of the scheduler's pods; verify again with --keep to look at the pod itself"
 }
 
-// NotHolding says that the scheduler was looked at, and does not schedule.
-func (e *NotScheduledError) NotHolding() bool { return true }
+// CheckFailed says that the scheduler was looked at, and does not schedule.
+func (e *NotScheduledError) CheckFailed() bool { return true }

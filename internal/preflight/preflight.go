@@ -1,4 +1,4 @@
-package check
+package preflight
 
 import (
 	"context"
@@ -21,10 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// PreflightOptions says what is going to be deployed.
-type PreflightOptions struct {
+// Options says what is going to be deployed.
+type Options struct {
 	Name      string // of the scheduler
 	Namespace string
 	Image     string
@@ -37,7 +38,7 @@ type PreflightOptions struct {
 
 // preflight is what all checks of one deployment look at.
 type preflight struct {
-	PreflightOptions
+	Options
 	kube  kubernetes.Interface
 	dyn   dynamic.Interface
 	retry *kubeapi.Retrier
@@ -45,14 +46,19 @@ type preflight struct {
 	nodes labels.Selector        // of the nodes that the pod may go to
 }
 
-// Preflight returns the checks to make before deploying. Nothing is asked before they are run. The error says that cfg or the objects
+// Checks returns the checks to make before deploying. Nothing is asked before they are run. The error says that cfg or the objects
 // cannot be used at all.
-func Preflight(cfg *rest.Config, o PreflightOptions) ([]Check, error) {
-	kube, dyn, err := clients(cfg, o.Log)
+func Checks(cfg *rest.Config, o Options) ([]Check, error) {
+	cfg = kubeapi.ClientConfig(cfg, o.Log)
+	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
-	p := &preflight{PreflightOptions: o, kube: kube, dyn: dyn, retry: &kubeapi.Retrier{Log: o.Log}}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
+	}
+	p := &preflight{Options: o, kube: kube, dyn: dyn, retry: &kubeapi.Retrier{Log: o.Log}}
 	if p.pod, err = podTemplate(o.Objects); err != nil {
 		return nil, err
 	}
@@ -69,27 +75,6 @@ func Preflight(cfg *rest.Config, o PreflightOptions) ([]Check, error) {
 		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port), Run: p.portFree})
 	}
 	return append(checks, p.permissionChecks()...), nil
-}
-
-// clients returns clients of the cluster that ask often enough for a person who waits.
-func clients(cfg *rest.Config, log *zap.Logger) (kubernetes.Interface, dynamic.Interface, error) {
-	cfg = rest.CopyConfig(cfg)
-	if cfg.QPS == 0 {
-		cfg.QPS, cfg.Burst = 50, 100
-	}
-	if cfg.UserAgent == "" {
-		cfg.UserAgent = kubeapi.ManagedBy
-	}
-	cfg.WarningHandlerWithContext = kubeapi.WarningLogger(log)
-	kube, err := kubernetes.NewForConfig(cfg)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
-	}
-	dyn, err := dynamic.NewForConfig(cfg)
-	if err != nil {
-		return nil, nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
-	}
-	return kube, dyn, nil
 }
 
 func podTemplate(objs []*unstructured.Unstructured) (corev1.PodTemplateSpec, error) {
@@ -109,7 +94,7 @@ func podTemplate(objs []*unstructured.Unstructured) (corev1.PodTemplateSpec, err
 func (p *preflight) imageReference(context.Context) (string, error) {
 	ref, err := name.ParseReference(p.Image, name.WeakValidation)
 	if err != nil {
-		return "", &problem{fmt.Sprintf("image %q is not a reference: %v", p.Image, err), "give it as REGISTRY/REPOSITORY:TAG"}
+		return "", problem.Errorf("give it as REGISTRY/REPOSITORY:TAG", "image %q is not a reference: %v", p.Image, err)
 	}
 	return ref.Name(), nil
 }
@@ -125,7 +110,7 @@ func (p *preflight) namespaceExists(ctx context.Context) (string, error) {
 		return err
 	})
 	if apierrors.IsNotFound(err) {
-		return "", &problem{"namespace " + p.Namespace + " does not exist", "make it with `kubectl create namespace " + p.Namespace + "`, or choose another with -n"}
+		return "", problem.Errorf("make it with `kubectl create namespace "+p.Namespace+"`, or choose another with -n", "namespace %s does not exist", p.Namespace)
 	}
 	return "", unknownIfForbidden(err)
 }
@@ -155,7 +140,7 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return "", &problem{err.Error(), "choose another --name, or delete what is in the way if it is not needed"}
+		return "", problem.WithHint(err, "choose another --name, or delete what is in the way if it is not needed")
 	}
 	if ours > 0 {
 		return fmt.Sprintf("%d of %d objects are there and ours", ours, len(p.Objects)), nil

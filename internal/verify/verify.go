@@ -1,4 +1,6 @@
-package check
+// Package verify proves with a pod of its own that a deployed scheduler schedules ([Scheduler]), or that a replaced default scheduler
+// does ([DefaultScheduler]).
+package verify
 
 import (
 	"context"
@@ -26,8 +28,8 @@ const (
 	poll         = 500 * time.Millisecond
 )
 
-// VerifyOptions says which scheduler to verify, and how.
-type VerifyOptions struct {
+// Options says which scheduler to verify, and how.
+type Options struct {
 	Name      string // scheduler name, and name of its Deployment
 	Namespace string // of its Deployment and its Lease
 	// Image is that of the pod that is to be scheduled; it does not have to start. Empty: the scheduler's own, which is on its node
@@ -40,8 +42,8 @@ type VerifyOptions struct {
 	OnStep func(name string) (done func(err error))
 }
 
-// Verification is what Verify saw.
-type Verification struct {
+// Result is what [Scheduler] saw.
+type Result struct {
 	Scheduler string `json:"scheduler"`
 	Namespace string `json:"namespace"` // of the pod
 	Pod       string `json:"pod"`
@@ -57,7 +59,7 @@ type Verification struct {
 	Notes                 []string `json:"notes,omitempty"` // what a person should know
 }
 
-// Values of Verification.MeasuredBy.
+// Values of Result.MeasuredBy.
 const (
 	MeasuredLocally = "local clock"                             // between the answer to the creation and the watch event of the binding
 	MeasuredByAPI   = "API server's timestamps (whole seconds)" // creationTimestamp and the condition PodScheduled, where the pod was polled
@@ -65,10 +67,10 @@ const (
 
 // verifier makes one verification.
 type verifier struct {
-	VerifyOptions
+	Options
 	kube  kubernetes.Interface
 	retry *kubeapi.Retrier
-	v     *Verification
+	v     *Result
 	made  bool // the namespace may be there
 }
 
@@ -76,11 +78,12 @@ type verifier struct {
 // that our scheduler bound it.
 //
 // It cleans up after itself also when ctx is cancelled, unless o.Keep. The error is a [*NotScheduledError] when the pod is not
-// bound in time or was bound by another; with it, and with an error of cleaning up, the Verification holds what was seen so far.
-func Verify(ctx context.Context, cfg *rest.Config, o VerifyOptions) (_ *Verification, err error) {
-	kube, _, err := clients(cfg, o.Log)
+// bound in time or was bound by another; with it, and with an error of cleaning up, the Result holds what was seen so far.
+func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (_ *Result, err error) {
+	cfg = kubeapi.ClientConfig(cfg, o.Log)
+	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = verifyTimeout
@@ -88,7 +91,7 @@ func Verify(ctx context.Context, cfg *rest.Config, o VerifyOptions) (_ *Verifica
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	r := &verifier{VerifyOptions: o, kube: kube, retry: &kubeapi.Retrier{Log: o.Log}, v: &Verification{
+	r := &verifier{Options: o, kube: kube, retry: &kubeapi.Retrier{Log: o.Log}, v: &Result{
 		// The name is chosen here and not by the API server, so that the namespace can be deleted even if the answer to its creation is lost.
 		Scheduler: o.Name, Namespace: verifyPrefix + utilrand.String(5), Pod: verifyPod,
 	}}

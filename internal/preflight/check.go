@@ -1,4 +1,4 @@
-package check
+package preflight
 
 import (
 	"context"
@@ -69,8 +69,8 @@ func (e *FailedError) Hint() string {
 	return strings.Join(hints, "; ")
 }
 
-// NotHolding says that the checks were made, and that something does not hold.
-func (e *FailedError) NotHolding() bool { return true }
+// CheckFailed says that the checks were made, and that something does not hold.
+func (e *FailedError) CheckFailed() bool { return true }
 
 // RunAll makes the checks in order and tells observe, which may be nil, each outcome. All checks are made even if one fails.
 // The error is a [*FailedError] if one failed, or the context's error if it ended; the outcomes so far are returned with either.
@@ -117,9 +117,3 @@ func answer(ctx context.Context, c Check) Outcome {
 	}
 	return outcome
 }
-
-// problem is the error of a check whose answer is no.
-type problem struct{ text, hint string }
-
-func (p *problem) Error() string { return p.text }
-func (p *problem) Hint() string  { return p.hint }
