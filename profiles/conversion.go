@@ -1,8 +1,6 @@
 package profiles
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -10,34 +8,82 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// conversion carries one document from the config API that it was written in to
-// the one that a release reads.
-type conversion struct {
-	request  Request
-	rules    versions.Rules
-	doc      *document
-	from, to api
-	minor    int
-	// own says that the document stays the user's: nothing of a deployment is
-	// forced on it.
-	own bool
-	// made are nodes that stand for nothing in the source, which no note is about.
-	made map[*yaml.Node]bool
-
-	notes    []Note
-	problems problems
-	args     []string
-	ports    Ports
-
-	leaderElect bool
+// convertOptions say for which release a document is converted.
+type convertOptions struct {
+	release versions.Release
+	rules   versions.Rules
+	// to is the config API to write.
+	to api
+	// plugins names the plugins that are compiled in beside the in-tree ones, points
+	// has the extension points of those of them that are known.
+	plugins []string
+	points  map[string][]string
+	// deploy says that the document is deployed: its addresses are set, and it names
+	// no plugin that is not compiled in. Else it stays the user's own, and nothing of a
+	// deployment is forced on it.
+	deploy bool
+	// insecurePort is the port of the plain HTTP listener of a deployment; 0 is
+	// DefaultInsecurePort.
+	insecurePort int
 }
 
-func newConversion(r Request, rules versions.Rules, to api, doc *document) *conversion {
-	minor := r.Release.Minor
-	c := &conversion{request: r, rules: rules, doc: doc, to: to.of(minor), minor: minor, made: map[*yaml.Node]bool{}}
-	c.from = doc.api.of(doc.api.sourceMinor(minor))
-	c.notes = append(c.notes, doc.notes...)
-	return c
+// Ports are the ports that a configuration speaks of.
+type Ports struct {
+	// Insecure is the loopback port that the rendered configuration makes the
+	// scheduler listen on with plain HTTP: 1.20–1.22 only, else 0.
+	Insecure int `json:"insecure,omitempty"`
+	// Source is the port that the source gave for health and metrics, else 0.
+	// From 1.23 on nothing listens there.
+	Source int `json:"source,omitempty"`
+}
+
+// DefaultInsecurePort is the loopback port of the plain HTTP listener of
+// 1.20–1.22 where the caller names none. 10251 is the default scheduler's, 10252
+// was the controller manager's.
+const DefaultInsecurePort = 10261
+
+// convertResult is what a release needs beside the document.
+type convertResult struct {
+	// args are flags for what the document cannot say any more.
+	args  []string
+	ports Ports
+}
+
+// conversion converts one document from the config API that it was written in to
+// the one that a release reads.
+type conversion struct {
+	*report
+	convertOptions
+	convertResult
+	doc   *document
+	from  api
+	minor int
+}
+
+// runConversion converts a document in place. Each step leaves a document that the
+// following ones understand; none looks at what a later one writes.
+func runConversion(doc *document, r *report, o convertOptions) convertResult {
+	minor := o.release.Minor
+	o.to = o.to.of(minor)
+	c := &conversion{report: r, convertOptions: o, doc: doc, minor: minor, from: doc.api}
+	if c.from.minor == 0 {
+		c.from = doc.api.of(doc.api.sourceMinor(minor))
+	}
+	c.document()
+	if c.deploy {
+		c.addresses()
+	} else {
+		c.ownAddresses()
+	}
+	for _, p := range doc.profiles() {
+		c.profile(p)
+	}
+	c.fit(doc.root, configuration(), "")
+	if !c.deploy {
+		c.ownElection()
+		c.tidy()
+	}
+	return c.convertResult
 }
 
 // sourceMinor returns the minor whose defaults a document of the config API
@@ -45,35 +91,6 @@ func newConversion(r Request, rules versions.Rules, to api, doc *document) *conv
 func (a api) sourceMinor(target int) int {
 	first, last := a.readers()
 	return min(max(target, first), last)
-}
-
-// run applies the rules in their order. Each step leaves a document that the
-// following ones understand; none looks at what a later one writes.
-func (c *conversion) run() {
-	c.policy()
-	c.document()
-	if c.own {
-		c.ownAddresses()
-	} else {
-		c.addresses()
-	}
-	for _, p := range c.profiles() {
-		c.profile(p)
-	}
-	c.fit(c.doc.root, configuration(), "")
-	c.extenders()
-	if c.own {
-		c.ownElection()
-		c.tidy()
-		return
-	}
-	c.identity()
-	c.connection()
-	c.election()
-	if c.doc.preset { // nobody wrote it; the extenders somebody did
-		c.notes = slices.DeleteFunc(c.notes, func(n Note) bool { return !n.Warning })
-	}
-	c.enablePlugins()
 }
 
 // profile carries one profile. The order matters: names are settled before
@@ -109,16 +126,6 @@ func (c *conversion) profile(p *yaml.Node) {
 	prune(p, "pluginConfig")
 }
 
-// profiles returns the profiles of the document, and makes the one that a
-// configuration without any stands for.
-func (c *conversion) profiles() []*yaml.Node {
-	all := list(c.doc.root, "profiles")
-	if len(all.Content) == 0 {
-		all.Content = append(all.Content, mapping())
-	}
-	return all.Content
-}
-
 // document writes the target's apiVersion.
 func (c *conversion) document() {
 	_, version := lookup(c.doc.root, "apiVersion")
@@ -126,7 +133,7 @@ func (c *conversion) document() {
 		return
 	}
 	if !c.doc.policy {
-		c.note(version, "config API %s becomes %s: %s reads %s", c.from.name, c.to.name, c.request.Release, c.accepted())
+		c.note(version, "config API %s becomes %s: %s reads %s", c.from.name, c.to.name, c.release, c.accepted())
 	}
 	version.Value = c.to.version()
 }
@@ -134,36 +141,6 @@ func (c *conversion) document() {
 // accepted names the config APIs that the release reads.
 func (c *conversion) accepted() string {
 	return strings.Join(shortNames(c.rules.Accepted), " and ")
-}
-
-// note tells what changed at a node of the source; nil is the whole document.
-func (c *conversion) note(n *yaml.Node, format string, args ...any) {
-	if c.made[n] {
-		return
-	}
-	c.tell(n, false, fmt.Sprintf(format, args...))
-}
-
-func (c *conversion) tell(n *yaml.Node, loss bool, message string) {
-	place := at(n)
-	added := Note{Line: place.line, Column: place.column, Message: message, Loss: loss}
-	if !slices.Contains(c.notes, added) {
-		c.notes = append(c.notes, added)
-	}
-}
-
-// lose tells of something that cannot be carried: a problem, unless losses are
-// allowed. The caller leaves it out then, which it may do in both cases.
-func (c *conversion) lose(n *yaml.Node, try, format string, args ...any) {
-	if c.request.Lossy {
-		c.tell(n, true, fmt.Sprintf(format, args...))
-		return
-	}
-	c.refuse(n, try, format, args...)
-}
-
-func (c *conversion) refuse(n *yaml.Node, try, format string, args ...any) {
-	c.problems.add(at(n), try, format, args...)
 }
 
 // fit takes out of a mapping, and of those below it, what the target does not
@@ -200,31 +177,13 @@ func (c *conversion) unfit(n, key *yaml.Node, f field, where string) {
 		remove(n, f.name)
 	case f.lost != "":
 		remove(n, f.name)
-		c.note(key, "%s left out: %s does not have it; %s", name, c.request.Release, f.lost)
-	case f.hoisted && len(c.profiles()) == 1:
+		c.note(key, "%s left out: %s does not have it; %s", name, c.release, f.lost)
+	case f.hoisted && len(c.doc.profiles()) == 1:
 		remove(n, f.name)
 		put(c.doc.root, f.name, value)
-		c.note(key, "%s moved to the top of the document: %s has it there only", f.name, c.request.Release)
+		c.note(key, "%s moved to the top of the document: %s has it there only", f.name, c.release)
 	default:
 		remove(n, f.name)
-		c.lose(key, "leave it out", "%s does not have %s in %s", c.request.Release, name, c.to.name)
+		c.loss(key, "leave it out", "%s does not have %s in %s", c.release, name, c.to.name)
 	}
-}
-
-// namedPlugins returns the plugins that the rendered document enables or
-// configures by name, sorted.
-func (c *conversion) namedPlugins() []string {
-	var names []string
-	for _, p := range c.profiles() {
-		for _, set := range pluginSets(get(p, "plugins")) {
-			for _, plugin := range items(get(set.node, "enabled")) {
-				names = append(names, text(get(plugin, "name")))
-			}
-		}
-		for _, config := range items(get(p, "pluginConfig")) {
-			names = append(names, text(get(config, "name")))
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -69,28 +69,22 @@ func Convert(r ConvertRequest) (*Converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newConversion(Request{Release: release, Plugins: r.Plugins, Lossy: r.Lossy, SchedulerName: r.SchedulerName}, rules, to, doc)
-	c.own = true
-	c.run()
-	if err := c.problems.err(doc.name); err != nil {
+	notes := newReport(doc, r.Lossy)
+	converted := convertDocument(doc, notes, r.SchedulerName, convertOptions{release: release, rules: rules, to: to, plugins: r.Plugins})
+	if err := notes.problems.err(doc.name); err != nil {
 		return nil, err
 	}
-	text, err := doc.encode()
+	text, err := encode(doc.root)
 	if err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
-	if len(c.args) > 0 {
-		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(c.args, " ")+"\n"), text...)
+	if len(converted.args) > 0 {
+		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(converted.args, " ")+"\n"), text...)
 	}
 	for _, warning := range warnings {
-		c.note(nil, "%s", warning)
+		notes.note(nil, "%s", warning)
 	}
-	sortNotes(c.notes)
-	return &Converted{APIVersion: to.version(), Release: release, YAML: text, Args: c.args, Notes: c.notes}, nil
-}
-
-func sortNotes(notes []Note) {
-	slices.SortStableFunc(notes, func(a, b Note) int { return a.Line - b.Line })
+	return &Converted{APIVersion: to.version(), Release: release, YAML: text, Args: converted.args, Notes: notes.sortedNotes()}, nil
 }
 
 // target finds the config API and the release that belong to the request.

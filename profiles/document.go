@@ -233,12 +233,22 @@ func (d *document) identify() *Problem {
 	return nil
 }
 
-// encode writes the document as YAML.
-func (d *document) encode() ([]byte, error) {
+// profiles returns the profiles of the document, and makes the one that a
+// configuration without any stands for.
+func (d *document) profiles() []*yaml.Node {
+	all := list(d.root, "profiles")
+	if len(all.Content) == 0 {
+		all.Content = append(all.Content, mapping())
+	}
+	return all.Content
+}
+
+// encode writes a document as YAML.
+func encode(root *yaml.Node) ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(d.root); err != nil {
+	if err := encoder.Encode(root); err != nil {
 		return nil, err
 	}
 	if err := encoder.Close(); err != nil {

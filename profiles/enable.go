@@ -72,46 +72,51 @@ func (p Plugin) args() (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// blockStyle has JSON written as the YAML around it.
-func blockStyle(n *yaml.Node) {
-	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
-		setString(n, n.Value)
+// namedPlugins returns the plugins that the rendered document enables or
+// configures by name, sorted.
+func namedPlugins(doc *document) []string {
+	var names []string
+	for _, p := range doc.profiles() {
+		for _, set := range pluginSets(get(p, "plugins")) {
+			for _, plugin := range items(get(set.node, "enabled")) {
+				names = append(names, text(get(plugin, "name")))
+			}
+		}
+		for _, config := range items(get(p, "pluginConfig")) {
+			names = append(names, text(get(config, "name")))
+		}
 	}
-	for _, c := range n.Content {
-		blockStyle(c)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// pluginPoints returns the extension points of plugins.
+func pluginPoints(plugins []Plugin) map[string][]string {
+	points := map[string][]string{}
+	for _, p := range plugins {
+		points[p.Name] = p.Points
 	}
+	return points
 }
 
 // enablePlugins enables the compiled-in plugins in every profile, unless the
 // source speaks of them: then its word stands.
-func (c *conversion) enablePlugins() {
-	for _, plugin := range c.request.Enable {
+func (d *deployment) enablePlugins() {
+	for _, plugin := range d.request.Enable {
 		if err := plugin.check(); err != nil {
-			c.problems = append(c.problems, err.(*Error).Problems...) //nolint:errorlint,forcetypeassert // check returns nothing else
+			d.problems = append(d.problems, err.(*Error).Problems...) //nolint:errorlint,forcetypeassert // check returns nothing else
 			continue
 		}
-		named := slices.ContainsFunc(c.profiles(), func(p *yaml.Node) bool { return names(get(p, "plugins"), plugin.Name) })
-		for _, p := range c.profiles() {
+		named := slices.ContainsFunc(d.doc.profiles(), func(p *yaml.Node) bool { return names(get(p, "plugins"), plugin.Name) })
+		for _, p := range d.doc.profiles() {
 			if !named {
-				c.enablePlugin(p, plugin)
+				d.enablePlugin(p, plugin)
 			}
 			if names(get(p, "plugins"), plugin.Name) {
-				c.addArgs(p, plugin)
+				d.addArgs(p, plugin)
 			}
 		}
 	}
-}
-
-// pluginNamed returns what is known of a plugin: an in-tree one, or one that was
-// compiled in.
-func (c *conversion) pluginNamed(name string) (inTree, bool) {
-	for _, p := range c.request.Enable {
-		if p.Name == name {
-			return inTree{name: name, points: p.Points}, true
-		}
-	}
-	return inTreeNamed(name)
 }
 
 // names says whether a profile enables or disables a plugin by its name.
@@ -123,7 +128,7 @@ func names(plugins *yaml.Node, name string) bool {
 
 // enablePlugin enables a plugin in a profile: at multiPoint where there is one
 // and the plugin is wanted as a whole, else at each extension point.
-func (c *conversion) enablePlugin(profile *yaml.Node, plugin Plugin) {
+func (d *deployment) enablePlugin(profile *yaml.Node, plugin Plugin) {
 	wanted := plugin.Enable
 	if wanted == nil {
 		wanted = plugin.Points
@@ -132,7 +137,7 @@ func (c *conversion) enablePlugin(profile *yaml.Node, plugin Plugin) {
 		return
 	}
 	plugins := child(profile, "plugins")
-	whole := plugin.Enable == nil && c.to.multiPoint
+	whole := plugin.Enable == nil && d.to.multiPoint
 	if whole {
 		enable(plugins, multiPoint, plugin.Name, plugin.Weight)
 	}
@@ -140,22 +145,22 @@ func (c *conversion) enablePlugin(profile *yaml.Node, plugin Plugin) {
 		switch {
 		case point == pointQueueSort:
 			// One plugin sorts the queue.
-			c.replaceDefaults(plugins, point, plugin.Name)
+			d.replaceDefaults(plugins, point, plugin.Name)
 		case point == pointBind:
 			// The first that does not skip a pod binds it, so the default comes last.
-			c.replaceDefaults(plugins, point, plugin.Name, defaultBinder)
+			d.replaceDefaults(plugins, point, plugin.Name, defaultBinder)
 		case !whole && point == "score":
 			enable(plugins, point, plugin.Name, plugin.Weight)
 		case !whole:
 			enable(plugins, point, plugin.Name, 0)
 		}
 	}
-	c.note(nil, "plugin %s enabled at %s", plugin.Name, strings.Join(wanted, ", "))
+	d.note(nil, "plugin %s enabled at %s", plugin.Name, strings.Join(wanted, ", "))
 }
 
 // replaceDefaults enables plugins at an extension point in that order, in place of
 // the defaults.
-func (c *conversion) replaceDefaults(plugins *yaml.Node, point string, order ...string) {
+func (d *deployment) replaceDefaults(plugins *yaml.Node, point string, order ...string) {
 	if !disabled(plugins, point, everyPlugin) {
 		set := child(plugins, point)
 		remove(set, "disabled")
@@ -177,7 +182,7 @@ func (c *conversion) replaceDefaults(plugins *yaml.Node, point string, order ...
 }
 
 // addArgs adds arguments that the profile's own pluginConfig does not have.
-func (c *conversion) addArgs(profile *yaml.Node, plugin Plugin) {
+func (d *deployment) addArgs(profile *yaml.Node, plugin Plugin) {
 	given, err := plugin.args()
 	if given == nil || err != nil {
 		return
@@ -186,7 +191,7 @@ func (c *conversion) addArgs(profile *yaml.Node, plugin Plugin) {
 	for i := 0; i+1 < len(given.Content); i += 2 {
 		key, value := given.Content[i], given.Content[i+1]
 		if old := get(args, key.Value); old != nil {
-			c.note(old, "%s of plugin %s stays as the configuration has it", key.Value, plugin.Name)
+			d.note(old, "%s of plugin %s stays as the configuration has it", key.Value, plugin.Name)
 			continue
 		}
 		put(args, key.Value, value)

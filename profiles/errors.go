@@ -65,10 +65,15 @@ func (p problems) err(name string) error {
 	if len(p) == 0 {
 		return nil
 	}
+	return &Error{Name: name, Problems: p.sorted()}
+}
+
+// sorted returns the problems in the order of the source, each once.
+func (p problems) sorted() []Problem {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column, cmp.Compare(a.Message, b.Message))
 	})
-	return &Error{Name: name, Problems: slices.Compact(p)}
+	return slices.Compact(p)
 }
 
 // nearest returns the candidate that was probably meant by a mistyped name, or

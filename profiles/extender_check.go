@@ -16,26 +16,6 @@ import (
 // longTimeout is the scheduler's own default: what it waits longer for is told.
 const longTimeout = 5 * time.Second
 
-// CheckExtenders judges extenders as [Render] does for a release. The error is an
-// [*Error] with every reason not to deploy them; the notes are warnings.
-func CheckExtenders(release versions.Release, extenders []Extender) ([]Note, error) {
-	x := extenderCheck{release: release}
-	for _, e := range extenders {
-		x.all = append(x.all, e.judged())
-	}
-	x.run()
-	var wrong problems
-	var notes []Note
-	for _, f := range x.findings {
-		if f.refuses() {
-			wrong.add(position{}, f.try, "%s", f.message)
-		} else {
-			notes = append(notes, Note{Message: f.message + "; " + f.try, Warning: true})
-		}
-	}
-	return notes, wrong.err("")
-}
-
 // severity says how bad something is.
 type severity int
 
@@ -80,15 +60,20 @@ func (e judgedExtender) tls() ExtenderTLS {
 
 func (e judgedExtender) hasCA() bool { return e.tls().CAFile != "" || len(e.tls().CAData) > 0 }
 
-// finding is one thing that is to be told about an extender.
-type finding struct {
-	severity     severity
-	own          bool
-	node         *yaml.Node
+// extenderFinding is one thing that is to be told about an extender.
+type extenderFinding struct {
+	severity severity
+	own      bool
+	node     *yaml.Node
+	// message and try are those of a problem.
 	message, try string
 }
 
-func (f finding) refuses() bool { return f.severity == refused || f.severity == wrong && f.own }
+// refuses says whether the extender is not to be deployed.
+func (f extenderFinding) refuses() bool { return f.severity == refused || f.severity == wrong && f.own }
+
+// starts says whether a scheduler starts with the extender.
+func (f extenderFinding) starts() bool { return f.severity != refused }
 
 // extenderCheck judges all extenders of one scheduler. The limits are those of
 // pkg/scheduler/apis/config/validation/validation.go and pkg/scheduler/extender.go.
@@ -97,11 +82,29 @@ type extenderCheck struct {
 	all     []judgedExtender
 	// fit are the pluginConfig elements for NodeResourcesFit.
 	fit      []*yaml.Node
-	findings []finding
+	findings []extenderFinding
+}
+
+// checkExtenders judges the extenders of a document, and those that are added to it.
+func checkExtenders(release versions.Release, root *yaml.Node, added []Extender) []extenderFinding {
+	x := extenderCheck{release: release}
+	for i, e := range items(get(root, "extenders")) {
+		x.all = append(x.all, judgedExtender{Extender: readExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
+	}
+	for _, e := range added {
+		x.all = append(x.all, e.judged())
+	}
+	for _, p := range items(get(root, "profiles")) {
+		if fit := config(p, resourcesFit); fit != nil {
+			x.fit = append(x.fit, fit)
+		}
+	}
+	x.run()
+	return x.findings
 }
 
 func (x *extenderCheck) add(s severity, e judgedExtender, field, try, format string, args ...any) {
-	x.findings = append(x.findings, finding{s, e.node == nil, e.at(field), e.what + ": " + fmt.Sprintf(format, args...), try})
+	x.findings = append(x.findings, extenderFinding{s, e.node == nil, e.at(field), e.what + ": " + fmt.Sprintf(format, args...), try})
 }
 
 func (x *extenderCheck) run() {

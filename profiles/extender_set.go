@@ -9,6 +9,50 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
+// extenders adds those of the request to those of the source, and tells what is
+// wrong with either.
+func (d *deployment) extenders() {
+	for _, e := range items(get(d.doc.root, "extenders")) {
+		if key, value := lookup(get(e, "tlsConfig"), "keyData"); text(value) != "" {
+			d.note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")
+		}
+	}
+	for _, f := range checkExtenders(d.request.Release, d.doc.root, d.request.Extenders) {
+		if f.refuses() {
+			d.refuse(f.node, f.try, "%s", f.message)
+			continue
+		}
+		d.warn(f.node, f.message+"; "+f.try)
+	}
+	addExtenders(d.doc.root, d.request.Extenders)
+}
+
+func addExtenders(root *yaml.Node, extenders []Extender) {
+	for _, e := range extenders {
+		all := list(root, "extenders")
+		all.Content = append(all.Content, e.node())
+	}
+}
+
+// CheckExtenders judges extenders as [Render] does for a release. The error is an
+// [*Error] with every reason not to deploy them; the notes are warnings.
+func CheckExtenders(release versions.Release, extenders []Extender) ([]Note, error) {
+	return warnings(checkExtenders(release, nil, extenders))
+}
+
+func warnings(found []extenderFinding) ([]Note, error) {
+	var wrong problems
+	var notes []Note
+	for _, f := range found {
+		if f.refuses() {
+			wrong.add(position{}, f.try, "%s", f.message)
+		} else {
+			notes = append(notes, Note{Message: f.message + "; " + f.try, Warning: true})
+		}
+	}
+	return notes, wrong.err("")
+}
+
 // SetExtenders takes the extenders at the addresses drop out of a configuration that was rendered for the release, and adds
 // others after those that are left. Everything else stays as it is, so that what was added and is dropped again leaves the bytes
 // from before. What is wrong with the extenders is an [*Error], what may not be meant a note.
@@ -23,31 +67,32 @@ func SetExtenders(configuration []byte, release versions.Release, drop []string,
 			remove(root, "extenders")
 		}
 	}
-	x := extenderCheck{release: release}
-	for i, e := range items(get(root, "extenders")) {
-		x.all = append(x.all, judgedExtender{Extender: readExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
-	}
-	for _, e := range add {
-		x.all = append(x.all, e.judged())
-		all := list(root, "extenders")
-		all.Content = append(all.Content, e.node())
-	}
-	x.run()
-	var wrong problems
-	var notes []Note
-	for _, f := range x.findings {
-		if f.refuses() {
-			wrong.add(position{}, f.try, "%s", f.message)
-			continue
-		}
-		notes = append(notes, Note{Message: f.message + "; " + f.try, Warning: true})
-	}
-	if err := wrong.err(""); err != nil {
+	notes, err := warnings(checkExtenders(release, mapping("extenders", sequence(items(get(root, "extenders")))), add))
+	if err != nil {
 		return nil, nil, err
 	}
-	out, err := (&document{root: root}).encode()
+	addExtenders(root, add)
+	out, err := encode(root)
 	if err != nil {
 		return nil, nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
 	return out, notes, nil
+}
+
+// WithoutFiles returns a configuration or Policy without the files that its
+// extenders name: a scheduler that is only to judge the rest wants them to exist.
+func WithoutFiles(configuration []byte) ([]byte, error) {
+	root, problem := decode(configuration)
+	if problem != nil {
+		return nil, problems{*problem}.err("configuration")
+	}
+	if len(extenderFiles(root)) == 0 {
+		return configuration, nil
+	}
+	dropExtenderFiles(root)
+	text, err := encode(root)
+	if err != nil {
+		return nil, fmt.Errorf("write scheduler configuration: %w", err)
+	}
+	return text, nil
 }

@@ -3,7 +3,6 @@ package profiles
 import (
 	"cmp"
 	"encoding/base64"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -112,40 +111,6 @@ func readTimeout(n *yaml.Node) time.Duration {
 	return d
 }
 
-// extenders adds those of the request to those of the source, and tells what is
-// wrong with either.
-func (c *conversion) extenders() {
-	if c.own {
-		return
-	}
-	x := extenderCheck{release: c.request.Release}
-	for i, e := range items(get(c.doc.root, "extenders")) {
-		x.all = append(x.all, judgedExtender{Extender: readExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
-		if key, value := lookup(get(e, "tlsConfig"), "keyData"); text(value) != "" {
-			c.note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")
-		}
-	}
-	for _, e := range c.request.Extenders {
-		x.all = append(x.all, e.judged())
-		all := list(c.doc.root, "extenders")
-		all.Content = append(all.Content, e.node())
-	}
-	for _, p := range c.profiles() {
-		if fit := config(p, resourcesFit); fit != nil {
-			x.fit = append(x.fit, fit)
-		}
-	}
-	x.run()
-	for _, f := range x.findings {
-		if f.refuses() {
-			c.refuse(f.node, f.try, "%s", f.message)
-			continue
-		}
-		place := at(f.node)
-		c.notes = append(c.notes, Note{Line: place.line, Column: place.column, Message: f.message + "; " + f.try, Warning: true})
-	}
-}
-
 // filesOfExtenders are the fields of tlsConfig that hold paths.
 func filesOfExtenders() []string { return []string{"caFile", "certFile", "keyFile"} }
 
@@ -172,22 +137,4 @@ func dropExtenderFiles(root *yaml.Node) {
 			}
 		}
 	}
-}
-
-// WithoutFiles returns a configuration or Policy without the files that its
-// extenders name: a scheduler that is only to judge the rest wants them to exist.
-func WithoutFiles(configuration []byte) ([]byte, error) {
-	root, problem := decode(configuration)
-	if problem != nil {
-		return nil, problems{*problem}.err("configuration")
-	}
-	if len(extenderFiles(root)) == 0 {
-		return configuration, nil
-	}
-	dropExtenderFiles(root)
-	text, err := (&document{root: root}).encode()
-	if err != nil {
-		return nil, fmt.Errorf("write scheduler configuration: %w", err)
-	}
-	return text, nil
 }

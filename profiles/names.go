@@ -12,7 +12,7 @@ import (
 // exists says whether the release can enable a plugin in the config API that is
 // rendered.
 func (c *conversion) exists(name string) bool {
-	if slices.Contains(c.request.Plugins, name) {
+	if slices.Contains(c.plugins, name) {
 		return true
 	}
 	return slices.Contains(c.rules.Plugins, name) && !slices.Contains(c.rules.RejectedPlugins[c.to.version()], name)
@@ -32,7 +32,7 @@ func (c *conversion) replaceNames(p, plugins *yaml.Node) {
 			name := text(get(e, "name"))
 			if f, gone := fateOf(name); gone && !c.exists(name) {
 				drop(plugins, set.point, "disabled", e)
-				c.note(e, "%s is no longer disabled: %s does not have it; %s", name, c.request.Release, f.why)
+				c.note(e, "%s is no longer disabled: %s does not have it; %s", name, c.release, f.why)
 			}
 		}
 	}
@@ -40,7 +40,7 @@ func (c *conversion) replaceNames(p, plugins *yaml.Node) {
 		name := text(get(e, "name"))
 		if f, gone := fateOf(name); gone && !c.exists(name) {
 			dropConfig(p, e)
-			c.note(e, "the arguments of %s left out: %s does not have it; %s", name, c.request.Release, f.why)
+			c.note(e, "the arguments of %s left out: %s does not have it; %s", name, c.release, f.why)
 		}
 	}
 }
@@ -48,7 +48,7 @@ func (c *conversion) replaceNames(p, plugins *yaml.Node) {
 func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node, f fate) {
 	if f.successor == "" {
 		drop(plugins, point, "enabled", e)
-		c.lose(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.request.Release, f.why)
+		c.loss(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.release, f.why)
 		return
 	}
 	there := entry(plugins, point, "enabled", f.successor) != nil ||
@@ -56,11 +56,11 @@ func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node,
 		c.spreads(plugins, point, f.successor)
 	if there {
 		drop(plugins, point, "enabled", e)
-		c.note(e, "%s left out: %s does not have it; %s, and that is enabled already", f.name, c.request.Release, f.why)
+		c.note(e, "%s left out: %s does not have it; %s, and that is enabled already", f.name, c.release, f.why)
 		return
 	}
 	rename(e, f.successor)
-	c.note(e, "%s becomes %s: %s does not have it; %s", f.name, f.successor, c.request.Release, f.why)
+	c.note(e, "%s becomes %s: %s does not have it; %s", f.name, f.successor, c.release, f.why)
 }
 
 // spreads says whether a plugin reaches an extension point by way of multiPoint.
@@ -105,9 +105,9 @@ func (c *conversion) checkNames(p, plugins *yaml.Node) {
 func (c *conversion) dropForeign(plugins *yaml.Node) {
 	for _, set := range pluginSets(plugins) {
 		for _, e := range slices.Clone(items(get(set.node, "enabled"))) {
-			if name := text(get(e, "name")); c.request.Lossy && !c.exists(name) && everInTree(name) {
+			if name := text(get(e, "name")); c.lossy && !c.exists(name) && everInTree(name) {
 				drop(plugins, set.point, "enabled", e)
-				c.lose(e, "", "plugin %s does not exist in %s", name, c.request.Release)
+				c.loss(e, "", "plugin %s does not exist in %s", name, c.release)
 			}
 		}
 	}
@@ -116,22 +116,22 @@ func (c *conversion) dropForeign(plugins *yaml.Node) {
 // checkName refuses a name that the release does not have. Where nothing is
 // enabled by it (idle), a plugin of some other release is harmless.
 func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
-	available := slices.Concat(c.rules.Plugins, c.request.Plugins)
+	available := slices.Concat(c.rules.Plugins, c.plugins)
 	switch {
 	case c.exists(name):
 		return
 	case idle && everInTree(name):
-		c.note(n, "%s does not exist in %s; the line has no effect", name, c.request.Release)
+		c.note(n, "%s does not exist in %s; the line has no effect", name, c.release)
 		return
-	case c.own && !everInTree(name) && nearest(name, available) == "":
-		c.note(n, "%s is no plugin of Kubernetes; %s needs it compiled in", name, c.request.Release)
+	case !c.deploy && !everInTree(name) && nearest(name, available) == "":
+		c.note(n, "%s is no plugin of Kubernetes; %s needs it compiled in", name, c.release)
 		return
 	}
-	try := "plugins of " + c.request.Release.String() + ": " + strings.Join(available, ", ") + "; compile others in with --with"
+	try := "plugins of " + c.release.String() + ": " + strings.Join(available, ", ") + "; compile others in with --with"
 	if meant := nearest(name, available); meant != "" {
 		try = "did you mean " + meant + "? Plugins that are not in-tree are compiled in with --with"
 	}
-	c.refuse(n, try, "plugin %q does not exist in %s", name, c.request.Release)
+	c.refuse(n, try, "plugin %q does not exist in %s", name, c.release)
 }
 
 // everInTree says whether some supported release has a plugin of that name.

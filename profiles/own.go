@@ -2,14 +2,57 @@ package profiles
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// defaultInsecure is where 1.20–1.22 serve health and metrics over plain HTTP
-// unless told otherwise (pkg/scheduler/apis/config/types.go).
-const defaultInsecurePort = "10251"
+// addresses settles where health and metrics are served. Up to 1.22 that is a
+// plain HTTP listener that a configuration cannot switch off, so it is put on
+// loopback; after, the secure port serves both.
+func (c *conversion) addresses() {
+	fields := []string{"healthzBindAddress", "metricsBindAddress"}
+	var host string
+	for _, name := range fields {
+		key, value := lookup(c.doc.root, name)
+		if key == nil {
+			continue
+		}
+		h, port := splitAddress(text(value))
+		if port != 0 {
+			c.ports.Source = port
+		}
+		if loopback(h) {
+			host = h
+		}
+		c.address(name, key, value)
+	}
+	if c.rules.InsecurePort {
+		c.ports.Insecure = c.insecurePort
+		if c.ports.Insecure == 0 {
+			c.ports.Insecure = DefaultInsecurePort
+		}
+		for _, name := range fields {
+			put(c.doc.root, name, str("127.0.0.1:"+strconv.Itoa(c.ports.Insecure)))
+		}
+	} else if host != "" {
+		c.args = append(c.args, "--bind-address="+host)
+		c.note(nil, "health and metrics were served on %s only; --bind-address=%s keeps that on the host's network", host, host)
+	}
+}
+
+// address tells what becomes of one of the two fields, and removes it where the
+// target has none.
+func (c *conversion) address(name string, key, value *yaml.Node) {
+	if c.rules.InsecurePort {
+		c.note(key, "%s %q becomes an address on loopback: it is plain HTTP for everyone, and cannot be switched off; /healthz and /metrics are served over HTTPS on the secure port too", name, text(value))
+		return
+	}
+	remove(c.doc.root, name)
+	path := map[string]string{"healthzBindAddress": "/healthz", "metricsBindAddress": "/metrics"}[name]
+	c.note(key, "%s %q left out: %s has no plain HTTP listener; %s is served over HTTPS on the secure port (--secure-port)", name, text(value), c.release, path)
+}
 
 // ownAddresses carries where a user's own document has health and metrics served.
 // The plain HTTP listener ended with 1.22, but for v1beta2 its fields stayed.
@@ -49,7 +92,7 @@ func closed(address string) bool {
 // listen keeps the listener that the target cannot switch off away from others.
 func (c *conversion) listen(name string, key *yaml.Node) {
 	put(c.doc.root, name, str("127.0.0.1:"+defaultInsecurePort))
-	c.note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.request.Release)
+	c.note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.release)
 }
 
 // stopListening takes an address out, and keeps the host that it names for the
@@ -62,14 +105,14 @@ func (c *conversion) stopListening(name string, key, value *yaml.Node) {
 		switch {
 		case len(c.args) == 0:
 			c.args = append(c.args, flag)
-			c.note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, text(value), flag, c.request.Release)
+			c.note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, text(value), flag, c.release)
 			return
 		case c.args[0] != flag:
-			c.lose(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name, text(value), c.request.Release, c.args[0])
+			c.loss(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name, text(value), c.release, c.args[0])
 			return
 		}
 	}
-	c.note(key, "%s %q left out: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, text(value), c.request.Release)
+	c.note(key, "%s %q left out: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, text(value), c.release)
 }
 
 // ownElection carries the lock of a user's own document: client-go has known
@@ -81,14 +124,14 @@ func (c *conversion) ownElection() {
 	elects := isNull(get(lease, "leaderElect")) || isTrue(get(lease, "leaderElect"))
 	switch was := text(lock); {
 	case lease == nil && !c.rules.LeaderElectFlagsWithConfig && c.from.set != inV1beta1:
-		c.note(nil, "%s ignores --leader-elect and the flags that belong to it where there is a --config; what they said has to stand under leaderElection", c.request.Release)
+		c.note(nil, "%s ignores --leader-elect and the flags that belong to it where there is a --config; what they said has to stand under leaderElection", c.release)
 	case was == "" || was == leases || !elects:
 	case c.minor >= 27:
 		c.set(lease, "resourceLock", str(leases), "")
-		c.note(key, "resourceLock %s becomes leases, the only one in %s; replicas that still hold the other do not see the lease, so end them first", was, c.request.Release)
+		c.note(key, "resourceLock %s becomes leases, the only one in %s; replicas that still hold the other do not see the lease, so end them first", was, c.release)
 	case c.minor >= 24 && (was == "endpoints" || was == "configmaps"):
 		c.set(lease, "resourceLock", str(was+"leases"), "")
-		c.note(key, "resourceLock %s becomes %sleases: %s does not have it, and this one holds both", was, was, c.request.Release)
+		c.note(key, "resourceLock %s becomes %sleases: %s does not have it, and this one holds both", was, was, c.release)
 	}
 }
 

@@ -57,18 +57,27 @@ func (c *conversion) checkExpandable(e *yaml.Node) {
 	switch reaches := slices.ContainsFunc(known.points, c.readsPoint); {
 	case ok && c.exists(name) && reaches, name == schedulingGates && c.exists(name):
 		return
-	case everInTree(name) && !c.exists(name) && !c.request.Lossy:
+	case everInTree(name) && !c.exists(name) && !c.lossy:
 		c.checkName(get(e, "name"), name, false)
 		return
 	case everInTree(name) && !c.exists(name):
-		c.lose(e, "", "plugin %s does not exist in %s", name, c.request.Release)
+		c.loss(e, "", "plugin %s does not exist in %s", name, c.release)
 		return
-	case !c.exists(name) && !c.own:
+	case !c.exists(name) && c.deploy:
 		c.checkName(get(e, "name"), name, false)
 		return
 	}
-	c.lose(e, "enable it under each extension point that it implements, such as filter or score",
+	c.loss(e, "enable it under each extension point that it implements, such as filter or score",
 		"%s has no multiPoint, and which extension points plugin %s implements is not known here", c.to.name, name)
+}
+
+// pluginNamed returns what is known of a plugin: an in-tree one, or one that was
+// compiled in.
+func (c *conversion) pluginNamed(name string) (inTree, bool) {
+	if points, ok := c.points[name]; ok {
+		return inTree{name: name, points: points}, true
+	}
+	return inTreeNamed(name)
 }
 
 // readsPoint says whether the target has an extension point and heeds it.
@@ -154,7 +163,7 @@ func (c *conversion) lostDefaults(off []string) {
 			slices.Contains(off, f.name) || slices.Contains(off, everyPlugin) {
 			continue
 		}
-		c.note(get(c.doc.root, "apiVersion"), "%s, a default of %s, is not there in %s: %s", f.name, c.from.name, c.request.Release, f.why)
+		c.note(get(c.doc.root, "apiVersion"), "%s, a default of %s, is not there in %s: %s", f.name, c.from.name, c.release, f.why)
 	}
 }
 
@@ -167,10 +176,10 @@ func (c *conversion) fitPoints(plugins *yaml.Node) {
 			continue
 		}
 		if enabled := items(get(set, "enabled")); len(enabled) > 0 {
-			c.lose(key, "leave it out, or enable the plugin at another extension point",
-				"%s has no extension point %s, where %s is enabled", c.request.Release, p.name, text(get(enabled[0], "name")))
+			c.loss(key, "leave it out, or enable the plugin at another extension point",
+				"%s has no extension point %s, where %s is enabled", c.release, p.name, text(get(enabled[0], "name")))
 		} else {
-			c.note(key, "%s left out: %s does not have that extension point, so there is nothing to disable", p.name, c.request.Release)
+			c.note(key, "%s left out: %s does not have that extension point, so there is nothing to disable", p.name, c.release)
 		}
 		remove(plugins, p.name)
 	}
@@ -185,15 +194,15 @@ func (c *conversion) fitEntries(plugins *yaml.Node) {
 			name := text(get(e, "name"))
 			p, _ := inTreeNamed(name)
 			switch {
-			case slices.Contains(c.request.Plugins, name) || extends(name, set.point, c.minor):
+			case slices.Contains(c.plugins, name) || extends(name, set.point, c.minor):
 			case !slices.Contains(p.points, set.point):
 				c.refuse(e, "leave the line out", "plugin %s takes no part in %s", name, set.point)
 			case set.point == "score":
 				drop(plugins, set.point, "enabled", e)
-				c.lose(e, "leave the line out", "plugin %s does not score in %s", name, c.request.Release)
+				c.loss(e, "leave the line out", "plugin %s does not score in %s", name, c.release)
 			default:
 				drop(plugins, set.point, "enabled", e)
-				c.note(e, "%s left out of %s: in %s it takes no part there, and does its work at the others", name, set.point, c.request.Release)
+				c.note(e, "%s left out of %s: in %s it takes no part there, and does its work at the others", name, set.point, c.release)
 			}
 		}
 	}

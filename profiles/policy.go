@@ -18,7 +18,9 @@ type wish struct {
 
 // policyReading is what the predicates and priorities of a Policy come to.
 type policyReading struct {
-	*conversion
+	*report
+	// from is the config API of the configuration that the Policy becomes.
+	from            api
 	filters, scores []wish
 	// labels are the arguments of NodeLabel and ServiceAffinity, by plugin and name.
 	labels map[string]map[string][]string
@@ -27,43 +29,52 @@ type policyReading struct {
 	listed bool
 }
 
-// policy makes a configuration of v1beta1 out of a Policy, whose only profile
+func newPolicyReading(r *report) *policyReading {
+	from, _ := apiNamed("v1beta1")
+	return &policyReading{report: r, from: from.of(22), labels: map[string]map[string][]string{}}
+}
+
+// convertPolicy makes a configuration of v1beta1 out of a Policy, whose only profile
 // says what the Policy does (createFromPolicy in pkg/scheduler/factory.go, 1.22).
 // The conversion to the target is that of any other document then.
-func (c *conversion) policy() {
-	if !c.doc.policy {
-		return
-	}
-	c.from, _ = apiNamed("v1beta1")
-	c.from = c.from.of(22)
-	old := c.doc.root
-	if c.doc.flow {
+func convertPolicy(doc *document, r *report, schedulerName, target string) {
+	p := newPolicyReading(r)
+	doc.api = p.from
+	old := doc.root
+	if doc.flow {
 		blockStyle(old)
 	}
-	p := policyReading{conversion: c, labels: map[string]map[string][]string{}}
 	p.readPredicates(get(old, "predicates"))
 	p.readPriorities(get(old, "priorities"))
 
 	versionKey, version := lookup(old, "apiVersion")
 	kindKey, kind := lookup(old, "kind")
-	c.note(kind, "the Policy becomes a %s of %s: predicates become plugins that filter, priorities plugins that score", configKind, c.to.name)
-	version.Value, kind.Value = c.from.version(), configKind
+	r.note(kind, "the Policy becomes a %s of %s: predicates become plugins that filter, priorities plugins that score", configKind, target)
+	version.Value, kind.Value = p.from.version(), configKind
 	only := mapping()
-	if c.request.SchedulerName != "" {
-		put(only, "schedulerName", str(c.request.SchedulerName))
+	if schedulerName != "" {
+		put(only, "schedulerName", str(schedulerName))
 	}
 	put(only, "plugins", p.plugins())
 	p.pluginConfig(only, get(old, "hardPodAffinitySymmetricWeight"))
 	root := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: []*yaml.Node{versionKey, version, kindKey, kind}}
 	put(root, "profiles", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{only}})
 	if key, extenders := lookup(old, "extenders"); key != nil {
-		c.legacyExtenders(extenders)
+		p.legacyExtenders(extenders)
 		root.Content = append(root.Content, key, extenders)
 	}
 	if key, value := lookup(old, "alwaysCheckAllPredicates"); isTrue(value) {
-		c.lose(key, "leave it out", "alwaysCheckAllPredicates has no successor: a node that one filter rejects is not shown to the others")
+		r.loss(key, "leave it out", "alwaysCheckAllPredicates has no successor: a node that one filter rejects is not shown to the others")
 	}
-	c.doc.root = root
+	doc.root = root
+}
+
+// policyNames refuses predicates and priorities that no release knows.
+func policyNames(doc *document) problems {
+	p := newPolicyReading(newReport(doc, false))
+	p.readPredicates(get(doc.root, "predicates"))
+	p.readPriorities(get(doc.root, "priorities"))
+	return p.problems
 }
 
 // readPredicates finds the filters.
@@ -216,7 +227,7 @@ func (p *policyReading) label(plugin, field string, labels *yaml.Node) {
 }
 
 // legacyExtenders spells the extenders' fields as configurations do.
-func (c *conversion) legacyExtenders(extenders *yaml.Node) {
+func (p *policyReading) legacyExtenders(extenders *yaml.Node) {
 	for _, e := range items(extenders) {
 		if key, _ := lookup(e, "enableHttps"); key != nil {
 			key.Value = "enableHTTPS"
@@ -224,7 +235,7 @@ func (c *conversion) legacyExtenders(extenders *yaml.Node) {
 		if key, value := lookup(e, "httpTimeout"); !isNull(value) {
 			nanoseconds, _ := strconv.ParseInt(value.Value, 10, 64)
 			put(e, "httpTimeout", str(time.Duration(nanoseconds).String()))
-			c.note(key, "httpTimeout %s becomes %s: a Policy counts nanoseconds", value.Value, time.Duration(nanoseconds))
+			p.note(key, "httpTimeout %s becomes %s: a Policy counts nanoseconds", value.Value, time.Duration(nanoseconds))
 		}
 	}
 }

@@ -59,10 +59,10 @@ func RenderPolicy(r Request) (*Rendered, error) {
 	}
 	blockStyle(policy)
 	put(root, "profiles", &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{mapping("schedulerName", str(r.SchedulerName))}})
-	if out.YAML, err = (&document{root: root}).encode(); err != nil {
+	if out.YAML, err = encode(root); err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
-	if out.Policy, err = (&document{root: policy}).encode(); err != nil {
+	if out.Policy, err = encode(policy); err != nil {
 		return nil, fmt.Errorf("write scheduler policy: %w", err)
 	}
 	return out, nil
@@ -122,7 +122,7 @@ func sayAsPolicy(policy, configuration *yaml.Node, r Request) error {
 	from, _ := apiNamed("v1beta1")
 	s := saying{profile: all[0], api: from.of(r.Release.Minor)}
 	s.write(policy)
-	text, err := (&document{root: policy}).encode()
+	text, err := encode(policy)
 	if err != nil {
 		return fmt.Errorf("write scheduler policy: %w", err)
 	}

@@ -24,7 +24,7 @@ func (p *policyReading) plugins() *yaml.Node {
 	}
 	for _, set := range pluginSets(plugins) {
 		for _, e := range items(get(set.node, "disabled")) {
-			p.made[e] = true
+			p.generated[e] = true
 		}
 	}
 	return plugins

@@ -20,33 +20,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Note is one thing that changed on the way from the source to the rendered
-// configuration, and why. Line and Column count from 1 in the source; Line 0 is
-// the document as a whole.
-type Note struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Message string `json:"message"`
-	// Loss marks what could not be carried and was left out on demand.
-	Loss bool `json:"loss,omitempty"`
-	// Warning marks what is carried as it stands, and probably not as wished.
-	Warning bool `json:"warning,omitempty"`
-}
-
-// String returns the note as "line 3: …", or the bare message for the whole
-// document.
-func (n Note) String() string {
-	if n.Line == 0 {
-		return n.Message
-	}
-	return fmt.Sprintf("line %d: %s", n.Line, n.Message)
-}
-
-// DefaultInsecurePort is the loopback port of the plain HTTP listener of
-// 1.20–1.22 where the caller names none. 10251 is the default scheduler's, 10252
-// was the controller manager's.
-const DefaultInsecurePort = 10261
-
 // Request says which configuration is wanted, and for whom.
 type Request struct {
 	// Release is the release of the kube-scheduler that will read it.
@@ -86,16 +59,6 @@ type Request struct {
 	// which a configuration cannot switch off; 0 is DefaultInsecurePort.
 	// Releases from 1.23 on have none.
 	InsecurePort int
-}
-
-// Ports are the ports that a configuration speaks of.
-type Ports struct {
-	// Insecure is the loopback port that the rendered configuration makes the
-	// scheduler listen on with plain HTTP: 1.20–1.22 only, else 0.
-	Insecure int `json:"insecure,omitempty"`
-	// Source is the port that the source gave for health and metrics, else 0.
-	// From 1.23 on nothing listens there.
-	Source int `json:"source,omitempty"`
 }
 
 // Rendered is a configuration that the release reads.
@@ -153,30 +116,47 @@ func Render(r Request) (*Rendered, error) {
 		return nil, err
 	}
 	to, _ := apiNamed(strings.TrimPrefix(rules.Render, configGroup+"/"))
-	c := newConversion(r, rules, to, doc)
-	c.run()
-	if err := c.problems.err(c.doc.name); err != nil {
+	d := deployment{report: newReport(doc, r.Lossy), request: r, doc: doc, to: to.of(r.Release.Minor)}
+	converted := convertDocument(doc, d.report, r.SchedulerName, convertOptions{
+		release: r.Release, rules: rules, to: to, plugins: r.Plugins, points: pluginPoints(r.Enable), deploy: true, insecurePort: r.InsecurePort,
+	})
+	d.extenders()
+	d.identity()
+	d.connection()
+	leaderElect := d.election()
+	if doc.preset { // nobody wrote it; the extenders somebody did
+		d.notes = slices.DeleteFunc(d.notes, func(n Note) bool { return !n.Warning })
+	}
+	d.enablePlugins()
+	if err := d.problems.err(doc.name); err != nil {
 		return nil, err
 	}
-	text, err := doc.encode()
+	text, err := encode(doc.root)
 	if err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
 	for _, warning := range warnings {
-		c.note(nil, "%s", warning)
+		d.note(nil, "%s", warning)
 	}
-	sortNotes(c.notes)
 	return &Rendered{
 		APIVersion:     to.version(),
 		YAML:           text,
 		LeaseNamespace: r.LeaseNamespace,
-		LeaderElect:    c.leaderElect,
-		Args:           c.args,
-		Ports:          c.ports,
-		Notes:          c.notes,
-		Plugins:        c.namedPlugins(),
+		LeaderElect:    leaderElect,
+		Args:           converted.args,
+		Ports:          converted.ports,
+		Notes:          d.sortedNotes(),
+		Plugins:        namedPlugins(doc),
 		Files:          extenderFiles(doc.root),
 	}, nil
+}
+
+// convertDocument converts a document, a legacy Policy or a configuration.
+func convertDocument(doc *document, r *report, schedulerName string, o convertOptions) convertResult {
+	if doc.policy {
+		convertPolicy(doc, r, schedulerName, o.to.name)
+	}
+	return runConversion(doc, r, o)
 }
 
 // load returns the document that the request names.

@@ -58,7 +58,7 @@ func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
 	if len(working) < 2 {
 		return working
 	}
-	c.lose(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].plugin+"` to plugins.score.disabled",
+	c.loss(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].plugin+"` to plugins.score.disabled",
 		"%s and %s both score in v1beta1 (the first is a default unless disabled); in %s that is one plugin, NodeResourcesFit, with one strategy",
 		working[0].plugin, working[1].plugin, c.to.name)
 	weight := func(s scorer) int { return number(get(s.entry, "weight")) }
@@ -71,8 +71,8 @@ func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
 			drop(plugins, "score", "enabled", s.entry)
 		}
 	}
-	if c.request.Lossy {
-		c.tell(stays.entry, true, stays.plugin+" is the one that stays")
+	if c.lossy {
+		c.loss(stays.entry, "", "%s is the one that stays", stays.plugin)
 	}
 	return []scorer{stays}
 }
@@ -121,7 +121,7 @@ func (c *conversion) takeStrategy(p *yaml.Node, s scorer) {
 	old := config(p, s.plugin)
 	if s.entry != nil {
 		rename(s.entry, resourcesFit)
-		c.note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s has no plugin of the old name; the weight stays", s.plugin, s.name, c.request.Release)
+		c.note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s has no plugin of the old name; the weight stays", s.plugin, s.name, c.release)
 	}
 	if s.entry == nil && old == nil {
 		return
@@ -214,12 +214,12 @@ func (c *conversion) pluginArgs(p *yaml.Node) {
 	for _, e := range slices.Clone(items(get(p, "pluginConfig"))) {
 		name, given := text(get(e, "name")), get(e, "args")
 		known, ok := argsOf(name)
-		if !ok || !isMapping(given) || slices.Contains(c.request.Plugins, name) {
+		if !ok || !isMapping(given) || slices.Contains(c.plugins, name) {
 			continue
 		}
 		if !known.in(c.to) {
 			dropConfig(p, e)
-			c.lose(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.request.Release)
+			c.loss(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.release)
 			continue
 		}
 		if v := get(given, "apiVersion"); v != nil {

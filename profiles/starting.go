@@ -13,7 +13,6 @@ import (
 func (j *judgement) starts() {
 	root := j.doc.root
 	if j.doc.policy {
-		j.policyNames()
 		return
 	}
 	lease := get(root, "leaderElection")
@@ -102,13 +101,4 @@ func merged(plugins *yaml.Node, point string, a api) []string {
 		add(text(get(e, "name")))
 	}
 	return names
-}
-
-// policyNames refuses predicates and priorities that no release knows.
-func (j *judgement) policyNames() {
-	c := &conversion{doc: j.doc, made: map[*yaml.Node]bool{}}
-	reading := policyReading{conversion: c, labels: map[string]map[string][]string{}}
-	reading.readPredicates(get(j.doc.root, "predicates"))
-	reading.readPriorities(get(j.doc.root, "priorities"))
-	j.problems = append(j.problems, c.problems...)
 }

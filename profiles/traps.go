@@ -18,12 +18,12 @@ func (c *conversion) preEnqueue(plugins *yaml.Node) {
 	for _, e := range items(get(set, "enabled")) {
 		switch name := text(get(e, "name")); {
 		case name == schedulingGates && c.minor >= 27:
-			c.note(e, "%s left out: it is a default of %s, which ignores preEnqueue", name, c.request.Release)
+			c.note(e, "%s left out: it is a default of %s, which ignores preEnqueue", name, c.release)
 		case name == schedulingGates && c.to.multiPoint:
 			enable(plugins, multiPoint, name, 0)
 			c.note(e, "%s moved to multiPoint: in %s preEnqueue is accepted and ignored", name, c.to.name)
 		default:
-			c.lose(e, "write the file in v1, which heeds it, or enable the plugin under multiPoint",
+			c.loss(e, "write the file in v1, which heeds it, or enable the plugin under multiPoint",
 				"in %s preEnqueue is accepted and ignored, so %s would not be in effect there", c.to.name, name)
 		}
 	}
@@ -31,14 +31,14 @@ func (c *conversion) preEnqueue(plugins *yaml.Node) {
 		name := text(get(e, "name"))
 		switch gates := name == schedulingGates || name == everyPlugin; {
 		case !gates || c.minor < 27:
-			c.note(e, "%s need not be disabled under preEnqueue: it is no default there in %s", name, c.request.Release)
+			c.note(e, "%s need not be disabled under preEnqueue: it is no default there in %s", name, c.release)
 		case c.to.multiPoint:
 			if !disabled(plugins, multiPoint, schedulingGates) {
 				disable(plugins, multiPoint, schedulingGates)
 			}
 			c.note(e, "%s disabled under multiPoint: in %s preEnqueue is accepted and ignored", schedulingGates, c.to.name)
 		default:
-			c.lose(e, "leave the line out", "%s cannot be disabled in %s, which ignores preEnqueue", schedulingGates, c.to.name)
+			c.loss(e, "leave the line out", "%s cannot be disabled in %s, which ignores preEnqueue", schedulingGates, c.to.name)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (c *conversion) gatesStay(enabled, off []*yaml.Node) {
 	}
 	for _, e := range off {
 		if named(e) || text(get(e, "name")) == everyPlugin {
-			c.lose(e, "enable "+schedulingGates+" beside it, if pods may wait for their gates",
+			c.loss(e, "enable "+schedulingGates+" beside it, if pods may wait for their gates",
 				"%s cannot be disabled in %s, which ignores preEnqueue", schedulingGates, c.to.name)
 		}
 	}
@@ -96,7 +96,7 @@ func (c *conversion) disableOverridden(plugins *yaml.Node) {
 		for _, name := range named {
 			disable(plugins, set.point, name)
 		}
-		c.note(set.key, "%s disabled under %s too, before they are enabled there: %s may run one of them twice otherwise", strings.Join(named, ", "), set.point, c.request.Release)
+		c.note(set.key, "%s disabled under %s too, before they are enabled there: %s may run one of them twice otherwise", strings.Join(named, ", "), set.point, c.release)
 	}
 }
 
@@ -116,7 +116,7 @@ func (c *conversion) disableLater(plugins *yaml.Node) {
 		had := slices.DeleteFunc(slices.Clone(p.points), func(at string) bool { return !isDefault(c.from, at, p.name) })
 		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(plugins, at, p.name) }) {
 			disable(plugins, point, p.name)
-			c.note(get(plugins, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.name, point, c.request.Release)
+			c.note(get(plugins, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.name, point, c.release)
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (c *conversion) nodeLabels(p, plugins *yaml.Node) {
 	if onlyType(args) {
 		dropConfig(p, config(p, nodeLabel))
 	}
-	c.note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which asks for the same labels of every node: %s does not have it", c.request.Release)
+	c.note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which asks for the same labels of every node: %s does not have it", c.release)
 }
 
 // off says whether a default plugin is not at work at an extension point.

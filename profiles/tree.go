@@ -2,6 +2,7 @@ package profiles
 
 import (
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -155,6 +156,22 @@ func setString(n *yaml.Node, s string) {
 	}
 }
 
+// zero says whether a number is missing or 0, for which the scheduler puts its
+// default.
+func zero(s string) bool {
+	v, err := strconv.ParseFloat(s, 64)
+	return s == "" || err == nil && v == 0
+}
+
+// isTrue reads a boolean as YAML 1.1 does, like the scheduler.
+func isTrue(n *yaml.Node) bool {
+	switch strings.ToLower(text(n)) {
+	case "true", "yes", "on", "y":
+		return true
+	}
+	return false
+}
+
 func integer(i int) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(i)}
 }
@@ -170,4 +187,15 @@ func mapping(fields ...any) *yaml.Node {
 		n.Content = append(n.Content, str(fields[i].(string)), fields[i+1].(*yaml.Node))
 	}
 	return n
+}
+
+// blockStyle has JSON written as the YAML around it.
+func blockStyle(n *yaml.Node) {
+	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		setString(n, n.Value)
+	}
+	for _, c := range n.Content {
+		blockStyle(c)
+	}
 }

@@ -58,7 +58,7 @@ func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 		put(client, "kubeconfig", str(kubeconfig))
 	}
 	dropExtenderFiles(v.doc.root)
-	written, err := v.doc.encode()
+	written, err := encode(v.doc.root)
 	if err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
@@ -77,26 +77,19 @@ func Validate(r ValidateRequest) (*Validation, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &judgement{doc: doc, rules: rules, release: r.Release, plugins: r.Plugins, api: doc.api.of(r.Release.Minor)}
-	if !j.decodes() && !j.validates() {
-		j.starts()
+	o := validateOptions{release: r.Release, rules: rules, plugins: r.Plugins}
+	found := validateDocument(doc, o)
+	if len(found) == 0 && doc.policy {
+		found = policyNames(doc)
 	}
-	v := &Validation{
-		APIVersion: text(get(doc.root, "apiVersion")), Kind: text(get(doc.root, "kind")), Plugins: foreign(doc.root), doc: doc,
-	}
-	found := len(j.problems)
-	j.addresses()
-	v.listens = rules.InsecurePort && !doc.policy && len(j.problems) == found
-	j.problems = j.problems[:found]
-	sorted, _ := j.problems.err(doc.name).(*Error) //nolint:errorlint // err makes no other
-	if sorted != nil {
-		v.Problems = sorted.Problems
-	}
-	return v, nil
+	return &Validation{
+		APIVersion: text(get(doc.root, "apiVersion")), Kind: text(get(doc.root, "kind")), Plugins: foreignPlugins(doc.root), Problems: found.sorted(), doc: doc,
+		listens: rules.InsecurePort && !doc.policy && len(validateAddresses(doc, o)) == 0,
+	}, nil
 }
 
-// foreign returns the plugins that no release has in-tree.
-func foreign(root *yaml.Node) []string {
+// foreignPlugins returns the plugins that no release has in-tree.
+func foreignPlugins(root *yaml.Node) []string {
 	var names []string
 	add := func(e *yaml.Node) {
 		if name := text(get(e, "name")); name != "" && name != everyPlugin && !everInTree(name) {
@@ -120,12 +113,38 @@ func foreign(root *yaml.Node) []string {
 // judgement is a document before the scheduler of a release, in the steps in
 // which that looks at it. Each step is left out where one before found something.
 type judgement struct {
+	validateOptions
 	doc      *document
-	rules    versions.Rules
-	release  versions.Release
 	api      api
-	plugins  []string
 	problems problems
+}
+
+// validateOptions say for which release a document is validated.
+type validateOptions struct {
+	release versions.Release
+	rules   versions.Rules
+	// plugins names the plugins that are compiled in beside the in-tree ones.
+	plugins []string
+}
+
+// validateDocument returns the reasons for which the scheduler of the release refuses a document.
+func validateDocument(doc *document, o validateOptions) problems {
+	j := newJudgement(doc, o)
+	if !j.decodes() && !j.validates() {
+		j.starts()
+	}
+	return j.problems
+}
+
+// validateAddresses returns what is wrong with the addresses of the plain HTTP listener.
+func validateAddresses(doc *document, o validateOptions) problems {
+	j := newJudgement(doc, o)
+	j.addresses()
+	return j.problems
+}
+
+func newJudgement(doc *document, o validateOptions) *judgement {
+	return &judgement{validateOptions: o, doc: doc, api: doc.api.of(o.release.Minor)}
 }
 
 func (j *judgement) add(n *yaml.Node, try, format string, args ...any) {

@@ -55,7 +55,7 @@ func judge(t *testing.T, source string, release versions.Release) *judgement {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &judgement{doc: doc, rules: rules, release: release, api: doc.api.of(release.Minor)}
+	return newJudgement(doc, validateOptions{release: release, rules: rules})
 }
 
 func TestValidate(t *testing.T) {

@@ -2,7 +2,6 @@ package profiles
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -131,18 +130,8 @@ func (j *judgement) addresses() {
 
 // extenders is what the release asks of them.
 func (j *judgement) extenders() {
-	x := extenderCheck{release: j.release}
-	for i, e := range items(get(j.doc.root, "extenders")) {
-		x.all = append(x.all, judgedExtender{Extender: readExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
-	}
-	for _, p := range items(get(j.doc.root, "profiles")) {
-		if fit := config(p, resourcesFit); fit != nil {
-			x.fit = append(x.fit, fit)
-		}
-	}
-	x.run()
-	for _, f := range x.findings {
-		if f.severity == refused {
+	for _, f := range checkExtenders(j.release, j.doc.root, nil) {
+		if !f.starts() {
 			j.add(f.node, f.try, "%s", f.message)
 		}
 	}

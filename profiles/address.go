@@ -1,0 +1,37 @@
+package profiles
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// leases is the one lock that every release accepts; from 1.27 it is the only one.
+const leases = "leases"
+
+const defaultScheduler = "default-scheduler"
+
+// defaultInsecure is where 1.20–1.22 serve health and metrics over plain HTTP
+// unless told otherwise (pkg/scheduler/apis/config/types.go).
+const defaultInsecurePort = "10251"
+
+// splitAddress takes host and port apart; either may be missing.
+func splitAddress(s string) (host string, port int) {
+	i := strings.LastIndexByte(s, ':')
+	if i < 0 {
+		return s, 0
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return s, 0
+	}
+	p, err := strconv.ParseUint(s[i+1:], 10, 16)
+	if err != nil {
+		return s[:i], 0
+	}
+	return strings.Trim(s[:i], "[]"), int(p)
+}
+
+func loopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.IsLoopback()
+}
