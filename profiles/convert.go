@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/profiles/convert"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -50,7 +52,7 @@ type Converted struct {
 	// reads from its command line only.
 	Args []string
 	// Notes tell what changed from the source and why, by line; losses are marked.
-	Notes []Note
+	Notes []schema.Note
 }
 
 // Convert carries a document to another config API with its meaning: upwards or
@@ -65,66 +67,66 @@ func Convert(r ConvertRequest) (*Converted, error) {
 	if err != nil {
 		return nil, fmt.Errorf("convert scheduler configuration: %w", err)
 	}
-	doc, err := parse(cmp.Or(r.SourceName, "configuration"), r.Source)
+	doc, err := schema.Parse(cmp.Or(r.SourceName, "configuration"), r.Source)
 	if err != nil {
 		return nil, err
 	}
-	notes := newReport(doc, r.Lossy)
-	converted := convertDocument(doc, notes, r.SchedulerName, convertOptions{release: release, rules: rules, to: to, plugins: r.Plugins})
-	if err := notes.problems.err(doc.name); err != nil {
+	notes := schema.NewReport(doc, r.Lossy)
+	converted := convertDocument(doc, notes, r.SchedulerName, convert.Options{Release: release, Rules: rules, To: to, Plugins: r.Plugins})
+	if err := notes.Problems.Err(doc.Name); err != nil {
 		return nil, err
 	}
-	text, err := encode(doc.root)
+	text, err := schema.Encode(doc.Root)
 	if err != nil {
 		return nil, fmt.Errorf("write scheduler configuration: %w", err)
 	}
-	if len(converted.args) > 0 {
-		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(converted.args, " ")+"\n"), text...)
+	if len(converted.Args) > 0 {
+		text = append([]byte("# Give kube-scheduler these flags beside this file: "+strings.Join(converted.Args, " ")+"\n"), text...)
 	}
 	for _, warning := range warnings {
-		notes.note(nil, "%s", warning)
+		notes.Note(nil, "%s", warning)
 	}
-	return &Converted{APIVersion: to.version(), Release: release, YAML: text, Args: converted.args, Notes: notes.sortedNotes()}, nil
+	return &Converted{APIVersion: to.GroupVersion(), Release: release, YAML: text, Args: converted.Args, Notes: notes.SortedNotes()}, nil
 }
 
 // target finds the config API and the release that belong to the request.
-func (r ConvertRequest) target() (api, versions.Release, error) {
+func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	if r.Release.IsZero() && r.API == "" {
-		return api{}, r.Release, errors.New("convert scheduler configuration: neither config API nor release was named")
+		return schema.API{}, r.Release, errors.New("convert scheduler configuration: neither config API nor release was named")
 	}
 	release := r.Release
 	name := r.API
 	if name == "" {
 		rules, _, err := versions.Select(release)
 		if err != nil {
-			return api{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
+			return schema.API{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
 		}
 		name = rules.Render
 	}
-	to, ok := apiNamed(strings.TrimPrefix(name, configGroup+"/"))
+	to, ok := schema.APINamed(strings.TrimPrefix(name, schema.ConfigGroup+"/"))
 	if !ok {
-		return api{}, release, &Error{Problems: []Problem{{Message: fmt.Sprintf("config API %q is not known", name), Try: "use one of " + strings.Join(apiNames(), ", ")}}}
+		return schema.API{}, release, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("config API %q is not known", name), Try: "use one of " + strings.Join(apiNames(), ", ")}}}
 	}
 	if release.IsZero() {
 		return to, newestReader(to), nil
 	}
 	rules, _, err := versions.Select(release)
 	if err != nil {
-		return api{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
+		return schema.API{}, release, fmt.Errorf("convert scheduler configuration: %w", err)
 	}
-	if !slices.Contains(rules.Accepted, to.version()) {
-		return api{}, release, &Error{Problems: []Problem{{
-			Message: fmt.Sprintf("%s does not read %s", release, to.name),
-			Try:     "it reads " + strings.Join(shortNames(rules.Accepted), " and "),
+	if !slices.Contains(rules.Accepted, to.GroupVersion()) {
+		return schema.API{}, release, &schema.Error{Problems: []schema.Problem{{
+			Message: fmt.Sprintf("%s does not read %s", release, to.Name),
+			Try:     "it reads " + strings.Join(schema.ShortNames(rules.Accepted), " and "),
 		}}}
 	}
 	return to, release, nil
 }
 
 // newestReader returns the newest tested release that reads a config API.
-func newestReader(a api) versions.Release {
+func newestReader(a schema.API) versions.Release {
 	for _, release := range versions.Releases() {
-		if rules, _, err := versions.Select(release); err == nil && slices.Contains(rules.Accepted, a.version()) {
+		if rules, _, err := versions.Select(release); err == nil && slices.Contains(rules.Accepted, a.GroupVersion()) {
 			return release
 		}
 	}
@@ -135,15 +137,15 @@ func newestReader(a api) versions.Release {
 // ("v1beta3", "kubescheduler.config.k8s.io/v1beta3") or a release ("v1.24.3").
 // The other of the two results is then zero.
 func Target(to string) (api string, release versions.Release, err error) {
-	if a, ok := apiNamed(strings.TrimPrefix(to, configGroup+"/")); ok {
-		return a.name, release, nil
+	if a, ok := schema.APINamed(strings.TrimPrefix(to, schema.ConfigGroup+"/")); ok {
+		return a.Name, release, nil
 	}
-	if to == policyKind {
-		return "", release, &Error{Problems: []Problem{{Message: "a Policy cannot be written: it says less than a configuration does", Try: "for releases before 1.23 take v1beta1"}}}
+	if to == schema.PolicyKind {
+		return "", release, &schema.Error{Problems: []schema.Problem{{Message: "a Policy cannot be written: it says less than a configuration does", Try: "for releases before 1.23 take v1beta1"}}}
 	}
 	release, err = versions.Parse(to)
 	if err != nil {
-		return "", release, &Error{Problems: []Problem{{
+		return "", release, &schema.Error{Problems: []schema.Problem{{
 			Message: fmt.Sprintf("%q is neither a config API nor a release", to),
 			Try:     "name one of " + strings.Join(apiNames(), ", ") + ", or a release such as v1.24.3",
 		}}}
@@ -153,14 +155,5 @@ func Target(to string) (api string, release versions.Release, err error) {
 
 // apiNames returns the version of every config API, oldest first.
 func apiNames() []string {
-	return shortNames(apiVersions())
-}
-
-// shortNames takes the group off config APIs.
-func shortNames(all []string) []string {
-	var names []string
-	for _, version := range all {
-		names = append(names, strings.TrimPrefix(version, configGroup+"/"))
-	}
-	return names
+	return schema.ShortNames(schema.APIVersions())
 }

@@ -1,166 +1,225 @@
 package profiles
 
-import "slices"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
 
-// The plugins that scored nodes by their resources up to v1beta1, and the one
-// that took their place with a strategy for each.
-const (
-	leastAllocated = "NodeResourcesLeastAllocated"
-	mostAllocated  = "NodeResourcesMostAllocated"
-	capacityRatio  = "RequestedToCapacityRatio"
-	resourcesFit   = "NodeResourcesFit"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// Plugins that rules name one by one.
-const (
-	volumeBinding     = "VolumeBinding"
-	schedulingGates   = "SchedulingGates"
-	podTopologySpread = "PodTopologySpread"
-	nodeLabel         = "NodeLabel"
-)
-
-// inTree is what has to be known of an in-tree plugin to carry its name from one
-// config API to another. Whether a release has it at all is in versions.Rules.
-type inTree struct {
-	name string
-	// points are the extension points that it takes part in. late has the minor of
-	// those that came after 1.20.
-	points []string
-	late   map[string]int
-	// defaults are the config APIs that enable it without being told; from minor
-	// on where it is not 0.
-	defaults apiSet
-	minor    int
-	// weights are its default weights under score, with the defaults per extension
-	// point (v1beta1, v1beta2) and with those of multiPoint (v1beta3, v1).
-	pointWeight, multiPointWeight int
+// Plugin is a plugin that was compiled in beside the in-tree ones, and how it is
+// to be enabled where the configuration itself says nothing about it.
+type Plugin struct {
+	// Name is what a configuration calls it, Points the extension points that it
+	// acts at, by their names in a configuration: filter, preScore.
+	Name   string
+	Points []string
+	// Enable are those of Points at which it is enabled. Nil means all of them;
+	// an empty list none, so that it is there and does nothing.
+	Enable []string
+	// Weight multiplies its scores; 0 leaves it to the scheduler, which takes 1.
+	Weight int
+	// Args are its arguments, a YAML or JSON mapping. What the configuration's
+	// own pluginConfig says goes before.
+	Args []byte
 }
 
-// lastSurveyed is the last minor of which it is known where each plugin of
-// inTreePlugins takes part.
-const lastSurveyed = 37
-
-// inTreePlugins is read from pkg/scheduler/algorithmprovider/registry.go (up to
-// 1.21) and pkg/scheduler/apis/config/<api>/default_plugins.go.
-func inTreePlugins() []inTree {
-	return []inTree{
-		{name: "PrioritySort", points: []string{"queueSort"}, defaults: inEvery},
-		{name: "NodeUnschedulable", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 37}, defaults: inEvery},
-		{name: "NodeName", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 37}, defaults: inEvery},
-		{name: "TaintToleration", points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preFilter": 37}, defaults: inEvery, pointWeight: 1, multiPointWeight: 3},
-		{name: "NodeAffinity", points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preFilter": 21, "preScore": 21}, defaults: inEvery, pointWeight: 1, multiPointWeight: 2},
-		{name: "NodePorts", points: []string{"preFilter", "filter"}, defaults: inEvery},
-		{name: resourcesFit, points: []string{"preFilter", "filter", "preScore", "score"}, late: map[string]int{"preScore": 27}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
-		{name: "VolumeRestrictions", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 22}, defaults: inEvery},
-		{name: "EBSLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
-		{name: "GCEPDLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
-		{name: "NodeVolumeLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
-		{name: "AzureDiskLimits", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 28}, defaults: inEvery},
-		{name: volumeBinding, points: []string{"preFilter", "filter", "preScore", "score", "reserve", "preBind"}, late: map[string]int{"score": 21, "preScore": 30}, defaults: inEvery},
-		{name: "VolumeZone", points: []string{"preFilter", "filter"}, late: map[string]int{"preFilter": 27}, defaults: inEvery},
-		{name: "PodTopologySpread", points: []string{"preFilter", "filter", "preScore", "score"}, defaults: inEvery, pointWeight: 2, multiPointWeight: 2},
-		{name: "InterPodAffinity", points: []string{"preFilter", "filter", "preScore", "score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 2},
-		{name: "DefaultPreemption", points: []string{"preEnqueue", "postFilter"}, late: map[string]int{"preEnqueue": 32}, defaults: inEvery},
-		{name: "NodeResourcesBalancedAllocation", points: []string{"preScore", "score"}, late: map[string]int{"preScore": 27}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
-		{name: "ImageLocality", points: []string{"score"}, defaults: inEvery, pointWeight: 1, multiPointWeight: 1},
-		{name: "DefaultBinder", points: []string{"bind"}, defaults: inEvery},
-		{name: schedulingGates, points: []string{"preEnqueue"}, defaults: inV1beta3 | inV1, minor: 27},
-
-		{name: leastAllocated, points: []string{"score"}, defaults: inV1beta1, pointWeight: 1},
-		{name: "NodePreferAvoidPods", points: []string{"score"}, defaults: inV1beta1, pointWeight: 10000},
-
-		{name: mostAllocated, points: []string{"score"}},
-		{name: capacityRatio, points: []string{"score"}},
-		{name: "SelectorSpread", points: []string{"preScore", "score"}},
-		{name: "CinderLimits", points: []string{"filter"}},
-		{name: "NodeLabel", points: []string{"filter", "score"}},
-		{name: "ServiceAffinity", points: []string{"preFilter", "filter", "score"}},
+// check refuses what does not fit the plugin. Points that are not known are not
+// limited.
+func (p Plugin) check() error {
+	refuse := func(try, format string, args ...any) error {
+		return &schema.Error{Problems: []schema.Problem{{Message: "enable plugin " + p.Name + ": " + fmt.Sprintf(format, args...), Try: try}}}
 	}
-}
-
-// inTreeNamed returns what is known of an in-tree plugin.
-func inTreeNamed(name string) (inTree, bool) {
-	all := inTreePlugins()
-	i := slices.IndexFunc(all, func(p inTree) bool { return p.name == name })
-	if i < 0 {
-		return inTree{}, false
-	}
-	return all[i], true
-}
-
-// takesPart says whether the plugin takes part in an extension point at a minor.
-func (p inTree) takesPart(point string, minor int) bool {
-	return slices.Contains(p.points, point) && (minor == 0 || minor >= p.late[point])
-}
-
-// weight returns the plugin's default weight under score in a config API.
-func (p inTree) weight(a api) int {
-	if a.multiPoint {
-		return p.multiPointWeight
-	}
-	return p.pointWeight
-}
-
-// extends says whether a plugin can be enabled at an extension point, as far as
-// is known.
-func extends(name, point string, minor int) bool {
-	if name == resourcesFit && point == "score" && minor < 22 {
-		return false // three plugins of other names did that
-	}
-	p, known := inTreeNamed(name)
-	return !known || point == multiPoint || minor > lastSurveyed || p.takesPart(point, minor)
-}
-
-// isDefault says whether a config API enables a plugin at an extension point
-// without being told. NodeResourcesFit scores from v1beta2 on, VolumeBinding
-// where multiPoint spreads it.
-func isDefault(a api, point, name string) bool {
-	p, ok := inTreeNamed(name)
-	switch {
-	case !ok || !p.defaults.has(a.set) || a.minor != 0 && a.minor < p.minor:
-		return false
-	case point == multiPoint:
-		return a.multiPoint
-	case name == resourcesFit && point == "score":
-		return a.set != inV1beta1
-	case name == volumeBinding && (point == "preScore" || point == "score"):
-		return a.multiPoint
-	}
-	return p.takesPart(point, a.minor)
-}
-
-// fate is what becomes of a plugin that a release no longer has.
-type fate struct {
-	name string
-	// successor takes its place; empty: nothing does.
-	successor string
-	why       string
-	try       string
-}
-
-// fates covers what left the registry (pkg/scheduler/framework/plugins/registry.go),
-// but for the plugins that became strategies of NodeResourcesFit: see scoring.
-func fates() []fate {
-	volumes := func(name string) fate {
-		return fate{name: name, successor: "NodeVolumeLimits", why: "volumes of that kind are handled by their CSI driver, whose limits NodeVolumeLimits counts"}
-	}
-	return []fate{
-		{name: "SelectorSpread", successor: "PodTopologySpread", why: "PodTopologySpread spreads the pods of a service or set over hosts and zones by default"},
-		volumes("EBSLimits"), volumes("GCEPDLimits"), volumes("AzureDiskLimits"), volumes("CinderLimits"),
-		{name: "NodePreferAvoidPods", why: "nothing reads the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods any more",
-			try: "taint such nodes with the effect PreferNoSchedule, and remove the line"},
-		{name: "NodeLabel", why: "it was removed in 1.23 without a successor",
-			try: "say it with NodeAffinity: args.addedAffinity in pluginConfig (`pmk-sched profile show` prints a whole file)"},
-		{name: "ServiceAffinity", why: "it was removed in 1.23 without a successor",
-			try: "say it with inter-pod affinity in the pods, and remove the line"},
-	}
-}
-
-func fateOf(name string) (fate, bool) {
-	for _, f := range fates() {
-		if f.name == name {
-			return f, true
+	for _, point := range p.Enable {
+		if !slices.Contains(p.Points, point) {
+			return refuse("it acts at "+strings.Join(p.Points, ", "), "it does not act at the extension point %q", point)
 		}
 	}
-	return fate{}, false
+	if p.Weight < 0 || p.Weight > 0 && !slices.Contains(p.Points, "score") {
+		return refuse("leave the weight out", "the weight %d means nothing: it multiplies scores, and is above 0", p.Weight)
+	}
+	if _, err := p.args(); err != nil {
+		return refuse("write args as a mapping, as the plugin's documentation shows", "%s", err)
+	}
+	return nil
+}
+
+// args returns the arguments as a mapping, or nil if there are none.
+func (p Plugin) args() (*yaml.Node, error) {
+	if len(bytes.TrimSpace(p.Args)) == 0 {
+		return nil, nil
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(p.Args, &doc); err != nil {
+		return nil, fmt.Errorf("its args are not YAML: %w", err)
+	}
+	if len(doc.Content) == 0 || node.IsNull(doc.Content[0]) {
+		return nil, nil
+	}
+	if !node.IsMapping(doc.Content[0]) {
+		return nil, fmt.Errorf("its args are %s, not a mapping", node.Describe(doc.Content[0]))
+	}
+	node.BlockStyle(doc.Content[0])
+	return doc.Content[0], nil
+}
+
+// namedPlugins returns the plugins that the rendered document enables or
+// configures by name, sorted.
+func namedPlugins(doc *schema.Document) []string {
+	var names []string
+	for _, p := range doc.Profiles() {
+		for _, set := range schema.PluginSets(node.Get(p, "plugins")) {
+			for _, plugin := range node.Items(set.Node, "enabled") {
+				names = append(names, node.Text(plugin, "name"))
+			}
+		}
+		for _, config := range node.Items(p, "pluginConfig") {
+			names = append(names, node.Text(config, "name"))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// pluginPoints returns the extension points of plugins.
+func pluginPoints(plugins []Plugin) map[string][]string {
+	points := map[string][]string{}
+	for _, p := range plugins {
+		points[p.Name] = p.Points
+	}
+	return points
+}
+
+// enablePlugins enables the compiled-in plugins in every profile, unless the
+// source speaks of them: then its word stands.
+func (d *deployment) enablePlugins() {
+	for _, plugin := range d.request.Enable {
+		if err := plugin.check(); err != nil {
+			d.Problems = append(d.Problems, err.(*schema.Error).Problems...) //nolint:errorlint,forcetypeassert // check returns nothing else
+			continue
+		}
+		named := slices.ContainsFunc(d.doc.Profiles(), func(p *yaml.Node) bool { return names(node.Get(p, "plugins"), plugin.Name) })
+		for _, p := range d.doc.Profiles() {
+			if !named {
+				d.enablePlugin(p, plugin)
+			}
+			if names(node.Get(p, "plugins"), plugin.Name) {
+				d.addArgs(p, plugin)
+			}
+		}
+	}
+}
+
+// names says whether a profile enables or disables a plugin by its name.
+func names(plugins *yaml.Node, name string) bool {
+	return slices.ContainsFunc(schema.PluginSets(plugins), func(s schema.PluginSet) bool {
+		return schema.Entry(plugins, s.Point, "enabled", name) != nil || schema.Entry(plugins, s.Point, "disabled", name) != nil
+	})
+}
+
+// enablePlugin enables a plugin in a profile: at multiPoint where there is one
+// and the plugin is wanted as a whole, else at each extension point.
+func (d *deployment) enablePlugin(profile *yaml.Node, plugin Plugin) {
+	wanted := plugin.Enable
+	if wanted == nil {
+		wanted = plugin.Points
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	plugins := node.Child(profile, "plugins")
+	whole := plugin.Enable == nil && d.to.MultiPoint
+	if whole {
+		schema.Enable(plugins, schema.MultiPoint, plugin.Name, plugin.Weight)
+	}
+	for _, point := range wanted {
+		switch {
+		case point == schema.PointQueueSort:
+			// One plugin sorts the queue.
+			d.replaceDefaults(plugins, point, plugin.Name)
+		case point == schema.PointBind:
+			// The first that does not skip a pod binds it, so the default comes last.
+			d.replaceDefaults(plugins, point, plugin.Name, schema.DefaultBinder)
+		case !whole && point == "score":
+			schema.Enable(plugins, point, plugin.Name, plugin.Weight)
+		case !whole:
+			schema.Enable(plugins, point, plugin.Name, 0)
+		}
+	}
+	d.Note(nil, "plugin %s enabled at %s", plugin.Name, strings.Join(wanted, ", "))
+}
+
+// replaceDefaults enables plugins at an extension point in that order, in place of
+// the defaults.
+func (d *deployment) replaceDefaults(plugins *yaml.Node, point string, order ...string) {
+	if !schema.IsDisabled(plugins, point, schema.AllPlugins) {
+		set := node.Child(plugins, point)
+		node.Remove(set, "disabled")
+		schema.Disable(plugins, point, schema.AllPlugins)
+	}
+	before := node.Items(plugins, point, "enabled")
+	// A plugin enabled before goes on standing before the default.
+	at := slices.IndexFunc(before, func(e *yaml.Node) bool { return node.Text(e, "name") == schema.DefaultBinder })
+	if at < 0 {
+		at = len(before)
+	}
+	var added []*yaml.Node
+	for _, name := range order {
+		if schema.Entry(plugins, point, "enabled", name) == nil {
+			added = append(added, node.Mapping("name", node.String(name)))
+		}
+	}
+	node.List(node.Child(plugins, point), "enabled").Content = slices.Insert(slices.Clone(before), at, added...)
+}
+
+// addArgs adds arguments that the profile's own pluginConfig does not have.
+func (d *deployment) addArgs(profile *yaml.Node, plugin Plugin) {
+	given, err := plugin.args()
+	if given == nil || err != nil {
+		return
+	}
+	args := schema.ArgsOf(profile, plugin.Name)
+	for i := 0; i+1 < len(given.Content); i += 2 {
+		key, value := given.Content[i], given.Content[i+1]
+		if old := node.Get(args, key.Value); old != nil {
+			d.Note(old, "%s of plugin %s stays as the configuration has it", key.Value, plugin.Name)
+			continue
+		}
+		node.Put(args, key.Value, value)
+	}
+}
+
+// Arguments returns the arguments of a plugin in every profile of the rendered
+// configuration that enables it, as YAML; an element is empty where a profile
+// gives it none.
+func (r *Rendered) Arguments(plugin string) ([][]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(r.YAML, &doc); err != nil || len(doc.Content) == 0 {
+		return nil, fmt.Errorf("read the arguments of plugin %s: %w", plugin, err)
+	}
+	var all [][]byte
+	for _, profile := range node.Items(doc.Content[0], "profiles") {
+		enabled := slices.ContainsFunc(schema.PluginSets(node.Get(profile, "plugins")), func(s schema.PluginSet) bool {
+			return schema.Entry(node.Get(profile, "plugins"), s.Point, "enabled", plugin) != nil
+		})
+		if !enabled {
+			continue
+		}
+		args := node.Get(schema.ConfigOf(profile, plugin), "args")
+		if args == nil || node.IsNull(args) {
+			all = append(all, nil)
+			continue
+		}
+		text, err := yaml.Marshal(args)
+		if err != nil {
+			return nil, fmt.Errorf("read the arguments of plugin %s: %w", plugin, err)
+		}
+		all = append(all, text)
+	}
+	return all, nil
 }

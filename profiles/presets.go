@@ -4,6 +4,8 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
 // presetFiles holds a document of config API v1 for each preset; the other config
@@ -31,7 +33,7 @@ func Presets() []Preset {
 }
 
 // presetDocument returns a preset as a document.
-func presetDocument(name string) (*document, error) {
+func presetDocument(name string) (*schema.Document, error) {
 	var names []string
 	for _, preset := range Presets() {
 		if preset.Name == name {
@@ -40,21 +42,21 @@ func presetDocument(name string) (*document, error) {
 		names = append(names, preset.Name)
 	}
 	try := "presets: " + strings.Join(names, ", ")
-	if meant := nearest(name, names); meant != "" {
+	if meant := schema.Nearest(name, names); meant != "" {
 		try = fmt.Sprintf("did you mean %q?", meant)
 	}
-	return nil, &Error{Problems: []Problem{{Message: fmt.Sprintf("there is no preset %q", name), Try: try}}}
+	return nil, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("there is no preset %q", name), Try: try}}}
 }
 
-func parsePreset(name string) (*document, error) {
+func parsePreset(name string) (*schema.Document, error) {
 	source, err := presetFiles.ReadFile("presets/" + name + ".yaml")
 	if err != nil {
 		return nil, fmt.Errorf("read preset %s: %w", name, err)
 	}
-	doc, err := parse("preset "+name, source)
+	doc, err := schema.Parse("preset "+name, source)
 	if err != nil {
 		return nil, err
 	}
-	doc.preset = true
+	doc.Preset = true
 	return doc, nil
 }

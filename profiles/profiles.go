@@ -1,180 +1,40 @@
-// Package profiles renders the scheduler configuration of one scheduler: a
-// preset, or a user's own KubeSchedulerConfiguration written for any config API,
-// carried to the one that a release reads.
+// Package profiles renders the scheduler configuration of one scheduler: a preset, or a user's own
+// KubeSchedulerConfiguration or legacy Policy, written for any config API and converted to the one
+// that a release reads.
 //
-// Three config APIs are written: v1beta1, v1beta3 and v1. Together they reach
-// every release from 1.20 on, and v1beta2 is only read. What differs between
-// the config APIs is data: tables say which field exists where (fields.go,
-// args.go), which plugin is a default with which weight, and what becomes of one
-// that is gone (plugins.go). A document is edited in place as YAML nodes, so that a person's comments and
-// order survive, and every line that changed is told in a [Note].
+// A document goes through four packages. [schema] parses it strictly into YAML nodes that keep
+// comments, order and positions, and has the fields of each config API as data; [policy] turns a
+// legacy Policy into a configuration and back; [convert] rewrites a configuration for another config
+// API; [validate] checks it against the built-in rules of a release. This package calls them in
+// order, sets the fields that a deployment needs, and writes the result. Every change is reported in a
+// [Note] with its line.
+//
+// v1beta1, v1beta3 and v1 are written, which together reach every release from 1.20 on; v1beta2 is
+// only read.
 package profiles
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-
-	"github.com/pmk-sched/pmk-sched/versions"
+	"github.com/pmk-sched/pmk-sched/profiles/convert"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// Request says which configuration is wanted, and for whom.
-type Request struct {
-	// Release is the release of the kube-scheduler that will read it.
-	Release versions.Release
-	// SchedulerName is the name that pods put in spec.schedulerName, and the
-	// name of the leader election lease. LeaseNamespace holds that lease; empty
-	// means kube-system.
-	SchedulerName, LeaseNamespace string
-	// LeaseName is the name of the lease where it is not SchedulerName: the default
-	// scheduler's is kube-scheduler.
-	LeaseName string
-	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
-	Kubeconfig string
-	// LeaderElect turns leader election on, whatever the source says. Without
-	// it the source decides, and is off where it says nothing.
-	LeaderElect bool
+// What is found in a document, by line, and what a document is about.
+type (
+	// Note is one change to a document, and the reason for it.
+	Note = schema.Note
+	// Problem is one thing that is wrong with a document, and what to do about it.
+	Problem = schema.Problem
+	// Error has every problem of a document.
+	Error = schema.Error
+	// Extender is one element of extenders.
+	Extender = schema.Extender
+	// ExtenderTLS is the tlsConfig of an extender.
+	ExtenderTLS = schema.ExtenderTLS
+	// ManagedResource is an extended resource that an extender manages.
+	ManagedResource = schema.ManagedResource
+	// Ports are the plain HTTP ports of a configuration.
+	Ports = convert.Ports
+)
 
-	// Preset names a preset, see [Presets]; or Source holds a configuration,
-	// and SourceName what to call it in errors (a file name). With neither the
-	// preset is "default"; with both the request is refused.
-	Preset     string
-	Source     []byte
-	SourceName string
-
-	// Plugins names the plugins that were compiled in beside the in-tree ones:
-	// the only other names that a configuration may use.
-	Plugins []string
-	// Enable are plugins that were compiled in and are to be enabled unless the
-	// source names them itself. They need not stand in Plugins too.
-	Enable []Plugin
-	// Extenders are asked after those of the source.
-	Extenders []Extender
-	// Lossy leaves out what cannot be carried and tells each loss in a [Note],
-	// where it would be an error else.
-	Lossy bool
-	// InsecurePort is the loopback port for the plain HTTP listener of 1.20–1.22,
-	// which a configuration cannot switch off; 0 is DefaultInsecurePort.
-	// Releases from 1.23 on have none.
-	InsecurePort int
-}
-
-// Rendered is a configuration that the release reads.
-type Rendered struct {
-	// APIVersion is the config API, group and version.
-	APIVersion string
-	// YAML is the document.
-	YAML []byte
-	// LeaseNamespace holds the leader election lease.
-	LeaseNamespace string
-	// LeaderElect says whether leader election is on, so that several replicas may
-	// run.
-	LeaderElect bool
-	// Args are flags for what the source said in the configuration and the
-	// release reads from its command line only.
-	Args []string
-	// Ports are those of the configuration, not the secure port.
-	Ports Ports
-	// Notes tell what changed from the source and why, by line.
-	Notes []Note
-	// Plugins are the plugins that the configuration enables or configures by
-	// name, sorted.
-	Plugins []string
-	// Files are the paths, as the scheduler's process sees them, of the certificates
-	// and keys that the configuration names for its extenders, sorted. A scheduler
-	// that does not find one ends.
-	Files []string
-	// Policy is the legacy Policy that the scheduler reads beside the
-	// configuration: see [RenderPolicy]. Nil where it reads none.
-	Policy []byte
-}
-
-// Render returns the configuration that was asked for, in the config API that
-// the release reads. What is wrong in the source is an [*Error] with every
-// problem's line and column; what cannot be carried without losing its meaning
-// is one too. Nothing is half-converted.
-func Render(r Request) (*Rendered, error) {
-	rules, warnings, err := versions.Select(r.Release)
-	if err != nil {
-		return nil, fmt.Errorf("render scheduler configuration: %w", err)
-	}
-	if r.SchedulerName == "" || r.Kubeconfig == "" {
-		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are needed")
-	}
-	if _, err := CheckExtenders(r.Release, r.Extenders); err != nil {
-		return nil, err // their fault is not that of the source
-	}
-	r.LeaseNamespace = cmp.Or(r.LeaseNamespace, "kube-system")
-	r.Plugins = slices.Clone(r.Plugins)
-	for _, p := range r.Enable {
-		r.Plugins = append(r.Plugins, p.Name)
-	}
-	doc, err := load(&r)
-	if err != nil {
-		return nil, err
-	}
-	to, _ := apiNamed(strings.TrimPrefix(rules.Render, configGroup+"/"))
-	d := deployment{report: newReport(doc, r.Lossy), request: r, doc: doc, to: to.of(r.Release.Minor)}
-	converted := convertDocument(doc, d.report, r.SchedulerName, convertOptions{
-		release: r.Release, rules: rules, to: to, plugins: r.Plugins, points: pluginPoints(r.Enable), deploy: true, insecurePort: r.InsecurePort,
-	})
-	d.extenders()
-	d.identity()
-	d.connection()
-	leaderElect := d.election()
-	if doc.preset { // nobody wrote it; the extenders somebody did
-		d.notes = slices.DeleteFunc(d.notes, func(n Note) bool { return !n.Warning })
-	}
-	d.enablePlugins()
-	if err := d.problems.err(doc.name); err != nil {
-		return nil, err
-	}
-	text, err := encode(doc.root)
-	if err != nil {
-		return nil, fmt.Errorf("write scheduler configuration: %w", err)
-	}
-	for _, warning := range warnings {
-		d.note(nil, "%s", warning)
-	}
-	return &Rendered{
-		APIVersion:     to.version(),
-		YAML:           text,
-		LeaseNamespace: r.LeaseNamespace,
-		LeaderElect:    leaderElect,
-		Args:           converted.args,
-		Ports:          converted.ports,
-		Notes:          d.sortedNotes(),
-		Plugins:        namedPlugins(doc),
-		Files:          extenderFiles(doc.root),
-	}, nil
-}
-
-// convertDocument converts a document, a legacy Policy or a configuration.
-func convertDocument(doc *document, r *report, schedulerName string, o convertOptions) convertResult {
-	if doc.policy {
-		convertPolicy(doc, r, schedulerName, o.to.name)
-	}
-	return runConversion(doc, r, o)
-}
-
-// load returns the document that the request names.
-func load(r *Request) (*document, error) {
-	if len(r.Source) > 0 || r.SourceName != "" {
-		if r.Preset != "" {
-			return nil, &Error{Problems: []Problem{{
-				Message: fmt.Sprintf("render scheduler configuration: both the preset %q and a configuration were given", r.Preset),
-				Try:     "give one of them; a configuration can hold what the preset does (profile show)",
-			}}}
-		}
-		if r.SourceName == "" {
-			r.SourceName = "configuration"
-		}
-		return parse(r.SourceName, r.Source)
-	}
-	if r.Preset == "" {
-		r.Preset = "default"
-	}
-	return presetDocument(r.Preset)
-}
+// DefaultExtenderTimeout is how long a scheduler waits for an extender by default.
+const DefaultExtenderTimeout = schema.DefaultExtenderTimeout

@@ -1,62 +1,12 @@
-package profiles
+package profiles_test
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-// Decoding and validation are asked apart from what a scheduler refuses when it
-// starts, as the scheduler's own packages were.
-func TestOurKnowledgeIsThatOfEveryDecoder(t *testing.T) {
-	text, err := os.ReadFile("testdata/decoders.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []struct {
-		Name, Document string
-		Accepted       map[string]string
-	}
-	if err := yaml.UnmarshalStrict(text, &cases); err != nil || len(cases) != 20 {
-		t.Fatalf("%d documents, %v", len(cases), err)
-	}
-	for _, c := range cases {
-		for _, a := range apis() {
-			first, last := 0, 0
-			if accepted := c.Accepted[a.name]; accepted != "" {
-				if _, err := fmt.Sscanf(accepted, "%d-%d", &first, &last); err != nil {
-					t.Fatalf("%s: %q: %v", c.Name, accepted, err)
-				}
-			}
-			for minor := 20; minor <= 37; minor++ {
-				source := "apiVersion: " + a.version() + "\nkind: KubeSchedulerConfiguration\n" + c.Document + "\n"
-				j := judge(t, source, versions.Release{Major: 1, Minor: minor})
-				wrong := j.decodes() || j.validates()
-				if want := first <= minor && minor <= last; wrong == want {
-					t.Errorf("%s in %s at 1.%d: accepted is %v, want %v: %v", c.Name, a.name, minor, !wrong, want, j.problems)
-				}
-			}
-		}
-	}
-}
-
-func judge(t *testing.T, source string, release versions.Release) *judgement {
-	t.Helper()
-	rules, _, err := versions.Select(release)
-	if err != nil {
-		t.Fatal(err)
-	}
-	doc, err := read("f.yaml", []byte(source), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return newJudgement(doc, validateOptions{release: release, rules: rules})
-}
 
 func TestValidate(t *testing.T) {
 	const (
@@ -119,11 +69,11 @@ func TestValidate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := Validate(ValidateRequest{Release: release, Source: []byte(c.source), SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
+			v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(c.source), SourceName: "f.yaml", Plugins: []string{"MyPlugin"}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := (&Error{Name: "f.yaml", Problems: v.Problems}).Error()
+			told := (&profiles.Error{Name: "f.yaml", Problems: v.Problems}).Error()
 			switch {
 			case c.want == "" && !v.Valid():
 				t.Errorf("refused: %s", told)
@@ -138,7 +88,7 @@ func TestValidate(t *testing.T) {
 func TestValidateReadsOnlyWhatIsADocument(t *testing.T) {
 	release := versions.Releases()[0]
 	for _, source := range []string{"", "a: [", "kind: Pod\napiVersion: v1\n", "apiVersion: x/v1\nkind: KubeSchedulerConfiguration\n", "apiVersion: kubescheduler.config.k8s.io/v2\nkind: KubeSchedulerConfiguration\n"} {
-		if v, err := Validate(ValidateRequest{Release: release, Source: []byte(source)}); err == nil {
+		if v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(source)}); err == nil {
 			t.Errorf("%q: %+v", source, v)
 		}
 	}

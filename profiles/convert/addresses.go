@@ -1,0 +1,106 @@
+package convert
+
+import (
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// deployedAddresses settles where health and metrics are served. Up to 1.22 that is a
+// plain HTTP listener that a configuration cannot switch off, so it is put on
+// loopback; after, the secure port serves both.
+func (c *conversion) deployedAddresses() {
+	fields := []string{"healthzBindAddress", "metricsBindAddress"}
+	var host string
+	for _, name := range fields {
+		key, value := node.Lookup(c.doc.Root, name)
+		if key == nil {
+			continue
+		}
+		h, port := schema.SplitAddress(node.Text(value))
+		if port != 0 {
+			c.Ports.Source = port
+		}
+		if schema.Loopback(h) {
+			host = h
+		}
+		c.dropAddress(name, key, value)
+	}
+	if c.Rules.InsecurePort {
+		c.Ports.Insecure = c.InsecurePort
+		if c.Ports.Insecure == 0 {
+			c.Ports.Insecure = DefaultInsecurePort
+		}
+		for _, name := range fields {
+			node.Put(c.doc.Root, name, node.String("127.0.0.1:"+strconv.Itoa(c.Ports.Insecure)))
+		}
+	} else if host != "" {
+		c.Args = append(c.Args, "--bind-address="+host)
+		c.Note(nil, "health and metrics were served on %s only; --bind-address=%s keeps that on the host's network", host, host)
+	}
+}
+
+// dropAddress tells what becomes of one of the two fields, and removes it where the
+// target has none.
+func (c *conversion) dropAddress(name string, key, value *yaml.Node) {
+	if c.Rules.InsecurePort {
+		c.Note(key, "%s %q becomes an address on loopback: it is plain HTTP for everyone, and cannot be switched off; /healthz and /metrics are served over HTTPS on the secure port too", name, node.Text(value))
+		return
+	}
+	node.Remove(c.doc.Root, name)
+	path := map[string]string{"healthzBindAddress": "/healthz", "metricsBindAddress": "/metrics"}[name]
+	c.Note(key, "%s %q left out: %s has no plain HTTP listener; %s is served over HTTPS on the secure port (--secure-port)", name, node.Text(value), c.Release, path)
+}
+
+// ownAddresses carries where a user's own document has health and metrics served.
+// The plain HTTP listener ended with 1.22, but for v1beta2 its fields stayed.
+func (c *conversion) ownAddresses() {
+	names := []string{"healthzBindAddress", "metricsBindAddress"}
+	// v1beta1 always listened; v1beta2 was read by releases of both kinds.
+	listened := c.from.Set == schema.InV1beta1 || c.from.Set == schema.InV1beta2 && !slices.ContainsFunc(names, func(name string) bool {
+		_, value := node.Lookup(c.doc.Root, name)
+		return value != nil && schema.IsClosed(node.Text(value))
+	})
+	for _, name := range names {
+		key, value := node.Lookup(c.doc.Root, name)
+		switch {
+		case c.Rules.InsecurePort && key != nil && node.Text(value) == "" && c.from.Set == schema.InV1beta1:
+			node.Remove(c.doc.Root, name) // the default there, and refused in v1beta2
+		case c.Rules.InsecurePort && (key == nil && !listened || key != nil && schema.IsClosed(node.Text(value))):
+			c.listen(name, key)
+		case c.Rules.InsecurePort:
+		case key != nil && (!c.hasField(name) || !schema.IsClosed(node.Text(value))):
+			c.stopListening(name, key, value)
+		}
+	}
+}
+
+// listen keeps the listener that the target cannot switch off away from others.
+func (c *conversion) listen(name string, key *yaml.Node) {
+	node.Put(c.doc.Root, name, node.String("127.0.0.1:"+schema.SchedulerInsecurePort))
+	c.Note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.Release)
+}
+
+// stopListening takes an address out, and keeps the host that it names for the
+// secure port.
+func (c *conversion) stopListening(name string, key, value *yaml.Node) {
+	node.Remove(c.doc.Root, name)
+	host, _ := schema.SplitAddress(node.Text(value))
+	if !schema.IsClosed(node.Text(value)) && host != "" && host != "0.0.0.0" && host != "::" {
+		flag := "--bind-address=" + host
+		switch {
+		case len(c.Args) == 0:
+			c.Args = append(c.Args, flag)
+			c.Note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, node.Text(value), flag, c.Release)
+			return
+		case c.Args[0] != flag:
+			c.Loss(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name, node.Text(value), c.Release, c.Args[0])
+			return
+		}
+	}
+	c.Note(key, "%s %q left out: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, node.Text(value), c.Release)
+}

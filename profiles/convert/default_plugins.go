@@ -1,0 +1,152 @@
+package convert
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// keepDefaultWeights writes out the weights of default plugins where the target
+// has others, so that the scores keep their proportions.
+func (c *conversion) keepDefaultWeights(plugins *yaml.Node) {
+	if c.doc.Preset {
+		return
+	}
+	var kept []string
+	for _, p := range schema.InTreePlugins() {
+		was, is := p.Weight(c.from), p.Weight(c.To)
+		if was == is || !p.Defaults.Has(c.from.Set) || !p.Defaults.Has(c.To.Set) ||
+			schema.Entry(plugins, "score", "enabled", p.Name) != nil || schema.IsDisabled(plugins, "score", p.Name) {
+			continue
+		}
+		schema.Enable(plugins, "score", p.Name, was)
+		kept = append(kept, fmt.Sprintf("%s %d (not %d)", p.Name, was, is))
+	}
+	if len(kept) > 0 {
+		c.Note(node.Get(c.doc.Root, "apiVersion"), "default weights of %s written out under score, since %s has others: %s", c.from.Name, c.To.Name, strings.Join(kept, ", "))
+	}
+}
+
+// lostDefaults tells which default plugins of the source's config API are gone
+// without a successor, where the source did not disable them itself: off are
+// those that it did.
+func (c *conversion) lostDefaults(off []string) {
+	for _, f := range removedPlugins() {
+		p, _ := schema.InTreeNamed(f.name)
+		if c.doc.Preset || f.successor != "" || c.exists(f.name) || !p.Defaults.Has(c.from.Set) ||
+			slices.Contains(off, f.name) || slices.Contains(off, schema.AllPlugins) {
+			continue
+		}
+		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, is not there in %s: %s", f.name, c.from.Name, c.Release, f.why)
+	}
+}
+
+// defaultsFirst keeps the order where it counts: a default that is enabled again
+// stands before the others in the source's config API, wherever it is named.
+func (c *conversion) defaultsFirst(plugins *yaml.Node, set schema.PluginSet) {
+	slices.SortStableFunc(node.Items(set.Node, "enabled"), func(a, b *yaml.Node) int {
+		first := func(e *yaml.Node) int {
+			if name := node.Text(e, "name"); schema.IsDefault(c.To, set.Point, name) && !schema.IsDisabled(plugins, set.Point, name) {
+				return 0
+			}
+			return 1
+		}
+		return first(a) - first(b)
+	})
+}
+
+// disableFirst disables each default plugin that is enabled by name, where the
+// target would run it twice otherwise and refuse to start.
+func (c *conversion) disableFirst(plugins *yaml.Node) {
+	if !c.To.Duplicates {
+		return
+	}
+	for _, set := range schema.PluginSets(plugins) {
+		if !c.from.Duplicates && (set.Point == schema.PointBind || set.Point == "postFilter") {
+			c.defaultsFirst(plugins, set)
+		}
+		for _, e := range node.Items(set.Node, "enabled") {
+			name := node.Text(e, "name")
+			if !schema.IsDefault(c.To, set.Point, name) || schema.IsDisabled(plugins, set.Point, name) {
+				continue
+			}
+			schema.Disable(plugins, set.Point, name)
+			if c.from.Duplicates && !c.doc.Policy {
+				c.Note(e, "%s is a default of %s; disabled first, since enabling it again would run it twice and stop the scheduler", name, c.To.Name)
+			}
+		}
+	}
+}
+
+// disableAvoidPods disables the one default of v1beta1 that later config APIs do
+// not have: it would outweigh all others, as it never did for the source.
+func (c *conversion) disableAvoidPods(plugins *yaml.Node) {
+	const point = "score"
+	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 || schema.IsDisabled(plugins, point, schema.NodePreferAvoidPods) ||
+		schema.Entry(plugins, point, "enabled", schema.NodePreferAvoidPods) != nil {
+		return
+	}
+	schema.Disable(plugins, point, schema.NodePreferAvoidPods)
+	c.Note(node.Get(c.doc.Root, "apiVersion"), "%s disabled: it is a default of %s only", schema.NodePreferAvoidPods, c.To.Name)
+}
+
+// disableOverridden keeps multiPoint from bringing default plugins to an extension
+// point that names two of them or more itself: up to 1.29.0 the scheduler then
+// enables one of them twice, and multiplies its scores by the weight twice, which
+// ends scheduling where they get too high (expandMultiPointPlugins in
+// pkg/scheduler/framework/runtime/framework.go: it deletes from the list that it
+// walks along). What is disabled by name is not brought, so nothing is doubled.
+func (c *conversion) disableOverridden(plugins *yaml.Node) {
+	if !c.To.MultiPoint || c.minor >= 30 {
+		return
+	}
+	for _, set := range schema.PluginSets(plugins) {
+		if set.Point == schema.MultiPoint || set.Point == schema.PointBind || set.Point == "postFilter" {
+			continue // there the order counts, which disabling would change
+		}
+		var named []string
+		for _, e := range node.Items(set.Node, "enabled") {
+			if name := node.Text(e, "name"); c.reachedByMultiPoint(plugins, set.Point, name) {
+				named = append(named, name)
+			}
+		}
+		if len(named) < 2 {
+			continue
+		}
+		for _, name := range named {
+			schema.Disable(plugins, set.Point, name)
+		}
+		c.Note(set.Key, "%s disabled under %s too, before they are enabled there: %s may run one of them twice otherwise", strings.Join(named, ", "), set.Point, c.Release)
+	}
+}
+
+// disableLater disables a default plugin at preFilter too, where it came to take
+// part in that later, and the source disables it wherever its config API has it:
+// preFilter alone can reject a node or the pod.
+func (c *conversion) disableLater(plugins *yaml.Node) {
+	const point = "preFilter"
+	if c.from.MultiPoint || !c.To.MultiPoint || schema.IsDisabled(plugins, point, schema.AllPlugins) {
+		return
+	}
+	for _, p := range schema.InTreePlugins() {
+		if schema.IsDefault(c.from, point, p.Name) || !schema.IsDefault(c.To, point, p.Name) || !c.exists(p.Name) ||
+			schema.IsDisabled(plugins, point, p.Name) || schema.Entry(plugins, point, "enabled", p.Name) != nil {
+			continue
+		}
+		had := slices.DeleteFunc(slices.Clone(p.Points), func(at string) bool { return !schema.IsDefault(c.from, at, p.Name) })
+		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(plugins, at, p.Name) }) {
+			schema.Disable(plugins, point, p.Name)
+			c.Note(node.Get(plugins, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.Name, point, c.Release)
+		}
+	}
+}
+
+// off says whether a default plugin is not at work at an extension point.
+func (c *conversion) off(plugins *yaml.Node, point, name string) bool {
+	return schema.IsDisabled(plugins, point, name) && schema.Entry(plugins, point, "enabled", name) == nil
+}

@@ -1,0 +1,26 @@
+package convert
+
+import (
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// ownElection carries the lock of a user's own document: client-go has known
+// leases only since 1.27, and no lock that is not written to a lease too since
+// 1.24 (tools/leaderelection/resourcelock/interface.go).
+func (c *conversion) ownElection() {
+	lease := node.Get(c.doc.Root, "leaderElection")
+	key, lock := node.Lookup(lease, "resourceLock")
+	elects := node.IsNull(lease, "leaderElect") || node.IsTrue(lease, "leaderElect")
+	switch was := node.Text(lock); {
+	case lease == nil && !c.Rules.LeaderElectFlagsWithConfig && c.from.Set != schema.InV1beta1:
+		c.Note(nil, "%s ignores --leader-elect and the flags that belong to it where there is a --config; what they said has to stand under leaderElection", c.Release)
+	case was == "" || was == schema.LeaseLock || !elects:
+	case c.minor >= 27:
+		c.Set(lease, "resourceLock", node.String(schema.LeaseLock), "")
+		c.Note(key, "resourceLock %s becomes leases, the only one in %s; replicas that still hold the other do not see the lease, so end them first", was, c.Release)
+	case c.minor >= 24 && (was == "endpoints" || was == "configmaps"):
+		c.Set(lease, "resourceLock", node.String(was+"leases"), "")
+		c.Note(key, "resourceLock %s becomes %sleases: %s does not have it, and this one holds both", was, was, c.Release)
+	}
+}

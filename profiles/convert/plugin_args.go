@@ -1,0 +1,57 @@
+package convert
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// onlyType says whether arguments hold nothing but what kind they are.
+func onlyType(args *yaml.Node) bool {
+	if !node.IsMapping(args) {
+		return node.IsNull(args)
+	}
+	for i := 0; i < len(args.Content); i += 2 {
+		if name := args.Content[i].Value; name != "apiVersion" && name != "kind" {
+			return false
+		}
+	}
+	return true
+}
+
+// pluginArgs writes the target's apiVersion into typed arguments and takes out
+// what it does not have.
+func (c *conversion) pluginArgs(p *yaml.Node) {
+	for _, e := range slices.Clone(node.Items(p, "pluginConfig")) {
+		name, given := node.Text(e, "name"), node.Get(e, "args")
+		known, ok := schema.KnownArgs(name)
+		if !ok || !node.IsMapping(given) || slices.Contains(c.Plugins, name) {
+			continue
+		}
+		if !known.In(c.To) {
+			schema.DropConfig(p, e)
+			c.Loss(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.Release)
+			continue
+		}
+		if v := node.Get(given, "apiVersion"); v != nil {
+			v.Value = c.To.GroupVersion()
+		}
+		c.dropUnsupported(given, known.Object(), "args of "+name)
+	}
+}
+
+// spreadDefaulting writes out how PodTopologySpread comes by its default
+// constraints: from v1beta2 on a list of them alone is refused
+// (pkg/scheduler/apis/config/<api>/defaults.go).
+func (c *conversion) spreadDefaulting(p *yaml.Node) {
+	args := node.Get(schema.ConfigOf(p, schema.PodTopologySpread), "args")
+	key, constraints := node.Lookup(args, "defaultConstraints")
+	if c.from.Set != schema.InV1beta1 || c.To.Set == schema.InV1beta1 || len(node.Items(constraints)) == 0 || node.Text(args, "defaultingType") != "" {
+		return
+	}
+	node.Put(args, "defaultingType", node.String("List"))
+	c.Note(key, "defaultingType List written out: %s would take System, and refuse constraints beside it", c.To.Name)
+}

@@ -1,0 +1,82 @@
+package convert
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// exists says whether the release can enable a plugin in the config API that is
+// rendered.
+func (c *conversion) exists(name string) bool {
+	if slices.Contains(c.Plugins, name) {
+		return true
+	}
+	return slices.Contains(c.Rules.Plugins, name) && !slices.Contains(c.Rules.RejectedPlugins[c.To.GroupVersion()], name)
+}
+
+// checkNames refuses every name that the release's scheduler would stop at, and
+// those that it would pass over without a word because nothing is called so.
+func (c *conversion) checkNames(p, plugins *yaml.Node) {
+	c.dropForeign(plugins)
+	for _, set := range schema.PluginSets(plugins) {
+		seen := map[string]bool{}
+		for _, e := range node.Items(set.Node, "enabled") {
+			name := node.Text(e, "name")
+			if c.checkName(node.Get(e, "name"), name, false); seen[name] {
+				c.Refuse(e, "keep one of the two", "plugin %s is enabled twice under %s", name, set.Point)
+			}
+			seen[name] = true
+		}
+		for _, e := range node.Items(set.Node, "disabled") {
+			if name := node.Text(e, "name"); name != schema.AllPlugins {
+				c.checkName(node.Get(e, "name"), name, true)
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, e := range node.Items(p, "pluginConfig") {
+		name := node.Text(e, "name")
+		if c.checkName(node.Get(e, "name"), name, true); seen[name] {
+			c.Refuse(e, "keep one of the two", "pluginConfig has two entries for %s", name)
+		}
+		seen[name] = true
+	}
+}
+
+// dropForeign takes out, as losses, plugins of other releases that are enabled.
+func (c *conversion) dropForeign(plugins *yaml.Node) {
+	for _, set := range schema.PluginSets(plugins) {
+		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
+			if name := node.Text(e, "name"); c.Lossy && !c.exists(name) && schema.EverInTree(name) {
+				schema.DropEntry(plugins, set.Point, "enabled", e)
+				c.Loss(e, "", "plugin %s does not exist in %s", name, c.Release)
+			}
+		}
+	}
+}
+
+// checkName refuses a name that the release does not have. Where nothing is
+// enabled by it (idle), a plugin of some other release is harmless.
+func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
+	available := slices.Concat(c.Rules.Plugins, c.Plugins)
+	switch {
+	case c.exists(name):
+		return
+	case idle && schema.EverInTree(name):
+		c.Note(n, "%s does not exist in %s; the line has no effect", name, c.Release)
+		return
+	case !c.Deploy && !schema.EverInTree(name) && schema.Nearest(name, available) == "":
+		c.Note(n, "%s is no plugin of Kubernetes; %s needs it compiled in", name, c.Release)
+		return
+	}
+	try := "plugins of " + c.Release.String() + ": " + strings.Join(available, ", ") + "; compile others in with --with"
+	if meant := schema.Nearest(name, available); meant != "" {
+		try = "did you mean " + meant + "? Plugins that are not in-tree are compiled in with --with"
+	}
+	c.Refuse(n, try, "plugin %q does not exist in %s", name, c.Release)
+}

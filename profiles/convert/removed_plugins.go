@@ -1,0 +1,138 @@
+package convert
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// replaceNames puts the successor in the place of each plugin that the release
+// no longer has, and leaves out what only disabled one.
+func (c *conversion) replaceNames(p, plugins *yaml.Node) {
+	for _, set := range schema.PluginSets(plugins) {
+		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
+			name := node.Text(e, "name")
+			if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
+				c.replaceName(plugins, set.Point, e, f)
+			}
+		}
+		for _, e := range slices.Clone(node.Items(set.Node, "disabled")) {
+			name := node.Text(e, "name")
+			if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
+				schema.DropEntry(plugins, set.Point, "disabled", e)
+				c.Note(e, "%s is no longer disabled: %s does not have it; %s", name, c.Release, f.why)
+			}
+		}
+	}
+	for _, e := range slices.Clone(node.Items(p, "pluginConfig")) {
+		name := node.Text(e, "name")
+		if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
+			schema.DropConfig(p, e)
+			c.Note(e, "the arguments of %s left out: %s does not have it; %s", name, c.Release, f.why)
+		}
+	}
+}
+
+func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node, f removedPlugin) {
+	if f.successor == "" {
+		schema.DropEntry(plugins, point, "enabled", e)
+		c.Loss(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.Release, f.why)
+		return
+	}
+	there := schema.Entry(plugins, point, "enabled", f.successor) != nil ||
+		schema.IsDefault(c.To, point, f.successor) && !schema.IsDisabled(plugins, point, f.successor) ||
+		c.reachedByMultiPoint(plugins, point, f.successor)
+	if there {
+		schema.DropEntry(plugins, point, "enabled", e)
+		c.Note(e, "%s left out: %s does not have it; %s, and that is enabled already", f.name, c.Release, f.why)
+		return
+	}
+	schema.Rename(e, f.successor)
+	c.Note(e, "%s becomes %s: %s does not have it; %s", f.name, f.successor, c.Release, f.why)
+}
+
+// reachedByMultiPoint says whether a plugin reaches an extension point by way of multiPoint.
+func (c *conversion) reachedByMultiPoint(plugins *yaml.Node, point, name string) bool {
+	if !c.To.MultiPoint || point == schema.MultiPoint || schema.IsDisabled(plugins, point, name) {
+		return false
+	}
+	return schema.Entry(plugins, schema.MultiPoint, "enabled", name) != nil ||
+		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(plugins, schema.MultiPoint, name)
+}
+
+// removedPlugin is what becomes of a plugin that a release no longer has.
+type removedPlugin struct {
+	name string
+	// successor takes its place; empty: nothing does.
+	successor string
+	why       string
+	try       string
+}
+
+// removedPlugins covers what left the registry (pkg/scheduler/framework/plugins/registry.go),
+// but for the plugins that became strategies of NodeResourcesFit: see scoring.
+func removedPlugins() []removedPlugin {
+	volumes := func(name string) removedPlugin {
+		return removedPlugin{name: name, successor: "NodeVolumeLimits", why: "volumes of that kind are handled by their CSI driver, whose limits NodeVolumeLimits counts"}
+	}
+	return []removedPlugin{
+		{name: "SelectorSpread", successor: "PodTopologySpread", why: "PodTopologySpread spreads the pods of a service or set over hosts and zones by default"},
+		volumes("EBSLimits"), volumes("GCEPDLimits"), volumes("AzureDiskLimits"), volumes("CinderLimits"),
+		{name: "NodePreferAvoidPods", why: "nothing reads the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods any more",
+			try: "taint such nodes with the effect PreferNoSchedule, and remove the line"},
+		{name: "NodeLabel", why: "it was removed in 1.23 without a successor",
+			try: "say it with NodeAffinity: args.addedAffinity in pluginConfig (`pmk-sched profile show` prints a whole file)"},
+		{name: "ServiceAffinity", why: "it was removed in 1.23 without a successor",
+			try: "say it with inter-pod affinity in the pods, and remove the line"},
+	}
+}
+
+func removedPluginNamed(name string) (removedPlugin, bool) {
+	for _, f := range removedPlugins() {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return removedPlugin{}, false
+}
+
+// nodeLabels carries the nodes that the plugin NodeLabel filtered, which ended
+// with 1.22, to affinity that NodeAffinity adds to every pod. What it scored is
+// not the same there.
+func (c *conversion) nodeLabels(p, plugins *yaml.Node) {
+	args := node.Get(schema.ConfigOf(p, schema.NodeLabel), "args")
+	e := schema.Entry(plugins, "filter", "enabled", schema.NodeLabel)
+	if e == nil || c.exists(schema.NodeLabel) || c.off(plugins, "filter", "NodeAffinity") {
+		return
+	}
+	var wanted []*yaml.Node
+	for _, labels := range []struct{ field, operator string }{{"presentLabels", "Exists"}, {"absentLabels", "DoesNotExist"}} {
+		for _, label := range node.Items(args, labels.field) {
+			wanted = append(wanted, node.Mapping("key", node.String(node.Text(label)), "operator", node.String(labels.operator)))
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	required := node.Child(node.Child(schema.ArgsOf(p, "NodeAffinity"), "addedAffinity"), "requiredDuringSchedulingIgnoredDuringExecution")
+	terms := node.List(required, "nodeSelectorTerms")
+	if len(terms.Content) == 0 {
+		terms.Content = append(terms.Content, node.Mapping())
+	}
+	for _, term := range terms.Content { // any of the terms is enough, so each has to ask for the labels
+		expressions := node.List(term, "matchExpressions")
+		for _, w := range wanted {
+			expressions.Content = append(expressions.Content, node.Mapping("key", node.Get(w, "key"), "operator", node.Get(w, "operator")))
+		}
+	}
+	schema.DropEntry(plugins, "filter", "enabled", e)
+	node.Remove(args, "presentLabels")
+	node.Remove(args, "absentLabels")
+	if onlyType(args) {
+		schema.DropConfig(p, schema.ConfigOf(p, schema.NodeLabel))
+	}
+	c.Note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which asks for the same labels of every node: %s does not have it", c.Release)
+}

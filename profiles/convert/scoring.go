@@ -1,0 +1,187 @@
+package convert
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// scoring carries how nodes are scored by their resources: three plugins in
+// v1beta1, one with three strategies after.
+func (c *conversion) scoring(p, plugins *yaml.Node) {
+	switch old := schema.InV1beta1; {
+	case c.from.Set == old && c.To.Set != old:
+		c.intoStrategy(p, plugins)
+	case c.from.Set != old && c.To.Set == old:
+		c.intoPlugin(p, plugins)
+	}
+}
+
+// scorer is a plugin of v1beta1 that is at work, with the line that enables it;
+// nil where it is one by default.
+type scorer struct {
+	schema.Strategy
+	entry *yaml.Node
+}
+
+// intoStrategy makes NodeResourcesFit score the way the plugin did that v1beta1
+// has at work.
+func (c *conversion) intoStrategy(p, plugins *yaml.Node) {
+	working := c.oneScorer(plugins, scorers(plugins))
+	c.dropOldDisabled(plugins, working)
+	for _, s := range working {
+		c.takeStrategy(p, s)
+	}
+	for _, s := range schema.Strategies() {
+		if e := schema.ConfigOf(p, s.Plugin); e != nil {
+			schema.DropConfig(p, e)
+			c.Note(e, "the arguments of %s left out: the plugin is not enabled", s.Plugin)
+		}
+	}
+}
+
+// oneScorer settles which of several stays: the
+// heaviest, and one that is enabled by name before one that is a default.
+func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
+	if len(working) < 2 {
+		return working
+	}
+	c.Loss(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].Plugin+"` to plugins.score.disabled",
+		"%s and %s both score in v1beta1 (the first is a default unless disabled); in %s that is one plugin, NodeResourcesFit, with one strategy",
+		working[0].Plugin, working[1].Plugin, c.To.Name)
+	weight := func(s scorer) int { return node.Number(s.entry, "weight") }
+	stays := slices.MaxFunc(working, func(a, b scorer) int { return weight(a) - weight(b) })
+	if stays.entry == nil {
+		stays = working[len(working)-1]
+	}
+	for _, s := range working {
+		if s.entry != nil && s.entry != stays.entry {
+			schema.DropEntry(plugins, "score", "enabled", s.entry)
+		}
+	}
+	if c.Lossy {
+		c.Loss(stays.entry, "", "%s is the one that stays", stays.Plugin)
+	}
+	return []scorer{stays}
+}
+
+// scorers returns what scores by resources in a profile of v1beta1.
+func scorers(plugins *yaml.Node) []scorer {
+	var working []scorer
+	for _, s := range append(schema.Strategies(), schema.Strategy{Plugin: schema.ResourcesFit}) {
+		e := schema.Entry(plugins, "score", "enabled", s.Plugin)
+		if e != nil || s.Plugin == schema.LeastAllocated && !schema.IsDisabled(plugins, "score", s.Plugin) {
+			working = append(working, scorer{s, e})
+		}
+	}
+	return working
+}
+
+// dropOldDisabled settles the lines that disable the old plugins. Only the
+// default among them meant something: without any scorer it now has to disable
+// NodeResourcesFit.
+func (c *conversion) dropOldDisabled(plugins *yaml.Node, working []scorer) {
+	if e := schema.Entry(plugins, "score", "disabled", schema.ResourcesFit); e != nil {
+		schema.DropEntry(plugins, "score", "disabled", e)
+		c.Note(e, "NodeResourcesFit need not be disabled: it does not score in v1beta1, so the line had no effect; in %s it would have one", c.To.Name)
+	}
+	for _, s := range schema.Strategies() {
+		e := schema.Entry(plugins, "score", "disabled", s.Plugin)
+		if e == nil {
+			continue
+		}
+		if s.Plugin == schema.LeastAllocated && len(working) == 0 {
+			schema.Rename(e, schema.ResourcesFit)
+			c.Note(e, "%s becomes NodeResourcesFit: it scores by resources in %s", s.Plugin, c.To.Name)
+			continue
+		}
+		schema.DropEntry(plugins, "score", "disabled", e)
+		c.Note(e, "%s need not be disabled: what is enabled under score in %s takes the place of the default NodeResourcesFit", s.Plugin, c.To.Name)
+	}
+}
+
+// takeStrategy gives NodeResourcesFit the strategy, weight and arguments of a
+// plugin.
+func (c *conversion) takeStrategy(p *yaml.Node, s scorer) {
+	if s.Plugin == schema.ResourcesFit {
+		return
+	}
+	old := schema.ConfigOf(p, s.Plugin)
+	if s.entry != nil {
+		schema.Rename(s.entry, schema.ResourcesFit)
+		c.Note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s has no plugin of the old name; the weight stays", s.Plugin, s.Name, c.Release)
+	}
+	if s.entry == nil && old == nil {
+		return
+	}
+	wanted := node.Mapping("type", node.String(s.Name))
+	if shape := node.Get(old, "args", "shape"); shape != nil {
+		node.Put(wanted, "requestedToCapacityRatio", node.Mapping("shape", shape))
+	}
+	if resources := node.Get(old, "args", "resources"); resources != nil {
+		node.Put(wanted, "resources", resources)
+	}
+	node.Put(schema.ArgsOf(p, schema.ResourcesFit), "scoringStrategy", wanted)
+	if old != nil {
+		schema.DropConfig(p, old)
+		c.Note(old, "the arguments of %s become args.scoringStrategy of NodeResourcesFit", s.Plugin)
+	}
+}
+
+// intoPlugin makes the plugin of v1beta1 score the way NodeResourcesFit was told
+// to.
+func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
+	wanted := schema.Strategies()[0]
+	key, told := node.Remove(node.Get(schema.ConfigOf(p, schema.ResourcesFit), "args"), "scoringStrategy")
+	if name := node.Text(told, "type"); name != "" {
+		i := slices.IndexFunc(schema.Strategies(), func(s schema.Strategy) bool { return s.Name == name })
+		if i < 0 {
+			c.Refuse(node.Get(told, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "scoring strategy %q is not known", name)
+			return
+		}
+		wanted = schema.Strategies()[i]
+	}
+	c.renameScorer(plugins, wanted)
+	if told != nil {
+		c.Note(key, "scoringStrategy %s becomes the plugin %s: %s has no strategies", wanted.Name, wanted.Plugin, c.To.Name)
+		for _, args := range []struct {
+			name string
+			node *yaml.Node
+		}{{"shape", node.Get(told, "requestedToCapacityRatio", "shape")}, {"resources", node.Get(told, "resources")}} {
+			if args.node != nil && (args.name != "shape" || wanted.Plugin == schema.CapacityRatio) {
+				node.Put(schema.ArgsOf(p, wanted.Plugin), args.name, args.node)
+			}
+			for _, resource := range node.Items(args.node) { // without a weight it had 1 there
+				if args.name == "resources" && node.IsZero(node.Text(resource, "weight")) {
+					node.Put(resource, "weight", node.Int(1))
+				}
+			}
+		}
+		if e := schema.ConfigOf(p, schema.ResourcesFit); onlyType(node.Get(e, "args")) {
+			schema.DropConfig(p, e)
+		}
+	}
+}
+
+// renameScorer puts the old plugin's name where NodeResourcesFit stands under
+// score, and enables it where NodeResourcesFit was at work by default.
+func (c *conversion) renameScorer(plugins *yaml.Node, wanted schema.Strategy) {
+	e, off := schema.Entry(plugins, "score", "enabled", schema.ResourcesFit), schema.Entry(plugins, "score", "disabled", schema.ResourcesFit)
+	byDefault := e == nil && !schema.IsDisabled(plugins, "score", schema.ResourcesFit)
+	switch {
+	case e != nil:
+		schema.Rename(e, wanted.Plugin)
+		c.Note(e, "NodeResourcesFit under score becomes %s, its name in %s; the weight stays", wanted.Plugin, c.To.Name)
+	case byDefault && wanted.Plugin != schema.LeastAllocated:
+		schema.Enable(plugins, "score", wanted.Plugin, 1)
+	}
+	if off != nil {
+		schema.Rename(off, schema.LeastAllocated)
+	}
+	if wanted.Plugin != schema.LeastAllocated && (e != nil || byDefault) && !schema.IsDisabled(plugins, "score", schema.LeastAllocated) {
+		schema.Disable(plugins, "score", schema.LeastAllocated)
+	}
+}

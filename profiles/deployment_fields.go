@@ -1,0 +1,95 @@
+package profiles
+
+import (
+	"cmp"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+const (
+	// clientQPS and clientBurst are high enough not to be the limit: with the
+	// scheduler's own defaults (50 and 100) it binds about 55 pods a second,
+	// whatever the machine.
+	clientQPS   = 5000
+	clientBurst = 5000
+)
+
+// deployment sets the fields of a converted document that belong to the deployed scheduler.
+type deployment struct {
+	*schema.Report
+	request Request
+	doc     *schema.Document
+	to      schema.API
+}
+
+// identity sees to it that one profile carries the name that is deployed.
+func (d *deployment) identity() {
+	profiles, wanted := d.doc.Profiles(), d.request.SchedulerName
+	if len(profiles) == 1 {
+		d.rename(profiles[0], wanted)
+		return
+	}
+	seen := map[string]bool{}
+	for _, p := range profiles {
+		n := node.Get(p, "schedulerName")
+		name := node.Text(n)
+		switch {
+		case name == "":
+			d.Refuse(p, "give each profile a schedulerName", "a profile has no schedulerName, and there are %d profiles", len(profiles))
+		case seen[name]:
+			d.Refuse(n, "give each profile a name of its own", "two profiles are named %q", name)
+		case name == schema.DefaultSchedulerName && wanted != schema.DefaultSchedulerName:
+			d.Refuse(n, "rename or remove that profile", "a second scheduler with a profile named %s would fight the cluster's own for the same pods", schema.DefaultSchedulerName)
+		}
+		seen[name] = true
+	}
+	if !seen[wanted] {
+		d.Refuse(node.Get(d.doc.Root, "profiles"), "name one profile "+wanted+", or deploy with --name and the name of one of them",
+			"none of the %d profiles is named %q, the scheduler that is deployed", len(profiles), wanted)
+	}
+}
+
+func (d *deployment) rename(profile *yaml.Node, wanted string) {
+	n := node.Get(profile, "schedulerName")
+	switch {
+	case node.IsNull(n):
+		node.Remove(profile, "schedulerName")
+		profile.Content = append([]*yaml.Node{node.String("schedulerName"), node.String(wanted)}, profile.Content...)
+	case node.Text(n) != wanted:
+		d.Note(n, "schedulerName %s becomes %s, the name that is deployed; pods ask for it in spec.schedulerName", node.Text(n), wanted)
+		d.Report.Set(profile, "schedulerName", node.String(wanted), "")
+	}
+}
+
+// connection points the client at the kubeconfig in the pod, and lifts the
+// limits that would hold the scheduler back unless the source chose its own.
+func (d *deployment) connection() {
+	client := node.Child(d.doc.Root, "clientConnection")
+	d.Report.Set(client, "kubeconfig", node.String(d.request.Kubeconfig), "it is where the file is mounted")
+	qps, burst := node.Text(client, "qps"), node.Text(client, "burst")
+	if !node.IsZero(qps) || !node.IsZero(burst) {
+		return
+	}
+	node.Put(client, "qps", node.Int(clientQPS))
+	node.Put(client, "burst", node.Int(clientBurst))
+	d.Note(nil, "clientConnection.qps and burst set to %d: the defaults, 50 and 100, hold the scheduler to about 55 pods a second", clientQPS)
+}
+
+// election gives the scheduler a lease of its own: by default it would fight the
+// cluster's scheduler for the lease kube-scheduler.
+func (d *deployment) election() bool {
+	lease := node.Child(d.doc.Root, "leaderElection")
+	switch n := node.Get(lease, "leaderElect"); {
+	case d.request.LeaderElect:
+		d.Report.Set(lease, "leaderElect", node.Bool(true), "more than one replica may run, and one of them schedules")
+	case node.IsNull(n):
+		node.Put(lease, "leaderElect", node.Bool(false))
+	}
+	d.Report.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)), "the lease carries the scheduler's name")
+	d.Report.Set(lease, "resourceNamespace", node.String(d.request.LeaseNamespace), "the lease is kept there")
+	d.Report.Set(lease, "resourceLock", node.String(schema.LeaseLock), "every release accepts leases, and newer ones nothing else")
+	return node.IsTrue(lease, "leaderElect")
+}

@@ -1,0 +1,101 @@
+package profiles
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/profiles/validate"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// extenders adds those of the request to those of the source, and tells what is
+// wrong with either.
+func (d *deployment) extenders() {
+	for _, e := range node.Items(d.doc.Root, "extenders") {
+		if key, value := node.Lookup(node.Get(e, "tlsConfig"), "keyData"); node.Text(value) != "" {
+			d.Note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")
+		}
+	}
+	for _, f := range validate.Extenders(d.request.Release, d.doc.Root, d.request.Extenders) {
+		if f.Refuses() {
+			d.Refuse(f.Node, f.Try, "%s", f.Message)
+			continue
+		}
+		d.Warn(f.Node, f.Message+"; "+f.Try)
+	}
+	addExtenders(d.doc.Root, d.request.Extenders)
+}
+
+func addExtenders(root *yaml.Node, extenders []schema.Extender) {
+	for _, e := range extenders {
+		all := node.List(root, "extenders")
+		all.Content = append(all.Content, e.Node())
+	}
+}
+
+// CheckExtenders judges extenders as [Render] does for a release. The error is an
+// [*Error] with every reason not to deploy them; the notes are warnings.
+func CheckExtenders(release versions.Release, extenders []schema.Extender) ([]schema.Note, error) {
+	return warnings(validate.Extenders(release, nil, extenders))
+}
+
+func warnings(found []validate.ExtenderFinding) ([]schema.Note, error) {
+	var wrong schema.Problems
+	var notes []schema.Note
+	for _, f := range found {
+		if f.Refuses() {
+			wrong.Add(node.Position{}, f.Try, "%s", f.Message)
+		} else {
+			notes = append(notes, schema.Note{Message: f.Message + "; " + f.Try, Warning: true})
+		}
+	}
+	return notes, wrong.Err("")
+}
+
+// SetExtenders takes the extenders at the addresses drop out of a configuration that was rendered for the release, and adds
+// others after those that are left. Everything else stays as it is, so that what was added and is dropped again leaves the bytes
+// from before. What is wrong with the extenders is an [*Error], what may not be meant a note.
+func SetExtenders(configuration []byte, release versions.Release, drop []string, add []schema.Extender) ([]byte, []schema.Note, error) {
+	root, problem := schema.Decode(configuration)
+	if problem != nil {
+		return nil, nil, schema.Problems{*problem}.Err("configuration")
+	}
+	if all := node.Get(root, "extenders"); all != nil {
+		all.Content = slices.DeleteFunc(all.Content, func(e *yaml.Node) bool { return slices.Contains(drop, node.Text(e, "urlPrefix")) })
+		if len(all.Content) == 0 {
+			node.Remove(root, "extenders")
+		}
+	}
+	notes, err := warnings(validate.Extenders(release, node.Mapping("extenders", node.Sequence(node.Items(root, "extenders"))), add))
+	if err != nil {
+		return nil, nil, err
+	}
+	addExtenders(root, add)
+	out, err := schema.Encode(root)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write scheduler configuration: %w", err)
+	}
+	return out, notes, nil
+}
+
+// WithoutFiles returns a configuration or Policy without the files that its
+// extenders name: a scheduler that is only to judge the rest wants them to exist.
+func WithoutFiles(configuration []byte) ([]byte, error) {
+	root, problem := schema.Decode(configuration)
+	if problem != nil {
+		return nil, schema.Problems{*problem}.Err("configuration")
+	}
+	if len(schema.ExtenderFiles(root)) == 0 {
+		return configuration, nil
+	}
+	schema.DropExtenderFiles(root)
+	text, err := schema.Encode(root)
+	if err != nil {
+		return nil, fmt.Errorf("write scheduler configuration: %w", err)
+	}
+	return text, nil
+}

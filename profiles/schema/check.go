@@ -1,0 +1,190 @@
+package schema
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+// checkObject finds what a strict decoder of the config API would refuse in a mapping:
+// unknown fields, fields given twice, values of another kind. where is the path
+// of the mapping, empty for the document.
+func checkObject(p *Problems, n *yaml.Node, o Object, a API, where string) {
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if line, twice := seen[key.Value]; twice {
+			p.Add(node.At(key), "keep one of the two", "field %q is given twice, first in line %d", Join(where, key.Value), line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		f, ok := o.Field(key.Value, a)
+		if !ok {
+			unknownField(p, key, o, a, where)
+			continue
+		}
+		checkValue(p, value, f, a, Join(where, f.Name))
+	}
+	for _, f := range o.Fields {
+		if f.Required && node.Text(n, f.Name) == "" {
+			p.Add(node.At(n), "", "%s has no %s", where, f.Name)
+		}
+	}
+	if o.Also != nil {
+		o.Also(p, n, a, where)
+	}
+}
+
+// unknownField says what was probably meant: another spelling, or a field of
+// another config API.
+func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
+	var names []string
+	for _, f := range o.Fields {
+		if f.In(a) {
+			names = append(names, f.Name)
+		} else if f.Name == key.Value {
+			p.Add(node.At(key), "leave it out, or write the file in the config API that has it", "field %q does not exist in %s", Join(where, key.Value), a.Name)
+			return
+		}
+	}
+	try := "fields here: " + strings.Join(names, ", ")
+	if place, known := expectedLocations()[key.Value]; known {
+		try = key.Value + " belongs " + place
+	} else if meant := Nearest(key.Value, names); meant != "" {
+		try = fmt.Sprintf("did you mean %q?", meant)
+	}
+	p.Add(node.At(key), try, "unknown field %q", Join(where, key.Value))
+}
+
+// expectedLocations says where the fields stand that are most often put at a wrong level.
+func expectedLocations() map[string]string {
+	return map[string]string{
+		"plugins":       "into a profile: indent it below the profile's schedulerName",
+		"pluginConfig":  "into a profile: indent it below the profile's schedulerName",
+		"schedulerName": "into a profile: `profiles:` and `- schedulerName: …`",
+		"enabled":       "below an extension point, such as score",
+		"disabled":      "below an extension point, such as score",
+		"weight":        "beside the name of one plugin in `enabled`",
+		"leaderElect":   "below leaderElection",
+		"kubeconfig":    "below clientConnection",
+		"qps":           "below clientConnection",
+		"burst":         "below clientConnection",
+	}
+}
+
+func checkValue(p *Problems, n *yaml.Node, f Field, a API, where string) {
+	if node.IsNull(n) {
+		return
+	}
+	wanted := ""
+	switch f.Kind {
+	case kindObject:
+		if node.IsMapping(n) {
+			checkObject(p, n, f.Object(), a, where)
+			return
+		}
+		wanted = "a mapping"
+	case KindObjects, kindStrings:
+		if node.IsSequence(n) {
+			checkItems(p, n, f, a, where)
+			return
+		}
+		wanted = "a list"
+	default:
+		wanted = scalarProblem(n, f)
+	}
+	if wanted != "" {
+		p.Add(node.At(n), "", "%s is %s, wanted is %s", where, node.Describe(n), wanted)
+	}
+}
+
+func checkItems(p *Problems, n *yaml.Node, f Field, a API, where string) {
+	item := f
+	item.Kind = kindString
+	if f.Kind == KindObjects {
+		item.Kind = kindObject
+	}
+	for i, c := range n.Content {
+		place := fmt.Sprintf("%s[%d]", where, i)
+		if node.IsNull(c) {
+			p.Add(node.At(c), "remove the line, or say what is meant", "%s is empty", place)
+			continue
+		}
+		checkValue(p, c, item, a, place)
+	}
+}
+
+// scalarProblem returns what the value should have been, or "".
+func scalarProblem(n *yaml.Node, f Field) string {
+	if f.Kind == kindAny {
+		return ""
+	}
+	scalar := n.Kind == yaml.ScalarNode
+	switch f.Kind {
+	case kindString:
+		if scalar && n.Tag == "!!str" && node.IsYAML11Bool(n) {
+			return "a string; Kubernetes takes it for true or false unless it is quoted"
+		}
+		if !scalar || n.Tag != "!!str" {
+			return "a string"
+		}
+	case kindBool:
+		if !scalar || n.Tag != "!!bool" && !node.IsYAML11Bool(n) {
+			return "true or false"
+		}
+	case kindDuration:
+		if _, err := time.ParseDuration(n.Value); !scalar || err != nil {
+			return "a duration such as 15s"
+		}
+	case kindNanoseconds:
+		if _, err := strconv.ParseInt(n.Value, 10, 64); !scalar || n.Tag != "!!int" || err != nil {
+			return "a whole number of nanoseconds"
+		}
+	case kindFloat:
+		v, err := strconv.ParseFloat(n.Value, 32)
+		if !scalar || n.Tag == "!!str" || err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return "a number"
+		}
+	case kindInt:
+		i, err := strconv.ParseInt(n.Value, 10, 32)
+		switch {
+		case !scalar || n.Tag != "!!int" || err != nil:
+			return "a whole number"
+		case f.Bounded && f.Most > 0 && (i < int64(f.Least) || i > int64(f.Most)):
+			return fmt.Sprintf("a number from %d to %d", f.Least, f.Most)
+		case f.Bounded && i < int64(f.Least):
+			return fmt.Sprintf("a number from %d", f.Least)
+		}
+	}
+	return ""
+}
+
+// checkArgs checks one element of pluginConfig: its args are of the kind that
+// belongs to its name.
+func checkArgs(p *Problems, n *yaml.Node, a API, where string) {
+	name, given := node.Text(n, "name"), node.Get(n, "args")
+	known, ok := KnownArgs(name)
+	if !ok || node.IsNull(given) {
+		return
+	}
+	if !known.In(a) {
+		return
+	}
+	if !node.IsMapping(given) {
+		p.Add(node.At(given), "", "%s.args is %s, wanted is a mapping", where, node.Describe(given))
+		return
+	}
+	checkObject(p, given, known.Object(), a, where+".args")
+	if k := node.Get(given, "kind"); k != nil && node.Text(k) != name+"Args" {
+		p.Add(node.At(k), "write "+name+"Args, or leave the line out", "the args of plugin %s are of kind %q", name, k.Value)
+	}
+	if v := node.Get(given, "apiVersion"); v != nil && node.Text(v) != ConfigGroup+"/"+a.Name {
+		p.Add(node.At(v), "leave the line out", "the args of plugin %s are of %q in a file of %s", name, v.Value, a.Name)
+	}
+}

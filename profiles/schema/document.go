@@ -1,0 +1,143 @@
+// Package schema has the scheduler configuration as a document: YAML nodes with positions, the fields and plugin arguments
+// of each config API, and what is reported about a document.
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+// Group and kind of a configuration.
+const (
+	ConfigGroup = "kubescheduler.config.k8s.io"
+	ConfigKind  = "KubeSchedulerConfiguration"
+)
+
+// Document is a configuration as YAML nodes, with what was mended to read it.
+type Document struct {
+	Name string
+	// Text is the document as it was written, without a ConfigMap around it.
+	Text []byte
+	API  API
+	Root *yaml.Node
+	// Preset says that nobody wrote the document: what the release's own defaults
+	// are is then right.
+	Preset bool
+	// Policy says that it is a legacy Policy, which c.policy makes a configuration.
+	Policy bool
+	// Flow says that the source was JSON.
+	Flow  bool
+	Notes []Note
+}
+
+// Parse reads a configuration strictly: one document, one mapping, a known kind
+// and config API, no field that this API lacks, none twice, every value of its
+// kind. What is only laid out wrongly and can be meant in one way is mended,
+// with a note.
+func Parse(name string, source []byte) (*Document, error) {
+	doc, err := Read(name, source, true)
+	if err != nil {
+		return nil, err
+	}
+	var wrong Problems
+	doc.Check(&wrong, doc.API)
+	if err := wrong.Err(name); err != nil {
+		return nil, err
+	}
+	return doc, nil
+}
+
+// Check finds what a strict decoder of the config API would refuse.
+func (d *Document) Check(p *Problems, a API) {
+	if d.Policy {
+		checkObject(p, d.Root, policyObject(), a, "")
+		return
+	}
+	checkObject(p, d.Root, Configuration(), a, "")
+}
+
+// Read finds the document in a source, and what it is; its fields are not
+// looked at yet. With mending, what can be meant in one way only is put right.
+func Read(name string, source []byte, mending bool) (*Document, error) {
+	fail := func(p ...Problem) error { return Problems(p).Err(name) }
+	if len(source) > maxSource {
+		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes are more than a ConfigMap can hold (1 MiB)", len(source))})
+	}
+	doc := &Document{Name: name, Text: source}
+	if problem := doc.load(source, mending); problem != nil {
+		return nil, fail(*problem)
+	}
+	if node.Text(doc.Root, "kind") == "ConfigMap" {
+		if problem := doc.unwrap(mending); problem != nil {
+			return nil, fail(*problem)
+		}
+	}
+	if problem := doc.identify(); problem != nil {
+		return nil, fail(*problem)
+	}
+	doc.Flow = bytes.HasPrefix(bytes.TrimSpace(doc.Text), []byte("{"))
+	if mending && !doc.Policy {
+		doc.Notes = append(doc.Notes, repair(doc.Root)...)
+	}
+	return doc, nil
+}
+
+// load reads the nodes of a source.
+func (d *Document) load(source []byte, mending bool) *Problem {
+	root, problem := Decode(source)
+	if problem != nil {
+		joined, notes := joinWrapped(source)
+		again, stillWrong := Decode(joined)
+		if !mending || len(notes) == 0 || stillWrong != nil {
+			return problem
+		}
+		root, d.Notes = again, append(d.Notes, notes...)
+	}
+	d.Root = root
+	return expandAliases(root)
+}
+
+// identify finds the config API that the document says it is written in.
+func (d *Document) identify() *Problem {
+	versionKey, version := node.Lookup(d.Root, "apiVersion")
+	kindKey, kind := node.Lookup(d.Root, "kind")
+	switch {
+	case versionKey == nil || kindKey == nil:
+		missing := "kind"
+		if versionKey == nil {
+			missing = "apiVersion"
+		}
+		return &Problem{Line: d.Root.Line, Column: d.Root.Column, Message: missing + " is missing", Try: "begin the file with `apiVersion: " + ConfigGroup + "/v1` and `kind: " + ConfigKind + "`"}
+	case node.Text(kind) == PolicyKind && isPolicyVersion(node.Text(version)):
+		d.Policy, d.API = true, policyAPI()
+		d.lenientExtenders()
+		return nil
+	case node.Text(kind) != ConfigKind:
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("kind is %q, not %s", kind.Value, ConfigKind), Try: "give the scheduler's configuration; other objects are made by pmk-sched itself"}
+	}
+	group, name, _ := strings.Cut(node.Text(version), "/")
+	if group != ConfigGroup {
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("apiVersion %q is not of the group %s", version.Value, ConfigGroup), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+	}
+	found, ok := APINamed(name)
+	if !ok {
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("config API %q is not known", version.Value), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+	}
+	d.API = found
+	return nil
+}
+
+// Profiles returns the profiles of the document, and makes the one that a
+// configuration without any stands for.
+func (d *Document) Profiles() []*yaml.Node {
+	all := node.List(d.Root, "profiles")
+	if len(all.Content) == 0 {
+		all.Content = append(all.Content, node.Mapping())
+	}
+	return all.Content
+}

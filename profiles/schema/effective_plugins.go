@@ -1,0 +1,72 @@
+package schema
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+// CanEnable says whether a plugin can be enabled at an extension point, as far as
+// is known.
+func CanEnable(name, point string, minor int) bool {
+	if name == ResourcesFit && point == "score" && minor < 22 {
+		return false // three plugins of other names did that
+	}
+	p, known := InTreeNamed(name)
+	return !known || point == MultiPoint || minor > lastSurveyed || p.Implements(point, minor)
+}
+
+// IsDefault says whether a config API enables a plugin at an extension point
+// without being told. NodeResourcesFit scores from v1beta2 on, VolumeBinding
+// where multiPoint spreads it.
+func IsDefault(a API, point, name string) bool {
+	p, ok := InTreeNamed(name)
+	switch {
+	case !ok || !p.Defaults.Has(a.Set) || a.Minor != 0 && a.Minor < p.Minor:
+		return false
+	case point == MultiPoint:
+		return a.MultiPoint
+	case name == ResourcesFit && point == "score":
+		return a.Set != InV1beta1
+	case name == VolumeBinding && (point == "preScore" || point == "score"):
+		return a.MultiPoint
+	}
+	return p.Implements(point, a.Minor)
+}
+
+// EffectivePlugins returns the plugins of an extension point and their weights; 0 where they
+// do not score.
+func EffectivePlugins(plugins *yaml.Node, point string, a API) map[string]int {
+	found := map[string]int{}
+	for _, name := range MergedPlugins(plugins, point, a) {
+		weight := 0
+		if point == "score" {
+			known, _ := InTreeNamed(name)
+			weight = known.Weight(a)
+			if e := Entry(plugins, point, "enabled", name); e != nil {
+				weight = max(1, node.Number(e, "weight"))
+			}
+		}
+		found[name] = weight
+	}
+	return found
+}
+
+// MergedPlugins returns the plugins that an extension point has after the defaults of
+// the config API were added (mergePluginSet in <api>/default_plugins.go).
+func MergedPlugins(plugins *yaml.Node, point string, a API) []string {
+	var names []string
+	add := func(name string) { names = append(names, name) }
+	enabled := node.Items(plugins, point, "enabled")
+	for _, p := range InTreePlugins() {
+		perPoint := !a.MultiPoint || point == MultiPoint
+		named := Entry(plugins, point, "enabled", p.Name) != nil
+		if perPoint && IsDefault(a, point, p.Name) && !IsDisabled(plugins, point, p.Name) && (a.Duplicates || !named) {
+			add(p.Name)
+		}
+	}
+	for _, e := range enabled {
+		add(node.Text(e, "name"))
+	}
+	return names
+}

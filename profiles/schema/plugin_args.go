@@ -1,0 +1,116 @@
+package schema
+
+// KnownArgs returns the arguments that an in-tree plugin takes, and false where it
+// takes none or is not in-tree (staging/src/k8s.io/kube-scheduler/config/<api>/
+// types_pluginargs.go). Arguments of other plugins are carried as they are.
+func KnownArgs(plugin string) (Args, bool) {
+	for _, a := range argsObjects() {
+		if a.Plugin == plugin {
+			return a, true
+		}
+	}
+	return Args{}, false
+}
+
+// Args are the arguments of one plugin: the fields of its kind <plugin>Args.
+type Args struct {
+	Plugin string
+	// APIs are the config APIs that have the kind; since is its first minor.
+	APIs   APISet
+	Since  int
+	Fields []Field
+}
+
+// Object returns the arguments' fields with the two that every kind has.
+func (a Args) Object() Object {
+	head := []Field{{Name: "apiVersion", Kind: kindString}, {Name: "kind", Kind: kindString}}
+	return Object{Fields: append(head, a.Fields...)}
+}
+
+// In says whether a config API has the kind: in any release, or as one minor
+// reads it.
+func (a Args) In(target API) bool {
+	return (a.APIs == 0 || a.APIs.Has(target.Set)) && (target.Minor == 0 || target.Minor >= a.Since)
+}
+
+func argsObjects() []Args {
+	resources := Field{Name: "resources", Kind: KindObjects, Object: resourceSpec}
+	shape := Field{Name: "shape", Kind: KindObjects, Object: shapePoint}
+	return []Args{
+		{Plugin: "DefaultPreemption", Fields: []Field{
+			{Name: "minCandidateNodesPercentage", Kind: kindInt, Bounded: true, Most: 100},
+			{Name: "minCandidateNodesAbsolute", Kind: kindInt, Bounded: true},
+		}},
+		{Plugin: "DynamicResources", APIs: InV1, Since: 34, Fields: []Field{
+			{Name: "filterTimeout", Kind: kindDuration},
+			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Lost: "there is no such time-out before 1.35"},
+		}},
+		{Plugin: "InterPodAffinity", Fields: []Field{
+			{Name: "hardPodAffinityWeight", Kind: kindInt, Bounded: true, Most: 100},
+			{Name: "ignorePreferredTermsOfExistingPods", Kind: kindBool, APIs: InV1beta2 | inV1beta3 | InV1, Since: 27,
+				Lost: "preferred terms of running pods count again, as they always did before 1.27"},
+		}},
+		{Plugin: "NodeAffinity", Fields: []Field{{Name: "addedAffinity", Kind: kindObject, Object: nodeAffinity}}},
+		{Plugin: "NodeLabel", APIs: InV1beta1, Fields: []Field{
+			{Name: "presentLabels", Kind: kindStrings}, {Name: "absentLabels", Kind: kindStrings},
+			{Name: "presentLabelsPreference", Kind: kindStrings}, {Name: "absentLabelsPreference", Kind: kindStrings},
+		}},
+		{Plugin: "NodeResourcesBalancedAllocation", Since: 22, Fields: []Field{resources}},
+		{Plugin: "NodeResourcesFit", Fields: []Field{
+			{Name: "ignoredResources", Kind: kindStrings},
+			{Name: "ignoredResourceGroups", Kind: kindStrings},
+			{Name: "scoringStrategy", Kind: kindObject, Object: scoringStrategy, Since: 22},
+		}},
+		{Plugin: LeastAllocated, APIs: InV1beta1, Fields: []Field{resources}},
+		{Plugin: MostAllocated, APIs: InV1beta1, Fields: []Field{resources}},
+		{Plugin: "PodTopologySpread", Fields: []Field{
+			{Name: "defaultConstraints", Kind: KindObjects, Object: spreadConstraint},
+			{Name: "defaultingType", Kind: kindString},
+		}},
+		{Plugin: CapacityRatio, APIs: InV1beta1, Fields: []Field{shape, resources}},
+		{Plugin: "ServiceAffinity", APIs: InV1beta1, Fields: []Field{
+			{Name: "affinityLabels", Kind: kindStrings}, {Name: "antiAffinityLabelsPreference", Kind: kindStrings},
+		}},
+		{Plugin: "VolumeBinding", Fields: []Field{
+			{Name: "bindTimeoutSeconds", Kind: kindInt, Bounded: true},
+			{Name: "shape", Kind: KindObjects, Object: shapePoint, Since: 22,
+				Lost: "it is read only with the feature gate VolumeCapacityPriority, which is not there yet"},
+		}},
+	}
+}
+
+func scoringStrategy() Object {
+	return Object{Fields: []Field{
+		{Name: "type", Kind: kindString},
+		{Name: "resources", Kind: KindObjects, Object: resourceSpec},
+		{Name: "requestedToCapacityRatio", Kind: kindObject, Object: func() Object {
+			return Object{Fields: []Field{{Name: "shape", Kind: KindObjects, Object: shapePoint}}}
+		}},
+	}}
+}
+
+func resourceSpec() Object {
+	return Object{Fields: []Field{
+		{Name: "name", Kind: kindString},
+		{Name: "weight", Kind: kindInt, Bounded: true, Most: 100},
+	}}
+}
+
+func shapePoint() Object {
+	return Object{Fields: []Field{
+		{Name: "utilization", Kind: kindInt, Bounded: true, Most: 100},
+		{Name: "score", Kind: kindInt, Bounded: true, Most: 10},
+	}}
+}
+
+// Strategy pairs a plugin of v1beta1 with the strategy of NodeResourcesFit that
+// took its place in v1beta2 (types_pluginargs.go, ScoringStrategyType).
+type Strategy struct{ Plugin, Name string }
+
+func Strategies() []Strategy {
+	return []Strategy{
+		{LeastAllocated, "LeastAllocated"},
+		{MostAllocated, "MostAllocated"},
+		{CapacityRatio, "RequestedToCapacityRatio"},
+	}
+}

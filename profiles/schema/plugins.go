@@ -1,0 +1,121 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// EverInTree says whether some supported release has a plugin of that name.
+func EverInTree(name string) bool {
+	for _, release := range versions.Releases() {
+		rules, _, err := versions.Select(release)
+		if err == nil && slices.Contains(rules.Plugins, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// The plugins that scored nodes by their resources up to v1beta1, and the one
+// that took their place with a strategy for each.
+const (
+	LeastAllocated = "NodeResourcesLeastAllocated"
+	MostAllocated  = "NodeResourcesMostAllocated"
+	CapacityRatio  = "RequestedToCapacityRatio"
+	ResourcesFit   = "NodeResourcesFit"
+)
+
+// Plugins that rules name one by one.
+const (
+	VolumeBinding       = "VolumeBinding"
+	SchedulingGates     = "SchedulingGates"
+	PodTopologySpread   = "PodTopologySpread"
+	NodeLabel           = "NodeLabel"
+	ServiceAffinity     = "ServiceAffinity"
+	NodePreferAvoidPods = "NodePreferAvoidPods"
+	InterPodAffinity    = "InterPodAffinity"
+	DefaultBinder       = "DefaultBinder"
+)
+
+// InTree is what has to be known of an in-tree plugin to carry its name from one
+// config API to another. Whether a release has it at all is in versions.Rules.
+type InTree struct {
+	Name string
+	// Points are the extension points that it takes part in. late has the minor of
+	// those that came after 1.20.
+	Points []string
+	Late   map[string]int
+	// Defaults are the config APIs that enable it without being told; from minor
+	// on where it is not 0.
+	Defaults APISet
+	Minor    int
+	// weights are its default weights under score, with the defaults per extension
+	// point (v1beta1, v1beta2) and with those of multiPoint (v1beta3, v1).
+	PointWeight, MultiPointWeight int
+}
+
+// lastSurveyed is the last minor of which it is known where each plugin of
+// inTreePlugins takes part.
+const lastSurveyed = 37
+
+// InTreePlugins is read from pkg/scheduler/algorithmprovider/registry.go (up to
+// 1.21) and pkg/scheduler/apis/config/<api>/default_plugins.go.
+func InTreePlugins() []InTree {
+	return []InTree{
+		{Name: "PrioritySort", Points: []string{"queueSort"}, Defaults: inEvery},
+		{Name: "NodeUnschedulable", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 37}, Defaults: inEvery},
+		{Name: "NodeName", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 37}, Defaults: inEvery},
+		{Name: "TaintToleration", Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{"preFilter": 37}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 3},
+		{Name: "NodeAffinity", Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{"preFilter": 21, "preScore": 21}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
+		{Name: "NodePorts", Points: []string{"preFilter", "filter"}, Defaults: inEvery},
+		{Name: ResourcesFit, Points: []string{"preFilter", "filter", "preScore", "score"}, Late: map[string]int{"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
+		{Name: "VolumeRestrictions", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 22}, Defaults: inEvery},
+		{Name: "EBSLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
+		{Name: "GCEPDLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
+		{Name: "NodeVolumeLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
+		{Name: "AzureDiskLimits", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 28}, Defaults: inEvery},
+		{Name: VolumeBinding, Points: []string{"preFilter", "filter", "preScore", "score", "reserve", "preBind"}, Late: map[string]int{"score": 21, "preScore": 30}, Defaults: inEvery},
+		{Name: "VolumeZone", Points: []string{"preFilter", "filter"}, Late: map[string]int{"preFilter": 27}, Defaults: inEvery},
+		{Name: "PodTopologySpread", Points: []string{"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 2, MultiPointWeight: 2},
+		{Name: "InterPodAffinity", Points: []string{"preFilter", "filter", "preScore", "score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 2},
+		{Name: "DefaultPreemption", Points: []string{"preEnqueue", "postFilter"}, Late: map[string]int{"preEnqueue": 32}, Defaults: inEvery},
+		{Name: "NodeResourcesBalancedAllocation", Points: []string{"preScore", "score"}, Late: map[string]int{"preScore": 27}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
+		{Name: "ImageLocality", Points: []string{"score"}, Defaults: inEvery, PointWeight: 1, MultiPointWeight: 1},
+		{Name: "DefaultBinder", Points: []string{"bind"}, Defaults: inEvery},
+		{Name: SchedulingGates, Points: []string{"preEnqueue"}, Defaults: inV1beta3 | InV1, Minor: 27},
+
+		{Name: LeastAllocated, Points: []string{"score"}, Defaults: InV1beta1, PointWeight: 1},
+		{Name: "NodePreferAvoidPods", Points: []string{"score"}, Defaults: InV1beta1, PointWeight: 10000},
+
+		{Name: MostAllocated, Points: []string{"score"}},
+		{Name: CapacityRatio, Points: []string{"score"}},
+		{Name: "SelectorSpread", Points: []string{"preScore", "score"}},
+		{Name: "CinderLimits", Points: []string{"filter"}},
+		{Name: "NodeLabel", Points: []string{"filter", "score"}},
+		{Name: "ServiceAffinity", Points: []string{"preFilter", "filter", "score"}},
+	}
+}
+
+// InTreeNamed returns what is known of an in-tree plugin.
+func InTreeNamed(name string) (InTree, bool) {
+	all := InTreePlugins()
+	i := slices.IndexFunc(all, func(p InTree) bool { return p.Name == name })
+	if i < 0 {
+		return InTree{}, false
+	}
+	return all[i], true
+}
+
+// Implements says whether the plugin takes part in an extension point at a minor.
+func (p InTree) Implements(point string, minor int) bool {
+	return slices.Contains(p.Points, point) && (minor == 0 || minor >= p.Late[point])
+}
+
+// Weight returns the plugin's default weight under score in a config API.
+func (p InTree) Weight(a API) int {
+	if a.MultiPoint {
+		return p.MultiPointWeight
+	}
+	return p.PointWeight
+}

@@ -1,0 +1,147 @@
+package schema
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+const PolicyKind = "Policy"
+
+// policyAPI stands for the config API of a Policy: it is none of the others, and
+// 1.20–1.22 read it (staging/src/k8s.io/kube-scheduler/config/v1/register.go).
+func policyAPI() API { return API{Name: "a Policy", Duplicates: true, Set: InV1beta1} }
+
+func isPolicyVersion(version string) bool {
+	return version == "v1" || version == ConfigGroup+"/v1"
+}
+
+// policyObject is Policy (staging/src/k8s.io/kube-scheduler/config/v1/types.go,
+// 1.22).
+func policyObject() Object {
+	return Object{Fields: []Field{
+		{Name: "apiVersion", Kind: kindString},
+		{Name: "kind", Kind: kindString},
+		{Name: "predicates", Kind: KindObjects, Object: predicatePolicy},
+		{Name: "priorities", Kind: KindObjects, Object: priorityPolicy},
+		{Name: "extenders", Kind: KindObjects, Object: legacyExtender},
+		{Name: "hardPodAffinitySymmetricWeight", Kind: kindInt, Bounded: true, Most: 100},
+		{Name: "alwaysCheckAllPredicates", Kind: kindBool},
+	}}
+}
+
+func predicatePolicy() Object {
+	return Object{Also: oneArgument, Fields: []Field{
+		{Name: "name", Kind: kindString, Required: true},
+		{Name: "argument", Kind: kindObject, Object: func() Object {
+			return Object{Fields: []Field{
+				{Name: "serviceAffinity", Kind: kindObject, Object: func() Object {
+					return Object{Fields: []Field{{Name: "labels", Kind: kindStrings}}}
+				}},
+				{Name: "labelsPresence", Kind: kindObject, Object: func() Object {
+					return Object{Fields: []Field{{Name: "labels", Kind: kindStrings}, {Name: "presence", Kind: kindBool}}}
+				}},
+			}}
+		}},
+	}}
+}
+
+func priorityPolicy() Object {
+	return Object{Also: oneArgument, Fields: []Field{
+		{Name: "name", Kind: kindString, Required: true},
+		{Name: "weight", Kind: kindInt, Required: true, Bounded: true, Least: 1},
+		{Name: "argument", Kind: kindObject, Object: func() Object {
+			return Object{Fields: []Field{
+				{Name: "serviceAntiAffinity", Kind: kindObject, Object: func() Object {
+					return Object{Fields: []Field{{Name: "label", Kind: kindString, Required: true}}}
+				}},
+				{Name: "labelPreference", Kind: kindObject, Object: func() Object {
+					return Object{Fields: []Field{{Name: "label", Kind: kindString, Required: true}, {Name: "presence", Kind: kindBool}}}
+				}},
+				{Name: "requestedToCapacityRatioArguments", Kind: kindObject, Object: ratioArguments},
+			}}
+		}},
+	}}
+}
+
+func ratioArguments() Object {
+	return Object{Fields: []Field{
+		{Name: "shape", Kind: KindObjects, Object: shapePoint},
+		{Name: "resources", Kind: KindObjects, Object: resourceSpec},
+	}}
+}
+
+// oneArgument holds a custom predicate or priority to the one argument that it
+// may have (validatePredicate in pkg/scheduler/framework/plugins/legacy_registry.go).
+func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
+	key, argument := node.Lookup(n, "argument")
+	if node.IsMapping(argument) && len(argument.Content) != 2 {
+		p.Add(node.At(key), "give one; a second entry can have the other", "%s.argument has %d arguments, wanted is one", where, len(argument.Content)/2)
+	}
+}
+
+// legacyExtender is an extender of a Policy: HTTPS is spelt another way, and the
+// time-out is a number of nanoseconds.
+func legacyExtender() Object {
+	o := extender()
+	for i, f := range o.Fields {
+		switch f.Name {
+		case "enableHTTPS":
+			o.Fields[i].Name = "enableHttps"
+		case "httpTimeout":
+			o.Fields[i] = Field{Name: f.Name, Kind: kindNanoseconds}
+		}
+	}
+	return o
+}
+
+// lenientExtenders reads the extenders of a Policy as 1.20–1.22 did: in any case,
+// and passing over what they do not know. What looks mistyped stays, to be
+// complained about.
+func (d *Document) lenientExtenders() {
+	var names []string
+	for _, f := range legacyExtender().Fields {
+		names = append(names, f.Name)
+	}
+	for _, e := range node.Items(d.Root, "extenders") {
+		properCase(e, legacyExtender())
+		for i := 0; node.IsMapping(e) && i+1 < len(e.Content); i += 2 {
+			key := e.Content[i]
+			if slices.Contains(names, key.Value) || Nearest(key.Value, names) != "" {
+				continue
+			}
+			e.Content = append(e.Content[:i:i], e.Content[i+2:]...)
+			i -= 2
+			d.Notes = append(d.Notes, Note{Line: key.Line, Column: key.Column, Message: key.Value + " left out: it is no field of an extender, and was passed over"})
+		}
+	}
+}
+
+// properCase spells the fields of the extenders of a Policy as they are spelt
+// now: their decoder does not mind the case (UnmarshalJSON of LegacyExtender).
+func properCase(n *yaml.Node, o Object) {
+	if !node.IsMapping(n) {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		at := slices.IndexFunc(o.Fields, func(f Field) bool { return strings.EqualFold(f.Name, key.Value) })
+		if at < 0 {
+			continue
+		}
+		f := o.Fields[at]
+		key.Value = f.Name
+		below := []*yaml.Node{n.Content[i+1]}
+		if f.Kind == KindObjects {
+			below = node.Items(n.Content[i+1])
+		}
+		for _, b := range below {
+			if f.Object != nil {
+				properCase(b, f.Object())
+			}
+		}
+	}
+}

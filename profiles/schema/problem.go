@@ -1,0 +1,79 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+// Problem is one thing that is wrong with a configuration. Line and Column count
+// from 1; Line 0 is the document as a whole. Try says what to do about it and may
+// be empty.
+type Problem struct {
+	Line, Column int
+	Message, Try string
+}
+
+// Error says what is wrong with a configuration that was given: every problem
+// that was found, in the order of the file.
+type Error struct {
+	// Name is what the source is called, a file name mostly; may be empty.
+	Name     string
+	Problems []Problem
+}
+
+// Error returns one line per problem: name:line:column: message.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.Message
+		switch {
+		case e.Name != "" && p.Line > 0:
+			lines[i] = fmt.Sprintf("%s:%d:%d: %s", e.Name, p.Line, p.Column, p.Message)
+		case e.Name != "":
+			lines[i] = fmt.Sprintf("%s: %s", e.Name, p.Message)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Invalid marks the error as one of the input, not of the machine or cluster.
+func (e *Error) Invalid() bool { return true }
+
+// Hint says what to do about the first problems, each piece of advice once.
+func (e *Error) Hint() string {
+	var hints []string
+	for _, p := range e.Problems {
+		if p.Try != "" && !slices.Contains(hints, p.Try) {
+			hints = append(hints, p.Try)
+		}
+	}
+	return strings.Join(hints[:min(len(hints), 3)], "; ")
+}
+
+// Problems collects what is found on the way, so that a person sees all of it at
+// once.
+type Problems []Problem
+
+func (p *Problems) Add(at node.Position, try, format string, args ...any) {
+	*p = append(*p, Problem{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...), Try: try})
+}
+
+// Err returns the problems as an *Error, or nil where there are none.
+func (p Problems) Err(name string) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return &Error{Name: name, Problems: p.Sorted()}
+}
+
+// Sorted returns the problems in the order of the source, each once.
+func (p Problems) Sorted() []Problem {
+	slices.SortStableFunc(p, func(a, b Problem) int {
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column, cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(p)
+}

@@ -1,0 +1,109 @@
+package schema
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+var (
+	openKey   = regexp.MustCompile(`^( *)(?:- )?[A-Za-z][A-Za-z0-9]*:[ \t\r]*$`)
+	bareValue = regexp.MustCompile(`^( *)([^\s:#\-\[\]{}&*!|>'"%@` + "`" + `][^\s:#]*)[ \t\r]*$`)
+)
+
+// joinWrapped mends a value that was wrapped onto the next line without being
+// indented below its key, as paper and word processors do. Such a line cannot
+// mean anything else: it has no key, and the line before has a key and no value.
+// The lines keep their numbers.
+func joinWrapped(source []byte) ([]byte, []Note) {
+	lines := strings.Split(string(source), "\n")
+	var notes []Note
+	for i := 1; i < len(lines); i++ {
+		key, value := openKey.FindStringSubmatch(lines[i-1]), bareValue.FindStringSubmatch(lines[i])
+		if key == nil || value == nil || len(value[1]) > len(key[1]) {
+			continue
+		}
+		lines[i-1] = strings.TrimRight(lines[i-1], " \t\r") + " " + value[2]
+		lines[i] = ""
+		notes = append(notes, Note{Line: i + 1, Column: len(value[1]) + 1,
+			Message: fmt.Sprintf("%s was wrapped onto a line of its own; read as the value of line %d", value[2], i)})
+	}
+	return []byte(strings.Join(lines, "\n")), notes
+}
+
+// repair moves fields that stand at the wrong level to the only place where they
+// can belong, and tells each move. What could belong in several places is left
+// for check to complain about.
+func repair(root *yaml.Node) []Note {
+	var notes []Note
+	tell := func(key *yaml.Node, format string, args ...any) {
+		notes = append(notes, Note{Line: key.Line, Column: key.Column, Message: fmt.Sprintf(format, args...)})
+	}
+	repairProfiles(root, tell)
+	for _, p := range node.Items(root, "profiles") {
+		repairPlugins(node.Get(p, "plugins"), tell)
+	}
+	return notes
+}
+
+type teller func(key *yaml.Node, format string, args ...any)
+
+// repairProfiles moves plugins and pluginConfig from the top of the document into
+// the profile, where there is only one.
+func repairProfiles(root *yaml.Node, tell teller) {
+	profiles := node.Get(root, "profiles")
+	if len(node.Items(profiles)) != 1 || !node.IsMapping(profiles.Content[0]) {
+		return
+	}
+	only := profiles.Content[0]
+	for _, name := range []string{"plugins", "pluginConfig"} {
+		if key, _ := node.Lookup(root, name); key == nil || node.Get(only, name) != nil {
+			continue
+		}
+		key, value := node.Remove(root, name)
+		only.Content = append(only.Content, key, value)
+		tell(key, "%s stood beside profiles; moved into the only profile, where it belongs", name)
+	}
+}
+
+// repairPlugins moves enabled, disabled and weight from beside an extension point
+// that is empty into it, where only one is empty; and a weight from beside the
+// list of enabled plugins into the only plugin of that list.
+func repairPlugins(plugins *yaml.Node, tell teller) {
+	if !node.IsMapping(plugins) {
+		return
+	}
+	var empty []*yaml.Node
+	for i := 0; i+1 < len(plugins.Content); i += 2 {
+		if node.IsNull(plugins.Content[i+1]) {
+			empty = append(empty, plugins.Content[i])
+		}
+	}
+	if len(empty) == 1 && (node.Get(plugins, "enabled") != nil || node.Get(plugins, "disabled") != nil) {
+		set := node.Child(plugins, empty[0].Value)
+		for _, name := range []string{"disabled", "enabled", "weight"} {
+			if key, value := node.Remove(plugins, name); key != nil {
+				set.Content = append(set.Content, key, value)
+				tell(key, "%s stood beside %s, which is empty; moved below it", name, empty[0].Value)
+			}
+		}
+	}
+	for i := 0; i+1 < len(plugins.Content); i += 2 {
+		repairWeight(plugins.Content[i+1], tell)
+	}
+}
+
+func repairWeight(set *yaml.Node, tell teller) {
+	enabled := node.Items(set, "enabled")
+	if len(enabled) != 1 || !node.IsMapping(enabled[0]) || node.Get(enabled[0], "weight") != nil {
+		return
+	}
+	if key, value := node.Remove(set, "weight"); key != nil {
+		enabled[0].Content = append(enabled[0].Content, key, value)
+		tell(key, "weight stood beside the list of enabled plugins; given to %s, the only one in it", node.Text(enabled[0], "name"))
+	}
+}

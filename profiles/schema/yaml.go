@@ -1,0 +1,133 @@
+package schema
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+)
+
+const (
+	// maxSource is what fits into a ConfigMap beside its metadata, in bytes.
+	maxSource = 1 << 20
+	// maxNodes stops a few aliases from growing into millions of nodes.
+	maxNodes = 100_000
+)
+
+// Decode returns the root mapping of the only document in the source.
+func Decode(source []byte) (*yaml.Node, *Problem) {
+	decoder := yaml.NewDecoder(bytes.NewReader(source))
+	var root *yaml.Node
+	for {
+		var doc yaml.Node
+		err := decoder.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, syntaxProblem(source, err)
+		}
+		if len(doc.Content) == 0 || node.IsNull(doc.Content[0]) {
+			continue
+		}
+		if root != nil {
+			return nil, &Problem{
+				Line: doc.Content[0].Line, Column: doc.Content[0].Column,
+				Message: "a second document begins here; a scheduler reads one configuration",
+				Try:     "keep one document in the file, or deploy each under a --name of its own",
+			}
+		}
+		root = doc.Content[0]
+	}
+	switch {
+	case root == nil:
+		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty: no KubeSchedulerConfiguration in it", Try: "begin with `pmk-sched profile show default`, or leave --config out"}
+	case !node.IsMapping(root):
+		return nil, &Problem{Line: root.Line, Column: root.Column, Message: fmt.Sprintf("a KubeSchedulerConfiguration is a mapping, this is %s", node.Describe(root)), Try: "begin with apiVersion: and kind:"}
+	}
+	return root, nil
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// syntaxProblem puts a column to the line that the YAML reader complains about,
+// and says it where a tab is the cause.
+func syntaxProblem(source []byte, err error) *Problem {
+	p := &Problem{Line: 1, Column: 1, Message: "not YAML: " + err.Error(), Try: "check the indentation: spaces only, two for each level"}
+	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
+		p.Message = "not YAML: " + found[2]
+		if line, err := strconv.Atoi(found[1]); err == nil {
+			p.Line = line
+		}
+	}
+	lines := strings.Split(string(source), "\n")
+	for i, line := range lines {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && strings.TrimSpace(line) != "" {
+			return &Problem{Line: i + 1, Column: tab + 1, Message: "a tab indents this line; YAML allows spaces only", Try: "replace each tab by two spaces"}
+		}
+	}
+	if p.Line <= len(lines) {
+		line := lines[p.Line-1]
+		p.Column = 1 + len(line) - len(strings.TrimLeft(line, " "))
+	}
+	return p
+}
+
+// expandAliases puts a copy of its anchor in the place of each alias, so that
+// what is edited in one place does not change in another.
+func expandAliases(root *yaml.Node) *Problem {
+	count := 0
+	var walk func(n *yaml.Node, depth int) *Problem
+	walk = func(n *yaml.Node, depth int) *Problem {
+		if count++; count > maxNodes || depth > 100 {
+			return &Problem{Line: n.Line, Column: n.Column, Message: "nested or repeated too often"}
+		}
+		n.Anchor = ""
+		if node.IsNull(n) {
+			n.Value = "null" // an empty one would be written as an empty string
+		}
+		for i, c := range n.Content {
+			if c.Kind == yaml.AliasNode {
+				copied := *c.Alias
+				copied.Content = append([]*yaml.Node(nil), c.Alias.Content...)
+				c, n.Content[i] = &copied, &copied
+			} else if c.Tag == "!!merge" {
+				return &Problem{Line: c.Line, Column: c.Column, Message: "merge keys (<<) are not read here", Try: "write the merged fields out"}
+			} else if c.Kind != yaml.ScalarNode {
+				own := *c
+				own.Content = append([]*yaml.Node(nil), c.Content...)
+				c, n.Content[i] = &own, &own
+			} else {
+				own := *c
+				c, n.Content[i] = &own, &own
+			}
+			if p := walk(c, depth+1); p != nil {
+				return p
+			}
+		}
+		return nil
+	}
+	return walk(root, 0)
+}
+
+// Encode writes a document as YAML.
+func Encode(root *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(root); err != nil {
+		return nil, err
+	}
+	if err := encoder.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

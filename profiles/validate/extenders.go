@@ -1,0 +1,232 @@
+package validate
+
+import (
+	"cmp"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// longTimeout is the scheduler's own default: what it waits longer for is told.
+const longTimeout = 5 * time.Second
+
+// severity says how bad something is.
+type severity int
+
+const (
+	// warning does what it says, which is seldom what is meant: a warning.
+	warning severity = iota
+	// wrong is accepted by the scheduler and does not do what it says. Where a
+	// person wrote the configuration, and it may have served for years, it is a
+	// warning; else an error.
+	wrong
+	// refused is what the scheduler does not start with.
+	refused
+)
+
+// checkedExtender is an extender as the scheduler takes it; node is the element of
+// the source that says so, nil for one of the request.
+type checkedExtender struct {
+	schema.Extender
+	what string
+	node *yaml.Node
+}
+
+func toCheck(e schema.Extender) checkedExtender {
+	what := "extender " + cmp.Or(e.Name, e.URLPrefix, "without a name")
+	return checkedExtender{Extender: e.WithDefaults(), what: what}
+}
+
+// at is where a field is written, or else the extender.
+func (e checkedExtender) at(field string) *yaml.Node {
+	if key, _ := node.Lookup(e.node, field); key != nil {
+		return key
+	}
+	return e.node
+}
+
+func (e checkedExtender) tls() schema.ExtenderTLS {
+	if e.TLS == nil {
+		return schema.ExtenderTLS{}
+	}
+	return *e.TLS
+}
+
+func (e checkedExtender) hasCA() bool { return e.tls().CAFile != "" || len(e.tls().CAData) > 0 }
+
+// ExtenderFinding is one thing that is to be told about an extender.
+type ExtenderFinding struct {
+	severity severity
+	added    bool
+	Node     *yaml.Node
+	// Message and try are those of a problem.
+	Message, Try string
+}
+
+// Refuses says whether the extender is not to be deployed.
+func (f ExtenderFinding) Refuses() bool {
+	return f.severity == refused || f.severity == wrong && f.added
+}
+
+// starts says whether a scheduler starts with the extender.
+func (f ExtenderFinding) starts() bool { return f.severity != refused }
+
+// extenderCheck judges all extenders of one scheduler. The limits are those of
+// pkg/scheduler/apis/config/validation/validation.go and pkg/scheduler/extender.go.
+type extenderCheck struct {
+	release versions.Release
+	all     []checkedExtender
+	// fit are the pluginConfig elements for NodeResourcesFit.
+	fit      []*yaml.Node
+	findings []ExtenderFinding
+}
+
+// Extenders judges the extenders of a document, and those that are added to it.
+func Extenders(release versions.Release, root *yaml.Node, added []schema.Extender) []ExtenderFinding {
+	x := extenderCheck{release: release}
+	for i, e := range node.Items(root, "extenders") {
+		x.all = append(x.all, checkedExtender{Extender: schema.ReadExtender(e), what: fmt.Sprintf("extenders[%d]", i), node: e})
+	}
+	for _, e := range added {
+		x.all = append(x.all, toCheck(e))
+	}
+	for _, p := range node.Items(root, "profiles") {
+		if fit := schema.ConfigOf(p, schema.ResourcesFit); fit != nil {
+			x.fit = append(x.fit, fit)
+		}
+	}
+	x.run()
+	return x.findings
+}
+
+func (x *extenderCheck) add(s severity, e checkedExtender, field, try, format string, args ...any) {
+	x.findings = append(x.findings, ExtenderFinding{s, e.node == nil, e.at(field), e.what + ": " + fmt.Sprintf(format, args...), try})
+}
+
+func (x *extenderCheck) run() {
+	var binder string
+	for i, e := range x.all {
+		for _, judge := range []func(checkedExtender){x.verbs, x.address, x.identity, x.timeout, x.cache, x.ignorable} {
+			judge(e)
+		}
+		if e.BindVerb != "" && binder != "" {
+			x.add(refused, e, "bindVerb", "leave bindVerb out in all but one", "it has a bindVerb, and so has %s: only one may bind", binder)
+		}
+		if e.BindVerb != "" {
+			binder = cmp.Or(binder, e.what)
+		}
+		same := slices.IndexFunc(x.all[:i], func(other checkedExtender) bool { return other.URLPrefix == e.URLPrefix })
+		if same >= 0 && e.URLPrefix != "" && x.all[same].FilterVerb == e.FilterVerb && x.all[same].PrioritizeVerb == e.PrioritizeVerb {
+			x.add(warning, e, "urlPrefix", "leave one of them out", "%s is asked twice about every pod: %s is the same", e.URLPrefix, x.all[same].what)
+		}
+	}
+	x.resources()
+}
+
+func (x *extenderCheck) verbs(e checkedExtender) {
+	switch {
+	case e.FilterVerb == "" && e.PrioritizeVerb == "" && e.PreemptVerb == "" && e.BindVerb == "":
+		x.add(wrong, e, "", "give it one of filterVerb, prioritizeVerb, preemptVerb and bindVerb", "it has no verb, so it is never asked")
+	case e.PrioritizeVerb != "" && e.Weight <= 0:
+		x.add(refused, e, "weight", "give it a weight of 1 or more", "it has a prioritizeVerb and no weight above 0")
+	case e.PrioritizeVerb == "" && e.Weight != 0:
+		x.add(warning, e, "weight", "give it a prioritizeVerb, or leave the weight out", "the weight %d multiplies scores, and it is not asked for any", e.Weight)
+	}
+	if e.BindVerb != "" && len(e.ManagedResources) == 0 {
+		x.add(warning, e, "bindVerb", "name the resources of the pods that it is for in managedResources", "it has a bindVerb and no managedResources, so it binds every pod, and bind plugins none")
+	}
+}
+
+// address judges where the extender is. Whether the scheduler uses TLS depends on
+// the URL alone; enableHTTPS without a CA only turns the check of the certificate
+// off.
+func (x *extenderCheck) address(e checkedExtender) {
+	parsed, err := url.Parse(e.URLPrefix)
+	switch {
+	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
+		x.add(wrong, e, "urlPrefix", "write it as http://HOST:PORT/PATH or https://HOST:PORT/PATH", "the urlPrefix %q is no URL that can be asked", e.URLPrefix)
+	case parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
+		x.add(wrong, e, "urlPrefix", "leave user, query and fragment out", "the verb is appended to the urlPrefix %q, which has more than a path", e.URLPrefix)
+	case e.EnableHTTPS && parsed.Scheme == "http":
+		x.add(wrong, e, "enableHTTPS", "write the urlPrefix with https://, or leave enableHTTPS out", "nothing is encrypted: enableHTTPS does not change a urlPrefix with http://")
+	case parsed.Scheme == "http" && e.TLS != nil:
+		x.add(wrong, e, "tlsConfig", "write the urlPrefix with https://, or leave tlsConfig out", "nothing is encrypted: tlsConfig does not change a urlPrefix with http://")
+	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure && e.EnableHTTPS:
+		x.add(wrong, e, "enableHTTPS", "give the certificate authority in tlsConfig, or insecure: true if any certificate will do", "enableHTTPS without a certificate authority takes any certificate, without a word")
+	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure:
+		x.add(wrong, e, "urlPrefix", "give the certificate authority in tlsConfig", "no certificate authority is given, and the scheduler's image has none of its own: every call fails")
+	}
+}
+
+// identity judges how both sides show who they are.
+func (x *extenderCheck) identity(e checkedExtender) {
+	t := e.tls()
+	if t.Insecure && e.hasCA() {
+		x.add(refused, e, "tlsConfig", "leave insecure out", "tlsConfig has a certificate authority and insecure: true, which the scheduler does not start with")
+	} else if t.Insecure {
+		x.add(warning, e, "tlsConfig", "give the certificate authority instead", "insecure: true takes any certificate, so whoever answers at that address decides where pods go")
+	}
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		x.add(wrong, e, "tlsConfig", "give both", "a certificate without its key, or a key without its certificate, is not shown to the extender")
+	}
+	if t.CAFile != "" && len(t.CAData) > 0 && e.node == nil {
+		x.add(wrong, e, "tlsConfig", "give one of them", "caFile does not count beside caData")
+	}
+	if len(t.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(t.CAData) {
+		severity := refused
+		if x.release.Minor < 22 {
+			severity = wrong // it starts, and trusts nobody
+		}
+		x.add(severity, e, "tlsConfig", "give the certificates as PEM, in base64", "there is no certificate in caData")
+	}
+}
+
+func (x *extenderCheck) timeout(e checkedExtender) {
+	switch {
+	case e.HTTPTimeout < 0:
+		x.add(wrong, e, "httpTimeout", "give 1s", "with the httpTimeout %s every call fails at once", e.HTTPTimeout)
+	case e.HTTPTimeout == 0:
+		x.add(warning, e, "httpTimeout", "say httpTimeout: 1s", "without an httpTimeout the scheduler waits %s, and places no other pod meanwhile", longTimeout)
+	case e.HTTPTimeout > longTimeout:
+		x.add(warning, e, "httpTimeout", "1s is enough for most", "with the httpTimeout %s each call to an extender that hangs keeps all pods waiting as long", e.HTTPTimeout)
+	}
+}
+
+// nodesLookEmpty is the first minor in which what comes back from a filter with
+// whole nodes has lost its pods: scores by resources are those of empty nodes
+// (kubernetes#141781; the newest release known here, 1.37.1, has it too).
+const nodesLookEmpty = 33
+
+func (x *extenderCheck) cache(e checkedExtender) {
+	if *e.NodeCacheCapable || e.FilterVerb == "" && e.PrioritizeVerb == "" {
+		return
+	}
+	const try = "let it keep nodes itself and say nodeCacheCapable: true, if it can"
+	if x.release.Minor >= nodesLookEmpty && e.FilterVerb != "" {
+		x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false %s scores every node as if it were empty once it was filtered (kubernetes#141781), and sends all nodes whole with each call", x.release)
+		return
+	}
+	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false all nodes are sent whole with each call, which is slow where there are many")
+}
+
+// ignoresBind is the first minor that ignores a failure of an ignorable extender
+// to bind (kubernetes#122503).
+const ignoresBind = 30
+
+func (x *extenderCheck) ignorable(e checkedExtender) {
+	if e.Ignorable == nil {
+		x.add(wrong, e, "", "say ignorable: true if pods are to be scheduled without it then, ignorable: false if they are to wait", "what is to happen when it does not answer is not said; the scheduler then lets every pod wait")
+		return
+	}
+	if *e.Ignorable && e.BindVerb != "" && x.release.Minor < ignoresBind {
+		x.add(warning, e, "ignorable", "expect pods to wait for it", "ignorable: true does not cover bindVerb before 1.30: a pod that it cannot bind is tried again later")
+	}
+}

@@ -1,0 +1,141 @@
+package validate
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// pluginArgs is what a release asks of the arguments of its plugins beyond their
+// form (pkg/scheduler/apis/config/validation/validation_pluginargs.go).
+func (j *validator) pluginArgs(p *yaml.Node) {
+	seen := map[string]bool{}
+	for _, e := range node.Items(p, "pluginConfig") {
+		name, args := node.Text(e, "name"), node.Get(e, "args")
+		if seen[name] {
+			j.add(e, "keep one of the two", "pluginConfig has two entries for %s", name)
+		}
+		seen[name] = true
+		known, ok := schema.KnownArgs(name)
+		if !ok || !known.In(j.api) || !node.IsMapping(args) {
+			continue
+		}
+		switch name {
+		case "DefaultPreemption":
+			percentage, absolute := node.Get(args, "minCandidateNodesPercentage"), node.Get(args, "minCandidateNodesAbsolute")
+			if node.Text(percentage) == "0" && node.Text(absolute) == "0" {
+				j.add(percentage, "", "minCandidateNodesPercentage and minCandidateNodesAbsolute are both 0")
+			}
+		case "NodeResourcesBalancedAllocation":
+			j.balanced(node.Get(args, "resources"))
+		case schema.ResourcesFit:
+			j.strategy(node.Get(args, "scoringStrategy"))
+		case schema.LeastAllocated, schema.MostAllocated:
+			j.weights(node.Get(args, "resources"), 1)
+		case schema.CapacityRatio:
+			j.shape(args, node.Get(args, "shape"))
+		case schema.PodTopologySpread:
+			j.spread(args)
+		case schema.NodeLabel:
+			j.checkLabels(node.Get(args, "presentLabels"), node.Get(args, "absentLabels"))
+			j.checkLabels(node.Get(args, "presentLabelsPreference"), node.Get(args, "absentLabelsPreference"))
+		case schema.VolumeBinding:
+			if shape := node.Get(args, "shape"); !node.IsNull(shape) {
+				j.add(shape, "leave it out", "shape counts with a feature gate only, which is off")
+			}
+		}
+	}
+}
+
+// checkLabels refuses a label that has to be there and not to be there.
+func (j *validator) checkLabels(present, absent *yaml.Node) {
+	for _, p := range node.Items(present) {
+		if slices.ContainsFunc(node.Items(absent), func(a *yaml.Node) bool { return node.Text(a) == node.Text(p) }) {
+			j.add(p, "", "label %s is asked for and ruled out", node.Text(p))
+		}
+	}
+}
+
+func (j *validator) strategy(s *yaml.Node) {
+	if s == nil {
+		return
+	}
+	of := node.Get(s, "type")
+	if !slices.ContainsFunc(schema.Strategies(), func(known schema.Strategy) bool { return known.Name == node.Text(of) }) {
+		j.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "scoring strategy %q is not known", node.Text(of))
+	}
+	j.weights(node.Get(s, "resources"), 0)
+	if ratio := node.Get(s, "requestedToCapacityRatio"); ratio != nil {
+		j.shape(ratio, node.Get(ratio, "shape"))
+	} else if node.Text(of) == "RequestedToCapacityRatio" {
+		j.add(s, "give requestedToCapacityRatio.shape", "scoring strategy RequestedToCapacityRatio has no shape")
+	}
+}
+
+// weights bounds the weights of resources; a missing one counts 1 where least is 0.
+func (j *validator) weights(resources *yaml.Node, least int) {
+	for _, r := range node.Items(resources) {
+		if w := node.Number(r, "weight"); w < least || w > 100 {
+			j.add(r, "give a weight from 1 to 100", "weight %d of resource %s", w, node.Text(r, "name"))
+		}
+	}
+}
+
+func (j *validator) balanced(resources *yaml.Node) {
+	seen := map[string]bool{}
+	for _, r := range node.Items(resources) {
+		name := node.Text(r, "name")
+		if w := node.Get(r, "weight"); node.Number(w) > 1 {
+			j.add(w, "leave it out", "NodeResourcesBalancedAllocation takes no weights other than 1")
+		}
+		if seen[name] {
+			j.add(r, "name it once", "resource %s is named twice", name)
+		}
+		seen[name] = true
+	}
+}
+
+func (j *validator) shape(where, points *yaml.Node) {
+	if len(node.Items(points)) == 0 {
+		j.add(where, "give a point such as {utilization: 0, score: 0}", "shape has no points")
+	}
+	last := -1
+	for _, point := range node.Items(points) {
+		u := node.Number(point, "utilization")
+		if u <= last {
+			j.add(point, "sort the points", "shape: utilization %d does not come after %d", u, last)
+		}
+		last = u
+	}
+}
+
+func (j *validator) spread(args *yaml.Node) {
+	constraints, kind := node.Items(args, "defaultConstraints"), node.Text(args, "defaultingType")
+	if kind != "" && kind != "List" && kind != "System" {
+		j.add(node.Get(args, "defaultingType"), "use List or System", "defaultingType %q is not known", kind)
+	}
+	if len(constraints) > 0 && (kind == "System" || kind == "" && j.api.Set != schema.InV1beta1) {
+		j.add(node.Get(args, "defaultConstraints"), "write defaultingType: List", "defaultConstraints count with defaultingType List only")
+	}
+	type pair struct{ topologyKey, whenUnsatisfiable string }
+	seen := map[pair]bool{}
+	for _, c := range constraints {
+		this := pair{node.Text(c, "topologyKey"), node.Text(c, "whenUnsatisfiable")}
+		switch {
+		case node.Number(c, "maxSkew") <= 0:
+			j.add(c, "give a maxSkew of 1 or more", "a default constraint has no positive maxSkew")
+		case this.topologyKey == "":
+			j.add(c, "", "a default constraint has no topologyKey")
+		case this.whenUnsatisfiable != "DoNotSchedule" && this.whenUnsatisfiable != "ScheduleAnyway":
+			j.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q", this.whenUnsatisfiable)
+		case !node.IsNull(c, "labelSelector"):
+			j.add(c, "leave it out: it is that of each pod's service or set", "a default constraint has a labelSelector")
+		case seen[this]:
+			j.add(c, "keep one of them", "two default constraints are about %s and %s", this.topologyKey, this.whenUnsatisfiable)
+		}
+		seen[this] = true
+	}
+}

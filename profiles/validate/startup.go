@@ -1,0 +1,88 @@
+package validate
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+)
+
+// checkStartup is what the scheduler refuses when it puts its profiles together
+// (NewFramework in pkg/scheduler/framework/runtime/framework.go) and sets up its
+// leader election.
+func (j *validator) checkStartup() {
+	root := j.doc.Root
+	if j.doc.Policy {
+		return
+	}
+	lease := node.Get(root, "leaderElection")
+	elects := node.IsNull(lease, "leaderElect") || node.IsTrue(lease, "leaderElect")
+	lock := node.Get(lease, "resourceLock")
+	old := j.api.Minor >= 24 && slices.Contains([]string{"endpoints", "configmaps"}, node.Text(lock))
+	if known := []string{"", schema.LeaseLock, "endpoints", "configmaps", "endpointsleases", "configmapsleases"}; elects && (old || !slices.Contains(known, node.Text(lock))) {
+		j.add(lock, "use leases", "resourceLock %q: %s does not have it", node.Text(lock), j.Release)
+	}
+	for _, p := range node.Items(root, "profiles") {
+		plugins := node.Get(p, "plugins")
+		for _, set := range schema.PluginSets(plugins) {
+			j.pluginNames(set)
+			j.checkEnabledTwice(plugins, set)
+		}
+		if n := len(schema.MergedPlugins(plugins, "queueSort", j.api)); n > 1 || n == 0 && !j.reaches(plugins, "queueSort") {
+			j.add(node.Get(plugins, "queueSort"), "leave one enabled", "%d plugins sort the queue, wanted is one", n)
+		}
+		if len(schema.MergedPlugins(plugins, "bind", j.api)) == 0 && !j.reaches(plugins, "bind") {
+			j.add(node.Get(plugins, "bind"), "enable DefaultBinder", "no plugin binds pods")
+		}
+	}
+}
+
+// reaches says whether a plugin may reach an extension point by way of
+// multiPoint, so that what is there cannot be told.
+func (j *validator) reaches(plugins *yaml.Node, point string) bool {
+	return j.api.MultiPoint && (node.Get(plugins, schema.MultiPoint) != nil || !schema.IsDisabled(plugins, point, schema.AllPlugins))
+}
+
+func (j *validator) pluginNames(set schema.PluginSet) {
+	if slices.Contains(j.api.Ignored, set.Point) {
+		return
+	}
+	available := slices.Concat(j.Rules.Plugins, j.Plugins)
+	for _, e := range node.Items(set.Node, "enabled") {
+		name := node.Text(e, "name")
+		if slices.Contains(available, name) {
+			j.checkImplements(set, e, name)
+			continue
+		}
+		try := "plugins of " + j.Release.String() + ": " + strings.Join(available, ", ")
+		if meant := schema.Nearest(name, available); meant != "" {
+			try = "did you mean " + meant + "?"
+		} else if !schema.EverInTree(name) {
+			try = "compile it in: `pmk-sched build --with`"
+		}
+		j.add(node.Get(e, "name"), try, "plugin %q does not exist in %s", name, j.Release)
+	}
+}
+
+// checkImplements refuses an in-tree plugin at an extension point where it has nothing.
+func (j *validator) checkImplements(set schema.PluginSet, e *yaml.Node, name string) {
+	if slices.Contains(j.Plugins, name) || schema.CanEnable(name, set.Point, j.api.Minor) {
+		return
+	}
+	j.add(node.Get(e, "name"), "leave it out", "plugin %s takes no part in %s in %s", name, set.Point, j.Release)
+}
+
+// checkEnabledTwice refuses a plugin that ends up enabled twice at one extension point.
+func (j *validator) checkEnabledTwice(plugins *yaml.Node, set schema.PluginSet) {
+	seen := map[string]bool{}
+	for _, name := range schema.MergedPlugins(plugins, set.Point, j.api) {
+		if seen[name] {
+			where := schema.Entry(plugins, set.Point, "enabled", name)
+			j.add(where, "disable it first: add `- name: "+name+"` to "+set.Point+".disabled, or keep one of the two", "plugin %s is enabled twice under %s", name, set.Point)
+		}
+		seen[name] = true
+	}
+}

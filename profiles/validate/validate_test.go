@@ -1,0 +1,59 @@
+package validate
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Decoding and validation are asked apart from what a scheduler refuses when it
+// starts, as the scheduler's own packages were.
+func TestOurKnowledgeIsThatOfEveryDecoder(t *testing.T) {
+	text, err := os.ReadFile("testdata/decoders.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Name, Document string
+		Accepted       map[string]string
+	}
+	if err := yaml.UnmarshalStrict(text, &cases); err != nil || len(cases) != 20 {
+		t.Fatalf("%d documents, %v", len(cases), err)
+	}
+	for _, c := range cases {
+		for _, a := range schema.APIs() {
+			first, last := 0, 0
+			if accepted := c.Accepted[a.Name]; accepted != "" {
+				if _, err := fmt.Sscanf(accepted, "%d-%d", &first, &last); err != nil {
+					t.Fatalf("%s: %q: %v", c.Name, accepted, err)
+				}
+			}
+			for minor := 20; minor <= 37; minor++ {
+				source := "apiVersion: " + a.GroupVersion() + "\nkind: KubeSchedulerConfiguration\n" + c.Document + "\n"
+				v := newTestValidator(t, source, versions.Release{Major: 1, Minor: minor})
+				wrong := v.checkFields() || v.checkValues()
+				if want := first <= minor && minor <= last; wrong == want {
+					t.Errorf("%s in %s at 1.%d: accepted is %v, want %v: %v", c.Name, a.Name, minor, !wrong, want, v.problems)
+				}
+			}
+		}
+	}
+}
+
+func newTestValidator(t *testing.T, source string, release versions.Release) *validator {
+	t.Helper()
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := schema.Read("f.yaml", []byte(source), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newValidator(doc, Options{Release: release, Rules: rules})
+}
