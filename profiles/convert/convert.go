@@ -4,8 +4,6 @@ package convert
 import (
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -78,8 +76,9 @@ func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 	} else {
 		c.ownAddresses()
 	}
-	for _, p := range doc.Profiles() {
-		c.profile(p)
+	for _, profile := range doc.Profiles() {
+		p := profileConversion{conversion: c, profile: profile, sets: node.Child(profile, "plugins")}
+		p.run()
 	}
 	c.dropUnsupported(doc.Root, schema.Configuration(), "")
 	if !c.Deploy {
@@ -87,39 +86,6 @@ func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 		c.dropEmptyProfile()
 	}
 	return c.Result
-}
-
-// profile carries one profile. The order matters: names are settled before
-// weights, weights before what v1beta1 wants disabled first.
-func (c *conversion) profile(p *yaml.Node) {
-	plugins := node.Child(p, "plugins")
-	c.dropIgnored(plugins)
-	c.preEnqueue(plugins)
-	c.disableLater(plugins)
-	c.expandMultiPoint(plugins)
-	c.scoring(p, plugins)
-	c.nodeLabels(p, plugins)
-	off := schema.DisabledNames(plugins, "score")
-	c.replaceNames(p, plugins)
-	c.keepDefaultWeights(plugins)
-	c.lostDefaults(off)
-	c.disableAvoidPods(plugins)
-	c.dropUnsupportedPoints(plugins)
-	c.dropUnsupportedEntries(plugins)
-	c.checkNames(p, plugins)
-	c.disableFirst(plugins)
-	c.disableOverridden(plugins)
-	c.spreadDefaulting(p)
-	c.pluginArgs(p)
-	for _, point := range schema.ExtensionPoints() {
-		if set := node.Get(plugins, point.Name); node.IsMapping(set) {
-			node.Prune(set, "enabled")
-			node.Prune(set, "disabled")
-		}
-		node.Prune(plugins, point.Name)
-	}
-	node.Prune(p, "plugins")
-	node.Prune(p, "pluginConfig")
 }
 
 // setAPIVersion writes the target's apiVersion.

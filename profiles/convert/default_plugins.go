@@ -13,7 +13,7 @@ import (
 
 // keepDefaultWeights writes out the weights of default plugins where the target
 // has others, so that the scores keep their proportions.
-func (c *conversion) keepDefaultWeights(plugins *yaml.Node) {
+func (c *profileConversion) keepDefaultWeights() {
 	if c.doc.Preset {
 		return
 	}
@@ -21,10 +21,10 @@ func (c *conversion) keepDefaultWeights(plugins *yaml.Node) {
 	for _, p := range schema.InTreePlugins() {
 		was, is := p.Weight(c.from), p.Weight(c.To)
 		if was == is || !p.Defaults.Has(c.from.Set) || !p.Defaults.Has(c.To.Set) ||
-			schema.Entry(plugins, "score", "enabled", p.Name) != nil || schema.IsDisabled(plugins, "score", p.Name) {
+			schema.Entry(c.sets, "score", "enabled", p.Name) != nil || schema.IsDisabled(c.sets, "score", p.Name) {
 			continue
 		}
-		schema.Enable(plugins, "score", p.Name, was)
+		schema.Enable(c.sets, "score", p.Name, was)
 		kept = append(kept, fmt.Sprintf("%s %d (not %d)", p.Name, was, is))
 	}
 	if len(kept) > 0 {
@@ -48,10 +48,10 @@ func (c *conversion) lostDefaults(off []string) {
 
 // defaultsFirst keeps the order where it counts: a default that is enabled again
 // stands before the others in the source's config API, wherever it is named.
-func (c *conversion) defaultsFirst(plugins *yaml.Node, set schema.PluginSet) {
+func (c *profileConversion) defaultsFirst(set schema.PluginSet) {
 	slices.SortStableFunc(node.Items(set.Node, "enabled"), func(a, b *yaml.Node) int {
 		first := func(e *yaml.Node) int {
-			if name := node.Text(e, "name"); schema.IsDefault(c.To, set.Point, name) && !schema.IsDisabled(plugins, set.Point, name) {
+			if name := node.Text(e, "name"); schema.IsDefault(c.To, set.Point, name) && !schema.IsDisabled(c.sets, set.Point, name) {
 				return 0
 			}
 			return 1
@@ -62,20 +62,20 @@ func (c *conversion) defaultsFirst(plugins *yaml.Node, set schema.PluginSet) {
 
 // disableFirst disables each default plugin that is enabled by name, where the
 // target would run it twice otherwise and refuse to start.
-func (c *conversion) disableFirst(plugins *yaml.Node) {
+func (c *profileConversion) disableFirst() {
 	if !c.To.Duplicates {
 		return
 	}
-	for _, set := range schema.PluginSets(plugins) {
+	for _, set := range schema.PluginSets(c.sets) {
 		if !c.from.Duplicates && (set.Point == schema.PointBind || set.Point == "postFilter") {
-			c.defaultsFirst(plugins, set)
+			c.defaultsFirst(set)
 		}
 		for _, e := range node.Items(set.Node, "enabled") {
 			name := node.Text(e, "name")
-			if !schema.IsDefault(c.To, set.Point, name) || schema.IsDisabled(plugins, set.Point, name) {
+			if !schema.IsDefault(c.To, set.Point, name) || schema.IsDisabled(c.sets, set.Point, name) {
 				continue
 			}
-			schema.Disable(plugins, set.Point, name)
+			schema.Disable(c.sets, set.Point, name)
 			if c.from.Duplicates && !c.doc.Policy {
 				c.Note(e, "%s is a default of %s; disabled first, since enabling it again would run it twice and stop the scheduler", name, c.To.Name)
 			}
@@ -85,13 +85,13 @@ func (c *conversion) disableFirst(plugins *yaml.Node) {
 
 // disableAvoidPods disables the one default of v1beta1 that later config APIs do
 // not have: it would outweigh all others, as it never did for the source.
-func (c *conversion) disableAvoidPods(plugins *yaml.Node) {
+func (c *profileConversion) disableAvoidPods() {
 	const point = "score"
-	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 || schema.IsDisabled(plugins, point, schema.NodePreferAvoidPods) ||
-		schema.Entry(plugins, point, "enabled", schema.NodePreferAvoidPods) != nil {
+	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 || schema.IsDisabled(c.sets, point, schema.NodePreferAvoidPods) ||
+		schema.Entry(c.sets, point, "enabled", schema.NodePreferAvoidPods) != nil {
 		return
 	}
-	schema.Disable(plugins, point, schema.NodePreferAvoidPods)
+	schema.Disable(c.sets, point, schema.NodePreferAvoidPods)
 	c.Note(node.Get(c.doc.Root, "apiVersion"), "%s disabled: it is a default of %s only", schema.NodePreferAvoidPods, c.To.Name)
 }
 
@@ -101,17 +101,17 @@ func (c *conversion) disableAvoidPods(plugins *yaml.Node) {
 // ends scheduling where they get too high (expandMultiPointPlugins in
 // pkg/scheduler/framework/runtime/framework.go: it deletes from the list that it
 // walks along). What is disabled by name is not brought, so nothing is doubled.
-func (c *conversion) disableOverridden(plugins *yaml.Node) {
+func (c *profileConversion) disableOverridden() {
 	if !c.To.MultiPoint || c.minor >= 30 {
 		return
 	}
-	for _, set := range schema.PluginSets(plugins) {
+	for _, set := range schema.PluginSets(c.sets) {
 		if set.Point == schema.MultiPoint || set.Point == schema.PointBind || set.Point == "postFilter" {
 			continue // there the order counts, which disabling would change
 		}
 		var named []string
 		for _, e := range node.Items(set.Node, "enabled") {
-			if name := node.Text(e, "name"); c.reachedByMultiPoint(plugins, set.Point, name) {
+			if name := node.Text(e, "name"); c.reachedByMultiPoint(set.Point, name) {
 				named = append(named, name)
 			}
 		}
@@ -119,7 +119,7 @@ func (c *conversion) disableOverridden(plugins *yaml.Node) {
 			continue
 		}
 		for _, name := range named {
-			schema.Disable(plugins, set.Point, name)
+			schema.Disable(c.sets, set.Point, name)
 		}
 		c.Note(set.Key, "%s disabled under %s too, before they are enabled there: %s may run one of them twice otherwise", strings.Join(named, ", "), set.Point, c.Release)
 	}
@@ -128,25 +128,25 @@ func (c *conversion) disableOverridden(plugins *yaml.Node) {
 // disableLater disables a default plugin at preFilter too, where it came to take
 // part in that later, and the source disables it wherever its config API has it:
 // preFilter alone can reject a node or the pod.
-func (c *conversion) disableLater(plugins *yaml.Node) {
+func (c *profileConversion) disableLater() {
 	const point = "preFilter"
-	if c.from.MultiPoint || !c.To.MultiPoint || schema.IsDisabled(plugins, point, schema.AllPlugins) {
+	if c.from.MultiPoint || !c.To.MultiPoint || schema.IsDisabled(c.sets, point, schema.AllPlugins) {
 		return
 	}
 	for _, p := range schema.InTreePlugins() {
 		if schema.IsDefault(c.from, point, p.Name) || !schema.IsDefault(c.To, point, p.Name) || !c.exists(p.Name) ||
-			schema.IsDisabled(plugins, point, p.Name) || schema.Entry(plugins, point, "enabled", p.Name) != nil {
+			schema.IsDisabled(c.sets, point, p.Name) || schema.Entry(c.sets, point, "enabled", p.Name) != nil {
 			continue
 		}
 		had := slices.DeleteFunc(slices.Clone(p.Points), func(at string) bool { return !schema.IsDefault(c.from, at, p.Name) })
-		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(plugins, at, p.Name) }) {
-			schema.Disable(plugins, point, p.Name)
-			c.Note(node.Get(plugins, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.Name, point, c.Release)
+		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(at, p.Name) }) {
+			schema.Disable(c.sets, point, p.Name)
+			c.Note(node.Get(c.sets, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.Name, point, c.Release)
 		}
 	}
 }
 
 // off says whether a default plugin is not at work at an extension point.
-func (c *conversion) off(plugins *yaml.Node, point, name string) bool {
-	return schema.IsDisabled(plugins, point, name) && schema.Entry(plugins, point, "enabled", name) == nil
+func (c *profileConversion) off(point, name string) bool {
+	return schema.IsDisabled(c.sets, point, name) && schema.Entry(c.sets, point, "enabled", name) == nil
 }

@@ -3,17 +3,15 @@ package convert
 import (
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
 // dropIgnored takes out the plugin sets that the source's config API accepts and
 // then ignores: written anywhere else they would begin to count.
-func (c *conversion) dropIgnored(plugins *yaml.Node) {
+func (c *profileConversion) dropIgnored() {
 	for _, point := range c.from.Ignored {
-		key, set := node.Remove(plugins, point)
+		key, set := node.Remove(c.sets, point)
 		if node.IsMapping(set) && len(set.Content) > 0 {
 			c.Note(key, "%s left out: in %s it is accepted and ignored, so it never was in effect; write the file in v1 to have it count", point, c.from.Name)
 		}
@@ -22,9 +20,9 @@ func (c *conversion) dropIgnored(plugins *yaml.Node) {
 
 // dropUnsupportedPoints takes out the plugin sets of extension points that the target does
 // not have; one that enables something cannot be left out.
-func (c *conversion) dropUnsupportedPoints(plugins *yaml.Node) {
+func (c *profileConversion) dropUnsupportedPoints() {
 	for _, p := range schema.ExtensionPoints() {
-		key, set := node.Lookup(plugins, p.Name)
+		key, set := node.Lookup(c.sets, p.Name)
 		if key == nil || (schema.Field{APIs: p.APIs, Since: p.Since}).In(c.To) {
 			continue
 		}
@@ -34,15 +32,15 @@ func (c *conversion) dropUnsupportedPoints(plugins *yaml.Node) {
 		} else {
 			c.Note(key, "%s left out: %s does not have that extension point, so there is nothing to disable", p.Name, c.Release)
 		}
-		node.Remove(plugins, p.Name)
+		node.Remove(c.sets, p.Name)
 	}
 }
 
 // dropUnsupportedEntries takes out plugins that do not take part in the extension point yet,
 // which stops the scheduler. Before preFilter and preScore they did the same work
 // later; scoring is lost.
-func (c *conversion) dropUnsupportedEntries(plugins *yaml.Node) {
-	for _, set := range schema.PluginSets(plugins) {
+func (c *profileConversion) dropUnsupportedEntries() {
+	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
 			name := node.Text(e, "name")
 			p, _ := schema.InTreeNamed(name)
@@ -51,10 +49,10 @@ func (c *conversion) dropUnsupportedEntries(plugins *yaml.Node) {
 			case !slices.Contains(p.Points, set.Point):
 				c.Refuse(e, "leave the line out", "plugin %s takes no part in %s", name, set.Point)
 			case set.Point == "score":
-				schema.DropEntry(plugins, set.Point, "enabled", e)
+				schema.DropEntry(c.sets, set.Point, "enabled", e)
 				c.Loss(e, "leave the line out", "plugin %s does not score in %s", name, c.Release)
 			default:
-				schema.DropEntry(plugins, set.Point, "enabled", e)
+				schema.DropEntry(c.sets, set.Point, "enabled", e)
 				c.Note(e, "%s left out of %s: in %s it takes no part there, and does its work at the others", name, set.Point, c.Release)
 			}
 		}
@@ -63,18 +61,18 @@ func (c *conversion) dropUnsupportedEntries(plugins *yaml.Node) {
 
 // preEnqueue carries a plugin set that the target would accept and then ignore:
 // through multiPoint, for the plugin that has no other extension point.
-func (c *conversion) preEnqueue(plugins *yaml.Node) {
+func (c *profileConversion) preEnqueue() {
 	const point = "preEnqueue"
 	if !slices.Contains(c.To.Ignored, point) || c.minor < 26 {
 		return
 	}
-	_, set := node.Remove(plugins, point)
+	_, set := node.Remove(c.sets, point)
 	for _, e := range node.Items(set, "enabled") {
 		switch name := node.Text(e, "name"); {
 		case name == schema.SchedulingGates && c.minor >= 27:
 			c.Note(e, "%s left out: it is a default of %s, which ignores preEnqueue", name, c.Release)
 		case name == schema.SchedulingGates && c.To.MultiPoint:
-			schema.Enable(plugins, schema.MultiPoint, name, 0)
+			schema.Enable(c.sets, schema.MultiPoint, name, 0)
 			c.Note(e, "%s moved to multiPoint: in %s preEnqueue is accepted and ignored", name, c.To.Name)
 		default:
 			c.Loss(e, "write the file in v1, which heeds it, or enable the plugin under multiPoint",
@@ -87,27 +85,12 @@ func (c *conversion) preEnqueue(plugins *yaml.Node) {
 		case !gates || c.minor < 27:
 			c.Note(e, "%s need not be disabled under preEnqueue: it is no default there in %s", name, c.Release)
 		case c.To.MultiPoint:
-			if !schema.IsDisabled(plugins, schema.MultiPoint, schema.SchedulingGates) {
-				schema.Disable(plugins, schema.MultiPoint, schema.SchedulingGates)
+			if !schema.IsDisabled(c.sets, schema.MultiPoint, schema.SchedulingGates) {
+				schema.Disable(c.sets, schema.MultiPoint, schema.SchedulingGates)
 			}
 			c.Note(e, "%s disabled under multiPoint: in %s preEnqueue is accepted and ignored", schema.SchedulingGates, c.To.Name)
 		default:
 			c.Loss(e, "leave the line out", "%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, c.To.Name)
-		}
-	}
-}
-
-// checkGatesStayEnabled tells that SchedulingGates, which multiPoint switched off, cannot be
-// off where the target ignores preEnqueue.
-func (c *conversion) checkGatesStayEnabled(enabled, off []*yaml.Node) {
-	named := func(e *yaml.Node) bool { return node.Text(e, "name") == schema.SchedulingGates }
-	if c.minor < 27 || slices.ContainsFunc(enabled, named) {
-		return
-	}
-	for _, e := range off {
-		if named(e) || node.Text(e, "name") == schema.AllPlugins {
-			c.Loss(e, "enable "+schema.SchedulingGates+" beside it, if pods may wait for their gates",
-				"%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, c.To.Name)
 		}
 	}
 }

@@ -9,56 +9,64 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// expandMultiPoint writes multiPoint out for each extension point, where the
-// target does not know it.
-func (c *conversion) expandMultiPoint(plugins *yaml.Node) {
+// expandMultiPoint writes multiPoint out for each extension point where the target lacks it.
+func (c *profileConversion) expandMultiPoint() {
 	if c.To.MultiPoint {
 		return
 	}
-	key, multi := node.Remove(plugins, schema.MultiPoint)
-	enabled, off := node.Items(multi, "enabled"), node.Items(multi, "disabled")
-	if len(enabled)+len(off) == 0 {
-		return
+	key, multi := node.Remove(c.sets, schema.MultiPoint)
+	m := multiPointExpansion{profileConversion: c, enabled: node.Items(multi, "enabled"), disabled: node.Items(multi, "disabled")}
+	if len(m.enabled)+len(m.disabled) > 0 {
+		m.run(key)
 	}
-	c.Note(key, "multiPoint written out for each extension point: %s does not have it", c.To.Name)
-	c.checkGatesStayEnabled(enabled, off)
-	for _, e := range enabled {
-		c.checkExpandable(e)
+}
+
+// multiPointExpansion writes what multiPoint enables and disables under each extension point.
+type multiPointExpansion struct {
+	*profileConversion
+	enabled, disabled []*yaml.Node
+}
+
+func (m *multiPointExpansion) run(key *yaml.Node) {
+	m.Note(key, "multiPoint written out for each extension point: %s does not have it", m.To.Name)
+	m.checkGatesStayEnabled()
+	for _, e := range m.enabled {
+		m.checkExpandable(e)
 	}
-	for _, e := range off {
+	for _, e := range m.disabled {
 		if name := node.Text(e, "name"); name != schema.AllPlugins {
-			c.checkName(node.Get(e, "name"), name, true)
+			m.checkName(node.Get(e, "name"), name, true)
 		}
 	}
 	for _, point := range schema.PointNames() {
-		if !c.readsPoint(point) || schema.IsDisabled(plugins, point, schema.AllPlugins) {
+		if !m.readsPoint(point) || schema.IsDisabled(m.sets, point, schema.AllPlugins) {
 			continue
 		}
-		c.spreadDisabled(plugins, point, enabled, off)
-		c.spreadEnabled(plugins, point, enabled, off)
+		m.disableAt(point)
+		m.enableAt(point)
 	}
 }
 
 // checkExpandable refuses a plugin under multiPoint that would be lost: one that
 // the release does not have, or whose extension points are not known here.
-func (c *conversion) checkExpandable(e *yaml.Node) {
+func (m *multiPointExpansion) checkExpandable(e *yaml.Node) {
 	name := node.Text(e, "name")
-	known, ok := c.pluginNamed(name)
-	switch reaches := slices.ContainsFunc(known.Points, c.readsPoint); {
-	case ok && c.exists(name) && reaches, name == schema.SchedulingGates && c.exists(name):
+	known, ok := m.pluginNamed(name)
+	switch reaches := slices.ContainsFunc(known.Points, m.readsPoint); {
+	case ok && m.exists(name) && reaches, name == schema.SchedulingGates && m.exists(name):
 		return
-	case schema.EverInTree(name) && !c.exists(name) && !c.Lossy:
-		c.checkName(node.Get(e, "name"), name, false)
+	case schema.EverInTree(name) && !m.exists(name) && !m.Lossy:
+		m.checkName(node.Get(e, "name"), name, false)
 		return
-	case schema.EverInTree(name) && !c.exists(name):
-		c.Loss(e, "", "plugin %s does not exist in %s", name, c.Release)
+	case schema.EverInTree(name) && !m.exists(name):
+		m.Loss(e, "", "plugin %s does not exist in %s", name, m.Release)
 		return
-	case !c.exists(name) && c.Deploy:
-		c.checkName(node.Get(e, "name"), name, false)
+	case !m.exists(name) && m.Deploy:
+		m.checkName(node.Get(e, "name"), name, false)
 		return
 	}
-	c.Loss(e, "enable it under each extension point that it implements, such as filter or score",
-		"%s has no multiPoint, and which extension points plugin %s implements is not known here", c.To.Name, name)
+	m.Loss(e, "enable it under each extension point that it implements, such as filter or score",
+		"%s has no multiPoint, and which extension points plugin %s implements is not known here", m.To.Name, name)
 }
 
 // pluginNamed returns what is known of a plugin: an in-tree one, or one that was
@@ -77,47 +85,62 @@ func (c *conversion) readsPoint(name string) bool {
 	})
 }
 
-// spreadDisabled disables at one extension point what multiPoint disables.
-func (c *conversion) spreadDisabled(plugins *yaml.Node, point string, enabled, off []*yaml.Node) {
+// disableAt disables at one extension point what multiPoint disables.
+func (m *multiPointExpansion) disableAt(point string) {
 	again := func(name string) bool {
-		return slices.ContainsFunc(enabled, func(e *yaml.Node) bool { return node.Text(e, "name") == name })
+		return slices.ContainsFunc(m.enabled, func(e *yaml.Node) bool { return node.Text(e, "name") == name })
 	}
-	for _, e := range off {
+	for _, e := range m.disabled {
 		name := node.Text(e, "name")
-		hit := c.defaultOf22(point, name) && !again(name)
+		hit := m.isV1beta2Default(point, name) && !again(name)
 		if name == schema.AllPlugins {
-			hit = slices.ContainsFunc(schema.InTreePlugins(), func(p schema.InTree) bool { return c.defaultOf22(point, p.Name) })
+			hit = slices.ContainsFunc(schema.InTreePlugins(), func(p schema.InTree) bool { return m.isV1beta2Default(point, p.Name) })
 		}
-		if hit && schema.Entry(plugins, point, "disabled", name) == nil {
-			schema.Disable(plugins, point, name)
+		if hit && schema.Entry(m.sets, point, "disabled", name) == nil {
+			schema.Disable(m.sets, point, name)
 		}
 	}
 }
 
-// spreadEnabled enables at one extension point what multiPoint enables and the
+// enableAt enables at one extension point what multiPoint enables and the
 // point does not have yet, or has with another weight.
-func (c *conversion) spreadEnabled(plugins *yaml.Node, point string, enabled, off []*yaml.Node) {
-	all := slices.ContainsFunc(off, func(e *yaml.Node) bool { return node.Text(e, "name") == schema.AllPlugins })
-	for _, e := range enabled {
+func (m *multiPointExpansion) enableAt(point string) {
+	all := slices.ContainsFunc(m.disabled, func(e *yaml.Node) bool { return node.Text(e, "name") == schema.AllPlugins })
+	for _, e := range m.enabled {
 		name, weight := node.Text(e, "name"), 0
-		p, known := c.pluginNamed(name)
-		spreads := known && p.Implements(point, c.minor) && (name != schema.VolumeBinding || c.defaultOf22(point, name))
-		if !spreads || schema.Entry(plugins, point, "enabled", name) != nil ||
-			schema.Entry(plugins, point, "disabled", name) != nil {
+		p, known := m.pluginNamed(name)
+		spreads := known && p.Implements(point, m.minor) && (name != schema.VolumeBinding || m.isV1beta2Default(point, name))
+		if !spreads || schema.Entry(m.sets, point, "enabled", name) != nil ||
+			schema.Entry(m.sets, point, "disabled", name) != nil {
 			continue
 		}
 		if point == "score" {
 			weight = max(1, node.Number(e, "weight"))
 		}
-		if all || !c.defaultOf22(point, name) || weight > 0 {
-			schema.Enable(plugins, point, name, weight)
+		if all || !m.isV1beta2Default(point, name) || weight > 0 {
+			schema.Enable(m.sets, point, name, weight)
 		}
 	}
 }
 
-// defaultOf22 says whether a plugin is a default of an extension point in the
+// isV1beta2Default says whether a plugin is a default of an extension point in the
 // names of v1beta2, which are those of the source here.
-func (c *conversion) defaultOf22(point, name string) bool {
+func (m *multiPointExpansion) isV1beta2Default(point, name string) bool {
 	a, _ := schema.APINamed("v1beta2")
-	return schema.IsDefault(a.Of(c.minor), point, name)
+	return schema.IsDefault(a.Of(m.minor), point, name)
+}
+
+// checkGatesStayEnabled tells that SchedulingGates, which multiPoint switched off, cannot be
+// off where the target ignores preEnqueue.
+func (m *multiPointExpansion) checkGatesStayEnabled() {
+	named := func(e *yaml.Node) bool { return node.Text(e, "name") == schema.SchedulingGates }
+	if m.minor < 27 || slices.ContainsFunc(m.enabled, named) {
+		return
+	}
+	for _, e := range m.disabled {
+		if named(e) || node.Text(e, "name") == schema.AllPlugins {
+			m.Loss(e, "enable "+schema.SchedulingGates+" beside it, if pods may wait for their gates",
+				"%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, m.To.Name)
+		}
+	}
 }

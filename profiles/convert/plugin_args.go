@@ -24,15 +24,15 @@ func onlyType(args *yaml.Node) bool {
 
 // pluginArgs writes the target's apiVersion into typed arguments and takes out
 // what it does not have.
-func (c *conversion) pluginArgs(p *yaml.Node) {
-	for _, e := range slices.Clone(node.Items(p, "pluginConfig")) {
+func (c *profileConversion) pluginArgs() {
+	for _, e := range slices.Clone(node.Items(c.profile, "pluginConfig")) {
 		name, given := node.Text(e, "name"), node.Get(e, "args")
 		known, ok := schema.KnownArgs(name)
 		if !ok || !node.IsMapping(given) || slices.Contains(c.Plugins, name) {
 			continue
 		}
 		if !known.In(c.To) {
-			schema.DropConfig(p, e)
+			schema.DropConfig(c.profile, e)
 			c.Loss(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.Release)
 			continue
 		}
@@ -46,8 +46,8 @@ func (c *conversion) pluginArgs(p *yaml.Node) {
 // spreadDefaulting writes out how PodTopologySpread comes by its default
 // constraints: from v1beta2 on a list of them alone is refused
 // (pkg/scheduler/apis/config/<api>/defaults.go).
-func (c *conversion) spreadDefaulting(p *yaml.Node) {
-	args := node.Get(schema.ConfigOf(p, schema.PodTopologySpread), "args")
+func (c *profileConversion) spreadDefaulting() {
+	args := node.Get(schema.ConfigOf(c.profile, schema.PodTopologySpread), "args")
 	key, constraints := node.Lookup(args, "defaultConstraints")
 	if c.from.Set != schema.InV1beta1 || c.To.Set == schema.InV1beta1 || len(node.Items(constraints)) == 0 || node.Text(args, "defaultingType") != "" {
 		return

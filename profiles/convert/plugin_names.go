@@ -21,9 +21,9 @@ func (c *conversion) exists(name string) bool {
 
 // checkNames refuses every name that the release's scheduler would stop at, and
 // those that it would pass over without a word because nothing is called so.
-func (c *conversion) checkNames(p, plugins *yaml.Node) {
-	c.dropForeign(plugins)
-	for _, set := range schema.PluginSets(plugins) {
+func (c *profileConversion) checkNames() {
+	c.dropForeign()
+	for _, set := range schema.PluginSets(c.sets) {
 		seen := map[string]bool{}
 		for _, e := range node.Items(set.Node, "enabled") {
 			name := node.Text(e, "name")
@@ -39,7 +39,7 @@ func (c *conversion) checkNames(p, plugins *yaml.Node) {
 		}
 	}
 	seen := map[string]bool{}
-	for _, e := range node.Items(p, "pluginConfig") {
+	for _, e := range node.Items(c.profile, "pluginConfig") {
 		name := node.Text(e, "name")
 		if c.checkName(node.Get(e, "name"), name, true); seen[name] {
 			c.Refuse(e, "keep one of the two", "pluginConfig has two entries for %s", name)
@@ -49,11 +49,11 @@ func (c *conversion) checkNames(p, plugins *yaml.Node) {
 }
 
 // dropForeign takes out, as losses, plugins of other releases that are enabled.
-func (c *conversion) dropForeign(plugins *yaml.Node) {
-	for _, set := range schema.PluginSets(plugins) {
+func (c *profileConversion) dropForeign() {
+	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
 			if name := node.Text(e, "name"); c.Lossy && !c.exists(name) && schema.EverInTree(name) {
-				schema.DropEntry(plugins, set.Point, "enabled", e)
+				schema.DropEntry(c.sets, set.Point, "enabled", e)
 				c.Loss(e, "", "plugin %s does not exist in %s", name, c.Release)
 			}
 		}

@@ -11,42 +11,42 @@ import (
 
 // replaceNames puts the successor in the place of each plugin that the release
 // no longer has, and leaves out what only disabled one.
-func (c *conversion) replaceNames(p, plugins *yaml.Node) {
-	for _, set := range schema.PluginSets(plugins) {
+func (c *profileConversion) replaceNames() {
+	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
 			name := node.Text(e, "name")
 			if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
-				c.replaceName(plugins, set.Point, e, f)
+				c.replaceName(set.Point, e, f)
 			}
 		}
 		for _, e := range slices.Clone(node.Items(set.Node, "disabled")) {
 			name := node.Text(e, "name")
 			if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
-				schema.DropEntry(plugins, set.Point, "disabled", e)
+				schema.DropEntry(c.sets, set.Point, "disabled", e)
 				c.Note(e, "%s is no longer disabled: %s does not have it; %s", name, c.Release, f.why)
 			}
 		}
 	}
-	for _, e := range slices.Clone(node.Items(p, "pluginConfig")) {
+	for _, e := range slices.Clone(node.Items(c.profile, "pluginConfig")) {
 		name := node.Text(e, "name")
 		if f, gone := removedPluginNamed(name); gone && !c.exists(name) {
-			schema.DropConfig(p, e)
+			schema.DropConfig(c.profile, e)
 			c.Note(e, "the arguments of %s left out: %s does not have it; %s", name, c.Release, f.why)
 		}
 	}
 }
 
-func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node, f removedPlugin) {
+func (c *profileConversion) replaceName(point string, e *yaml.Node, f removedPlugin) {
 	if f.successor == "" {
-		schema.DropEntry(plugins, point, "enabled", e)
+		schema.DropEntry(c.sets, point, "enabled", e)
 		c.Loss(e, f.try, "plugin %s does not exist in %s: %s", f.name, c.Release, f.why)
 		return
 	}
-	there := schema.Entry(plugins, point, "enabled", f.successor) != nil ||
-		schema.IsDefault(c.To, point, f.successor) && !schema.IsDisabled(plugins, point, f.successor) ||
-		c.reachedByMultiPoint(plugins, point, f.successor)
+	there := schema.Entry(c.sets, point, "enabled", f.successor) != nil ||
+		schema.IsDefault(c.To, point, f.successor) && !schema.IsDisabled(c.sets, point, f.successor) ||
+		c.reachedByMultiPoint(point, f.successor)
 	if there {
-		schema.DropEntry(plugins, point, "enabled", e)
+		schema.DropEntry(c.sets, point, "enabled", e)
 		c.Note(e, "%s left out: %s does not have it; %s, and that is enabled already", f.name, c.Release, f.why)
 		return
 	}
@@ -55,12 +55,12 @@ func (c *conversion) replaceName(plugins *yaml.Node, point string, e *yaml.Node,
 }
 
 // reachedByMultiPoint says whether a plugin reaches an extension point by way of multiPoint.
-func (c *conversion) reachedByMultiPoint(plugins *yaml.Node, point, name string) bool {
-	if !c.To.MultiPoint || point == schema.MultiPoint || schema.IsDisabled(plugins, point, name) {
+func (c *profileConversion) reachedByMultiPoint(point, name string) bool {
+	if !c.To.MultiPoint || point == schema.MultiPoint || schema.IsDisabled(c.sets, point, name) {
 		return false
 	}
-	return schema.Entry(plugins, schema.MultiPoint, "enabled", name) != nil ||
-		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(plugins, schema.MultiPoint, name)
+	return schema.Entry(c.sets, schema.MultiPoint, "enabled", name) != nil ||
+		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(c.sets, schema.MultiPoint, name)
 }
 
 // removedPlugin is what becomes of a plugin that a release no longer has.
@@ -102,10 +102,10 @@ func removedPluginNamed(name string) (removedPlugin, bool) {
 // nodeLabels carries the nodes that the plugin NodeLabel filtered, which ended
 // with 1.22, to affinity that NodeAffinity adds to every pod. What it scored is
 // not the same there.
-func (c *conversion) nodeLabels(p, plugins *yaml.Node) {
-	args := node.Get(schema.ConfigOf(p, schema.NodeLabel), "args")
-	e := schema.Entry(plugins, "filter", "enabled", schema.NodeLabel)
-	if e == nil || c.exists(schema.NodeLabel) || c.off(plugins, "filter", "NodeAffinity") {
+func (c *profileConversion) nodeLabels() {
+	args := node.Get(schema.ConfigOf(c.profile, schema.NodeLabel), "args")
+	e := schema.Entry(c.sets, "filter", "enabled", schema.NodeLabel)
+	if e == nil || c.exists(schema.NodeLabel) || c.off("filter", "NodeAffinity") {
 		return
 	}
 	var wanted []*yaml.Node
@@ -117,7 +117,7 @@ func (c *conversion) nodeLabels(p, plugins *yaml.Node) {
 	if len(wanted) == 0 {
 		return
 	}
-	required := node.Child(node.Child(schema.ArgsOf(p, "NodeAffinity"), "addedAffinity"), "requiredDuringSchedulingIgnoredDuringExecution")
+	required := node.Child(node.Child(schema.ArgsOf(c.profile, "NodeAffinity"), "addedAffinity"), "requiredDuringSchedulingIgnoredDuringExecution")
 	terms := node.List(required, "nodeSelectorTerms")
 	if len(terms.Content) == 0 {
 		terms.Content = append(terms.Content, node.Mapping())
@@ -128,11 +128,11 @@ func (c *conversion) nodeLabels(p, plugins *yaml.Node) {
 			expressions.Content = append(expressions.Content, node.Mapping("key", node.Get(w, "key"), "operator", node.Get(w, "operator")))
 		}
 	}
-	schema.DropEntry(plugins, "filter", "enabled", e)
+	schema.DropEntry(c.sets, "filter", "enabled", e)
 	node.Remove(args, "presentLabels")
 	node.Remove(args, "absentLabels")
 	if onlyType(args) {
-		schema.DropConfig(p, schema.ConfigOf(p, schema.NodeLabel))
+		schema.DropConfig(c.profile, schema.ConfigOf(c.profile, schema.NodeLabel))
 	}
 	c.Note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which asks for the same labels of every node: %s does not have it", c.Release)
 }

@@ -11,14 +11,18 @@ import (
 
 // scoring carries how nodes are scored by their resources: three plugins in
 // v1beta1, one with three strategies after.
-func (c *conversion) scoring(p, plugins *yaml.Node) {
+func (c *profileConversion) scoring() {
+	s := scoringConversion{c}
 	switch old := schema.InV1beta1; {
 	case c.from.Set == old && c.To.Set != old:
-		c.intoStrategy(p, plugins)
+		s.toStrategy()
 	case c.from.Set != old && c.To.Set == old:
-		c.intoPlugin(p, plugins)
+		s.toPlugin()
 	}
 }
+
+// scoringConversion converts between the three plugins and the strategies of one.
+type scoringConversion struct{ *profileConversion }
 
 // scorer is a plugin of v1beta1 that is at work, with the line that enables it;
 // nil where it is one by default.
@@ -27,25 +31,25 @@ type scorer struct {
 	entry *yaml.Node
 }
 
-// intoStrategy makes NodeResourcesFit score the way the plugin did that v1beta1
+// toStrategy makes NodeResourcesFit score the way the plugin did that v1beta1
 // has at work.
-func (c *conversion) intoStrategy(p, plugins *yaml.Node) {
-	working := c.oneScorer(plugins, scorers(plugins))
-	c.dropOldDisabled(plugins, working)
+func (c *scoringConversion) toStrategy() {
+	working := c.selectScorer(scorers(c.sets))
+	c.dropOldDisabled(working)
 	for _, s := range working {
-		c.takeStrategy(p, s)
+		c.setStrategy(s)
 	}
 	for _, s := range schema.Strategies() {
-		if e := schema.ConfigOf(p, s.Plugin); e != nil {
-			schema.DropConfig(p, e)
+		if e := schema.ConfigOf(c.profile, s.Plugin); e != nil {
+			schema.DropConfig(c.profile, e)
 			c.Note(e, "the arguments of %s left out: the plugin is not enabled", s.Plugin)
 		}
 	}
 }
 
-// oneScorer settles which of several stays: the
+// selectScorer settles which of several stays: the
 // heaviest, and one that is enabled by name before one that is a default.
-func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
+func (c *scoringConversion) selectScorer(working []scorer) []scorer {
 	if len(working) < 2 {
 		return working
 	}
@@ -59,7 +63,7 @@ func (c *conversion) oneScorer(plugins *yaml.Node, working []scorer) []scorer {
 	}
 	for _, s := range working {
 		if s.entry != nil && s.entry != stays.entry {
-			schema.DropEntry(plugins, "score", "enabled", s.entry)
+			schema.DropEntry(c.sets, "score", "enabled", s.entry)
 		}
 	}
 	if c.Lossy {
@@ -83,13 +87,13 @@ func scorers(plugins *yaml.Node) []scorer {
 // dropOldDisabled settles the lines that disable the old plugins. Only the
 // default among them meant something: without any scorer it now has to disable
 // NodeResourcesFit.
-func (c *conversion) dropOldDisabled(plugins *yaml.Node, working []scorer) {
-	if e := schema.Entry(plugins, "score", "disabled", schema.ResourcesFit); e != nil {
-		schema.DropEntry(plugins, "score", "disabled", e)
+func (c *scoringConversion) dropOldDisabled(working []scorer) {
+	if e := schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit); e != nil {
+		schema.DropEntry(c.sets, "score", "disabled", e)
 		c.Note(e, "NodeResourcesFit need not be disabled: it does not score in v1beta1, so the line had no effect; in %s it would have one", c.To.Name)
 	}
 	for _, s := range schema.Strategies() {
-		e := schema.Entry(plugins, "score", "disabled", s.Plugin)
+		e := schema.Entry(c.sets, "score", "disabled", s.Plugin)
 		if e == nil {
 			continue
 		}
@@ -98,18 +102,18 @@ func (c *conversion) dropOldDisabled(plugins *yaml.Node, working []scorer) {
 			c.Note(e, "%s becomes NodeResourcesFit: it scores by resources in %s", s.Plugin, c.To.Name)
 			continue
 		}
-		schema.DropEntry(plugins, "score", "disabled", e)
+		schema.DropEntry(c.sets, "score", "disabled", e)
 		c.Note(e, "%s need not be disabled: what is enabled under score in %s takes the place of the default NodeResourcesFit", s.Plugin, c.To.Name)
 	}
 }
 
-// takeStrategy gives NodeResourcesFit the strategy, weight and arguments of a
+// setStrategy gives NodeResourcesFit the strategy, weight and arguments of a
 // plugin.
-func (c *conversion) takeStrategy(p *yaml.Node, s scorer) {
+func (c *scoringConversion) setStrategy(s scorer) {
 	if s.Plugin == schema.ResourcesFit {
 		return
 	}
-	old := schema.ConfigOf(p, s.Plugin)
+	old := schema.ConfigOf(c.profile, s.Plugin)
 	if s.entry != nil {
 		schema.Rename(s.entry, schema.ResourcesFit)
 		c.Note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s has no plugin of the old name; the weight stays", s.Plugin, s.Name, c.Release)
@@ -124,18 +128,18 @@ func (c *conversion) takeStrategy(p *yaml.Node, s scorer) {
 	if resources := node.Get(old, "args", "resources"); resources != nil {
 		node.Put(wanted, "resources", resources)
 	}
-	node.Put(schema.ArgsOf(p, schema.ResourcesFit), "scoringStrategy", wanted)
+	node.Put(schema.ArgsOf(c.profile, schema.ResourcesFit), "scoringStrategy", wanted)
 	if old != nil {
-		schema.DropConfig(p, old)
+		schema.DropConfig(c.profile, old)
 		c.Note(old, "the arguments of %s become args.scoringStrategy of NodeResourcesFit", s.Plugin)
 	}
 }
 
-// intoPlugin makes the plugin of v1beta1 score the way NodeResourcesFit was told
+// toPlugin makes the plugin of v1beta1 score the way NodeResourcesFit was told
 // to.
-func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
+func (c *scoringConversion) toPlugin() {
 	wanted := schema.Strategies()[0]
-	key, told := node.Remove(node.Get(schema.ConfigOf(p, schema.ResourcesFit), "args"), "scoringStrategy")
+	key, told := node.Remove(node.Get(schema.ConfigOf(c.profile, schema.ResourcesFit), "args"), "scoringStrategy")
 	if name := node.Text(told, "type"); name != "" {
 		i := slices.IndexFunc(schema.Strategies(), func(s schema.Strategy) bool { return s.Name == name })
 		if i < 0 {
@@ -144,7 +148,7 @@ func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
 		}
 		wanted = schema.Strategies()[i]
 	}
-	c.renameScorer(plugins, wanted)
+	c.renameScorer(wanted)
 	if told != nil {
 		c.Note(key, "scoringStrategy %s becomes the plugin %s: %s has no strategies", wanted.Name, wanted.Plugin, c.To.Name)
 		for _, args := range []struct {
@@ -152,7 +156,7 @@ func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
 			node *yaml.Node
 		}{{"shape", node.Get(told, "requestedToCapacityRatio", "shape")}, {"resources", node.Get(told, "resources")}} {
 			if args.node != nil && (args.name != "shape" || wanted.Plugin == schema.CapacityRatio) {
-				node.Put(schema.ArgsOf(p, wanted.Plugin), args.name, args.node)
+				node.Put(schema.ArgsOf(c.profile, wanted.Plugin), args.name, args.node)
 			}
 			for _, resource := range node.Items(args.node) { // without a weight it had 1 there
 				if args.name == "resources" && node.IsZero(node.Text(resource, "weight")) {
@@ -160,28 +164,28 @@ func (c *conversion) intoPlugin(p, plugins *yaml.Node) {
 				}
 			}
 		}
-		if e := schema.ConfigOf(p, schema.ResourcesFit); onlyType(node.Get(e, "args")) {
-			schema.DropConfig(p, e)
+		if e := schema.ConfigOf(c.profile, schema.ResourcesFit); onlyType(node.Get(e, "args")) {
+			schema.DropConfig(c.profile, e)
 		}
 	}
 }
 
 // renameScorer puts the old plugin's name where NodeResourcesFit stands under
 // score, and enables it where NodeResourcesFit was at work by default.
-func (c *conversion) renameScorer(plugins *yaml.Node, wanted schema.Strategy) {
-	e, off := schema.Entry(plugins, "score", "enabled", schema.ResourcesFit), schema.Entry(plugins, "score", "disabled", schema.ResourcesFit)
-	byDefault := e == nil && !schema.IsDisabled(plugins, "score", schema.ResourcesFit)
+func (c *scoringConversion) renameScorer(wanted schema.Strategy) {
+	e, off := schema.Entry(c.sets, "score", "enabled", schema.ResourcesFit), schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit)
+	byDefault := e == nil && !schema.IsDisabled(c.sets, "score", schema.ResourcesFit)
 	switch {
 	case e != nil:
 		schema.Rename(e, wanted.Plugin)
 		c.Note(e, "NodeResourcesFit under score becomes %s, its name in %s; the weight stays", wanted.Plugin, c.To.Name)
 	case byDefault && wanted.Plugin != schema.LeastAllocated:
-		schema.Enable(plugins, "score", wanted.Plugin, 1)
+		schema.Enable(c.sets, "score", wanted.Plugin, 1)
 	}
 	if off != nil {
 		schema.Rename(off, schema.LeastAllocated)
 	}
-	if wanted.Plugin != schema.LeastAllocated && (e != nil || byDefault) && !schema.IsDisabled(plugins, "score", schema.LeastAllocated) {
-		schema.Disable(plugins, "score", schema.LeastAllocated)
+	if wanted.Plugin != schema.LeastAllocated && (e != nil || byDefault) && !schema.IsDisabled(c.sets, "score", schema.LeastAllocated) {
+		schema.Disable(c.sets, "score", schema.LeastAllocated)
 	}
 }
