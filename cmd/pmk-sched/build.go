@@ -12,7 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
 // projectURL is where the sources of this program can be read.
@@ -268,7 +268,7 @@ func record(cache string, result *build.Result, tag, digest string) error {
 }
 
 // tagOfRelease stands for a tag that is named as the release is.
-const tagOfRelease = ":" + install.ReleaseInImage
+const tagOfRelease = ":" + manifest.ReleaseInImage
 
 func newBuildData(o buildOptions, result *build.Result) *buildData {
 	data := &buildData{

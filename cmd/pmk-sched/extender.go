@@ -9,7 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -39,7 +41,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			plans, _, err := install.PlanExtender(c.Context, deps, x)
+			plans, _, err := extenders.Plan(c.Context, deps, x)
 			if err != nil {
 				return err
 			}
@@ -65,8 +67,8 @@ func extenderRenderCommand(u *ui) *cli.Command {
 }
 
 // planExtender reads the flags, and asks the cluster for its release unless one is named: without a cluster deps are empty.
-func planExtender(c *cli.Context, u *ui) (install.ExtenderDeployment, install.Deps, error) {
-	x := install.ExtenderDeployment{For: targetsOf(c)}
+func planExtender(c *cli.Context, u *ui) (extenders.Deployment, install.Deps, error) {
+	x := extenders.Deployment{For: targetsOf(c)}
 	var err error
 	if x.Options, err = readExtenderOptions(c); err != nil {
 		return x, install.Deps{}, err
@@ -102,12 +104,12 @@ func showNotes(u *ui, plan *install.Plan) {
 }
 
 // targetsOf are the schedulers of --for.
-func targetsOf(c *cli.Context) []install.SchedulerRef {
-	var targets []install.SchedulerRef
+func targetsOf(c *cli.Context) []extenders.SchedulerRef {
+	var targets []extenders.SchedulerRef
 	for _, name := range c.StringSlice("for") {
-		ref := install.SchedulerRef{Namespace: global(c, flagNamespace), Name: name}
+		ref := extenders.SchedulerRef{Namespace: global(c, flagNamespace), Name: name}
 		if namespace, bare, ok := strings.Cut(name, "/"); ok {
-			ref = install.SchedulerRef{Namespace: namespace, Name: bare}
+			ref = extenders.SchedulerRef{Namespace: namespace, Name: bare}
 		}
 		targets = append(targets, ref)
 	}
@@ -157,7 +159,7 @@ func deployExtender(c *cli.Context, u *ui) error {
 			return err
 		}
 	}
-	outcome, err := install.DeployExtender(c.Context, deps, x)
+	outcome, err := extenders.Deploy(c.Context, deps, x)
 	if err != nil {
 		return err
 	}
@@ -169,19 +171,19 @@ func deployExtender(c *cli.Context, u *ui) error {
 }
 
 // extenderTable writes what was done with an extender for people.
-func extenderTable(o *install.ExtenderOutcome) func(io.Writer) error {
+func extenderTable(o *extenders.Outcome) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%sextender %s at %s, called by: %s\n", o.Changes.String(), o.Extender, o.Address, strings.Join(o.Schedulers, ", "))
 		return err
 	}
 }
 
-func dryRunExtender(c *cli.Context, u *ui, deps install.Deps, x install.ExtenderDeployment, node *nodeScheduler) error {
-	plans, wiring, err := install.PlanExtender(c.Context, deps, x)
+func dryRunExtender(c *cli.Context, u *ui, deps install.Deps, x extenders.Deployment, node *nodeScheduler) error {
+	plans, wiring, err := extenders.Plan(c.Context, deps, x)
 	if err != nil {
 		return err
 	}
-	changes, err := install.DryRunAll(c.Context, deps, plans)
+	changes, err := extenders.DryRun(c.Context, deps, plans)
 	if err != nil {
 		return err
 	}
@@ -193,7 +195,7 @@ func dryRunExtender(c *cli.Context, u *ui, deps install.Deps, x install.Extender
 }
 
 // writeDiff prints how a manifest changes.
-func writeDiff(w io.Writer, r *install.Replacement) error {
+func writeDiff(w io.Writer, r *replace.Plan) error {
 	return writeText(staticpod.Diff(r.Old.Data, r.New.Data))(w)
 }
 

@@ -9,18 +9,18 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 // nodeScheduler is the default scheduler of this node, a static pod.
 type nodeScheduler struct {
 	name string // of the node
 	u    *ui
-	deps install.ReplaceDeps
+	deps replace.Deps
 	info *cluster.Info
-	o    install.ReplaceOptions
+	o    replace.Options
 }
 
 // newNodeScheduler finds it, and what is known of the plugins in its image: its configuration may name them.
@@ -37,31 +37,31 @@ func newNodeScheduler(c *cli.Context, u *ui) (*nodeScheduler, error) {
 	if err != nil {
 		return nil, unfinished(d, err)
 	}
-	if _, err := install.FindLayout(info.Layout); err != nil {
+	if _, err := replace.FindLayout(info.Layout); err != nil {
 		return nil, err
 	}
-	n := &nodeScheduler{u: u, deps: d, info: info, o: install.ReplaceOptions{
-		Node: c.String("node"), Names: ownNames(), Timeout: install.DefaultReplaceTimeout, Steady: install.DefaultSteady,
+	n := &nodeScheduler{u: u, deps: d, info: info, o: replace.Options{
+		Node: c.String("node"), Names: ownNames(), Timeout: replace.DefaultTimeout, Steady: replace.DefaultSteady,
 	}}
-	n.name, err = install.NodeOf(info, n.o)
+	n.name, err = replace.NodeOf(info, n.o)
 	return n, err
 }
 
 // call makes it call an extender.
 func (n *nodeScheduler) call(ctx context.Context, w manifest.Wiring) error {
-	return install.CallExtender(ctx, n.deps, n.info, n.o, w)
+	return replace.CallExtender(ctx, n.deps, n.info, n.o, w)
 }
 
 // leave makes it what it was before it called an extender.
 func (n *nodeScheduler) leave(extender string) func(ctx context.Context, addresses []string) error {
 	return func(ctx context.Context, addresses []string) error {
-		return install.LeaveExtender(ctx, n.deps, n.info, n.o, extender, addresses)
+		return replace.LeaveExtender(ctx, n.deps, n.info, n.o, extender, addresses)
 	}
 }
 
 // show prints how its manifest would change.
 func (n *nodeScheduler) show(ctx context.Context, w manifest.Wiring) error {
-	r, err := install.DryCallExtender(ctx, n.deps, n.info, n.o, w)
+	r, err := replace.DryRunExtender(ctx, n.deps, n.info, n.o, w)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -42,11 +42,11 @@ func extenderFlags() []cli.Flag {
 }
 
 // readExtenderOptions turns the flags, or an entry of a file, into what is to be deployed.
-func readExtenderOptions(c *cli.Context) (install.ExtenderOptions, error) {
+func readExtenderOptions(c *cli.Context) (extenders.Options, error) {
 	if c.String("file") != "" {
 		return extenderOfFile(c)
 	}
-	o := install.ExtenderOptions{
+	o := extenders.Options{
 		Call: profiles.Extender{
 			Name: c.String("name"), Weight: c.Int64("weight"), HTTPTimeout: c.Duration("http-timeout"),
 		},
@@ -59,7 +59,7 @@ func readExtenderOptions(c *cli.Context) (install.ExtenderOptions, error) {
 	if o.Call.HTTPTimeout <= 0 {
 		return o, usagef("", "--http-timeout %s: it has to be above 0", o.Call.HTTPTimeout)
 	}
-	for _, read := range []func(*cli.Context, *install.ExtenderOptions) error{readVerbs, readIgnorable, readManaged, readPolicies} {
+	for _, read := range []func(*cli.Context, *extenders.Options) error{readVerbs, readIgnorable, readManaged, readPolicies} {
 		if err := read(c, &o); err != nil {
 			return o, err
 		}
@@ -73,22 +73,22 @@ func readExtenderOptions(c *cli.Context) (install.ExtenderOptions, error) {
 }
 
 // completed adds what is the same for every extender.
-func completed(o install.ExtenderOptions) install.ExtenderOptions {
+func completed(o extenders.Options) extenders.Options {
 	o.Rules, o.Version, o.Now = policyRules(), ownVersion(), time.Now()
 	return o
 }
 
-func readVerbs(c *cli.Context, o *install.ExtenderOptions) error {
-	verbs := firstList(c.StringSlice("verb"), []string{install.VerbFilter, install.VerbPrioritize})
+func readVerbs(c *cli.Context, o *extenders.Options) error {
+	verbs := firstList(c.StringSlice("verb"), []string{extenders.VerbFilter, extenders.VerbPrioritize})
 	for _, verb := range verbs {
 		switch verb {
-		case install.VerbFilter:
+		case extenders.VerbFilter:
 			o.Call.FilterVerb = verb
-		case install.VerbPrioritize:
+		case extenders.VerbPrioritize:
 			o.Call.PrioritizeVerb = verb
-		case install.VerbPreempt:
+		case extenders.VerbPreempt:
 			o.Call.PreemptVerb = verb
-		case install.VerbBind:
+		case extenders.VerbBind:
 			o.Call.BindVerb = verb
 		default:
 			return usagef("use filter, prioritize, preempt or bind", "unknown --verb %q", verb)
@@ -103,7 +103,7 @@ func readVerbs(c *cli.Context, o *install.ExtenderOptions) error {
 	return nil
 }
 
-func readIgnorable(c *cli.Context, o *install.ExtenderOptions) error {
+func readIgnorable(c *cli.Context, o *extenders.Options) error {
 	const hint = "--ignorable=true schedules pods without the extender where it does not answer, --ignorable=false lets them wait"
 	if c.String("ignorable") == "" {
 		return usagef(hint, "what is to happen to pods while extender %s does not answer?", o.Call.Name)
@@ -116,7 +116,7 @@ func readIgnorable(c *cli.Context, o *install.ExtenderOptions) error {
 	return nil
 }
 
-func readManaged(c *cli.Context, o *install.ExtenderOptions) error {
+func readManaged(c *cli.Context, o *extenders.Options) error {
 	for _, text := range c.StringSlice("managed-resource") {
 		name, how, given := strings.Cut(text, "=")
 		if given && how != "ignored" {
@@ -128,7 +128,7 @@ func readManaged(c *cli.Context, o *install.ExtenderOptions) error {
 }
 
 // readPolicies reads --config, --policy and --prometheus, in that order.
-func readPolicies(c *cli.Context, o *install.ExtenderOptions) (err error) {
+func readPolicies(c *cli.Context, o *extenders.Options) (err error) {
 	if o.Policies, err = policiesOfFile(c.String("config")); err != nil {
 		return err
 	}
@@ -206,8 +206,8 @@ func policyRules() map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 }
 
 // options is what an entry of spec.extenders asks for.
-func (e extenderEntry) options(f *customScheduler, namespace string) (install.ExtenderOptions, error) {
-	o := install.ExtenderOptions{
+func (e extenderEntry) options(f *customScheduler, namespace string) (extenders.Options, error) {
+	o := extenders.Options{
 		Call: e.extender(), Namespace: namespace, Image: cmp.Or(e.Image, defaultExtenderImage()), PullPolicy: e.PullPolicy,
 		Sidecar: e.Sidecar, Port: int(e.Port), Replicas: int(e.Replicas),
 	}
@@ -219,12 +219,12 @@ func (e extenderEntry) options(f *customScheduler, namespace string) (install.Ex
 		return o, usagef("leave tlsConfig out, or write ca: auto", "extender %s: its certificates are made by pmk-sched", e.Name)
 	}
 	if e.FilterVerb+e.PrioritizeVerb+e.PreemptVerb+e.BindVerb == "" {
-		o.Call.FilterVerb, o.Call.PrioritizeVerb = install.VerbFilter, install.VerbPrioritize
+		o.Call.FilterVerb, o.Call.PrioritizeVerb = extenders.VerbFilter, extenders.VerbPrioritize
 	}
 	if o.Call.PrioritizeVerb != "" {
 		o.Call.Weight = cmp.Or(o.Call.Weight, 1)
 	}
-	for verb, path := range map[string]string{install.VerbFilter: e.FilterVerb, install.VerbPrioritize: e.PrioritizeVerb, install.VerbPreempt: e.PreemptVerb, install.VerbBind: e.BindVerb} {
+	for verb, path := range map[string]string{extenders.VerbFilter: e.FilterVerb, extenders.VerbPrioritize: e.PrioritizeVerb, extenders.VerbPreempt: e.PreemptVerb, extenders.VerbBind: e.BindVerb} {
 		if path != "" && path != verb {
 			return o, usagef("write "+verb, "extender %s: pmk-extender does not answer at %q", e.Name, path)
 		}
@@ -247,15 +247,15 @@ func (e extenderEntry) options(f *customScheduler, namespace string) (install.Ex
 }
 
 // extenderOfFile finds the extender of --name in a file; without --name the only one.
-func extenderOfFile(c *cli.Context) (install.ExtenderOptions, error) {
+func extenderOfFile(c *cli.Context) (extenders.Options, error) {
 	for _, flag := range extenderFlags() {
 		if name := flag.Names()[0]; c.IsSet(name) && !slices.Contains([]string{"name", "for", "file"}, name) {
-			return install.ExtenderOptions{}, usagef("write it into the file", "--%s is given, and the extender comes from %s", name, c.String("file"))
+			return extenders.Options{}, usagef("write it into the file", "--%s is given, and the extender comes from %s", name, c.String("file"))
 		}
 	}
 	f, err := readCustomScheduler(c.String("file"))
 	if err != nil {
-		return install.ExtenderOptions{}, err
+		return extenders.Options{}, err
 	}
 	var names []string
 	for _, e := range f.deployedExtenders() {
@@ -264,5 +264,5 @@ func extenderOfFile(c *cli.Context) (install.ExtenderOptions, error) {
 			return e.options(f, namespaceOf(c, f))
 		}
 	}
-	return install.ExtenderOptions{}, usagef("name one with --name: "+strings.Join(names, ", "), "%s has no extender %q that pmk-sched deploys", c.String("file"), c.String("name"))
+	return extenders.Options{}, usagef("name one with --name: "+strings.Join(names, ", "), "%s has no extender %q that pmk-sched deploys", c.String("file"), c.String("name"))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
@@ -34,7 +35,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			outcome, err := install.RestartExtender(c.Context, deps, install.ExtenderRestart{
+			outcome, err := extenders.Restart(c.Context, deps, extenders.RestartOptions{
 				Name: c.String("name"), Namespace: global(c, flagNamespace), Image: c.String("image"), Now: time.Now(),
 				DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback")},
 			})
@@ -76,19 +77,19 @@ func uninstallExtender(c *cli.Context, u *ui) error {
 	if err := u.confirm(c.Context, c.Bool("yes"), "remove extender "+name); err != nil {
 		return err
 	}
-	x := install.ExtenderRemoval{Name: name, Namespace: namespace, DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout")}}
+	x := extenders.UninstallOptions{Name: name, Namespace: namespace, DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout")}}
 	owned, err := deps.Applier.Owned(c.Context, name, namespace)
 	if err != nil {
 		return err
 	}
-	if len(install.NodesCalling(owned)) > 0 {
+	if len(extenders.NodesCalling(owned)) > 0 {
 		node, err := newNodeScheduler(c, u)
 		if err != nil {
 			return err
 		}
 		x.Node, x.Default = node.name, node.leave(name)
 	}
-	changes, err := install.UninstallExtender(c.Context, deps, x)
+	changes, err := extenders.Uninstall(c.Context, deps, x)
 	if err != nil {
 		return err
 	}

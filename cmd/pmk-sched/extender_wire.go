@@ -7,18 +7,19 @@ import (
 	"github.com/urfave/cli/v2"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // extendersOf are the extenders of the file that are deployed with its scheduler.
-func extendersOf(c *cli.Context) ([]install.ExtenderOptions, error) {
+func extendersOf(c *cli.Context) ([]extenders.Options, error) {
 	f, err := readCustomScheduler(c.String("file"))
 	if err != nil {
 		return nil, err
 	}
-	var list []install.ExtenderOptions
+	var list []extenders.Options
 	for _, e := range f.deployedExtenders() {
 		o, err := e.options(f, namespaceOf(c, f))
 		if err != nil {
@@ -30,9 +31,9 @@ func extendersOf(c *cli.Context) ([]install.ExtenderOptions, error) {
 }
 
 // withScheduler is how an extender of a file is deployed before its scheduler.
-func withScheduler(o install.ExtenderOptions, release versions.Release, s install.Options) install.ExtenderDeployment {
-	return install.ExtenderDeployment{
-		Options: o, Release: release, Except: install.SchedulerRef{Namespace: s.Namespace, Name: s.Name},
+func withScheduler(o extenders.Options, release versions.Release, s install.Options) extenders.Deployment {
+	return extenders.Deployment{
+		Options: o, Release: release, Except: extenders.SchedulerRef{Namespace: s.Namespace, Name: s.Name},
 		Then: func(context.Context, manifest.Wiring) error { return nil },
 	}
 }
@@ -55,7 +56,7 @@ func addExtenders(c *cli.Context, u *ui, cfg *rest.Config, release versions.Rele
 	}
 	var plans []*install.Plan
 	for _, e := range list {
-		made, wiring, err := install.PlanExtender(c.Context, deps, withScheduler(e, release, *o))
+		made, wiring, err := extenders.Plan(c.Context, deps, withScheduler(e, release, *o))
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +70,7 @@ func keepAlone(c *cli.Context, deps install.Deps, o *install.Options) error {
 	if deps.Ledger == nil {
 		return nil
 	}
-	before, err := install.Wired(c.Context, deps, o.Namespace, o.Name)
+	before, err := extenders.Wired(c.Context, deps, o.Namespace, o.Name)
 	for _, w := range before {
 		if w.Alone && !calls(o.Wirings, w) {
 			o.Wirings = append(o.Wirings, w)
@@ -84,22 +85,22 @@ func calls(wirings []manifest.Wiring, w manifest.Wiring) bool {
 }
 
 // deployAll deploys the extenders of the file, one after the other, and then the scheduler that calls them; what fails takes everything back.
-func deployAll(c *cli.Context, u *ui, cfg *rest.Config, deps install.Deps, o install.Options, list []install.ExtenderOptions, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
+func deployAll(c *cli.Context, u *ui, cfg *rest.Config, deps install.Deps, o install.Options, list []extenders.Options, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
 	release, err := releaseOf(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
 	var plan *install.Plan
 	var outcome *install.Outcome
-	var next func(ctx context.Context, rest []install.ExtenderOptions, wirings []manifest.Wiring) error
-	next = func(ctx context.Context, rest []install.ExtenderOptions, wirings []manifest.Wiring) error {
+	var next func(ctx context.Context, rest []extenders.Options, wirings []manifest.Wiring) error
+	next = func(ctx context.Context, rest []extenders.Options, wirings []manifest.Wiring) error {
 		if len(rest) > 0 {
 			x := withScheduler(rest[0], release, o)
 			x.DeployOptions = how
 			x.Then = func(ctx context.Context, w manifest.Wiring) error {
 				return next(ctx, rest[1:], append(slices.Clone(wirings), w))
 			}
-			_, err := install.DeployExtender(ctx, deps, x)
+			_, err := extenders.Deploy(ctx, deps, x)
 			return err
 		}
 		o.Wirings = append([]manifest.Wiring{}, wirings...)
@@ -113,7 +114,7 @@ func deployAll(c *cli.Context, u *ui, cfg *rest.Config, deps install.Deps, o ins
 		outcome, err = install.Deploy(ctx, deps, plan, how)
 		return err
 	}
-	before, err := install.Wired(c.Context, deps, o.Namespace, o.Name)
+	before, err := extenders.Wired(c.Context, deps, o.Namespace, o.Name)
 	if err != nil {
 		return nil, nil, err
 	}

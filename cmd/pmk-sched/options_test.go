@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // withCommand runs the program with the given arguments, and act in the place of
@@ -219,7 +220,7 @@ func TestExitStatusOfErrors(t *testing.T) {
 
 func TestHintsOfAllErrorsAreShownOnce(t *testing.T) {
 	inner := usagef("inner", "x")
-	err := &install.Error{Err: errors.Join(inner, inner, errors.New("y")), Try: "outer"}
+	err := problem.WithHint(errors.Join(inner, inner, errors.New("y")), "outer")
 	if diff := gocmp.Diff([]string{"inner", "outer"}, hints(err)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -38,7 +39,7 @@ func addPlugins(c *cli.Context, u *ui, o *install.Options, release versions.Rele
 	if err != nil {
 		return err
 	}
-	reference := strings.ReplaceAll(o.Image, install.ReleaseInImage, release.String())
+	reference := strings.ReplaceAll(o.Image, manifest.ReleaseInImage, release.String())
 	built, flags, known := builtImage(cache, reference)
 	o.Flags = append(o.Flags, flagsOfImage(flags, c.IsSet("with"))...)
 	if len(wanted.plugins) == 0 {

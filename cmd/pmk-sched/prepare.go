@@ -19,9 +19,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -118,7 +120,7 @@ func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*inst
 	ofThis := !info.Credentials.OtherCluster || o.Credentials != install.Auto
 	if path := info.Credentials.Kubeconfig; path != "" && o.WantsNodeCredentials() && ofThis {
 		if creds, err = cluster.ReadNodeCredentials(info.Node.Root, path); err != nil {
-			return nil, &install.Error{Err: err, Try: "--credentials serviceaccount needs no file of the node"}
+			return nil, problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
 		}
 	}
 	if creds == nil || !o.WantsNodeCredentials() {
@@ -195,7 +197,7 @@ func newDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.Deps, error) {
 			_, err := runPreflight(ctx, u, cfg, plan)
 			return err
 		},
-		Binary: func(ctx context.Context, plan *install.Plan, dir string) (install.Binary, error) {
+		Binary: func(ctx context.Context, plan *install.Plan, dir string) (configcheck.Binary, error) {
 			return findBinary(ctx, cache, plan.Scheduler.Image, dir)
 		},
 		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step, Log: u.log,
@@ -236,17 +238,17 @@ const extractTimeout = time.Minute
 
 // findBinary looks for the kube-scheduler of an image: among what was built on
 // this machine, in this machine's containerd, in the registry.
-func findBinary(ctx context.Context, cache, reference, dir string) (install.Binary, error) {
+func findBinary(ctx context.Context, cache, reference, dir string) (configcheck.Binary, error) {
 	if runtime.GOOS != "linux" {
-		return install.Binary{}, fmt.Errorf("%w: images hold Linux programs and this is %s", install.ErrNoBinary, runtime.GOOS)
+		return configcheck.Binary{}, fmt.Errorf("%w: images hold Linux programs and this is %s", configcheck.ErrNoBinary, runtime.GOOS)
 	}
 	known, err := image.CanonicalName(reference)
 	if err != nil {
-		return install.Binary{}, err
+		return configcheck.Binary{}, err
 	}
 	if result, found, err := build.FindByImage(cache, known); err == nil && found {
 		if binary, ok := result.Binary(build.KubeScheduler, build.Host()); ok {
-			return install.Binary{Path: binary.Path, Origin: "the build's cache"}, nil
+			return configcheck.Binary{Path: binary.Path, Origin: "the build's cache"}, nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
@@ -256,14 +258,14 @@ func findBinary(ctx context.Context, cache, reference, dir string) (install.Bina
 		to := filepath.Join(dir, build.KubeScheduler)
 		err := image.ExtractFile(ctx, source, "", "", to)
 		if err == nil {
-			return install.Binary{Path: to, Origin: "image " + reference}, nil
+			return configcheck.Binary{Path: to, Origin: "image " + reference}, nil
 		}
 		if ctx.Err() != nil {
-			return install.Binary{}, fmt.Errorf("%w: read %s: %w", install.ErrNoBinary, reference, ctx.Err())
+			return configcheck.Binary{}, fmt.Errorf("%w: read %s: %w", configcheck.ErrNoBinary, reference, ctx.Err())
 		}
 		failed = append(failed, err.Error())
 	}
-	return install.Binary{}, fmt.Errorf("%w: %s", install.ErrNoBinary, strings.Join(failed, "; "))
+	return configcheck.Binary{}, fmt.Errorf("%w: %s", configcheck.ErrNoBinary, strings.Join(failed, "; "))
 }
 
 // imageSources are the places where an image can be read, the nearest first.

@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -90,11 +90,11 @@ func judge(c *cli.Context, u *ui, name string, release versions.Release, v *prof
 		return j, nil
 	}
 	refused, err := askBinary(c.Context, binary, v)
-	if errors.Is(err, install.ErrNoBinary) {
+	if errors.Is(err, configcheck.ErrNoBinary) {
 		u.warn(err.Error())
 		return j, nil
 	}
-	if errors.Is(err, install.ErrPartlyChecked) {
+	if errors.Is(err, configcheck.ErrPartlyChecked) {
 		u.warn(err.Error())
 		err = nil
 	}
@@ -112,7 +112,7 @@ func judge(c *cli.Context, u *ui, name string, release versions.Release, v *prof
 
 // releaseBinary finds a kube-scheduler of the release in the build's cache that
 // has the plugins of the document; why says why there is none.
-func releaseBinary(c *cli.Context, release versions.Release, v *profiles.Validation, plugins []string) (binary install.Binary, why string, err error) {
+func releaseBinary(c *cli.Context, release versions.Release, v *profiles.Validation, plugins []string) (binary configcheck.Binary, why string, err error) {
 	if v.Kind != "KubeSchedulerConfiguration" {
 		return binary, "its own kube-scheduler is asked about a KubeSchedulerConfiguration only", nil
 	}
@@ -131,7 +131,7 @@ func releaseBinary(c *cli.Context, release versions.Release, v *profiles.Validat
 	case i < 0:
 		i = 0 // it refuses the plugin that it does not have, and says so
 	}
-	return install.Binary{Path: built[i].Binaries[0].Path, Origin: "the kube-scheduler " + release.String() + " that was built on this machine"}, "", nil
+	return configcheck.Binary{Path: built[i].Binaries[0].Path, Origin: "the kube-scheduler " + release.String() + " that was built on this machine"}, "", nil
 }
 
 func hasPlugins(r *build.Result, wanted []string) bool {
@@ -141,7 +141,7 @@ func hasPlugins(r *build.Result, wanted []string) bool {
 }
 
 // askBinary returns why the binary refuses the document; empty: it does not.
-func askBinary(ctx context.Context, binary install.Binary, v *profiles.Validation) (refused string, err error) {
+func askBinary(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refused string, err error) {
 	dir, err := os.MkdirTemp("", "pmk-sched-validate-")
 	if err != nil {
 		return "", fmt.Errorf("make a folder for the check: %w", err)
@@ -152,10 +152,10 @@ func askBinary(ctx context.Context, binary install.Binary, v *profiles.Validatio
 	if err != nil {
 		return "", err
 	}
-	err = install.CheckOffline(ctx, binary, dir, text, standIn, nil)
-	var invalid *install.InvalidError
-	if errors.As(err, &invalid) {
-		return invalid.Problem, nil
+	err = configcheck.Check(ctx, binary, dir, text, standIn, nil)
+	var refusal *configcheck.RefusedError
+	if errors.As(err, &refusal) {
+		return refusal.Reason, nil
 	}
 	return "", err
 }

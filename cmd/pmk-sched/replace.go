@@ -17,8 +17,11 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
@@ -37,16 +40,16 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			&cli.BoolFlag{Name: "all-nodes", Usage: "change nothing; print which command is to be run on which node, and which are done"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change, but change nothing"},
-			&cli.DurationFlag{Name: "timeout", Value: install.DefaultReplaceTimeout, Usage: "bring the old one back after `DURATION` of waiting for the new one"},
-			&cli.DurationFlag{Name: "steady", Value: install.DefaultSteady, Usage: "trust the new one when it has run for `DURATION`"},
+			&cli.DurationFlag{Name: "timeout", Value: replace.DefaultTimeout, Usage: "bring the old one back after `DURATION` of waiting for the new one"},
+			&cli.DurationFlag{Name: "steady", Value: replace.DefaultSteady, Usage: "trust the new one when it has run for `DURATION`"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 			withFlag(), fileFlag(), outputFlag(),
 		},
-		Action: func(c *cli.Context) error { return replace(c, u) },
+		Action: func(c *cli.Context) error { return runReplace(c, u) },
 	}
 }
 
-func replace(c *cli.Context, u *ui) error {
+func runReplace(c *cli.Context, u *ui) error {
 	o, err := readReplaceOptions(c)
 	if err != nil {
 		return err
@@ -66,14 +69,14 @@ func replace(c *cli.Context, u *ui) error {
 	if c.Bool("all-nodes") {
 		return planNodes(c, u, d, info, o)
 	}
-	if _, err := install.FindLayout(info.Layout); err != nil {
+	if _, err := replace.FindLayout(info.Layout); err != nil {
 		return err
 	}
 	if err := pluginsOfImage(c, u, info, &o); err != nil {
 		return err
 	}
 	if c.Bool("dry-run") {
-		r, err := install.DryReplace(c.Context, d, info, o)
+		r, err := replace.DryRun(c.Context, d, info, o)
 		if err != nil {
 			return err
 		}
@@ -83,7 +86,7 @@ func replace(c *cli.Context, u *ui) error {
 	if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+cfg.Host); err != nil {
 		return err
 	}
-	outcome, err := install.Replace(c.Context, d, info, o)
+	outcome, err := replace.Run(c.Context, d, info, o)
 	if err != nil {
 		return err
 	}
@@ -96,37 +99,37 @@ func replace(c *cli.Context, u *ui) error {
 }
 
 // unfinished adds to an error of asking the cluster that a killed run may be why.
-func unfinished(d install.ReplaceDeps, err error) error {
+func unfinished(d replace.Deps, err error) error {
 	list, e := staticpod.Backups(d.Files)
 	if e != nil {
 		return err
 	}
 	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
-		return &install.Error{Err: err, Try: fmt.Sprintf("a replacement stopped at step %q; `pmk-sched restore` brings the old manifest back, and needs no API server for that", b.Step)}
+		return problem.WithHint(err, fmt.Sprintf("a replacement stopped at step %q; `pmk-sched restore` brings the old manifest back, and needs no API server for that", b.Step))
 	}
 	return err
 }
 
-func readReplaceOptions(c *cli.Context) (install.ReplaceOptions, error) {
+func readReplaceOptions(c *cli.Context) (replace.Options, error) {
 	f, err := readCustomScheduler(c.String("file"))
 	if err != nil {
-		return install.ReplaceOptions{}, err
+		return replace.Options{}, err
 	}
 	reference, err := schedulerImage(c, f)
 	if err != nil {
-		return install.ReplaceOptions{}, err
+		return replace.Options{}, err
 	}
 	if c.Duration("steady") <= 0 {
-		return install.ReplaceOptions{}, usagef("", "--steady %s: it has to be above 0", c.Duration("steady"))
+		return replace.Options{}, usagef("", "--steady %s: it has to be above 0", c.Duration("steady"))
 	}
 	if err := checkTimeout(c); err != nil {
-		return install.ReplaceOptions{}, err
+		return replace.Options{}, err
 	}
 	var same install.Options
 	if err := readConfiguration(c, f, &same); err != nil {
-		return install.ReplaceOptions{}, err
+		return replace.Options{}, err
 	}
-	o := install.ReplaceOptions{
+	o := replace.Options{
 		Image: reference, Preset: same.Preset, Configuration: same.Configuration, ConfigurationName: same.ConfigurationName,
 		PolicyConfigMap: c.Bool("policy-configmap") || f.Spec.Configuration.PolicyConfigMap && !c.IsSet("policy-configmap"),
 		Node:            c.String("node"), Names: ownNames(), Timeout: c.Duration("timeout"), Steady: c.Duration("steady"),
@@ -138,7 +141,7 @@ func readReplaceOptions(c *cli.Context) (install.ReplaceOptions, error) {
 }
 
 // pluginsOfImage adds what is known of the plugins in the image, as for deploy.
-func pluginsOfImage(c *cli.Context, u *ui, info *cluster.Info, o *install.ReplaceOptions) error {
+func pluginsOfImage(c *cli.Context, u *ui, info *cluster.Info, o *replace.Options) error {
 	same := install.Options{Image: o.Image}
 	if err := addPlugins(c, u, &same, info.Release); err != nil {
 		return err
@@ -148,7 +151,7 @@ func pluginsOfImage(c *cli.Context, u *ui, info *cluster.Info, o *install.Replac
 }
 
 // planNodes prints which command is to be run where.
-func planNodes(c *cli.Context, u *ui, d install.ReplaceDeps, info *cluster.Info, o install.ReplaceOptions) error {
+func planNodes(c *cli.Context, u *ui, d replace.Deps, info *cluster.Info, o replace.Options) error {
 	words := []string{"pmk-sched", "replace", "--yes"}
 	for _, flag := range []string{"image", "config", "preset", "file"} {
 		if value := c.String(flag); value != "" {
@@ -158,7 +161,7 @@ func planNodes(c *cli.Context, u *ui, d install.ReplaceDeps, info *cluster.Info,
 	if c.Bool("policy-configmap") {
 		words = append(words, "--policy-configmap")
 	}
-	plan, err := install.PlanNodes(c.Context, d, info, o.Image, strings.Join(words, " "))
+	plan, err := replace.PlanNodes(c.Context, d, info, o.Image, strings.Join(words, " "))
 	if err != nil {
 		return err
 	}
@@ -186,34 +189,34 @@ func yesNo(b bool) string {
 const replaceRequestTimeout = 10 * time.Second
 
 // newReplaceDeps gives replace, restore and status what they need from outside.
-func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.ReplaceDeps, error) {
+func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (replace.Deps, error) {
 	root, err := nodeRoot(c)
 	if err != nil {
-		return install.ReplaceDeps{}, err
+		return replace.Deps{}, err
 	}
 	short := rest.CopyConfig(cfg)
 	short.Timeout = replaceRequestTimeout
 	kube, err := kubernetes.NewForConfig(short)
 	if err != nil {
-		return install.ReplaceDeps{}, err
+		return replace.Deps{}, err
 	}
 	client, err := apply.New(cfg, u.log)
 	if err != nil {
-		return install.ReplaceDeps{}, err
+		return replace.Deps{}, err
 	}
 	cache, err := cacheDir(c)
 	if err != nil {
-		return install.ReplaceDeps{}, err
+		return replace.Deps{}, err
 	}
-	return install.ReplaceDeps{
+	return replace.Deps{
 		Files:       staticpod.Files{Resolve: func(path string) (string, error) { return cluster.OnHost(root, path) }},
 		Kube:        kube,
 		Applier:     client,
 		EnsureImage: func(ctx context.Context, reference string) error { return ensureImage(ctx, u, reference) },
-		Binary: func(ctx context.Context, reference, dir string) (install.Binary, error) {
+		Binary: func(ctx context.Context, reference, dir string) (configcheck.Binary, error) {
 			return findBinary(ctx, cache, reference, dir)
 		},
-		Verify: func(ctx context.Context, r *install.Replacement, standby bool) error {
+		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
 			if standby {
 				u.warn("another node's scheduler leads, so that no pod shows this one schedule; `pmk-sched verify --default` shows it once all are replaced")
 				return nil
@@ -242,11 +245,11 @@ func ensureImage(ctx context.Context, u *ui, reference string) error {
 		return err
 	}
 	if strings.HasPrefix(reference, "localhost/") {
-		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node, and no registry has it", reference), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
+		return problem.Invalidf("load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`", "image %s is not on this node, and no registry has it", reference)
 	}
 	keychain := imageSources(reference)[0].Keychain
 	if err := during(u, "pull "+reference, func() error { return image.PullContainerd(ctx, reference, "", keychain) }); err != nil {
-		return &install.InvalidError{Problem: fmt.Sprintf("image %s is not on this node and cannot be pulled: %s", reference, err), Try: "load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"}
+		return problem.Invalidf("load it here: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`", "image %s is not on this node and cannot be pulled: %s", reference, err)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func restoreCommand(u *ui) *cli.Command {
@@ -32,13 +32,13 @@ func restoreCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "bring back the former default scheduler of this node"); err != nil {
 				return err
 			}
-			outcome, err := install.Restore(c.Context, d, c.Bool("force"))
+			outcome, err := replace.Restore(c.Context, d, c.Bool("force"))
 			if err != nil {
 				return err
 			}
 			if outcome.Node == "" {
 				u.say("nothing to restore: the default scheduler of this node is not replaced")
-				outcome.Manifest = install.ManifestUnchanged
+				outcome.Manifest = replace.ManifestUnchanged
 			}
 			return u.data(c.String("o"), outcome, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "node\t%s\nmanifest\t%s\nbackup\t%s\n", outcome.Node, outcome.Manifest, outcome.Backup)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func statusCommand(u *ui) *cli.Command {
@@ -31,8 +31,8 @@ func statusCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			status, err := install.NodesStatus(c.Context, d, root != "")
-			var drift *install.DriftError
+			status, err := replace.ReadStatus(c.Context, d, root != "")
+			var drift *replace.DriftError
 			if err != nil && !errors.As(err, &drift) {
 				return err
 			}
@@ -42,7 +42,7 @@ func statusCommand(u *ui) *cli.Command {
 	}
 }
 
-func replacementTable(s *install.Status) func(io.Writer) error {
+func replacementTable(s *replace.Status) func(io.Writer) error {
 	return func(w io.Writer) error {
 		var err error
 		line := func(format string, args ...any) {

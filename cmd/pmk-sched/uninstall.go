@@ -9,7 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 func uninstallCommand(u *ui) *cli.Command {
@@ -42,7 +44,7 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			extenders, err := extendersOf(c)
+			list, err := extendersOf(c)
 			if err != nil {
 				return err
 			}
@@ -50,8 +52,8 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			for _, e := range extenders {
-				more, err := install.UninstallExtender(c.Context, deps, install.ExtenderRemoval{Name: e.Call.Name, Namespace: e.Namespace})
+			for _, e := range list {
+				more, err := extenders.Uninstall(c.Context, deps, extenders.UninstallOptions{Name: e.Call.Name, Namespace: e.Namespace})
 				if err != nil {
 					return err
 				}
@@ -71,7 +73,7 @@ func uninstallWithin(ctx context.Context, timeout time.Duration, deps install.De
 	defer cancel()
 	changes, err := install.Uninstall(ctx, deps, namespace, name)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = &install.Error{Err: err, Try: "is the node of one of its pods away? Uninstall again: it goes on where it stopped"}
+		err = problem.WithHint(err, "is the node of one of its pods away? Uninstall again: it goes on where it stopped")
 	}
 	return changes, err
 }

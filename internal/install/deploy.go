@@ -13,7 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
 // Applier changes a cluster and looks at what is ours in it.
@@ -39,6 +42,11 @@ type Locker interface {
 	Lock(ctx context.Context, ns, name, holder string) (unlock func(context.Context) error, err error)
 }
 
+// Finder finds the Deployments of ours, of whatever name.
+type Finder interface {
+	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
+}
+
 // Deps is what the steps need from outside.
 type Deps struct {
 	Applier Applier
@@ -51,19 +59,19 @@ type Deps struct {
 	Preflight func(ctx context.Context, plan *Plan) error
 	// Binary finds the kube-scheduler that is in the plan's image, to ask it
 	// about the configuration; dir is a temporary folder to put it in. Its
-	// error is ErrNoBinary where none can be had.
-	Binary func(ctx context.Context, plan *Plan, dir string) (Binary, error)
+	// error is configcheck.ErrNoBinary where none can be had.
+	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
 	// Finder finds the schedulers that call an extender; needed for extenders only.
 	Finder Finder
 	// Warn is told what the person should know though it stops nothing, Note what was chosen; Note may be nil.
 	Warn, Note func(text string)
 	// OnStep is told of every step; may be nil.
-	OnStep OnStep
+	OnStep steps.OnStep
 	// Log may be nil.
 	Log *zap.Logger
 }
 
-func (d Deps) warn(format string, args ...any) {
+func (d Deps) Warnf(format string, args ...any) {
 	if d.Warn != nil {
 		d.Warn(fmt.Sprintf(format, args...))
 	}
@@ -110,27 +118,27 @@ func Deploy(ctx context.Context, d Deps, plan *Plan, o DeployOptions) (*Outcome,
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	this := &deployment{Deps: d, plan: plan, o: o}
-	if err := runSteps(ctx, this.steps(), d.OnStep); err != nil {
+	if err := steps.Run(ctx, this.steps(), d.OnStep); err != nil {
 		return nil, this.explain(err)
 	}
 	return &this.outcome, nil
 }
 
 // steps is the whole of a deployment, in order.
-func (d *deployment) steps() []step {
+func (d *deployment) steps() []steps.Step {
 	restore := d.restore
 	if d.o.NoRollback {
 		restore = nil
 	}
-	return []step{
-		{name: "preflight checks", do: d.preflight},
-		{name: "lock", do: d.takeLock, always: d.lock.release},
-		{name: "check configuration", do: d.checkConfiguration},
-		{name: "save revision", do: d.saveRevision, undo: d.markFailed},
-		{name: "apply", do: d.apply, undo: restore},
-		{name: "wait until steady", do: d.waitSteady},
-		{name: "mark deployed", do: d.markDeployed, commit: true},
-		{name: "prune", do: d.prune},
+	return []steps.Step{
+		{Name: "preflight checks", Do: d.preflight},
+		{Name: "lock", Do: d.takeLock, Always: d.lock.release},
+		{Name: "check configuration", Do: d.checkConfiguration},
+		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
+		{Name: "apply", Do: d.apply, Undo: restore},
+		{Name: "wait until steady", Do: d.waitSteady},
+		{Name: "mark deployed", Do: d.markDeployed, Commit: true},
+		{Name: "prune", Do: d.prune},
 	}
 }
 
@@ -145,8 +153,8 @@ func (d *deployment) preflight(ctx context.Context) error {
 		return err
 	}
 	d.live = slices.ContainsFunc(owned, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
-	if app := appOf(owned); app != "" && app != d.plan.app() {
-		return invalidf("choose another --name", "%s is the name of a %s already", d.plan.Name, app)
+	if app := AppOf(owned); app != "" && app != d.plan.app() {
+		return problem.Invalidf("choose another --name", "%s is the name of a %s already", d.plan.Name, app)
 	}
 	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
@@ -169,11 +177,11 @@ func (d *deployment) saveRevision(ctx context.Context) error {
 	}
 	d.previous = apply.LastDeployed(revisions)
 	if d.lost = d.live && len(revisions) == 0; d.lost {
-		d.warn("scheduler %s runs, but no readable revision says from what: if this deployment fails there is no way back", d.plan.Name)
+		d.Warnf("scheduler %s runs, but no readable revision says from what: if this deployment fails there is no way back", d.plan.Name)
 	}
 	if n := len(revisions); n > 0 && revisions[n-1].Status == apply.Pending {
-		d.warn("revision %d was left pending by a run that was stopped; going on", revisions[n-1].Number)
-	} else if d.previous != nil && sameObjects(d.previous.Objects, d.plan.Objects) {
+		d.Warnf("revision %d was left pending by a run that was stopped; going on", revisions[n-1].Number)
+	} else if d.previous != nil && SameObjects(d.previous.Objects, d.plan.Objects) {
 		d.current, d.outcome.Revision = d.previous, d.previous.Number
 		return nil
 	}
@@ -278,18 +286,18 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
 		config := plan.Scheduler.Configuration
-		args, e := withPolicy(dir, config)
+		args, e := configcheck.WithPolicy(dir, config)
 		if e != nil {
 			return e
 		}
-		err = CheckOffline(ctx, binary, dir, config.YAML, manifest.KubeconfigPath(plan.Name), args)
+		err = configcheck.Check(ctx, binary, dir, config.YAML, manifest.KubeconfigPath(plan.Name), args)
 	}
-	if errors.Is(err, ErrNoBinary) {
-		d.warn("the configuration was checked by pmk-sched's own knowledge of %s only: %v", plan.Release, err)
+	if errors.Is(err, configcheck.ErrNoBinary) {
+		d.Warnf("the configuration was checked by pmk-sched's own knowledge of %s only: %v", plan.Release, err)
 		return nil
 	}
-	if errors.Is(err, ErrPartlyChecked) {
-		d.warn("%v", err)
+	if errors.Is(err, configcheck.ErrPartlyChecked) {
+		d.Warnf("%v", err)
 		return nil
 	}
 	return err

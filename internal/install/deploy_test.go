@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 )
 
 // recorder stands for a cluster: it tells what was asked of it, in order, and
@@ -104,11 +105,11 @@ func deps(r *recorder) Deps {
 	return Deps{
 		Applier: r, Ledger: r, Locker: r, Holder: "a test",
 		Preflight: func(context.Context, *Plan) error { return r.call("preflight") },
-		Binary: func(context.Context, *Plan, string) (Binary, error) {
+		Binary: func(context.Context, *Plan, string) (configcheck.Binary, error) {
 			if err := r.call("binary"); err != nil {
-				return Binary{}, err
+				return configcheck.Binary{}, err
 			}
-			return Binary{}, ErrNoBinary
+			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
 	}
 }
@@ -351,11 +352,11 @@ func TestObjectsAreTheSameAfterJSON(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if !sameObjects(back, plan.Objects) {
+	if !SameObjects(back, plan.Objects) {
 		t.Error("the objects are taken for others")
 	}
 	back[0].SetLabels(map[string]string{"x": "y"})
-	if sameObjects(back, plan.Objects) {
+	if SameObjects(back, plan.Objects) {
 		t.Error("a change is not seen")
 	}
 }

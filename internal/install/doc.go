@@ -1,4 +1,4 @@
-// Package install puts a scheduler on a cluster and takes it away again.
+// Package install puts a second scheduler on a cluster and takes it away again.
 //
 // Work goes through three stages. [Options] is what a person asked for.
 // [NewPlan] turns it, together with what was found on the cluster, into a

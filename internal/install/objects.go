@@ -7,6 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // identity tells objects apart: version-independent, so that one object read in
@@ -29,8 +32,8 @@ func without(list, keep []*unstructured.Unstructured) []*unstructured.Unstructur
 	return slices.DeleteFunc(slices.Clone(list), func(o *unstructured.Unstructured) bool { return kept[identify(o)] })
 }
 
-// sameObjects reports whether two lists hold equal objects, in any order.
-func sameObjects(a, b []*unstructured.Unstructured) bool {
+// SameObjects reports whether two lists hold equal objects, in any order.
+func SameObjects(a, b []*unstructured.Unstructured) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -69,9 +72,9 @@ func parts(owned []*unstructured.Unstructured) []*unstructured.Unstructured {
 	})
 }
 
-// homes returns the namespaces in which a scheduler's account, its Deployment or
+// NamespacesOf returns the namespaces in which a scheduler's account, its Deployment or
 // its revisions are.
-func homes(owned []*unstructured.Unstructured) []string {
+func NamespacesOf(owned []*unstructured.Unstructured) []string {
 	var found []string
 	for _, o := range owned {
 		if o.GetKind() == "ServiceAccount" || o.GetKind() == "Deployment" || isRevision(o) {
@@ -86,9 +89,9 @@ func homes(owned []*unstructured.Unstructured) []string {
 // at cluster scope are the same for both, and what the plan does not have would be
 // taken for something left over.
 func onlyIn(namespace, name string, owned []*unstructured.Unstructured) error {
-	for _, home := range homes(parts(owned)) {
+	for _, home := range NamespacesOf(parts(owned)) {
 		if home != namespace {
-			return invalidf(fmt.Sprintf("say -n %s, or choose another --name; to move it, uninstall it there first", home),
+			return problem.Invalidf(fmt.Sprintf("say -n %s, or choose another --name; to move it, uninstall it there first", home),
 				"scheduler %s is in namespace %s already", name, home)
 		}
 	}
@@ -101,4 +104,22 @@ func objectName(o *unstructured.Unstructured) string {
 		return o.GetKind() + "/" + o.GetName()
 	}
 	return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
+}
+
+// AppOf says what the owned objects are: a scheduler's or an extender's; "" where nothing tells.
+func AppOf(owned []*unstructured.Unstructured) string {
+	for _, o := range owned {
+		if app := o.GetLabels()[manifest.LabelName]; app != "" && o.GetKind() != "Namespace" {
+			return app
+		}
+	}
+	return ""
+}
+
+// app is the value of the label that says what the plan's objects are.
+func (p *Plan) app() string {
+	if p.Extender != nil {
+		return manifest.ExtenderAppName
+	}
+	return manifest.AppName
 }

@@ -9,15 +9,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Auto is what a person writes where the choice is left to the plan.
 const Auto = "auto"
-
-// ReleaseInImage stands for the release, v1.24.3, in [Options].Image.
-const ReleaseInImage = "{release}"
 
 // Ways in which the scheduler proves to the API server who it is.
 const (
@@ -44,7 +42,7 @@ type Options struct {
 	Name string
 	// Namespace of the objects. Empty: kube-system.
 	Namespace string
-	// Image reference of the scheduler, in which [ReleaseInImage] stands for the
+	// Image reference of the scheduler, in which [manifest.ReleaseInImage] stands for the
 	// release, and when the kubelet pulls it (empty: the cluster's default).
 	Image, PullPolicy string
 	// Branch is the release that the image was built from, "v1.24.3"; empty or
@@ -82,7 +80,7 @@ type Options struct {
 	// Plugins are those compiled into the image. Rules has, for some of them by
 	// name, what they need themselves; PluginRules is granted as it stands.
 	Plugins     []profiles.Plugin
-	Rules       map[string]Rules
+	Rules       map[string]manifest.RulesFunc
 	PluginRules []rbacv1.PolicyRule
 	// Extenders are those that the scheduler calls, after those of the
 	// configuration; ExtenderClients the certificates that it shows to some, by name.
@@ -115,23 +113,23 @@ func (o Options) Validate() error {
 	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
 	switch {
 	case o.Name == "":
-		return invalidf("name it with --name; pods then say schedulerName: NAME", "the scheduler has no name")
+		return problem.Invalidf("name it with --name; pods then say schedulerName: NAME", "the scheduler has no name")
 	case o.Image == "":
-		return invalidf("name it with --image; `pmk-sched build` makes one", "scheduler %s has no image", o.Name)
+		return problem.Invalidf("name it with --image; `pmk-sched build` makes one", "scheduler %s has no image", o.Name)
 	case !slices.Contains(modes, o.Credentials):
-		return invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto", "unknown credentials %q", o.Credentials)
+		return problem.Invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto", "unknown credentials %q", o.Credentials)
 	case !slices.Contains(pulls, o.PullPolicy):
-		return invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
+		return problem.Invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
 	case strings.ContainsAny(o.Image, " \t\n"):
-		return invalidf("", "image %q: a reference holds no spaces", o.Image)
+		return problem.Invalidf("", "image %q: a reference holds no spaces", o.Image)
 	case o.Replicas < 0:
-		return invalidf("", "%d replicas are not possible", o.Replicas)
+		return problem.Invalidf("", "%d replicas are not possible", o.Replicas)
 	case o.Port < 0 || o.Port > 65535:
-		return invalidf("use a port from 1 to 65535", "port %d does not exist", o.Port)
+		return problem.Invalidf("use a port from 1 to 65535", "port %d does not exist", o.Port)
 	case len(o.NodeSelector) > 0 && o.AnyNode:
-		return invalidf("", "give one of --node-selector and --any-node, not both")
+		return problem.Invalidf("", "give one of --node-selector and --any-node, not both")
 	case o.Preset != "" && len(o.Configuration) > 0:
-		return invalidf("", "give a configuration or a preset, not both")
+		return problem.Invalidf("", "give a configuration or a preset, not both")
 	}
 	if o.Branch != "" && o.Branch != Auto {
 		if _, err := versions.Parse(o.Branch); err != nil {

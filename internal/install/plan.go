@@ -2,17 +2,18 @@ package install
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -55,16 +56,13 @@ type planner struct {
 // can be asked: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// defaultNamespace holds the objects of a scheduler unless another is named.
-const defaultNamespace = "kube-system"
-
 // NewPlan decides everything that o leaves open, from what was found on the
 // cluster and on the node, and renders the objects. It does no I/O. info may be
 // nil when no cluster was asked: then o.Branch has to name the release. creds
 // are nil away from a control-plane node. Wrong input gives an error with
 // Invalid and Hint methods.
 func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Plan, error) {
-	o.Namespace = cmp.Or(o.Namespace, defaultNamespace)
+	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -87,10 +85,6 @@ func (p *planner) warn(format string, args ...any) {
 	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-func invalidf(try, format string, args ...any) error {
-	return &InvalidError{Problem: fmt.Sprintf(format, args...), Try: try}
-}
-
 // Release is the release that a plan for o will be of: the one that was asked
 // for, else the API server's. info may be nil.
 func Release(info *cluster.Info, o Options) (versions.Release, error) {
@@ -100,7 +94,7 @@ func Release(info *cluster.Info, o Options) (versions.Release, error) {
 	case info != nil:
 		return info.Release, nil
 	}
-	return versions.Release{}, invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
+	return versions.Release{}, problem.Invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
 }
 
 // chooseRelease takes the release that was asked for, else the API server's.
@@ -124,7 +118,7 @@ func (p *planner) chooseRelease() error {
 		p.plan.Release = p.info.Release
 		p.note("release %s: the API server reports %s", p.plan.Release, p.info.Server.Version)
 	default:
-		return invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
+		return problem.Invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
 	}
 	rules, warnings, err := versions.Select(p.plan.Release)
 	if err != nil {
@@ -134,7 +128,7 @@ func (p *planner) chooseRelease() error {
 	p.note("configuration API %s: what %s reads", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
-		Image: strings.ReplaceAll(p.o.Image, ReleaseInImage, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
+		Image: strings.ReplaceAll(p.o.Image, manifest.ReleaseInImage, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
 		Flags: p.o.Flags,
 	}
 	return nil
@@ -158,14 +152,12 @@ func (p *planner) chooseCredentials() error {
 		return nil
 	}
 	if p.creds == nil {
-		return invalidf("run on a control-plane node, name its root folder with --node-root, or use --credentials serviceaccount",
+		return problem.Invalidf("run on a control-plane node, name its root folder with --node-root, or use --credentials serviceaccount",
 			"credentials %s need the scheduler kubeconfig of a control-plane node, and none was found here", mode)
 	}
 	if !p.creds.Expires.IsZero() && !p.o.Now.IsZero() && p.o.Now.After(p.creds.Expires) {
-		return &Error{
-			Err: fmt.Errorf("use the certificate in %s: it expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST")),
-			Try: "renew the node's certificates, or use --credentials serviceaccount",
-		}
+		return problem.Errorf("renew the node's certificates, or use --credentials serviceaccount",
+			"use the certificate in %s: it expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST"))
 	}
 	p.plan.Scheduler.Credentials = manifest.Credentials{
 		Mode: mode, User: p.creds.User, Server: p.creds.Server,
@@ -199,23 +191,18 @@ func (p *planner) chooseNodes() error {
 	case selected:
 		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
 	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
-		return invalidf("use --credentials serviceaccount with it", "with --any-node the scheduler may run where the node's credentials are not")
+		return problem.Invalidf("use --credentials serviceaccount with it", "with --any-node the scheduler may run where the node's credentials are not")
 	case p.o.AnyNode:
 		p.note("runs on any node")
 	case p.info == nil:
 		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
 		p.warn("no cluster was asked: the label %s of the control-plane nodes is taken for granted", defaultControlPlaneLabel)
 	case p.info.ControlPlane.LabelKey == "" && p.info.Nodes.Count == 0:
-		return &Error{
-			Err: errors.New("look for the control-plane nodes: not one node could be listed; the warnings say why"),
-			Try: "use a kubeconfig that may list nodes, or name the nodes with --node-selector KEY=VALUE",
-		}
+		return problem.Errorf("use a kubeconfig that may list nodes, or name the nodes with --node-selector KEY=VALUE",
+			"look for the control-plane nodes: not one node could be listed; the warnings say why")
 	case p.info.ControlPlane.LabelKey == "":
-		return &InvalidError{
-			Problem: "no control-plane node was found: no node carries a label of one",
-			Try: "on a managed cluster use --any-node, which lets the scheduler run on any node with --credentials serviceaccount; " +
-				"else name the nodes with --node-selector KEY=VALUE",
-		}
+		return problem.Invalidf("on a managed cluster use --any-node, which lets the scheduler run on any node with --credentials serviceaccount; "+
+			"else name the nodes with --node-selector KEY=VALUE", "no control-plane node was found: no node carries a label of one")
 	default:
 		// No value: nodes of one cluster may carry the label with different ones.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
@@ -252,10 +239,10 @@ func (p *planner) choosePort() error {
 	switch {
 	case wanted != 0:
 		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
-			return invalidf(fmt.Sprintf("port %d is free; without --port it is chosen by itself", free), "port %d is taken by %s", wanted, by)
+			return problem.Invalidf(fmt.Sprintf("port %d is free; without --port it is chosen by itself", free), "port %d is taken by %s", wanted, by)
 		}
 	case free == 0:
-		return &Error{Err: errors.New("choose a port: none is free on the control-plane nodes"), Try: "name one with --port"}
+		return problem.Errorf("name one with --port", "choose a port: none is free on the control-plane nodes")
 	default:
 		wanted = free
 		p.note("port %d: the first that is free from %d", wanted, cluster.FirstPort)

@@ -42,6 +42,13 @@ func (p *planner) renderConfiguration() error {
 	return nil
 }
 
+// choosePluginRules collects what the enabled plugins need.
+func (p *planner) choosePluginRules() error {
+	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)
+	p.plan.Scheduler.PluginRules, p.plan.Notes = rules, append(p.plan.Notes, notes...)
+	return err
+}
+
 func (p *planner) renderObjects() error {
 	objects, err := manifest.Objects(p.plan.Scheduler)
 	if err != nil {

@@ -3,11 +3,14 @@ package install
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -27,7 +30,7 @@ func (p *Plan) Description() string {
 // Command is how a person types a command about the plan's scheduler.
 func (p *Plan) Command(verb string) string {
 	words := "pmk-sched "
-	if p.Namespace != defaultNamespace {
+	if p.Namespace != metav1.NamespaceSystem {
 		words += "-n " + p.Namespace + " "
 	}
 	if p.Extender != nil {
@@ -81,10 +84,10 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	var changes apply.ChangeSet
 	this := &deployment{Deps: d, plan: plan}
-	err := runSteps(ctx, []step{
-		{name: "preflight checks", do: this.preflight},
-		{name: "check configuration", do: this.checkConfiguration},
-		{name: "compare", do: func(ctx context.Context) (err error) {
+	err := steps.Run(ctx, []steps.Step{
+		{Name: "preflight checks", Do: this.preflight},
+		{Name: "check configuration", Do: this.checkConfiguration},
+		{Name: "compare", Do: func(ctx context.Context) (err error) {
 			changes, err = Diff(ctx, d, plan)
 			return err
 		}},
@@ -105,4 +108,13 @@ func RenderPreset(preset, name string, release versions.Release) ([]byte, error)
 		return nil, err
 	}
 	return rendered.YAML, nil
+}
+
+// describeExtender says in a line what an extender is, for the history.
+func describeExtender(e *manifest.Extender) string {
+	var names []string
+	for _, p := range e.Policies {
+		names = append(names, p.Name)
+	}
+	return fmt.Sprintf("extender, image %s, policies %s", e.Image, strings.Join(names, ", "))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
 // Uninstall removes everything that was made for the scheduler name: its
@@ -27,11 +29,11 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 	if len(owned) == 0 {
 		return nil, nil
 	}
-	if in := homes(owned); len(in) > 0 && !slices.Contains(in, namespace) {
-		return nil, invalidf("say -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
+	if in := NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, namespace) {
+		return nil, problem.Invalidf("say -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
 	}
 	u := &removal{Deps: d, namespace: namespace, name: name}
-	if err := runSteps(ctx, u.steps(), d.OnStep); err != nil {
+	if err := steps.Run(ctx, u.steps(), d.OnStep); err != nil {
 		return u.changes, fmt.Errorf("uninstall %s: %w", name, err)
 	}
 	return u.changes, nil
@@ -46,12 +48,12 @@ type removal struct {
 	changes         apply.ChangeSet
 }
 
-func (u *removal) steps() []step {
-	return []step{
-		{name: "lock", do: func(ctx context.Context) error { return u.lock.take(ctx, u.Deps, u.namespace, u.name) }, always: u.lock.release},
-		{name: "remove objects", do: func(ctx context.Context) error { return u.remove(ctx, false) }},
-		{name: "remove lease", do: u.removeLease},
-		{name: "remove revisions", do: func(ctx context.Context) error { return u.remove(ctx, true) }},
+func (u *removal) steps() []steps.Step {
+	return []steps.Step{
+		{Name: "lock", Do: func(ctx context.Context) error { return u.lock.take(ctx, u.Deps, u.namespace, u.name) }, Always: u.lock.release},
+		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
+		{Name: "remove lease", Do: u.removeLease},
+		{Name: "remove revisions", Do: func(ctx context.Context) error { return u.remove(ctx, true) }},
 	}
 }
 

@@ -65,6 +65,9 @@ const (
 	credentialsDir = "/srv/kubernetes/credentials"
 )
 
+// ReleaseInImage stands for the release, v1.24.3, in the reference of an image that a plan is made for.
+const ReleaseInImage = "{release}"
+
 // Scheduler is one second scheduler, all decided.
 type Scheduler struct {
 	// Name is the scheduler name, and the stem of every object's name; see

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
@@ -20,7 +20,7 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 	w.scheduler(t, "sched")
 	before := w.state(t, "sched")
 
-	out, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched"))
+	out, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 	}
 
 	deployed := w.state(t, "sched", "ext")
-	again, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched"))
+	again, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched"))
 	if err != nil || again.Changes.Changed() {
 		t.Errorf("the same again: %v\n%s", err, again.Changes)
 	}
@@ -58,7 +58,7 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 		t.Errorf("the same again changed (-before +after):\n%s", diff)
 	}
 
-	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 	after := w.state(t, "sched")
@@ -69,7 +69,7 @@ func TestServiceFormIsDeployedWiredInAndTakenAwayAgain(t *testing.T) {
 	if left := w.state(t, "ext"); len(left) > 0 {
 		t.Errorf("left of the extender: %v", left)
 	}
-	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Errorf("uninstalled again: %v", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestWhatFailsIsUndone(t *testing.T) {
 		w.scheduler(t, "sched")
 		before := w.state(t, "sched")
 		w.client.fails = notSteady{"ext", "localhost/extender"}
-		if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err == nil {
+		if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err == nil {
 			t.Fatal("no error")
 		}
 		if diff := cmp.Diff(before, w.state(t, "sched", "ext")); diff != "" {
@@ -105,7 +105,7 @@ func TestWhatFailsIsUndone(t *testing.T) {
 		w.client.fails = notSteady{"two", "localhost/extender"}
 		o := w.options("ext")
 		o.Sidecar = true
-		if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, "one", "two")); err == nil {
+		if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "one", "two")); err == nil {
 			t.Fatal("no error")
 		}
 		for _, name := range []string{"one", "two"} {
@@ -119,17 +119,17 @@ func TestWhatFailsIsUndone(t *testing.T) {
 	})
 	t.Run("a restart with an image that is not steady", func(t *testing.T) {
 		w := newWorld(t)
-		if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, w.options("ext"))); err != nil {
+		if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"))); err != nil {
 			t.Fatal(err)
 		}
 		w.client.fails = notSteady{"ext", "localhost/broken"}
-		if _, err := install.RestartExtender(t.Context(), w.deps, install.ExtenderRestart{Name: "ext", Namespace: w.ns, Image: "localhost/broken:v1"}); err == nil {
+		if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/broken:v1"}); err == nil {
 			t.Fatal("no error")
 		}
 		if got := w.containers(t, "ext")["pmk-extender"]; got != "localhost/extender:v1" {
 			t.Errorf("the image is %s", got)
 		}
-		if _, err := install.RestartExtender(t.Context(), w.deps, install.ExtenderRestart{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
+		if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
 			t.Fatal(err)
 		}
 		if got := w.containers(t, "ext")["pmk-extender"]; got != "localhost/extender:v2" {
@@ -144,7 +144,7 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 	before := w.state(t, "sched")
 	o := w.options("ext")
 	o.Sidecar = true
-	out, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, "sched"))
+	out, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "sched"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 	if left := w.state(t, "ext"); len(left) > 0 {
 		t.Errorf("a sidecar has objects of its own: %v", left)
 	}
-	if _, err := install.RestartExtender(t.Context(), w.deps, install.ExtenderRestart{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
+	if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/extender:v2"}); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"kube-scheduler": "localhost/scheduler:v1", "extender-ext": "localhost/extender:v2"}
@@ -163,7 +163,7 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 	}
 
 	// The scheduler deployed again keeps what was wired in by itself.
-	wired, err := install.Wired(t.Context(), w.deps, w.ns, "sched")
+	wired, err := extenders.Wired(t.Context(), w.deps, w.ns, "sched")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 		t.Errorf("deployed again (-want +got):\n%s", diff)
 	}
 
-	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 	after := w.state(t, "sched")
@@ -188,8 +188,8 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	w := newWorld(t)
 	w.scheduler(t, "sched")
 	o := w.options("ext")
-	o.Call.BindVerb = install.VerbBind
-	if _, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, "sched")); err != nil {
+	o.Call.BindVerb = extenders.VerbBind
+	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "sched")); err != nil {
 		t.Fatal(err)
 	}
 	if text := w.configuration(t, "sched"); !strings.Contains(text, "certFile: "+manifest.ClientDir("ext")+"/tls.crt") {
@@ -213,7 +213,7 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	if last := role.Rules[len(role.Rules)-1]; last.Resources[0] != "pods/binding" {
 		t.Errorf("the extender may not bind: %v", role.Rules)
 	}
-	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "ext", Namespace: w.ns}); err != nil {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -224,29 +224,29 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 	before := w.state(t, "sched", "ext")
 	no := false
 	cases := map[string]struct {
-		change     func(*install.ExtenderOptions)
+		change     func(*extenders.Options)
 		schedulers []string
 		want       string
 	}{
-		"the name of a scheduler":           {func(o *install.ExtenderOptions) { o.Call.Name = "sched" }, nil, "sched is the name of a kube-scheduler already"},
-		"a scheduler that is not there":     {func(*install.ExtenderOptions) {}, []string{"nobody"}, "no scheduler nobody was deployed"},
-		"a sidecar of nobody":               {func(o *install.ExtenderOptions) { o.Sidecar = true }, nil, "in which scheduler's pod"},
-		"about its own pods, not ignorable": {func(o *install.ExtenderOptions) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "asked about its own pods"},
-		"bind for the default scheduler":    {func(o *install.ExtenderOptions) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "cannot show a certificate"},
-		"nothing said about its absence":    {func(o *install.ExtenderOptions) { o.Call.Ignorable = nil }, nil, "does not answer is not said"},
+		"the name of a scheduler":           {func(o *extenders.Options) { o.Call.Name = "sched" }, nil, "sched is the name of a kube-scheduler already"},
+		"a scheduler that is not there":     {func(*extenders.Options) {}, []string{"nobody"}, "no scheduler nobody was deployed"},
+		"a sidecar of nobody":               {func(o *extenders.Options) { o.Sidecar = true }, nil, "in which scheduler's pod"},
+		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "asked about its own pods"},
+		"bind for the default scheduler":    {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "cannot show a certificate"},
+		"nothing said about its absence":    {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil, "does not answer is not said"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := w.options("ext")
 			c.change(&o)
-			_, err := install.DeployExtender(t.Context(), w.deps, w.deployment(t, o, c.schedulers...))
+			_, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, c.schedulers...))
 			var invalid interface{ Invalid() bool }
 			if !errors.As(err, &invalid) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v, want one of the input with %q", err, c.want)
 			}
 		})
 	}
-	if _, err := install.UninstallExtender(t.Context(), w.deps, install.ExtenderRemoval{Name: "sched", Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "no extender") {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "sched", Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "no extender") {
 		t.Errorf("a scheduler uninstalled as an extender: %v", err)
 	}
 	if diff := cmp.Diff(before, w.state(t, "sched", "ext")); diff != "" {

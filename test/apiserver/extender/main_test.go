@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -80,8 +82,8 @@ func newWorld(t *testing.T) *world {
 	w := &world{ns: ns.Name, kube: kube, client: &client{Client: real, kube: kube}}
 	w.deps = install.Deps{
 		Applier: w.client, Ledger: real, Locker: real, Finder: real, Holder: t.Name(),
-		Binary: func(context.Context, *install.Plan, string) (install.Binary, error) {
-			return install.Binary{}, install.ErrNoBinary
+		Binary: func(context.Context, *install.Plan, string) (configcheck.Binary, error) {
+			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
 	}
 	w.collectGarbage(t)
@@ -140,23 +142,23 @@ func (w *world) removeInTheEnd(t *testing.T, name string) {
 	})
 }
 
-func (w *world) options(name string) install.ExtenderOptions {
+func (w *world) options(name string) extenders.Options {
 	yes := true
-	return install.ExtenderOptions{
+	return extenders.Options{
 		Call: profiles.Extender{
-			Name: name, FilterVerb: install.VerbFilter, PrioritizeVerb: install.VerbPrioritize, Weight: 1, Ignorable: &yes,
+			Name: name, FilterVerb: extenders.VerbFilter, PrioritizeVerb: extenders.VerbPrioritize, Weight: 1, Ignorable: &yes,
 		},
 		Namespace: w.ns, Image: "localhost/extender:v1", Policies: []manifest.Policy{{Name: "blockall"}}, Now: time.Now(),
 	}
 }
 
-func (w *world) deployment(t *testing.T, o install.ExtenderOptions, schedulers ...string) install.ExtenderDeployment {
-	x := install.ExtenderDeployment{Options: o, Release: release}
+func (w *world) deployment(t *testing.T, o extenders.Options, schedulers ...string) extenders.Deployment {
+	x := extenders.Deployment{Options: o, Release: release}
 	if o.Call.Name == "ext" {
 		w.removeInTheEnd(t, "ext")
 	}
 	for _, name := range schedulers {
-		x.For = append(x.For, install.SchedulerRef{Namespace: w.ns, Name: name})
+		x.For = append(x.For, extenders.SchedulerRef{Namespace: w.ns, Name: name})
 	}
 	return x
 }

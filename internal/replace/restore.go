@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"bytes"
@@ -7,7 +7,9 @@ import (
 	"fmt"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
 // RestoreOutcome is what Restore did.
@@ -45,7 +47,7 @@ func (e *EditedError) Hint() string { return "restore with --force, and make the
 
 // restoring is one run of Restore.
 type restoring struct {
-	ReplaceDeps
+	Deps
 	force  bool
 	unlock func() error
 	backup *staticpod.Backup
@@ -64,29 +66,29 @@ type restoredFile struct {
 // and waits until its scheduler is ready. It needs no API server for the first. A
 // manifest that was edited since is an [*EditedError] unless force; one that
 // somebody else wrote anew is left alone. It can be run again after it was killed.
-func Restore(ctx context.Context, d ReplaceDeps, force bool) (*RestoreOutcome, error) {
-	this := &restoring{ReplaceDeps: d, force: force}
-	if err := runSteps(ctx, this.steps(), d.OnStep); err != nil {
+func Restore(ctx context.Context, d Deps, force bool) (*RestoreOutcome, error) {
+	this := &restoring{Deps: d, force: force}
+	if err := steps.Run(ctx, this.steps(), d.OnStep); err != nil {
 		return nil, fmt.Errorf("restore the default scheduler: %w", err)
 	}
 	return &this.outcome, nil
 }
 
-func (r *restoring) steps() []step {
-	return []step{
-		{name: "lock", do: r.lock, always: r.release},
-		{name: "look at the backup", do: r.look},
-		r.unlessNone(step{name: "bring back the manifest", do: r.bringBack}),
-		r.unlessNone(step{name: "wait until it runs", do: r.wait}),
-		r.unlessNone(step{name: "remove what was made", do: r.remove}),
-		r.unlessNone(step{name: "mark restored", do: r.mark}),
+func (r *restoring) steps() []steps.Step {
+	return []steps.Step{
+		{Name: "lock", Do: r.lock, Always: r.release},
+		{Name: "look at the backup", Do: r.look},
+		r.unlessNone(steps.Step{Name: "bring back the manifest", Do: r.bringBack}),
+		r.unlessNone(steps.Step{Name: "wait until it runs", Do: r.wait}),
+		r.unlessNone(steps.Step{Name: "remove what was made", Do: r.remove}),
+		r.unlessNone(steps.Step{Name: "mark restored", Do: r.mark}),
 	}
 }
 
 // unlessNone leaves a step out where there is nothing to restore.
-func (r *restoring) unlessNone(s step) step {
-	do := s.do
-	s.do = func(ctx context.Context) error {
+func (r *restoring) unlessNone(s steps.Step) steps.Step {
+	do := s.Do
+	s.Do = func(ctx context.Context) error {
 		if r.backup == nil {
 			return nil
 		}
@@ -167,7 +169,7 @@ func (r *restoring) file(s *staticpod.Saved) (*restoredFile, error) {
 
 func (r *restoring) watchOf() *staticpod.Watch {
 	b := r.backup
-	return r.watch(&Replacement{
+	return r.watch(&Plan{
 		Layout: cluster.Layout{Name: b.Layout}, Pod: b.Pod, Node: b.Node, holdsAPI: b.HoldsAPI, elects: b.Elects, hosts: b.Hosts, alone: b.Alone,
 	})
 }
@@ -199,7 +201,7 @@ func (r *restoring) wait(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, backTimeout)
 	defer cancel()
 	if _, err := r.watchOf().Wait(ctx, r.want); err != nil {
-		return &Error{Err: err, Try: "the old manifest is in place; run restore again to look at it and to finish"}
+		return problem.WithHint(err, "the old manifest is in place; run restore again to look at it and to finish")
 	}
 	return nil
 }

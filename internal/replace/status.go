@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"context"
@@ -9,10 +9,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
@@ -97,9 +95,9 @@ func (e *DriftError) Hint() string {
 	return "`pmk-sched replace` again repairs it; `pmk-sched restore` brings back what was before"
 }
 
-// NodesStatus looks at the cluster and at this node. With files nil it is no
+// ReadStatus looks at the cluster and at this node. With files nil it is no
 // control-plane node. The error of the status itself is a [*DriftError].
-func NodesStatus(ctx context.Context, d ReplaceDeps, onNode bool) (*Status, error) {
+func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}, Extenders: []SchedulerStatus{}}
 	var err error
 	if onNode {
@@ -118,13 +116,13 @@ func NodesStatus(ctx context.Context, d ReplaceDeps, onNode bool) (*Status, erro
 	return s, nil
 }
 
-func (d ReplaceDeps) nodes(ctx context.Context, s *Status) error {
+func (d Deps) nodes(ctx context.Context, s *Status) error {
 	pods, err := d.schedulerPods(ctx)
 	if err != nil {
 		return err
 	}
 	leader := ""
-	lease, err := d.Kube.CoordinationV1().Leases(defaultNamespace).Get(ctx, schedulerLease, metav1.GetOptions{})
+	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
 	if err == nil && lease.Spec.HolderIdentity != nil {
 		leader, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
 	}
@@ -143,7 +141,7 @@ func (d ReplaceDeps) nodes(ctx context.Context, s *Status) error {
 	return nil
 }
 
-func (d ReplaceDeps) schedulers(ctx context.Context, s *Status) error {
+func (d Deps) schedulers(ctx context.Context, s *Status) error {
 	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy})
 	if err != nil {
 		return kubeapi.Explain("list deployments", err)
@@ -168,7 +166,7 @@ func (d ReplaceDeps) schedulers(ctx context.Context, s *Status) error {
 }
 
 // here compares the node's files with what was written.
-func (d ReplaceDeps) here() (*HereStatus, error) {
+func (d Deps) here() (*HereStatus, error) {
 	list, err := staticpod.Backups(d.Files)
 	if err != nil {
 		return nil, err
@@ -199,7 +197,7 @@ func (d ReplaceDeps) here() (*HereStatus, error) {
 	return h, nil
 }
 
-func (d ReplaceDeps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) error {
+func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) error {
 	now, err := d.Files.Read(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		h.Drift = append(h.Drift, Drift{Path: s.Path, What: "it is gone"})
@@ -228,7 +226,7 @@ func (d ReplaceDeps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Save
 
 // hooked reports whether a manifest that the node agent wrote still runs what was
 // wanted: the same image, with the configuration that the agent's settings name.
-func (d ReplaceDeps) hooked(b *staticpod.Backup, text []byte) bool {
+func (d Deps) hooked(b *staticpod.Backup, text []byte) bool {
 	m, err := staticpod.Parse(b.Manifest().Path, text)
 	if err != nil || len(b.Files) < 2 {
 		return false
@@ -240,44 +238,4 @@ func (d ReplaceDeps) hooked(b *staticpod.Backup, text []byte) bool {
 	words, err := staticpod.Words(container, schedulerContainer)
 	config, given := staticpod.Flag(words, "config")
 	return err == nil && given && staticpod.OnHost(m.Pod, container, config) == b.ConfigFile
-}
-
-// NodePlan is one line of the way through several control-plane nodes.
-type NodePlan struct {
-	Node  string `json:"node"`
-	Image string `json:"image"`
-	// Done says that it runs the image already.
-	Done bool `json:"done"`
-	// Command is to be run on that node.
-	Command string `json:"command"`
-}
-
-// PlanNodes lists the control-plane nodes with the command that is to be run on each,
-// one after the other; those that run the image already are marked, so that the list
-// can be asked for again after each.
-func PlanNodes(ctx context.Context, d ReplaceDeps, info *cluster.Info, image, command string) ([]NodePlan, error) {
-	if _, err := FindLayout(info.Layout); err != nil && info.Layout != cluster.LayoutUnknown {
-		return nil, err
-	}
-	pods, err := d.schedulerPods(ctx)
-	if err != nil {
-		return nil, err
-	}
-	byNode := map[string]corev1.Pod{}
-	for _, pod := range pods {
-		byNode[pod.Spec.NodeName] = pod
-	}
-	plan := []NodePlan{}
-	for _, node := range info.ControlPlane.Nodes {
-		pod := byNode[node.Name]
-		entry := NodePlan{Node: node.Name, Command: command + " --node " + node.Name}
-		for _, container := range pod.Spec.Containers {
-			if container.Name == schedulerContainer {
-				entry.Image = container.Image
-			}
-		}
-		entry.Done = pod.Annotations[staticpod.AnnotationReplacement] != "" && (image == "" || image == entry.Image)
-		plan = append(plan, entry)
-	}
-	return plan, nil
 }

@@ -1,4 +1,4 @@
-package install
+package extenders
 
 import (
 	"cmp"
@@ -8,19 +8,21 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// NewExtenderPlan decides everything about an extender in pods of its own and renders its objects, for an API server of that release.
+// newPlan decides everything about an extender in pods of its own and renders its objects, for an API server of that release.
 // live is what is there of it already: certificates that are still good are kept. It does no I/O.
-func NewExtenderPlan(release versions.Release, live []*unstructured.Unstructured, o ExtenderOptions) (*Plan, error) {
-	o.Namespace = cmp.Or(o.Namespace, defaultNamespace)
+func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options) (*install.Plan, error) {
+	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	notes, err := o.check(release)
 	if err != nil {
 		return nil, err
@@ -30,7 +32,7 @@ func NewExtenderPlan(release versions.Release, live []*unstructured.Unstructured
 		return nil, err
 	}
 	name := o.Call.Name
-	plan := &Plan{Name: name, Namespace: o.Namespace, Release: release, TakenPorts: map[int]string{}}
+	plan := &install.Plan{Name: name, Namespace: o.Namespace, Release: release, TakenPorts: map[int]string{}}
 	for _, n := range notes {
 		plan.Warnings = append(plan.Warnings, n.Message)
 	}
@@ -44,7 +46,7 @@ func NewExtenderPlan(release versions.Release, live []*unstructured.Unstructured
 		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s: made its %s", name, strings.Join(made, ", ")))
 	}
 	for _, rule := range rules {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s may %s", name, describeRule(rule)))
+		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s may %s", name, manifest.DescribeRule(rule)))
 	}
 	plan.Extender = &manifest.Extender{
 		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
@@ -124,7 +126,7 @@ func mergeNodes(a, b []string) []string {
 // serviceWiring is how a scheduler calls an extender in pods of its own, whose objects as they are in the cluster are live. Its
 // Service's address is used as soon as there is one: scheduling needs no DNS then, and the default scheduler, a static pod, has none of
 // the cluster's.
-func serviceWiring(call profiles.Extender, plan *Plan, live []*unstructured.Unstructured) manifest.Wiring {
+func serviceWiring(call profiles.Extender, plan *install.Plan, live []*unstructured.Unstructured) manifest.Wiring {
 	host := manifest.ExtenderHost(plan.Name, plan.Namespace)
 	call.URLPrefix, call.EnableHTTPS = "https://"+host, true
 	for _, o := range live {

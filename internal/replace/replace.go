@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"bytes"
@@ -9,14 +9,25 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
-// ReplaceDeps is what Replace, Restore and NodeStatus need from outside.
-type ReplaceDeps struct {
+// Applier applies and deletes objects.
+type Applier interface {
+	Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+	Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+}
+
+// Deps is what Run, Restore and ReadStatus need from outside.
+type Deps struct {
 	// Files are the node's.
 	Files staticpod.Files
 	// Kube asks the API server; its requests end soon when nobody answers.
@@ -26,24 +37,24 @@ type ReplaceDeps struct {
 	// EnsureImage sees to it that the node's runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
 	// Binary finds the program in an image; dir is a folder to put it in.
-	Binary func(ctx context.Context, image, dir string) (Binary, error)
+	Binary func(ctx context.Context, image, dir string) (configcheck.Binary, error)
 	// Verify proves with a pod that names no scheduler that the one of this
 	// replacement schedules; standby says that another node's leads.
-	Verify func(ctx context.Context, r *Replacement, standby bool) error
+	Verify func(ctx context.Context, r *Plan, standby bool) error
 	// Holder says who runs this, for the lock.
 	Holder string
 	// Now is the clock that names backups.
 	Now func() time.Time
 	// Warn and Note tell the person something; OnStep is told of every step.
 	Warn, Note func(text string)
-	OnStep     OnStep
+	OnStep     steps.OnStep
 	Log        *zap.Logger
 }
 
-// Defaults of [ReplaceOptions].
+// Defaults of [Options].
 const (
-	DefaultReplaceTimeout = 3 * time.Minute
-	DefaultSteady         = 25 * time.Second
+	DefaultTimeout = 3 * time.Minute
+	DefaultSteady  = 25 * time.Second
 	// backTimeout bounds the wait for the former scheduler; where the whole pod is
 	// restarted the API server alone takes a minute.
 	backTimeout = 150 * time.Second
@@ -54,8 +65,8 @@ const (
 	keepBackups = 10
 )
 
-// ReplaceOutcome is what Replace did.
-type ReplaceOutcome struct {
+// Outcome is what Replace did.
+type Outcome struct {
 	Node   string `json:"node"`
 	Image  string `json:"image"`
 	Backup string `json:"backup"`
@@ -69,9 +80,9 @@ type ReplaceOutcome struct {
 
 // replacing is one run of Replace.
 type replacing struct {
-	ReplaceDeps
-	o      ReplaceOptions
-	r      *Replacement
+	Deps
+	o      Options
+	r      *Plan
 	info   *cluster.Info
 	unlock func() error
 	// former is the backup of an earlier run that is not done with; nil if none.
@@ -84,13 +95,13 @@ type replacing struct {
 	swapped bool
 }
 
-// Replace puts another scheduler in the place of this node's default one. It leaves
+// Run puts another scheduler in the place of this node's default one. It leaves
 // the new one, proven, or after a failure the one from before, running again. It can
 // be run again after it was killed at any point, or taken back with Restore.
-func Replace(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions) (*ReplaceOutcome, error) {
-	o.Timeout, o.Steady = cmp.Or(o.Timeout, DefaultReplaceTimeout), cmp.Or(o.Steady, DefaultSteady)
-	this := &replacing{ReplaceDeps: d, o: o, info: info}
-	if err := runSteps(ctx, this.steps(), d.OnStep); err != nil {
+func Run(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Outcome, error) {
+	o.Timeout, o.Steady = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Steady, DefaultSteady)
+	this := &replacing{Deps: d, o: o, info: info}
+	if err := steps.Run(ctx, this.steps(), d.OnStep); err != nil {
 		return nil, this.explain(err)
 	}
 	return this.outcome(), nil
@@ -98,27 +109,27 @@ func Replace(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOp
 
 // steps is the whole of a replacement, in order. From the backup on, the journal
 // says which step was begun.
-func (r *replacing) steps() []step {
-	return []step{
-		{name: "check", do: r.check},
-		{name: "lock", do: r.lock, always: r.release},
-		{name: "back up", do: r.backUp, undo: r.markUndone},
-		r.noted(step{name: "apply the plugins' role", do: r.applyRules, undo: r.removeRules}),
-		r.noted(step{name: "write configuration", do: r.writeConfiguration, undo: r.removeConfiguration}),
-		r.noted(step{name: "swap", do: r.swap, undo: r.swapBack}),
-		r.noted(step{name: "wait until it runs", do: r.waitRunning}),
-		r.noted(step{name: "verify", do: r.verify}),
-		r.noted(step{name: "watch it stay", do: r.stay}),
-		{name: "mark replaced", do: r.markReplaced, commit: true},
-		{name: "tidy up", do: r.tidy},
+func (r *replacing) steps() []steps.Step {
+	return []steps.Step{
+		{Name: "check", Do: r.check},
+		{Name: "lock", Do: r.lock, Always: r.release},
+		{Name: "back up", Do: r.backUp, Undo: r.markUndone},
+		r.noted(steps.Step{Name: "apply the plugins' role", Do: r.applyRules, Undo: r.removeRules}),
+		r.noted(steps.Step{Name: "write configuration", Do: r.writeConfiguration, Undo: r.removeConfiguration}),
+		r.noted(steps.Step{Name: "swap", Do: r.swap, Undo: r.swapBack}),
+		r.noted(steps.Step{Name: "wait until it runs", Do: r.waitRunning}),
+		r.noted(steps.Step{Name: "verify", Do: r.verify}),
+		r.noted(steps.Step{Name: "watch it stay", Do: r.stay}),
+		{Name: "mark replaced", Do: r.markReplaced, Commit: true},
+		{Name: "tidy up", Do: r.tidy},
 	}
 }
 
 // noted writes a step's name into the journal before the step begins.
-func (r *replacing) noted(s step) step {
-	do := s.do
-	s.do = func(ctx context.Context) error {
-		if err := r.backup.Note(s.name, staticpod.Started); err != nil {
+func (r *replacing) noted(s steps.Step) steps.Step {
+	do := s.Do
+	s.Do = func(ctx context.Context) error {
+		if err := r.backup.Note(s.Name, staticpod.Started); err != nil {
 			return err
 		}
 		return do(ctx)
@@ -127,8 +138,8 @@ func (r *replacing) noted(s step) step {
 }
 
 func (r *replacing) check(ctx context.Context) error {
-	r.r = &Replacement{}
-	p := &replacePlanner{ReplaceDeps: r.ReplaceDeps, info: r.info, o: r.o, r: r.r}
+	r.r = &Plan{}
+	p := &planner{Deps: r.Deps, info: r.info, o: r.o, r: r.r}
 	if err := p.plan(ctx); err != nil {
 		return err
 	}
@@ -141,10 +152,10 @@ func (r *replacing) check(ctx context.Context) error {
 	return nil
 }
 
-// DryReplace makes the same checks as Replace, and returns what it would do.
-func DryReplace(ctx context.Context, d ReplaceDeps, info *cluster.Info, o ReplaceOptions) (*Replacement, error) {
-	this := &replacing{ReplaceDeps: d, o: o, info: info}
-	if err := runSteps(ctx, []step{{name: "check", do: this.check}}, d.OnStep); err != nil {
+// DryRun makes the same checks as Replace, and returns what it would do.
+func DryRun(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Plan, error) {
+	this := &replacing{Deps: d, o: o, info: info}
+	if err := steps.Run(ctx, []steps.Step{{Name: "check", Do: this.check}}, d.OnStep); err != nil {
 		return nil, fmt.Errorf("replace the default scheduler (dry run): %w", err)
 	}
 	return this.r, nil
@@ -210,8 +221,8 @@ func (r *replacing) stay(ctx context.Context) error {
 	return r.remember(r.watch(r.r).Stay(ctx, r.want, r.ran, r.o.Steady))
 }
 
-func (r *replacing) outcome() *ReplaceOutcome {
-	return &ReplaceOutcome{
+func (r *replacing) outcome() *Outcome {
+	return &Outcome{
 		Node: r.r.Node, Image: r.r.Image, Backup: r.backup.Dir(), Changed: r.swapped,
 		SecondsWithout: r.ran.Without.Seconds(), Leads: r.ran.Leads,
 	}
@@ -221,12 +232,12 @@ func (r *replacing) outcome() *ReplaceOutcome {
 func (r *replacing) explain(err error) error {
 	err = fmt.Errorf("replace the default scheduler: %w", err)
 	switch {
-	case errors.Is(err, errUndo):
-		return &Error{Err: err, Try: "what was before could not be brought back; `pmk-sched restore` tries again, and the README in " + r.backup.Dir() + " tells how by hand"}
+	case errors.Is(err, steps.ErrUndo):
+		return problem.WithHint(err, "what was before could not be brought back; `pmk-sched restore` tries again, and the README in "+r.backup.Dir()+" tells how by hand")
 	case r.backup != nil && r.backup.State == staticpod.Replaced:
-		return &Error{Err: err, Try: "the new scheduler itself runs and was proven; replace again to finish"}
+		return problem.WithHint(err, "the new scheduler itself runs and was proven; replace again to finish")
 	case r.swapped:
-		return &Error{Err: err, Try: "the manifest from before is back, and its scheduler is ready"}
+		return problem.WithHint(err, "the manifest from before is back, and its scheduler is ready")
 	default:
 		return err
 	}

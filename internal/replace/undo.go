@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"bytes"
@@ -17,14 +17,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-func (d ReplaceDeps) watch(r *Replacement) *staticpod.Watch {
+func (d Deps) watch(r *Plan) *staticpod.Watch {
 	return &staticpod.Watch{
-		Kube: d.Kube, Namespace: defaultNamespace, Pod: r.Pod, Container: schedulerContainer, HoldsAPI: r.holdsAPI,
+		Kube: d.Kube, Namespace: metav1.NamespaceSystem, Pod: r.Pod, Container: schedulerContainer, HoldsAPI: r.holdsAPI,
 		Elects: r.elects, Hosts: r.hosts, Alone: r.alone, Log: d.Log,
 	}
 }
 
-func (d ReplaceDeps) swapper(single bool) staticpod.Swapper {
+func (d Deps) swapper(single bool) staticpod.Swapper {
 	return staticpod.Swapper{Files: d.Files, SingleFile: single}
 }
 
@@ -95,7 +95,7 @@ func (r *replacing) swapBack(ctx context.Context, _ error) error {
 
 // dropConfigurations removes the configurations of ours that the manifest does not
 // name, and the folder if nothing is left in it.
-func (d ReplaceDeps) dropConfigurations(dir, manifest string) error {
+func (d Deps) dropConfigurations(dir, manifest string) error {
 	file, err := d.Files.Read(manifest)
 	if err != nil {
 		return err
@@ -117,7 +117,7 @@ func (d ReplaceDeps) dropConfigurations(dir, manifest string) error {
 }
 
 // dropRules removes the role of the plugins and the Policy, unless another node runs ours.
-func (d ReplaceDeps) dropRules(ctx context.Context, pod string) error {
+func (d Deps) dropRules(ctx context.Context, pod string) error {
 	others, err := d.replacedPods(ctx)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (d ReplaceDeps) dropRules(ctx context.Context, pod string) error {
 }
 
 // replacedPods are the mirror pods that run ours.
-func (d ReplaceDeps) replacedPods(ctx context.Context) ([]corev1.Pod, error) {
+func (d Deps) replacedPods(ctx context.Context) ([]corev1.Pod, error) {
 	pods, err := d.schedulerPods(ctx)
 	if err != nil {
 		return nil, err
@@ -160,10 +160,10 @@ func (d ReplaceDeps) replacedPods(ctx context.Context) ([]corev1.Pod, error) {
 }
 
 // schedulerPods are the mirror pods with a default scheduler in them.
-func (d ReplaceDeps) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := d.Kube.CoreV1().Pods(defaultNamespace).List(ctx, metav1.ListOptions{})
+func (d Deps) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := d.Kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, kubeapi.Explain("list pods in "+defaultNamespace, err)
+		return nil, kubeapi.Explain("list pods in "+metav1.NamespaceSystem, err)
 	}
 	var pods []corev1.Pod
 	for _, pod := range list.Items {

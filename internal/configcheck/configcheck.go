@@ -1,4 +1,5 @@
-package install
+// Package configcheck has a kube-scheduler binary check a configuration, offline.
+package configcheck
 
 import (
 	"bytes"
@@ -33,6 +34,20 @@ var ErrNoBinary = errors.New("no kube-scheduler binary to ask")
 // configuration, but could not make every plugin of its arguments offline.
 var ErrPartlyChecked = errors.New("the configuration is valid, but plugins were not tried with their arguments")
 
+// RefusedError says why the binary refuses a configuration.
+type RefusedError struct{ Reason string }
+
+// Error returns the reason.
+func (e *RefusedError) Error() string { return e.Reason }
+
+// Invalid reports that the configuration is wrong.
+func (e *RefusedError) Invalid() bool { return true }
+
+// Hint returns what to try.
+func (e *RefusedError) Hint() string {
+	return "see the configuration as it was rendered with `pmk-sched render`"
+}
+
 // standInServer is the API server while a configuration is checked. Nothing
 // listens there.
 const standInServer = "127.0.0.1:1"
@@ -50,16 +65,16 @@ current-context: none
 // offlineTimeout bounds the run of the binary; it takes well under a second.
 const offlineTimeout = 30 * time.Second
 
-// CheckOffline has the scheduler's own binary decode, default and validate a
+// Check has the scheduler's own binary decode, default and validate a
 // configuration. It needs no API server: with --write-config-to the scheduler
 // writes what it understood and exits before it connects
 // (cmd/kube-scheduler/app/server.go, Setup). The configuration names
 // kubeconfig, a path in the pod; a stand-in takes its place. args are the flags
 // that go with the configuration. dir is a folder to work in. The error is an
-// [*InvalidError] where the binary refuses the configuration, and
+// [*RefusedError] where the binary refuses the configuration, and
 // [ErrPartlyChecked] where a plugin asks the API server, or waits for it, as it
 // is made: that comes after all else is checked.
-func CheckOffline(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
+func Check(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
 	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
 	text, err := profiles.WithoutFiles(configuration)
 	if err != nil {
@@ -94,15 +109,12 @@ func CheckOffline(ctx context.Context, binary Binary, dir string, configuration 
 	if asksServer.MatchString(words) {
 		return fmt.Errorf("%w: %s", ErrPartlyChecked, words)
 	}
-	return &InvalidError{
-		Problem: "the scheduler refuses the configuration: " + words,
-		Try:     "see the configuration as it was rendered with `pmk-sched render`",
-	}
+	return &RefusedError{Reason: "the scheduler refuses the configuration: " + words}
 }
 
-// withPolicy returns the flags that go with a configuration when its binary checks
+// WithPolicy returns the flags that go with a configuration when its binary checks
 // it: a Policy that it will read from a ConfigMap is a file in dir then.
-func withPolicy(dir string, configuration *profiles.Rendered) ([]string, error) {
+func WithPolicy(dir string, configuration *profiles.Rendered) ([]string, error) {
 	if len(configuration.Policy) == 0 {
 		return configuration.Args, nil
 	}

@@ -1,4 +1,5 @@
-package install
+// Package steps runs named steps in order, each with its undo.
+package steps
 
 import (
 	"context"
@@ -11,19 +12,19 @@ import (
 // ends. It may be nil.
 type OnStep func(name string) (done func(err error))
 
-// step is one thing that Deploy does, with the way back beside it.
-type step struct {
-	name string
-	do   func(ctx context.Context) error
+// Step is one thing that Deploy does, with the way back beside it.
+type Step struct {
+	Name string
+	Do   func(ctx context.Context) error
 	// undo brings back what was before do, because of cause. It is called also
 	// when do itself failed, since do may have got half-way; nil where there is
 	// nothing to bring back.
-	undo func(ctx context.Context, cause error) error
+	Undo func(ctx context.Context, cause error) error
 	// always runs when the sequence ends, however it ends.
-	always func(ctx context.Context) error
+	Always func(ctx context.Context) error
 	// commit: once done, what was before is history; a later failure undoes
 	// only what comes after.
-	commit bool
+	Commit bool
 }
 
 // Bounds of one undo and of one always, which run also when the caller's context
@@ -34,54 +35,54 @@ const (
 	alwaysTimeout = 30 * time.Second
 )
 
-// errUndo marks that the way back failed too.
-var errUndo = errors.New("what was before could not be brought back")
+// ErrUndo marks that the way back failed too.
+var ErrUndo = errors.New("what was before could not be brought back")
 
-// runSteps does the steps in order. When one fails, or ctx ends, the steps done so
+// Run does the steps in order. When one fails, or ctx ends, the steps done so
 // far are undone in reverse. The error joins what failed with what could not be
 // undone.
-func runSteps(ctx context.Context, steps []step, onStep OnStep) (err error) {
-	var undo, always []step
+func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
+	var undo, always []Step
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, undoAll(ctx, undo, err, onStep))
 		}
 		for i := len(always) - 1; i >= 0; i-- {
-			if e := inAnyCase(ctx, alwaysTimeout, always[i].always); e != nil {
-				err = errors.Join(err, fmt.Errorf("end of %s: %w", always[i].name, e))
+			if e := inAnyCase(ctx, alwaysTimeout, always[i].Always); e != nil {
+				err = errors.Join(err, fmt.Errorf("end of %s: %w", always[i].Name, e))
 			}
 		}
 	}()
 	for _, s := range steps {
 		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		if s.undo != nil {
+		if s.Undo != nil {
 			undo = append(undo, s)
 		}
-		if s.always != nil {
+		if s.Always != nil {
 			always = append(always, s)
 		}
-		if err := observe(onStep, s.name, func() error { return s.do(ctx) }); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
+		if err := observe(onStep, s.Name, func() error { return s.Do(ctx) }); err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		if s.commit {
+		if s.Commit {
 			undo = nil
 		}
 	}
 	return nil
 }
 
-func undoAll(ctx context.Context, steps []step, cause error, onStep OnStep) error {
+func undoAll(ctx context.Context, steps []Step, cause error, onStep OnStep) error {
 	var failed error
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
-		name := "undo " + s.name
+		name := "undo " + s.Name
 		err := observe(onStep, name, func() error {
-			return inAnyCase(ctx, undoTimeout, func(ctx context.Context) error { return s.undo(ctx, cause) })
+			return inAnyCase(ctx, undoTimeout, func(ctx context.Context) error { return s.Undo(ctx, cause) })
 		})
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%w: %s: %w", errUndo, name, err))
+			failed = errors.Join(failed, fmt.Errorf("%w: %s: %w", ErrUndo, name, err))
 		}
 	}
 	return failed

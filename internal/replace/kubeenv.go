@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
@@ -46,7 +47,7 @@ func withSchedulerFlag(text []byte, config string) ([]byte, error) {
 	switch len(found) {
 	case 0:
 		if strings.Contains(string(text), "SCHEDULER_FLAGS=") {
-			return nil, invalidf("set it by hand", "%s: SCHEDULER_FLAGS is written in a way that is not understood here", envFile)
+			return nil, problem.Invalidf("set it by hand", "%s: SCHEDULER_FLAGS is written in a way that is not understood here", envFile)
 		}
 		joint := ""
 		if len(text) > 0 && text[len(text)-1] != '\n' {
@@ -55,7 +56,7 @@ func withSchedulerFlag(text []byte, config string) ([]byte, error) {
 		return fmt.Appendf(text[:len(text):len(text)], "%sexport SCHEDULER_FLAGS=%q\n", joint, flag), nil
 	case 1:
 	default:
-		return nil, invalidf("keep one of them", "%s: SCHEDULER_FLAGS is set %d times", envFile, len(found))
+		return nil, problem.Invalidf("keep one of them", "%s: SCHEDULER_FLAGS is set %d times", envFile, len(found))
 	}
 	from, to := found[0][4], found[0][5]
 	var kept []string

@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"cmp"
@@ -12,13 +12,17 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // configure renders the configuration, and has the very binary check it.
-func (p *replacePlanner) configure(ctx context.Context) error {
+func (p *planner) configure(ctx context.Context) error {
 	old, given := staticpod.Flag(p.r.words, "config")
 	if err := p.findSource(old, given); err != nil {
 		return err
@@ -26,11 +30,11 @@ func (p *replacePlanner) configure(ctx context.Context) error {
 	kubeconfig, _ := staticpod.Flag(p.r.words, "kubeconfig")
 	kubeconfig = cmp.Or(kubeconfig, staticpod.InContainer(p.manifest.Pod, p.container, p.r.Layout.Kubeconfig))
 	if kubeconfig == "" {
-		return invalidf("", "the container %s does not see %s, the scheduler's kubeconfig", schedulerContainer, p.r.Layout.Kubeconfig)
+		return problem.Invalidf("", "the container %s does not see %s, the scheduler's kubeconfig", schedulerContainer, p.r.Layout.Kubeconfig)
 	}
 	p.r.copies = append(p.r.copies, p.r.Layout.Kubeconfig)
 	rendered, err := p.render(profiles.Request{
-		Release: p.info.Release, SchedulerName: "default-scheduler", LeaseName: schedulerLease, LeaseNamespace: defaultNamespace,
+		Release: p.info.Release, SchedulerName: "default-scheduler", LeaseName: schedulerLease, LeaseNamespace: metav1.NamespaceSystem,
 		Kubeconfig: kubeconfig, LeaderElect: p.r.elects, InsecurePort: defaultInsecurePort,
 		Preset: p.o.Preset, Source: p.source, SourceName: p.name, Enable: p.o.Plugins,
 	})
@@ -72,7 +76,7 @@ func (p *replacePlanner) configure(ctx context.Context) error {
 
 // findSource takes the configuration that was asked for, else the one that the
 // scheduler has. The old one is kept in the backup in any case.
-func (p *replacePlanner) findSource(old string, given bool) error {
+func (p *planner) findSource(old string, given bool) error {
 	p.source, p.name = p.o.Configuration, p.o.ConfigurationName
 	if !given {
 		return nil
@@ -87,7 +91,7 @@ func (p *replacePlanner) findSource(old string, given bool) error {
 	case err == nil:
 		p.r.copies = append(p.r.copies, onNode)
 	case p.o.Preset == "" && len(p.source) == 0:
-		return &Error{Err: fmt.Errorf("read the configuration that the scheduler has, %s: %w", old, err), Try: "give one with --config or --preset"}
+		return problem.WithHint(fmt.Errorf("read the configuration that the scheduler has, %s: %w", old, err), "give one with --config or --preset")
 	default:
 		return nil
 	}
@@ -103,7 +107,7 @@ var reportedVersion = regexp.MustCompile(`Kubernetes (v\S+)`)
 
 // askBinary has the program in the image tell its release, and check configuration
 // and flags. It returns the program's hash.
-func (p *replacePlanner) askBinary(ctx context.Context, kubeconfig string, args []string) (sum string, err error) {
+func (p *planner) askBinary(ctx context.Context, kubeconfig string, args []string) (sum string, err error) {
 	dir, err := os.MkdirTemp("", "pmk-sched-replace-")
 	if err != nil {
 		return "", fmt.Errorf("make a folder for the check: %w", err)
@@ -115,7 +119,7 @@ func (p *replacePlanner) askBinary(ctx context.Context, kubeconfig string, args 
 		return given
 	})
 	if len(args) > 0 {
-		return "", invalidf("leave those fields out of the configuration", "the configuration asks for flags that the manifest does not have: %s", strings.Join(args, " "))
+		return "", problem.Invalidf("leave those fields out of the configuration", "the configuration asks for flags that the manifest does not have: %s", strings.Join(args, " "))
 	}
 	binary, err := p.Binary(ctx, p.r.Image, dir)
 	if err != nil {
@@ -123,11 +127,11 @@ func (p *replacePlanner) askBinary(ctx context.Context, kubeconfig string, args 
 	}
 	said, err := exec.CommandContext(ctx, binary.Path, "--version").CombinedOutput()
 	if err != nil {
-		return "", &Error{Err: fmt.Errorf("run %s --version: %w: %s", binary.Path, err, strings.TrimSpace(string(said))), Try: "is the image for this machine's architecture?"}
+		return "", problem.WithHint(fmt.Errorf("run %s --version: %w: %s", binary.Path, err, strings.TrimSpace(string(said))), "is the image for this machine's architecture?")
 	}
 	version := reportedVersion.FindSubmatch(said)
 	if version == nil {
-		return "", invalidf("", "image %s: its program is no kube-scheduler: --version says %q", p.r.Image, strings.TrimSpace(string(said)))
+		return "", problem.Invalidf("", "image %s: its program is no kube-scheduler: --version says %q", p.r.Image, strings.TrimSpace(string(said)))
 	}
 	release, err := versions.FromServer(string(version[1]))
 	if err != nil {
@@ -135,16 +139,16 @@ func (p *replacePlanner) askBinary(ctx context.Context, kubeconfig string, args 
 	}
 	switch want := p.info.Release; {
 	case release.Major != want.Major || release.Minor != want.Minor:
-		return "", invalidf("build it with `pmk-sched build --branch "+want.String()+"`", "image %s holds the kube-scheduler of %s, and the API server is of %s: the default scheduler has to be of the same minor", p.r.Image, release, want)
+		return "", problem.Invalidf("build it with `pmk-sched build --branch "+want.String()+"`", "image %s holds the kube-scheduler of %s, and the API server is of %s: the default scheduler has to be of the same minor", p.r.Image, release, want)
 	case release.Compare(want) != 0:
 		p.warnOf("the scheduler is of %s and the API server of %s", release, want)
 	}
-	policy, err := withPolicy(dir, p.rendered)
+	policy, err := configcheck.WithPolicy(dir, p.rendered)
 	if err != nil {
 		return "", err
 	}
-	err = CheckOffline(ctx, binary, dir, p.r.Configuration, kubeconfig, append(flagsToCheck(p.r.words), policy[len(p.rendered.Args):]...))
-	if errors.Is(err, ErrPartlyChecked) {
+	err = configcheck.Check(ctx, binary, dir, p.r.Configuration, kubeconfig, append(flagsToCheck(p.r.words), policy[len(p.rendered.Args):]...))
+	if errors.Is(err, configcheck.ErrPartlyChecked) {
 		p.warnOf("%v", err)
 	} else if err != nil {
 		return "", err

@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
@@ -30,25 +31,25 @@ const (
 
 // judgePolicyFlags refuses a manifest whose scheduler reads a Policy already, which
 // goes before every configuration, or would read another than is asked for.
-func (p *replacePlanner) judgePolicyFlags() error {
+func (p *planner) judgePolicyFlags() error {
 	for _, name := range []string{policyFlag, policyFileFlag} {
 		value, given := staticpod.Flag(p.r.words, name)
 		if given && value != "" && !p.o.PolicyConfigMap {
-			return invalidf("say --policy-configmap and give that Policy with --config, take the flag out of the manifest, or run `pmk-sched restore` first where it is ours",
+			return problem.Invalidf("say --policy-configmap and give that Policy with --config, take the flag out of the manifest, or run `pmk-sched restore` first where it is ours",
 				"the scheduler reads a Policy (--%s=%s), which goes before a configuration", name, value)
 		}
 	}
 	if legacy, _ := staticpod.Flag(p.r.words, policyLegacyFlag); p.o.PolicyConfigMap && legacy == "true" {
-		return invalidf("take it out of the manifest", "with --%s the scheduler reads no Policy from a ConfigMap", policyLegacyFlag)
+		return problem.Invalidf("take it out of the manifest", "with --%s the scheduler reads no Policy from a ConfigMap", policyLegacyFlag)
 	}
-	if namespace, given := staticpod.Flag(p.r.words, policyNamespaceFlag); p.o.PolicyConfigMap && given && namespace != defaultNamespace {
-		return invalidf("take it out of the manifest", "the scheduler looks for a Policy in %s (--%s), not in %s", namespace, policyNamespaceFlag, defaultNamespace)
+	if namespace, given := staticpod.Flag(p.r.words, policyNamespaceFlag); p.o.PolicyConfigMap && given && namespace != metav1.NamespaceSystem {
+		return problem.Invalidf("take it out of the manifest", "the scheduler looks for a Policy in %s (--%s), not in %s", namespace, policyNamespaceFlag, metav1.NamespaceSystem)
 	}
 	return nil
 }
 
 // render renders the configuration, and the Policy where one was asked for.
-func (p *replacePlanner) render(r profiles.Request) (*profiles.Rendered, error) {
+func (p *planner) render(r profiles.Request) (*profiles.Rendered, error) {
 	if err := p.judgePolicyFlags(); err != nil {
 		return nil, err
 	}
@@ -63,16 +64,16 @@ func (p *replacePlanner) render(r profiles.Request) (*profiles.Rendered, error) 
 }
 
 // policyMap is the ConfigMap with the Policy; nil where there is none.
-func (p *replacePlanner) policyMap() *corev1.ConfigMap {
+func (p *planner) policyMap() *corev1.ConfigMap {
 	if len(p.rendered.Policy) == 0 {
 		return nil
 	}
-	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, defaultNamespace, kubeapi.OwnerLabels(corev1.DefaultSchedulerName), p.rendered.Policy)
+	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem, kubeapi.OwnerLabels(corev1.DefaultSchedulerName), p.rendered.Policy)
 }
 
 // namePolicy has the manifest name the ConfigMap, before anything else of it is
 // changed.
-func (p *replacePlanner) namePolicy() error {
+func (p *planner) namePolicy() error {
 	policy := p.policyMap()
 	if policy == nil {
 		return nil
@@ -87,7 +88,7 @@ func (p *replacePlanner) namePolicy() error {
 
 // policyObjects are the ConfigMap, and the right to read it, which the scheduler
 // does not have by itself.
-func (p *replacePlanner) policyObjects() error {
+func (p *planner) policyObjects() error {
 	policy := p.policyMap()
 	if policy == nil {
 		return nil
@@ -101,23 +102,23 @@ func (p *replacePlanner) policyObjects() error {
 		}
 		p.r.Rules = append(p.r.Rules, &unstructured.Unstructured{Object: content})
 	}
-	p.note("ConfigMap %s/%s holds the Policy; %s may read it", defaultNamespace, policy.Name, o.Subject.Name)
+	p.note("ConfigMap %s/%s holds the Policy; %s may read it", metav1.NamespaceSystem, policy.Name, o.Subject.Name)
 	return nil
 }
 
 // doomedPolicies are the objects of policyObjects, of this and earlier replacements.
-func (d ReplaceDeps) doomedPolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
+func (d Deps) doomedPolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	labels := kubeapi.OwnerLabels(corev1.DefaultSchedulerName)
-	list, err := d.Kube.CoreV1().ConfigMaps(defaultNamespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
 	if err != nil {
-		return nil, kubeapi.Explain("list ConfigMaps in "+defaultNamespace, err)
+		return nil, kubeapi.Explain("list ConfigMaps in "+metav1.NamespaceSystem, err)
 	}
 	var doomed []*unstructured.Unstructured
 	add := func(version, kind, name string) {
 		o := &unstructured.Unstructured{}
 		o.SetAPIVersion(version)
 		o.SetKind(kind)
-		o.SetNamespace(defaultNamespace)
+		o.SetNamespace(metav1.NamespaceSystem)
 		o.SetName(name)
 		o.SetLabels(labels)
 		doomed = append(doomed, o)

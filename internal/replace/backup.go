@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"bytes"
@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
@@ -21,10 +24,10 @@ func (r *replacing) backUp(context.Context) error {
 		return err
 	}
 	if !bytes.Equal(now.Data, r.r.Old.Data) {
-		return &Error{Err: fmt.Errorf("back up %s: %w", r.r.Layout.Manifest, staticpod.ErrEdited), Try: "look at the file and run again"}
+		return problem.WithHint(fmt.Errorf("back up %s: %w", r.r.Layout.Manifest, staticpod.ErrEdited), "look at the file and run again")
 	}
 	b := &staticpod.Backup{
-		Layout: r.r.Layout.Name, Node: r.r.Node, Pod: r.r.Pod, Namespace: defaultNamespace, Container: schedulerContainer,
+		Layout: r.r.Layout.Name, Node: r.r.Node, Pod: r.r.Pod, Namespace: metav1.NamespaceSystem, Container: schedulerContainer,
 		SingleFile: r.r.single, HoldsAPI: r.r.holdsAPI, Elects: r.r.elects, Image: r.r.Image, Replacement: r.r.id,
 		ConfigDir: r.r.ConfigDir, ConfigFile: r.r.ConfigFile, ConfigHash: r.r.hash, Rules: len(r.r.Rules) > 0,
 		Hosts: r.r.hosts, Alone: r.r.alone, Pinned: r.r.pinned,

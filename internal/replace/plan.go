@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -36,9 +38,9 @@ const (
 	hashLength   = 16
 )
 
-// ReplaceOptions is what a person asks for. At least one of Image, Preset and
+// Options is what a person asks for. At least one of Image, Preset and
 // Configuration is set.
-type ReplaceOptions struct {
+type Options struct {
 	// Image of the new scheduler; empty keeps the one that runs. In it
 	// [ReleaseInImage] stands for the release.
 	Image string
@@ -49,7 +51,7 @@ type ReplaceOptions struct {
 	ConfigurationName string
 	// Plugins are those compiled into the image, Rules and PluginRules what they need.
 	Plugins     []profiles.Plugin
-	Rules       map[string]Rules
+	Rules       map[string]manifest.RulesFunc
 	PluginRules []rbacv1.PolicyRule
 	// Extenders are added to the configuration, and what it has at the addresses DropExtenders is taken out first. For names what the
 	// replacement is for where it is for nothing else: taking that out again then brings back the original.
@@ -68,20 +70,20 @@ type ReplaceOptions struct {
 }
 
 // Validate checks all that can be checked without a cluster.
-func (o ReplaceOptions) Validate() error {
+func (o Options) Validate() error {
 	switch {
 	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0 && len(o.Extenders)+len(o.DropExtenders) == 0 && !o.PolicyConfigMap:
-		return invalidf("give --image, --config or --preset", "what is the default scheduler to be replaced with?")
+		return problem.Invalidf("give --image, --config or --preset", "what is the default scheduler to be replaced with?")
 	case strings.ContainsAny(o.Image, " \t\n"):
-		return invalidf("", "image %q: a reference holds no spaces", o.Image)
+		return problem.Invalidf("", "image %q: a reference holds no spaces", o.Image)
 	case o.Preset != "" && len(o.Configuration) > 0:
-		return invalidf("", "give a configuration or a preset, not both")
+		return problem.Invalidf("", "give a configuration or a preset, not both")
 	}
 	return nil
 }
 
-// Replacement is what Replace will do on this node: every decision made.
-type Replacement struct {
+// Plan is what Replace will do on this node: every decision made.
+type Plan struct {
 	Layout cluster.Layout
 	Node   string
 	// Pod is the mirror pod in kube-system.
@@ -115,7 +117,7 @@ type Replacement struct {
 }
 
 // ID names what the manifest is changed to; the pod carries it.
-func (r *Replacement) ID() string { return r.id }
+func (r *Plan) ID() string { return r.id }
 
 // notReplaceable are the layouts whose scheduler is no pod.
 func notReplaceable(layout string) string {
@@ -139,17 +141,17 @@ func FindLayout(name string) (cluster.Layout, error) {
 		}
 	}
 	if name == cluster.LayoutUnknown || name == "" {
-		return cluster.Layout{}, invalidf("run it as root on a control-plane node, or give its root with --node-root", "this is no control-plane node of a known layout")
+		return cluster.Layout{}, problem.Invalidf("run it as root on a control-plane node, or give its root with --node-root", "this is no control-plane node of a known layout")
 	}
-	return cluster.Layout{}, invalidf(notReplaceable(name), "the default scheduler of %s runs in no pod of its own: there is no manifest to change", name)
+	return cluster.Layout{}, problem.Invalidf(notReplaceable(name), "the default scheduler of %s runs in no pod of its own: there is no manifest to change", name)
 }
 
-// replacePlanner makes a Replacement.
-type replacePlanner struct {
-	ReplaceDeps
+// planner makes a Replacement.
+type planner struct {
+	Deps
 	info *cluster.Info
-	o    ReplaceOptions
-	r    *Replacement
+	o    Options
+	r    *Plan
 
 	manifest  *staticpod.Manifest
 	container *corev1.Container
@@ -158,16 +160,16 @@ type replacePlanner struct {
 	rendered  *profiles.Rendered
 }
 
-func (p *replacePlanner) note(format string, args ...any) {
+func (p *planner) note(format string, args ...any) {
 	p.r.Notes = append(p.r.Notes, fmt.Sprintf(format, args...))
 }
 
-func (p *replacePlanner) warnOf(format string, args ...any) {
+func (p *planner) warnOf(format string, args ...any) {
 	p.r.Warnings = append(p.r.Warnings, fmt.Sprintf(format, args...))
 }
 
 // plan reads the node and decides. Nothing is changed.
-func (p *replacePlanner) plan(ctx context.Context) error {
+func (p *planner) plan(ctx context.Context) error {
 	for _, decide := range []func(context.Context) error{p.layout, p.read, p.node, p.look, p.image, p.configure, p.change, p.rules, p.room} {
 		if err := decide(ctx); err != nil {
 			return err
@@ -176,7 +178,7 @@ func (p *replacePlanner) plan(ctx context.Context) error {
 	return nil
 }
 
-func (p *replacePlanner) layout(context.Context) (err error) {
+func (p *planner) layout(context.Context) (err error) {
 	if err := p.o.Validate(); err != nil {
 		return err
 	}
@@ -192,10 +194,10 @@ func (p *replacePlanner) layout(context.Context) (err error) {
 }
 
 // read reads the manifest.
-func (p *replacePlanner) read(context.Context) error {
+func (p *planner) read(context.Context) error {
 	file, err := p.Files.Read(p.r.Layout.Manifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &Error{Err: err, Try: "the default scheduler of this node has no manifest where its layout keeps it"}
+		return problem.WithHint(err, "the default scheduler of this node has no manifest where its layout keeps it")
 	}
 	if err != nil {
 		return err
@@ -208,7 +210,7 @@ func (p *replacePlanner) read(context.Context) error {
 		return err
 	}
 	if p.r.words, err = staticpod.Words(p.container, schedulerContainer); err != nil {
-		return &InvalidError{Problem: err.Error()}
+		return problem.Invalidf("", "%s", err)
 	}
 	for _, c := range p.manifest.Pod.Spec.Containers {
 		p.r.holdsAPI = p.r.holdsAPI || c.Name == "kube-apiserver"
@@ -216,13 +218,13 @@ func (p *replacePlanner) read(context.Context) error {
 	elect, given := staticpod.Flag(p.r.words, "leader-elect")
 	p.r.elects = !given || elect == "true"
 	if lease, given := staticpod.Flag(p.r.words, "leader-elect-resource-name"); given && lease != schedulerLease {
-		return invalidf("", "the scheduler elects its leader with the lease %s, which is not the default scheduler's", lease)
+		return problem.Invalidf("", "the scheduler elects its leader with the lease %s, which is not the default scheduler's", lease)
 	}
 	return nil
 }
 
 // node finds out which node this is, and so which pod.
-func (p *replacePlanner) node(context.Context) error {
+func (p *planner) node(context.Context) error {
 	if err := p.whichNode(); err != nil {
 		return err
 	}
@@ -231,7 +233,7 @@ func (p *replacePlanner) node(context.Context) error {
 	return nil
 }
 
-func (p *replacePlanner) whichNode() error {
+func (p *planner) whichNode() error {
 	var names []string
 	for _, n := range p.info.ControlPlane.Nodes {
 		names = append(names, n.Name)
@@ -242,20 +244,20 @@ func (p *replacePlanner) whichNode() error {
 	p.r.alone = len(names) == 1
 	switch {
 	case p.o.Node != "" && !slices.Contains(names, p.o.Node):
-		return invalidf("control-plane nodes: "+strings.Join(names, ", "), "no control-plane node is named %q", p.o.Node)
+		return problem.Invalidf("control-plane nodes: "+strings.Join(names, ", "), "no control-plane node is named %q", p.o.Node)
 	case p.o.Node != "":
 		p.r.Node = p.o.Node
 	case p.r.Node == "" && p.r.alone:
 		p.r.Node = names[0]
 	case p.r.Node == "":
-		return invalidf("name it with --node", "which of the control-plane nodes is this? (%s)", strings.Join(names, ", "))
+		return problem.Invalidf("name it with --node", "which of the control-plane nodes is this? (%s)", strings.Join(names, ", "))
 	}
 	return nil
 }
 
 // look asks for the pod as it runs now: only a scheduler that works is replaced,
 // unless a killed run left it as it is.
-func (p *replacePlanner) look(ctx context.Context) error {
+func (p *planner) look(ctx context.Context) error {
 	seen, err := p.watch(p.r).Look(ctx)
 	if err != nil {
 		return err
@@ -268,8 +270,8 @@ func (p *replacePlanner) look(ctx context.Context) error {
 }
 
 // image looks for the program in the image, and asks it for its release.
-func (p *replacePlanner) image(ctx context.Context) error {
-	p.r.Image = strings.ReplaceAll(p.o.Image, ReleaseInImage, p.info.Release.String())
+func (p *planner) image(ctx context.Context) error {
+	p.r.Image = strings.ReplaceAll(p.o.Image, manifest.ReleaseInImage, p.info.Release.String())
 	if p.r.Image == "" {
 		p.r.Image = p.container.Image
 		p.note("image %s: the one that runs", p.r.Image)

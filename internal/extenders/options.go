@@ -1,7 +1,6 @@
-package install
+package extenders
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,12 +9,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ExtenderOptions is what a person asks for of one extender.
-type ExtenderOptions struct {
+// Options is what a person asks for of one extender.
+type Options struct {
 	// Call is what a scheduler asks it, and how: verbs, weight, timeout, whether it is ignorable. Its Name is the extender's. The address
 	// and the certificates are filled in.
 	Call profiles.Extender
@@ -50,32 +50,32 @@ const (
 )
 
 // Validate checks all that can be checked without a cluster.
-func (o ExtenderOptions) Validate() error {
+func (o Options) Validate() error {
 	name := o.Call.Name
 	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
 	switch {
 	case name == "":
-		return invalidf("name it with --name", "the extender has no name")
+		return problem.Invalidf("name it with --name", "the extender has no name")
 	case o.Image == "":
-		return invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
+		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
 	case strings.ContainsAny(o.Image, " \t\n"):
-		return invalidf("", "image %q: a reference holds no spaces", o.Image)
+		return problem.Invalidf("", "image %q: a reference holds no spaces", o.Image)
 	case !slices.Contains(pulls, o.PullPolicy):
-		return invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
+		return problem.Invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
 	case len(o.Policies) == 0:
-		return invalidf("name one with --policy: `pmk-sched plugin list` has those that come with it", "extender %s has no policy", name)
+		return problem.Invalidf("name one with --policy: `pmk-sched plugin list` has those that come with it", "extender %s has no policy", name)
 	case o.Replicas < 0:
-		return invalidf("", "%d replicas are not possible", o.Replicas)
+		return problem.Invalidf("", "%d replicas are not possible", o.Replicas)
 	case o.Sidecar && (o.Replicas > 0 || len(o.NodeSelector) > 0):
-		return invalidf("leave replicas and node selector out", "extender %s as a sidecar has a replica in each pod of its scheduler, and no other", name)
+		return problem.Invalidf("leave replicas and node selector out", "extender %s as a sidecar has a replica in each pod of its scheduler, and no other", name)
 	case !o.Sidecar && o.Port != 0:
-		return invalidf("leave the port out", "extender %s has pods of its own, where no port can be taken: a port is for a sidecar", name)
+		return problem.Invalidf("leave the port out", "extender %s has pods of its own, where no port can be taken: a port is for a sidecar", name)
 	case o.Port < 0 || o.Port > 65535 || o.Port > 0 && o.Port < 1024:
-		return invalidf("use a port from 1024 to 65535", "extender %s cannot listen on port %d", name, o.Port)
+		return problem.Invalidf("use a port from 1024 to 65535", "extender %s cannot listen on port %d", name, o.Port)
 	case o.Sidecar && len(o.Nodes) > 0:
-		return invalidf("leave --sidecar out", "the default scheduler is a static pod, which takes no sidecar")
+		return problem.Invalidf("leave --sidecar out", "the default scheduler is a static pod, which takes no sidecar")
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
-		return invalidf("let a scheduler of its own call it, with --for", "the default scheduler cannot show a certificate to extender %s, and without one nobody may have it bind pods", name)
+		return problem.Invalidf("let a scheduler of its own call it, with --for", "the default scheduler cannot show a certificate to extender %s, and without one nobody may have it bind pods", name)
 	}
 	if _, err := o.rules(); err != nil {
 		return err
@@ -84,17 +84,17 @@ func (o ExtenderOptions) Validate() error {
 }
 
 // neverStuck refuses an extender that would be asked about its own pods: once none of them runs, none could be scheduled again.
-func (o ExtenderOptions) neverStuck() error {
+func (o Options) neverStuck() error {
 	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
 	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
 		return nil
 	}
-	return invalidf("make it --ignorable=true, or limit it with --managed-resource to pods that ask for that resource",
+	return problem.Invalidf("make it --ignorable=true, or limit it with --managed-resource to pods that ask for that resource",
 		"extender %s would be asked about its own pods: when none of them runs, the default scheduler could not schedule one", o.Call.Name)
 }
 
 // check judges what can be judged before the address is known, for the release that calls it.
-func (o ExtenderOptions) check(release versions.Release) ([]profiles.Note, error) {
+func (o Options) check(release versions.Release) ([]profiles.Note, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (o ExtenderOptions) check(release versions.Release) ([]profiles.Note, error
 }
 
 // rules collects what the policies need.
-func (o ExtenderOptions) rules() ([]rbacv1.PolicyRule, error) {
+func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 	rules := slices.Clone(o.PluginRules)
 	for _, policy := range o.Policies {
 		needs := o.Rules[strings.ToLower(policy.Name)]
@@ -116,10 +116,10 @@ func (o ExtenderOptions) rules() ([]rbacv1.PolicyRule, error) {
 		}
 		needed, err := needs(policy)
 		if err != nil {
-			return nil, invalidf("`pmk-sched plugin list` names the arguments of shipped policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
+			return nil, problem.Invalidf("`pmk-sched plugin list` names the arguments of shipped policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
 		}
 		for _, rule := range needed {
-			if !slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return describeRule(r) == describeRule(rule) }) {
+			if !manifest.HasRule(rules, rule) {
 				rules = append(rules, rule)
 			}
 		}
@@ -128,7 +128,7 @@ func (o ExtenderOptions) rules() ([]rbacv1.PolicyRule, error) {
 }
 
 // sidecarWiring is how a scheduler runs it in its own pod; the port is chosen with the scheduler's.
-func (o ExtenderOptions) sidecarWiring() (manifest.Wiring, error) {
+func (o Options) sidecarWiring() (manifest.Wiring, error) {
 	rules, err := o.rules()
 	if err != nil {
 		return manifest.Wiring{}, err
@@ -139,13 +139,4 @@ func (o ExtenderOptions) sidecarWiring() (manifest.Wiring, error) {
 		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules, Resources: o.Resources,
 		Port: int32(o.Port),
 	}}, nil
-}
-
-// describeExtender says in a line what an extender is, for the history.
-func describeExtender(e *manifest.Extender) string {
-	var names []string
-	for _, p := range e.Policies {
-		names = append(names, p.Name)
-	}
-	return fmt.Sprintf("extender, image %s, policies %s", e.Image, strings.Join(names, ", "))
 }

@@ -1,4 +1,4 @@
-package install
+package extenders
 
 import (
 	"cmp"
@@ -8,16 +8,19 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ExtenderDeployment is one extender on its way into a cluster, with who is to call it.
-type ExtenderDeployment struct {
-	Options ExtenderOptions
+// Deployment is one extender on its way into a cluster, with who is to call it.
+type Deployment struct {
+	Options Options
 	// Release is that of the API server.
 	Release versions.Release
 	// For are schedulers to wire it into; those that call it already stay wired in any case.
@@ -27,11 +30,11 @@ type ExtenderDeployment struct {
 	// Then, where set, makes others call it when those have been wired: the default scheduler of this node, or one that is deployed with it. It undoes
 	// what it did when it fails.
 	Then func(ctx context.Context, w manifest.Wiring) error
-	DeployOptions
+	install.DeployOptions
 }
 
-// ExtenderOutcome is what was done.
-type ExtenderOutcome struct {
+// Outcome is what was done.
+type Outcome struct {
 	Extender string `json:"extender"`
 	// Revision of the extender; 0 where it has no pods of its own.
 	Revision int `json:"revision,omitempty"`
@@ -42,41 +45,41 @@ type ExtenderOutcome struct {
 	Changes    apply.ChangeSet `json:"changes"`
 }
 
-// DeployExtender deploys an extender, waits until it is steady, and wires it into schedulers, one after the other. When it fails the state
+// Deploy deploys an extender, waits until it is steady, and wires it into schedulers, one after the other. When it fails the state
 // from before is back: of the extender and of each scheduler.
-func DeployExtender(ctx context.Context, d Deps, x ExtenderDeployment) (*ExtenderOutcome, error) {
+func Deploy(ctx context.Context, d install.Deps, x Deployment) (*Outcome, error) {
 	name := x.Options.Call.Name
-	out := &ExtenderOutcome{Extender: name, Schedulers: []string{}}
+	out := &Outcome{Extender: name, Schedulers: []string{}}
 	if _, err := x.Options.check(x.Release); err != nil {
 		return nil, err
 	}
 	run := &extending{Deps: d, x: x, out: out}
-	steps := []step{{name: "look at extender " + name, do: run.look}}
+	list := []steps.Step{{Name: "look at extender " + name, Do: run.look}}
 	if x.Options.Sidecar {
-		steps = append(steps, step{name: "wire extender " + name, do: run.sidecar})
+		list = append(list, steps.Step{Name: "wire extender " + name, Do: run.sidecar})
 	} else {
-		steps = append(steps, step{name: "deploy extender " + name, do: run.deploy, undo: run.back}, step{name: "wire extender " + name, do: run.wire, undo: run.unwire})
+		list = append(list, steps.Step{Name: "deploy extender " + name, Do: run.deploy, Undo: run.back}, steps.Step{Name: "wire extender " + name, Do: run.wire, Undo: run.unwire})
 	}
-	if err := runSteps(ctx, steps, nil); err != nil {
+	if err := steps.Run(ctx, list, nil); err != nil {
 		return nil, fmt.Errorf("deploy extender %s: %w", name, err)
 	}
 	return out, nil
 }
 
-// extending is one run of DeployExtender.
+// extending is one run of Deploy.
 type extending struct {
-	Deps
-	x   ExtenderDeployment
-	out *ExtenderOutcome
+	install.Deps
+	x   Deployment
+	out *Outcome
 
 	wired    map[SchedulerRef]manifest.Wiring // before
 	previous *apply.Revision
-	plan     *Plan
+	plan     *install.Plan
 	wiring   manifest.Wiring
 	done     []*apply.Revision // of schedulers, before they were changed
 }
 
-func (e *extending) namespace() string { return cmp.Or(e.x.Options.Namespace, defaultNamespace) }
+func (e *extending) namespace() string { return cmp.Or(e.x.Options.Namespace, metav1.NamespaceSystem) }
 
 // look sees who calls it, and that nobody is asked to call what it could not.
 func (e *extending) look(ctx context.Context) (err error) {
@@ -85,14 +88,14 @@ func (e *extending) look(ctx context.Context) (err error) {
 		return err
 	}
 	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil {
-		return invalidf("name it with --for", "in which scheduler's pod is extender %s to run?", o.Call.Name)
+		return problem.Invalidf("name it with --for", "in which scheduler's pod is extender %s to run?", o.Call.Name)
 	}
 	for _, target := range e.targets() {
 		if w, wired := e.wired[target]; wired && (w.Sidecar != nil) != o.Sidecar {
-			return invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`", "scheduler %s calls extender %s in the other form", target, o.Call.Name)
+			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`", "scheduler %s calls extender %s in the other form", target, o.Call.Name)
 		}
 		if o.Call.BindVerb != "" && !o.Sidecar && target.Namespace != e.namespace() {
-			return invalidf("use -n "+target.Namespace, "scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name, e.namespace())
+			return problem.Invalidf("use -n "+target.Namespace, "scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name, e.namespace())
 		}
 		if _, err := lastOf(ctx, e.Deps, target); err != nil {
 			return err
@@ -110,14 +113,14 @@ func (e *extending) targets() []SchedulerRef {
 }
 
 // lastOf is a scheduler as it was deployed last.
-func lastOf(ctx context.Context, d Deps, ref SchedulerRef) (*apply.Revision, error) {
+func lastOf(ctx context.Context, d install.Deps, ref SchedulerRef) (*apply.Revision, error) {
 	revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, err
 	}
 	last := apply.LastDeployed(revisions)
 	if last == nil {
-		return nil, invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`", "no scheduler %s was deployed in namespace %s", ref.Name, ref.Namespace)
+		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`", "no scheduler %s was deployed in namespace %s", ref.Name, ref.Namespace)
 	}
 	return last, nil
 }
@@ -129,7 +132,7 @@ func (e *extending) deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.plan, err = NewExtenderPlan(e.x.Release, live, e.x.Options); err != nil {
+	if e.plan, err = newPlan(e.x.Release, live, e.x.Options); err != nil {
 		return err
 	}
 	e.tell(e.plan)
@@ -138,7 +141,7 @@ func (e *extending) deploy(ctx context.Context) error {
 		return err
 	}
 	e.previous = apply.LastDeployed(revisions)
-	outcome, err := Deploy(ctx, e.Deps, e.plan, e.x.DeployOptions)
+	outcome, err := install.Deploy(ctx, e.Deps, e.plan, e.x.DeployOptions)
 	if err != nil {
 		e.plan = nil // it has undone itself
 		return err
@@ -147,9 +150,9 @@ func (e *extending) deploy(ctx context.Context) error {
 	return nil
 }
 
-func (e *extending) tell(plan *Plan) {
+func (e *extending) tell(plan *install.Plan) {
 	for _, w := range plan.Warnings {
-		e.warn("%s", w)
+		e.Warnf("%s", w)
 	}
 	if e.Note == nil {
 		return
@@ -165,16 +168,16 @@ func (e *extending) back(ctx context.Context, _ error) error {
 	case e.plan == nil || e.x.NoRollback:
 		return nil
 	case e.previous == nil:
-		_, err := Uninstall(ctx, e.Deps, e.plan.Namespace, e.plan.Name)
+		_, err := install.Uninstall(ctx, e.Deps, e.plan.Namespace, e.plan.Name)
 		return err
 	case e.previous.Number == e.out.Revision:
 		return nil
 	}
-	former, err := planOf(e.previous)
+	former, err := install.PlanOf(e.previous)
 	if err != nil {
 		return err
 	}
-	_, err = Deploy(ctx, e.Deps, former, e.x.DeployOptions)
+	_, err = install.Deploy(ctx, e.Deps, former, e.x.DeployOptions)
 	return err
 }
 
@@ -226,7 +229,7 @@ func (e *extending) rewire(ctx context.Context) error {
 		w := e.wiring
 		before, was := e.wired[target]
 		w.Alone = !was || before.Alone
-		plan, err := wirePlan(last, []manifest.Wiring{w}, nil)
+		plan, err := install.Rewire(last, []manifest.Wiring{w}, nil)
 		if err != nil {
 			return err
 		}
@@ -250,12 +253,12 @@ func (e *extending) rewire(ctx context.Context) error {
 }
 
 // rollOut deploys a scheduler anew unless it is as planned already.
-func (e *extending) rollOut(ctx context.Context, plan *Plan, last *apply.Revision) (bool, error) {
-	if sameObjects(plan.Objects, last.Objects) {
+func (e *extending) rollOut(ctx context.Context, plan *install.Plan, last *apply.Revision) (bool, error) {
+	if install.SameObjects(plan.Objects, last.Objects) {
 		return false, nil
 	}
 	e.tell(plan)
-	outcome, err := Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
+	outcome, err := install.Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
 	if err != nil {
 		return false, err
 	}
@@ -270,30 +273,12 @@ func (e *extending) unwire(ctx context.Context, _ error) error {
 	}
 	var failed error
 	for _, last := range slices.Backward(e.done) {
-		plan, err := planOf(last)
+		plan, err := install.PlanOf(last)
 		if err == nil {
 			plan.Scheduler.Configuration = nil
-			_, err = Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
+			_, err = install.Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
 		}
 		failed = errors.Join(failed, err)
 	}
 	return failed
-}
-
-// appOf says what the owned objects are: a scheduler's or an extender's; "" where nothing tells.
-func appOf(owned []*unstructured.Unstructured) string {
-	for _, o := range owned {
-		if app := o.GetLabels()[manifest.LabelName]; app != "" && o.GetKind() != "Namespace" {
-			return app
-		}
-	}
-	return ""
-}
-
-// app is the value of the label that says what the plan's objects are.
-func (p *Plan) app() string {
-	if p.Extender != nil {
-		return manifest.ExtenderAppName
-	}
-	return manifest.AppName
 }

@@ -1,4 +1,4 @@
-package install
+package replace
 
 import (
 	"bytes"
@@ -10,18 +10,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // change makes the new manifest.
-func (p *replacePlanner) change(context.Context) error {
+func (p *planner) change(context.Context) error {
 	if err := p.namePolicy(); err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func (p *replacePlanner) change(context.Context) error {
 // server too, for a minute. With the UID that the old one has it is an update, and only
 // containers that changed are restarted. Where the kubelet would see no change in the
 // scheduler's, it gets another UID.
-func (p *replacePlanner) withUID(c staticpod.Change) ([]byte, error) {
+func (p *planner) withUID(c staticpod.Change) ([]byte, error) {
 	c.UID, p.r.pinned = types.UID(p.r.before.Hash), true
 	text, err := p.manifest.Apply(c)
 	if err != nil || bytes.Equal(text, p.r.Old.Data) {
@@ -82,7 +84,7 @@ func (p *replacePlanner) withUID(c staticpod.Change) ([]byte, error) {
 }
 
 // kubeletMinor is of this node's kubelet.
-func (p *replacePlanner) kubeletMinor() int {
+func (p *planner) kubeletMinor() int {
 	for _, node := range p.info.ControlPlane.Nodes {
 		if release, err := versions.FromServer(node.KubeletVersion); err == nil && node.Name == p.r.Node {
 			return release.Minor
@@ -98,20 +100,16 @@ func pullsAlways(container *corev1.Container, image string) bool {
 }
 
 // rules makes the objects that plugins and a Policy need.
-func (p *replacePlanner) rules(context.Context) error {
+func (p *planner) rules(context.Context) error {
 	if err := p.policyObjects(); err != nil {
 		return err
 	}
-	needed := &planner{o: Options{Rules: p.o.Rules, PluginRules: p.o.PluginRules}, plan: &Plan{}}
-	needed.plan.Scheduler.Configuration = p.rendered
-	if err := needed.choosePluginRules(); err != nil {
+	needed, notes, err := manifest.PluginRules(p.rendered, p.o.Rules, p.o.PluginRules)
+	p.r.Notes = append(p.r.Notes, notes...)
+	if err != nil || len(needed) == 0 {
 		return err
 	}
-	p.r.Notes = append(p.r.Notes, needed.plan.Notes...)
-	if len(needed.plan.Scheduler.PluginRules) == 0 {
-		return nil
-	}
-	o := pluginRules(cmp.Or(p.info.Credentials.User, schedulerUser), needed.plan.Scheduler.PluginRules)
+	o := pluginRules(cmp.Or(p.info.Credentials.User, schedulerUser), needed)
 	for _, object := range []runtime.Object{rbac.PluginRole(o), rbac.PluginRoleBinding(o)} {
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		if err != nil {
@@ -125,13 +123,13 @@ func (p *replacePlanner) rules(context.Context) error {
 
 func pluginRules(user string, rules []rbacv1.PolicyRule) rbac.Options {
 	return rbac.Options{
-		Name: corev1.DefaultSchedulerName, Namespace: defaultNamespace, Subject: rbac.User(user),
+		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Subject: rbac.User(user),
 		Labels: kubeapi.OwnerLabels(corev1.DefaultSchedulerName), PluginRules: rules,
 	}
 }
 
 // room checks that everything can be written.
-func (p *replacePlanner) room(context.Context) error {
+func (p *planner) room(context.Context) error {
 	const enough = 1 << 20
 	for _, dir := range []string{staticpod.StateDir, path.Dir(p.r.Layout.Manifest), path.Dir(path.Dir(p.r.Layout.Manifest)), p.r.ConfigDir} {
 		if err := p.Files.Room(dir, enough); err != nil {

@@ -1,35 +1,23 @@
 package install
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Finder finds the Deployments of ours, of whatever name.
-type Finder interface {
-	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
-}
-
-// SchedulerRef names a scheduler that was deployed.
-type SchedulerRef struct{ Namespace, Name string }
-
-// String is namespace/name.
-func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
-
-// wirePlan is the plan of a scheduler as it was deployed last, with the extenders of set in the place of those of their names, or in
+// Rewire is the plan of a scheduler as it was deployed last, with the extenders of set in the place of those of their names, or in
 // addition, and without those named in drop. Nothing else about the scheduler changes.
-func wirePlan(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
+func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
 	before, err := manifest.Wirings(revision.Objects)
 	if err != nil {
 		return nil, err
@@ -46,12 +34,12 @@ func wirePlan(revision *apply.Revision, set []manifest.Wiring, drop []string) (*
 	if err := placeSidecars(wirings, port); err != nil {
 		return nil, err
 	}
-	plan, err := planOf(revision)
+	plan, err := PlanOf(revision)
 	if err != nil {
 		return nil, err
 	}
 	if manifest.ReadsPolicy(revision.Objects) {
-		return nil, invalidf("put the extender under spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which no extender can be changed by itself", revision.Name)
+		return nil, problem.Invalidf("put the extender under spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which no extender can be changed by itself", revision.Name)
 	}
 	base, err := manifest.Configuration(revision.Objects, revision.Name)
 	if err != nil {
@@ -85,8 +73,8 @@ func describeWirings(wirings []manifest.Wiring) string {
 	return describedExtenders + strings.Join(names, ", ")
 }
 
-// planOf is the plan that deploys a revision's objects again.
-func planOf(revision *apply.Revision) (*Plan, error) {
+// PlanOf is the plan that deploys a revision's objects again.
+func PlanOf(revision *apply.Revision) (*Plan, error) {
 	plan := &Plan{Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{}}
 	plan.Again = revision.Description
 	for _, o := range revision.Objects {
@@ -210,38 +198,4 @@ func (p *planner) wireObjects() (err error) {
 		p.plan.Objects, err = manifest.Wire(p.plan.Objects, nil, p.o.Wirings)
 	}
 	return err
-}
-
-// Wired are the extenders of a scheduler as it was deployed last. Those that are Alone stay when it is deployed again.
-func Wired(ctx context.Context, d Deps, namespace, name string) ([]manifest.Wiring, error) {
-	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	last := apply.LastDeployed(revisions)
-	if last == nil {
-		return nil, nil
-	}
-	return manifest.Wirings(last.Objects)
-}
-
-// callers are the schedulers that call an extender, and how.
-func callers(ctx context.Context, d Deps, extender string) (map[SchedulerRef]manifest.Wiring, error) {
-	deployments, err := d.Finder.Deployments(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	found := map[SchedulerRef]manifest.Wiring{}
-	for _, o := range deployments {
-		wirings, err := manifest.Wirings([]*unstructured.Unstructured{o})
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range wirings {
-			if w.Extender.Name == extender {
-				found[SchedulerRef{o.GetNamespace(), o.GetName()}] = w
-			}
-		}
-	}
-	return found, nil
 }

@@ -1,4 +1,4 @@
-package install
+package configcheck
 
 import (
 	"errors"
@@ -81,11 +81,11 @@ func TestAPluginThatAsksTheAPIServerIsNoReasonToRefuse(t *testing.T) {
 			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			err := CheckOffline(t.Context(), Binary{Path: program}, dir, []byte("kind: KubeSchedulerConfiguration\n"), "/kubeconfig", nil)
+			err := Check(t.Context(), Binary{Path: program}, dir, []byte("kind: KubeSchedulerConfiguration\n"), "/kubeconfig", nil)
 			if errors.Is(err, ErrPartlyChecked) != c.partly {
 				t.Errorf("got %v", err)
 			}
-			var invalid *InvalidError
+			var invalid *RefusedError
 			if errors.As(err, &invalid) == c.partly || !strings.Contains(err.Error(), c.problem) {
 				t.Errorf("got %v", err)
 			}

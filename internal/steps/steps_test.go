@@ -1,4 +1,4 @@
-package install
+package steps
 
 import (
 	"context"
@@ -28,16 +28,16 @@ func (s *script) act(what string) error {
 	return nil
 }
 
-func (s *script) step(name string, more ...string) step {
-	st := step{name: name, do: func(context.Context) error { return s.act("do " + name) }}
+func (s *script) step(name string, more ...string) Step {
+	st := Step{Name: name, Do: func(context.Context) error { return s.act("do " + name) }}
 	for _, m := range more {
 		switch m {
 		case "undo":
-			st.undo = func(context.Context, error) error { return s.act("undo " + name) }
+			st.Undo = func(context.Context, error) error { return s.act("undo " + name) }
 		case "always":
-			st.always = func(context.Context) error { return s.act("always " + name) }
+			st.Always = func(context.Context) error { return s.act("always " + name) }
 		case "commit":
-			st.commit = true
+			st.Commit = true
 		}
 	}
 	return st
@@ -58,7 +58,7 @@ func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
 		"the commit itself":                             {fails: []string{"do c"}, want: []string{"do a", "do b", "do c", "undo b", "always a"}},
 		"undo fails too": {
 			fails: []string{"do c", "undo b"}, want: []string{"do a", "do b", "do c", "undo b", "always a"},
-			says: []string{"c: do c failed", "undo b: undo b failed", errUndo.Error()},
+			says: []string{"c: do c failed", "undo b: undo b failed", ErrUndo.Error()},
 		},
 		"the end fails after success": {
 			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d", "always a"}, says: []string{"end of a: always a failed"},
@@ -70,7 +70,7 @@ func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
 			for _, f := range tt.fails {
 				s.fails[f] = true
 			}
-			err := runSteps(t.Context(), []step{s.step("a", "always"), s.step("b", "undo"), s.step("c", "commit"), s.step("d")}, nil)
+			err := Run(t.Context(), []Step{s.step("a", "always"), s.step("b", "undo"), s.step("c", "commit"), s.step("d")}, nil)
 			if diff := cmp.Diff(tt.want, s.told); diff != "" {
 				t.Errorf("wrong order (-want +got):\n%s", diff)
 			}
@@ -90,7 +90,7 @@ func TestInterruptedSequenceUndoesWithALivingContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &script{onDo: map[string]func(){"do b": cancel}}
 	b := s.step("b")
-	b.undo = func(ctx context.Context, cause error) error {
+	b.Undo = func(ctx context.Context, cause error) error {
 		if ctx.Err() != nil {
 			t.Error("undo gets a context that has ended")
 		}
@@ -99,7 +99,7 @@ func TestInterruptedSequenceUndoesWithALivingContext(t *testing.T) {
 		}
 		return s.act("undo b")
 	}
-	err := runSteps(ctx, []step{s.step("a"), b, s.step("c")}, nil)
+	err := Run(ctx, []Step{s.step("a"), b, s.step("c")}, nil)
 	if diff := cmp.Diff([]string{"do a", "do b", "undo b"}, s.told); diff != "" {
 		t.Errorf("wrong order (-want +got):\n%s", diff)
 	}
@@ -117,7 +117,7 @@ func TestEveryStepIsObserved(t *testing.T) {
 			seen = append(seen, map[bool]string{true: "done ", false: "failed "}[err == nil]+name)
 		}
 	}
-	_ = runSteps(t.Context(), []step{s.step("a", "undo"), s.step("b")}, observer)
+	_ = Run(t.Context(), []Step{s.step("a", "undo"), s.step("b")}, observer)
 	want := []string{"begin a", "done a", "begin b", "failed b", "begin undo a", "done undo a"}
 	if diff := cmp.Diff(want, seen); diff != "" {
 		t.Errorf("wrong order (-want +got):\n%s", diff)
@@ -128,13 +128,13 @@ func TestLongWayBackLeavesTimeForTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{fails: map[string]bool{"do b": true}}
 		a, b := s.step("a", "undo"), s.step("b")
-		a.always = func(ctx context.Context) error { return ctx.Err() }
-		b.undo = func(ctx context.Context, _ error) error {
+		a.Always = func(ctx context.Context) error { return ctx.Err() }
+		b.Undo = func(ctx context.Context, _ error) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		a.undo = func(ctx context.Context, _ error) error { return errors.Join(ctx.Err(), s.act("undo a")) }
-		err := runSteps(t.Context(), []step{a, b}, nil)
+		a.Undo = func(ctx context.Context, _ error) error { return errors.Join(ctx.Err(), s.act("undo a")) }
+		err := Run(t.Context(), []Step{a, b}, nil)
 		if diff := cmp.Diff([]string{"do a", "do b", "undo a"}, s.told); diff != "" {
 			t.Errorf("wrong order (-want +got):\n%s", diff)
 		}

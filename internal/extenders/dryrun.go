@@ -1,20 +1,22 @@
-package install
+package extenders
 
 import (
 	"cmp"
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
-// PlanExtender is what DeployExtender would do, and how schedulers would call the extender: its own plan first, unless it is a sidecar, then that
+// Plan is what Deploy would do, and how schedulers would call the extender: its own plan first, unless it is a sidecar, then that
 // of each scheduler. Nothing is touched. Where d has no Applier no cluster is asked.
-func PlanExtender(ctx context.Context, d Deps, x ExtenderDeployment) ([]*Plan, manifest.Wiring, error) {
-	run := &extending{Deps: d, x: x, out: &ExtenderOutcome{}}
+func Plan(ctx context.Context, d install.Deps, x Deployment) ([]*install.Plan, manifest.Wiring, error) {
+	run := &extending{Deps: d, x: x, out: &Outcome{}}
 	if _, err := x.Options.check(x.Release); err != nil {
 		return nil, manifest.Wiring{}, err
 	}
@@ -24,11 +26,11 @@ func PlanExtender(ctx context.Context, d Deps, x ExtenderDeployment) ([]*Plan, m
 			return nil, manifest.Wiring{}, err
 		}
 		var err error
-		if live, err = d.Applier.Owned(ctx, x.Options.Call.Name, cmp.Or(x.Options.Namespace, defaultNamespace)); err != nil {
+		if live, err = d.Applier.Owned(ctx, x.Options.Call.Name, cmp.Or(x.Options.Namespace, metav1.NamespaceSystem)); err != nil {
 			return nil, manifest.Wiring{}, err
 		}
 	}
-	var plans []*Plan
+	var plans []*install.Plan
 	var wiring manifest.Wiring
 	if x.Options.Sidecar {
 		var err error
@@ -36,7 +38,7 @@ func PlanExtender(ctx context.Context, d Deps, x ExtenderDeployment) ([]*Plan, m
 			return nil, wiring, err
 		}
 	} else {
-		plan, err := NewExtenderPlan(x.Release, live, x.Options)
+		plan, err := newPlan(x.Release, live, x.Options)
 		if err != nil {
 			return nil, wiring, err
 		}
@@ -50,7 +52,7 @@ func PlanExtender(ctx context.Context, d Deps, x ExtenderDeployment) ([]*Plan, m
 		w := wiring
 		before, was := run.wired[target]
 		w.Alone = !was || before.Alone
-		plan, err := wirePlan(last, []manifest.Wiring{w}, nil)
+		plan, err := install.Rewire(last, []manifest.Wiring{w}, nil)
 		if err != nil {
 			return nil, wiring, err
 		}
@@ -59,11 +61,11 @@ func PlanExtender(ctx context.Context, d Deps, x ExtenderDeployment) ([]*Plan, m
 	return plans, wiring, nil
 }
 
-// DryRunAll does for each plan what [DryRun] does.
-func DryRunAll(ctx context.Context, d Deps, plans []*Plan) (apply.ChangeSet, error) {
+// DryRun does for each plan what [install.DryRun] does.
+func DryRun(ctx context.Context, d install.Deps, plans []*install.Plan) (apply.ChangeSet, error) {
 	var all apply.ChangeSet
 	for _, plan := range plans {
-		changes, err := DryRun(ctx, d, plan)
+		changes, err := install.DryRun(ctx, d, plan)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", plan.Name, err)
 		}
