@@ -2,8 +2,8 @@ package pmksched
 
 import "embed"
 
-// Sources are the portable plugin API, its adapters, the shipped plugins and the extender, under their paths in this module. They
-// are compiled for whatever release a scheduler is built for, or into an extender.
+// Sources are the portable plugin API, the adapter, the shipped plugins and the extender, under their paths in this module.
+// A scheduler or an extender is compiled from them, for any supported release.
 //
 //go:embed scheduler cmd/pmk-extender
 var Sources embed.FS

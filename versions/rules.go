@@ -18,11 +18,6 @@ const SecurePort = 10259
 // Rules is what holds for one minor of Kubernetes. Slices and maps belong to the
 // caller.
 type Rules struct {
-	// Era is the range of minors that share one form of the scheduling
-	// framework's interfaces: "B" (1.20–1.28), "C" (1.29–1.32), "D" (1.33),
-	// "E" (1.34), "F" (from 1.35).
-	Era string
-
 	// Accepted lists the config APIs that the release decodes, as full
 	// apiVersions, oldest first (pkg/scheduler/apis/config/scheme/scheme.go).
 	Accepted []string

@@ -42,8 +42,6 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		get   func(Rules) string
 		spans []span
 	}{
-		{"era", func(r Rules) string { return r.Era },
-			[]span{{20, 28, "B"}, {29, 32, "C"}, {33, 33, "D"}, {34, 34, "E"}, {35, 37, "F"}}},
 		{"accepted", func(r Rules) string { return list(r.Accepted...) }, []span{
 			{20, 21, ConfigV1beta1},
 			{22, 22, list(ConfigV1beta1, ConfigV1beta2)},

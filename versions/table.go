@@ -17,17 +17,7 @@ const onward = math.MaxInt
 // table is every difference between the minors except names that come and go
 // (plugins, flags). Each range is written as [from, before).
 func table() []row {
-	return slices.Concat(frameworkRows(), configurationRows(), servingRows(), sourceRows(), nodeRows())
-}
-
-func frameworkRows() []row {
-	return []row{
-		{20, 29, func(r *Rules) { r.Era = "B" }},
-		{29, 33, func(r *Rules) { r.Era = "C" }},
-		{33, 34, func(r *Rules) { r.Era = "D" }},
-		{34, 35, func(r *Rules) { r.Era = "E" }},
-		{35, onward, func(r *Rules) { r.Era = "F" }},
-	}
+	return slices.Concat(configurationRows(), servingRows(), sourceRows(), nodeRows())
 }
 
 // configurationRows are read from pkg/scheduler/apis/config/scheme/scheme.go

@@ -170,10 +170,6 @@ func describeNew(c *cli.Context) (newPlugin, versions.Release, error) {
 
 // nativeModule adds go.mod and go.sum of a release, and how its framework is written.
 func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, release versions.Release, o build.SourceOptions) error {
-	rules, _, err := versions.Select(release)
-	if err != nil {
-		return err
-	}
 	made, goVersion, err := build.ReleaseModule(ctx, release, p.Module, o)
 	if err != nil {
 		return err
@@ -182,7 +178,7 @@ func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, re
 		files[name] = text
 	}
 	p.Branch, p.Minor, p.Go = release.String(), release.MinorString(), goVersion
-	p.Context, p.New, p.Newest = rules.Era > "B", rules.Era >= "E", rules.Era >= "F"
+	p.Context, p.New, p.Newest = release.Minor >= 29, release.Minor >= 34, release.Minor >= 35
 	p.Pkg, p.State, p.NodeInfo, p.Status = "framework", "*framework.CycleState", "*framework.NodeInfo", "framework"
 	if p.New {
 		p.State, p.NodeInfo, p.Status = "fwk.CycleState", "fwk.NodeInfo", "fwk"

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	adapter "github.com/pmk-sched/pmk-sched/scheduler/adapter/f"
+	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
+	"github.com/pmk-sched/pmk-sched/internal/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -170,7 +170,7 @@ func readable(text string) string { return strings.ReplaceAll(text, "ctx.Context
 // a configuration, from the methods that have the form of some release.
 func nativePoints(methods []method) []string {
 	var points []string
-	for _, point := range adapter.Points() {
+	for _, point := range binding.Points() {
 		if point.Configured && slices.ContainsFunc(methods, func(m method) bool {
 			_, known := forms(m.name, m.text)
 			return known && m.name == point.Methods[0]

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
+	"github.com/pmk-sched/pmk-sched/internal/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -194,17 +194,17 @@ func (a *portableAPI) check(p Plugin, typeName string, set map[string]method) er
 }
 
 func isPointMethod(name string) bool {
-	return slices.ContainsFunc(adapter.Points(), func(p adapter.Point) bool {
+	return slices.ContainsFunc(binding.Points(), func(p binding.Point) bool {
 		return slices.Contains(p.Methods, name) || slices.Contains(p.Optional, name)
 	})
 }
 
 // compose says which pieces of a release's adapter a plugin is made of. A point
 // that the release lacks is an error.
-func compose(p Plugin, release versions.Release, set map[string]method) (adapter.Composition, error) {
-	made, err := adapter.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
+func compose(p Plugin, release versions.Release, set map[string]method) (binding.Composition, error) {
+	made, err := binding.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
 	if err != nil {
-		return adapter.Composition{}, &Error{
+		return binding.Composition{}, &Error{
 			Step: "check plugin " + p.String(), Cause: CauseInput, Message: err.Error(), Err: err,
 			Try: "give its type the methods of package scheduler for each extension point that the release has",
 		}
@@ -212,9 +212,9 @@ func compose(p Plugin, release versions.Release, set map[string]method) (adapter
 	return made, nil
 }
 
-// adapterMinor is the minor whose adapter serves a release: one that is newer
-// than all adapters gets the newest.
-func adapterMinor(release versions.Release) int { return min(release.Minor, adapter.NewestMinor) }
+// adapterMinor is the minor whose files of the adapter a release takes: a release that is newer
+// than all of them takes the newest.
+func adapterMinor(release versions.Release) int { return min(release.Minor, binding.NewestMinor) }
 
 // configured is an extension point as a configuration writes it: preFilter.
 func configured(point string) string { return strings.ToLower(point[:1]) + point[1:] }

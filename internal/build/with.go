@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/mod/module"
 
-	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
+	"github.com/pmk-sched/pmk-sched/internal/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -34,7 +34,7 @@ type resolvedPlugin struct {
 	info  PluginInfo
 	given Plugin
 	// made is what the adapter of a portable plugin is composed of.
-	made adapter.Composition
+	made binding.Composition
 }
 
 // pluginReader reads the sources of plugins.

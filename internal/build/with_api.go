@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
+	"github.com/pmk-sched/pmk-sched/internal/build/binding"
 )
 
 // Where things lie in the module of this project.
@@ -20,7 +20,7 @@ const (
 	generatedAPI = "pmk-sched"
 )
 
-// apiModule returns the sources of package scheduler, its adapters and the
+// apiModule returns the sources of package scheduler, the adapter and the
 // shipped plugins.
 func (r *pluginReader) apiModule() (*pluginModule, error) {
 	if r.set.api != nil {
@@ -79,31 +79,27 @@ func builtins(api *pluginModule) []string {
 }
 
 // apiFiles returns what of package scheduler's module goes into the generated
-// module: of the adapters that of the release's era, of the shipped plugins those
+// module: of the adapter the files of the release, of the shipped plugins those
 // that are compiled in.
-func (s *pluginSet) apiFiles() (map[string][]byte, error) {
-	era, err := adapter.Era(adapterMinor(s.release))
-	if err != nil {
-		return nil, err
-	}
+func (s *pluginSet) apiFiles() map[string][]byte {
 	files := map[string][]byte{}
 	for name, data := range s.api.files {
 		dir := path.Dir(name)
 		switch {
-		case path.Dir(dir) == adapterFolder && (dir == adapterFolder+"/"+era || s.imported(dir)):
-			if len(adapter.Files(adapterMinor(s.release), []string{path.Base(name)})) > 0 {
-				files[name] = withoutConstraint(data)
+		case dir == adapterFolder:
+			if len(binding.Files(adapterMinor(s.release), []string{path.Base(name)})) > 0 {
+				files[name] = binding.Source(data)
 			}
 		case strings.HasPrefix(name, builtinFolder+"/"):
 			plugin, _, _ := strings.Cut(strings.TrimPrefix(name, builtinFolder+"/"), "/")
 			if s.uses(builtinFolder + "/" + plugin) {
 				files[name] = data
 			}
-		case dir == apiFolder || path.Dir(dir) != adapterFolder && s.imported(dir):
+		case dir == apiFolder || s.imported(dir):
 			files[name] = data
 		}
 	}
-	return files, nil
+	return files
 }
 
 // uses reports whether a plugin's package lies in a folder of package
@@ -114,7 +110,7 @@ func (s *pluginSet) uses(folder string) bool {
 	})
 }
 
-// imported reports whether a plugin or an adapter imports a further package of
+// imported reports whether a plugin or the adapter imports a further package of
 // package scheduler's module.
 func (s *pluginSet) imported(folder string) bool {
 	quoted := []byte(`"` + apiModule + "/" + folder + `"`)
@@ -127,9 +123,3 @@ func (s *pluginSet) imported(folder string) bool {
 	}
 	return false
 }
-
-// constraint is the first line of an adapter's files that do not compile in this
-// project's own module.
-const constraint = "//go:build pmksched\n\n"
-
-func withoutConstraint(data []byte) []byte { return bytes.TrimPrefix(data, []byte(constraint)) }

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"go/format"
-	"path"
 	"slices"
 	"strings"
 	"text/template"
 
 	"golang.org/x/mod/modfile"
-
-	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
 )
 
 // pluginsFile registers the plugins, beside the generated main.
@@ -21,14 +18,14 @@ const pluginsFile = "cmd/kube-scheduler/plugins.go"
 const pluginVersion = "v0.0.0"
 
 // pluginsSource registers native plugins as they are, and portable ones by way of
-// the era's adapter: see the documentation of package scheduler/adapter.
+// the adapter: see the documentation of package scheduler/adapter.
 var pluginsSource = template.Must(template.New(pluginsFile).Parse(`package main
 
 import (
 {{- if .Adapter}}
 	"context"
 
-	adapter "{{.Adapter}}"
+	"{{.Adapter}}"
 {{- end}}
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 {{range .Plugins}}
@@ -94,11 +91,7 @@ func (s *pluginSet) registrations() ([]byte, error) {
 	}{Imports: s.imports}
 	for i, p := range s.plugins {
 		if p.info.Kind == KindPortable {
-			era, err := adapter.Era(adapterMinor(s.release))
-			if err != nil {
-				return nil, err
-			}
-			data.Adapter = path.Join(apiModule, adapterFolder, era)
+			data.Adapter = apiModule + "/" + adapterFolder
 		}
 		data.Plugins = append(data.Plugins, registration{
 			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i), Structs: p.made.Structs,
@@ -136,11 +129,7 @@ func (s *pluginSet) addTo(files map[string][]byte, from source, used toolchain) 
 	if s.api == nil {
 		return nil
 	}
-	own, err := s.apiFiles()
-	if err != nil {
-		return err
-	}
-	for name, data := range own {
+	for name, data := range s.apiFiles() {
 		files[generatedAPI+"/"+name] = data
 	}
 	files[generatedAPI+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n", apiModule, languageFor(nil, from, used))

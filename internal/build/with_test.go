@@ -82,7 +82,7 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "plugins.go.txt", source)
-	for _, name := range []string{"pmk-sched/scheduler/adapter/f/adapter.go", "pmk-sched/scheduler/adapter/b/late_from25.go"} {
+	for _, name := range []string{"pmk-sched/scheduler/adapter/late_from25.go", "pmk-sched/scheduler/adapter/late_from30.go"} {
 		if _, err := os.Stat(filepath.Join(first.Dir, name)); err == nil {
 			t.Errorf("%s is in the generated module of another release", name)
 		}
@@ -229,9 +229,9 @@ func TestOnlyNamesOfCopiedFilesAreReplaced(t *testing.T) {
 	s := &pluginSet{
 		modules: []*pluginModule{{folder: "plugins/0", place: "./mine"}}, api: &pluginModule{place: apiModule},
 	}
-	const got = "# github.com/pmk-sched/pmk-sched/scheduler/adapter/b\npmk-sched/scheduler/adapter/b/a.go:1:2: x\n" +
+	const got = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\npmk-sched/scheduler/adapter/a.go:1:2: x\n" +
 		"./plugins/0/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
-	const want = "# github.com/pmk-sched/pmk-sched/scheduler/adapter/b\ngithub.com/pmk-sched/pmk-sched/scheduler/adapter/b/a.go:1:2: x\n" +
+	const want = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\ngithub.com/pmk-sched/pmk-sched/scheduler/adapter/a.go:1:2: x\n" +
 		"./mine/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
 	if diff := cmp.Diff(want, s.words(got)); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)

@@ -16,13 +16,13 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/scheduler/adapter"
+	"github.com/pmk-sched/pmk-sched/internal/build/binding"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 var update = flag.Bool("update", false, "write the transcript of the newest release as the golden one")
 
-// releases are both ends of every era, and of every stretch inside one where signatures differ.
+// releases has one release of each supported minor.
 var releases = []string{
 	"v1.37.1", "v1.36.3", "v1.35.4", "v1.34.2", "v1.33.13", "v1.32.2", "v1.31.0", "v1.30.14", "v1.29.2", "v1.28.15",
 	"v1.27.3", "v1.26.3", "v1.25.4", "v1.24.3", "v1.23.17", "v1.22.2", "v1.21.3", "v1.20.15",
@@ -108,12 +108,12 @@ func shipped(t *testing.T) []build.Plugin {
 // points are those at which the probe is enabled, as a configuration without multiPoint would do.
 func points(t *testing.T, minor int) string {
 	var methods []string
-	for _, p := range adapter.Points() {
+	for _, p := range binding.Points() {
 		if p.Name != "PreEnqueue" {
 			methods = append(append(methods, p.Methods...), p.Optional...)
 		}
 	}
-	composed, err := adapter.Compose(minor, methods)
+	composed, err := binding.Compose(minor, methods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,13 +127,12 @@ func placeDriver(t *testing.T, minor int, folder string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range adapter.Files(minor, names) {
+	for _, name := range binding.Files(minor, names) {
 		source, err := fs.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		source = []byte(strings.TrimPrefix(string(source), "//go:build pmksched\n\n"))
-		if err := os.WriteFile(filepath.Join(folder, strings.TrimSuffix(name, ".go")+"_test.go"), source, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, strings.TrimSuffix(name, ".go")+"_test.go"), binding.Source(source), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-//go:build pmksched
+//go:build ignore
 
 package main
 

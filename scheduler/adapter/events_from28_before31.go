@@ -1,0 +1,6 @@
+//go:build ignore
+
+package adapter
+
+// EventsToRegister calls the plugin.
+func (p *EventsPoint) EventsToRegister() []clusterEventWithHint { return p.hinted() }

@@ -1,0 +1,27 @@
+package adapter
+
+import (
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+type (
+	clusterEvent         = fwk.ClusterEvent
+	actionType           = fwk.ActionType
+	eventResource        = fwk.EventResource
+	clusterEventWithHint = fwk.ClusterEventWithHint
+)
+
+func actions() map[scheduler.ActionType]actionType {
+	return map[scheduler.ActionType]actionType{
+		scheduler.ActionAll:                   fwk.All,
+		scheduler.ActionAdd:                   fwk.Add,
+		scheduler.ActionDelete:                fwk.Delete,
+		scheduler.ActionUpdate:                fwk.Update,
+		scheduler.ActionUpdateNodeAllocatable: fwk.UpdateNodeAllocatable,
+		scheduler.ActionUpdateNodeLabel:       fwk.UpdateNodeLabel,
+		scheduler.ActionUpdateNodeTaint:       fwk.UpdateNodeTaint,
+		scheduler.ActionUpdateNodeCondition:   fwk.UpdateNodeCondition,
+	}
+}

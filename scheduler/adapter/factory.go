@@ -1,0 +1,57 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// newPlugin is the plugin factory of all releases: it calls build and checks the result.
+func newPlugin(ctx context.Context, name string, build func(context.Context, *Host) (Plugin, error), object runtime.Object, h handle) (Plugin, error) {
+	arguments, err := readArguments(object)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", name, err)
+	}
+	host := &Host{Arguments: arguments, handle: h}
+	bound, err := build(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", name, err)
+	}
+	if err := check(name, host.plugin, bound); err != nil {
+		return nil, err
+	}
+	return bound, nil
+}
+
+// Base is the part of a bound plugin that is common to all extension points.
+type Base struct{ plugin scheduler.Plugin }
+
+// Base records which plugin is being bound.
+func (h *Host) Base(p scheduler.Plugin) Base {
+	h.plugin = p
+	h.skips.init(p)
+	return Base{plugin: p}
+}
+
+// Name returns the plugin's name.
+func (b Base) Name() string { return b.plugin.Name() }
+
+// allPoints has the extension points that every release has, to check them against the framework's
+// interfaces when this package is compiled.
+type allPoints struct {
+	Base
+	QueueSortPoint
+	PreFilterPoint
+	FilterPoint
+	PostFilterPoint
+	PreScorePoint
+	ScorePoint
+	ReservePoint
+	PermitPoint
+	PreBindPoint
+	BindPoint
+	PostBindPoint
+}

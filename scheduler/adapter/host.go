@@ -1,0 +1,68 @@
+package adapter
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Host is the scheduler.Handle of one plugin, with the plugin's arguments.
+type Host struct {
+	// Arguments are the plugin's arguments in the scheduler configuration.
+	Arguments scheduler.Arguments
+
+	handle handle
+	plugin scheduler.Plugin
+	skips  skips
+}
+
+var _ scheduler.Handle = &Host{}
+
+// ClientSet implements scheduler.Handle.
+func (h *Host) ClientSet() kubernetes.Interface { return h.handle.ClientSet() }
+
+// SharedInformerFactory implements scheduler.Handle.
+func (h *Host) SharedInformerFactory() informers.SharedInformerFactory {
+	return h.handle.SharedInformerFactory()
+}
+
+// EventRecorder implements scheduler.Handle.
+func (h *Host) EventRecorder() events.EventRecorder { return h.handle.EventRecorder() }
+
+// Logger implements scheduler.Handle.
+func (h *Host) Logger(ctx context.Context) scheduler.Logger {
+	return scheduler.NewLogger(ctx, logSink{})
+}
+
+// Metrics implements scheduler.Handle.
+func (h *Host) Metrics() prometheus.Registerer { return registerer{} }
+
+// IterateOverWaitingPods implements scheduler.Handle.
+func (h *Host) IterateOverWaitingPods(visit func(scheduler.WaitingPod)) {
+	h.handle.IterateOverWaitingPods(func(p waitingPod) { visit(portableWaitingPod{p}) })
+}
+
+// GetWaitingPod implements scheduler.Handle.
+func (h *Host) GetWaitingPod(uid types.UID) scheduler.WaitingPod {
+	if p := h.handle.GetWaitingPod(uid); p != nil {
+		return portableWaitingPod{p}
+	}
+	return nil
+}
+
+// RejectWaitingPod implements scheduler.Handle.
+func (h *Host) RejectWaitingPod(uid types.UID) { h.handle.RejectWaitingPod(uid) }
+
+type portableWaitingPod struct{ pod waitingPod }
+
+func (w portableWaitingPod) Pod() *corev1.Pod              { return w.pod.GetPod() }
+func (w portableWaitingPod) PendingPlugins() []string      { return w.pod.GetPendingPlugins() }
+func (w portableWaitingPod) Allow(plugin string)           { w.pod.Allow(plugin) }
+func (w portableWaitingPod) Reject(plugin, message string) { reject(w.pod, plugin, message) }

@@ -1,0 +1,16 @@
+package adapter
+
+import (
+	"errors"
+
+	"k8s.io/client-go/rest"
+)
+
+// KubeConfig implements scheduler.Handle.
+func (h *Host) KubeConfig() (*rest.Config, error) {
+	config := h.handle.KubeConfig()
+	if config == nil {
+		return nil, errors.New("the scheduler has no kubeconfig")
+	}
+	return rest.CopyConfig(config), nil
+}

@@ -1,0 +1,12 @@
+package adapter
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// PreFilter calls the plugin, which gets the nodes from Host.Nodes.
+func (p *PreFilterPoint) PreFilter(ctx context.Context, s cycleState, pod *corev1.Pod, _ []nodeInfo) (*preFilterResult, *status) {
+	return p.preFilter(ctx, s, pod)
+}
