@@ -17,7 +17,7 @@ lint() {
 	bin/golangci-lint run ./...
 }
 
-tidy() { go mod tidy -diff; go -C hack/tools mod tidy -diff; }
+tidy() { go mod tidy -diff; go -C hack/tools mod tidy -diff; go -C hack/tools/helm mod tidy -diff; }
 
 shell() { local f; for f in hack/*.sh .ci/run; do bash -n "$f"; done; }
 

@@ -74,9 +74,12 @@ func checkFormat(c *cli.Context) error {
 
 // writeChart writes the plan as a Helm chart.
 func writeChart(u *ui, plan *install.Plan, dir string, secrets bool) error {
-	files, err := install.Chart(plan, secrets)
+	files, warnings, err := install.Chart(plan, secrets)
 	if err != nil {
 		return err
+	}
+	for _, w := range warnings {
+		u.warn("%s", w)
 	}
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

@@ -1,241 +1,214 @@
-// Package helm writes the objects of one scheduler as a Helm chart: what deploy
-// applies, with the values that people change from one installation to the next.
-// It does no I/O and does not run Helm.
-//
-// Where the scheduler's name goes is found by rendering the objects under a
-// placeholder: whatever carries the placeholder carries the name. The names of
-// ConfigMaps end in a hash of their content; the chart computes it as package
-// manifest does, so that the default values give the very same objects.
+// Package helm writes a Helm chart that installs the objects of one scheduler. The templates are
+// the files under chart; only Chart.yaml and values.yaml are generated. With the generated values,
+// `helm template` gives the objects that pmk-sched renders, names that end in a hash included.
+// The package does no I/O and does not run Helm.
 package helm
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
+	"embed"
 	"fmt"
-	"strings"
+	"io/fs"
+	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
-// Placeholder is the scheduler name that the objects of a chart are rendered
-// under. Nothing else is called so.
-const Placeholder = "pmk-sched-chart-name"
+//go:embed all:chart
+var chart embed.FS
 
-// Input is what a chart is made of.
+// Input is what a chart is generated from.
 type Input struct {
-	// Name is the scheduler's, and the default of the value.
-	Name string
-	// Release is the Kubernetes release of the scheduler, Version that of the
-	// program that writes the chart.
-	Release, Version string
-	// Objects are those that deploy applies; Templates the same, in the same
-	// order, for a scheduler that is called Placeholder and has more than one
-	// replica.
-	Objects, Templates []*unstructured.Unstructured
-	// NodeSelector is that of the scheduler: an empty value is a key that has
-	// to exist.
+	// Name is the scheduler name, Namespace that of the objects.
+	Name, Namespace string
+	// Release is the Kubernetes release of the scheduler.
+	Release string
+	// APIServer is the URL at which the pods reach the API server.
+	APIServer string
+	// NodeSelector holds the labels of the nodes to run on; an empty value matches any value.
 	NodeSelector map[string]string
+	// Objects are the scheduler's objects, with ServiceAccount credentials.
+	Objects []*unstructured.Unstructured
 }
 
-// tokens stand in the objects for what becomes an expression of the chart.
-const (
-	tokenImage         = "PMK-SCHED-IMAGE"
-	tokenReplicas      = "PMK-SCHED-REPLICAS"
-	tokenResources     = "PMK-SCHED-RESOURCES"
-	tokenTolerations   = "PMK-SCHED-TOLERATIONS"
-	tokenAffinity      = "PMK-SCHED-AFFINITY"
-	tokenConfigMap     = "PMK-SCHED-CONFIG-MAP"
-	tokenConfiguration = "PMK-SCHED-CONFIGURATION"
-	tokenKubeconfigMap = "PMK-SCHED-KUBECONFIG-MAP"
-	tokenKubeconfig    = "PMK-SCHED-KUBECONFIG"
-)
-
-// expressions take the place of tokens.
-var expressions = strings.NewReplacer(
-	tokenConfigMap, `{{ include "scheduler.configMap" . }}`,
-	tokenConfiguration, `{{ include "scheduler.configuration" . | toJson }}`,
-	tokenKubeconfigMap, `{{ include "scheduler.kubeconfigMap" . }}`,
-	tokenKubeconfig, `{{ include "scheduler.kubeconfig" . | toJson }}`,
-	tokenImage, `{{ .Values.image | toJson }}`,
-	tokenReplicas, `{{ .Values.replicas }}`,
-	tokenResources, `{{ toJson .Values.resources }}`,
-	tokenTolerations, `{{ toJson .Values.tolerations }}`,
-	tokenAffinity, `{{ include "scheduler.affinity" . }}`,
-	Placeholder, `{{ .Values.name }}`,
-)
-
-// escape keeps braces of a person's text from being taken for expressions.
-func escape(text string) string { return strings.ReplaceAll(text, "{{", `{{ "{{" }}`) }
-
-// chart collects the files.
-type chart struct {
-	in     Input
-	files  map[string][]byte
-	values values
-	// configuration and kubeconfig are the texts in the two ConfigMaps; suffix
-	// ends the name of the second where its text is not all there.
-	configuration, kubeconfig, kubeconfigSuffix string
-	apart                                       any
-}
-
-// values are the values that can be chosen, in the order of values.yaml.
+// values are the fields of values.yaml that are read from the objects.
 type values struct {
-	Name         string            `json:"name"`
-	Image        string            `json:"image"`
-	Replicas     int64             `json:"replicas"`
-	Resources    any               `json:"resources"`
-	NodeSelector map[string]string `json:"nodeSelector"`
-	Tolerations  any               `json:"tolerations"`
-	Plugins      string            `json:"plugins"`
-	PluginConfig string            `json:"pluginConfig"`
+	version        string
+	deployment     appsv1.Deployment
+	scheduler      corev1.Container
+	configuration  string
+	leaseNamespace string
+	pluginRules    []rbacv1.PolicyRule
+	objects        []any // without a template
+	containers     any
+	volumes        any
+	mounts         []corev1.VolumeMount
 }
 
 // Chart returns the files of the chart by their paths.
 func Chart(in Input) (map[string][]byte, error) {
-	if len(in.Objects) != len(in.Templates) {
-		return nil, errors.New("write a chart: the objects and their templates are not the same")
+	v, err := read(in)
+	if err != nil {
+		return nil, fmt.Errorf("write a chart of scheduler %s: %w", in.Name, err)
 	}
-	c := &chart{in: in, files: map[string][]byte{}, values: values{Name: in.Name, NodeSelector: in.NodeSelector}}
-	for i, template := range in.Templates {
-		if err := c.object(i, in.Objects[i], template.DeepCopy()); err != nil {
-			return nil, fmt.Errorf("write %s %s as a template: %w", template.GetKind(), in.Objects[i].GetName(), err)
-		}
-	}
-	if err := c.library(); err != nil {
+	files := map[string][]byte{}
+	if files["Chart.yaml"], err = metadata(in, v); err != nil {
 		return nil, err
 	}
-	return c.files, c.metadata()
-}
-
-// object adds the template of one object.
-func (c *chart) object(i int, real, template *unstructured.Unstructured) error {
-	var err error
-	switch template.GetKind() {
-	case "Deployment":
-		err = c.deployment(real, template)
-	case "ConfigMap":
-		err = c.configMap(real, template)
+	if files["values.yaml"], err = v.file(in); err != nil {
+		return nil, err
 	}
+	templates, err := fs.Sub(chart, "chart")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	text, err := yaml.Marshal(template.Object)
-	if err != nil {
-		return err
-	}
-	name := fmt.Sprintf("templates/%02d-%s.yaml", i+1, strings.ToLower(template.GetKind()))
-	c.files[name] = []byte(expressions.Replace(escape(string(text))))
-	return nil
-}
-
-// deployment takes the values from the Deployment.
-func (c *chart) deployment(real, template *unstructured.Unstructured) error {
-	var found bool
-	var err error
-	if c.values.Replicas, found, err = unstructured.NestedInt64(real.Object, "spec", "replicas"); err != nil || !found {
-		return errors.Join(errors.New("it has no replicas"), err)
-	}
-	pod, found, err := unstructured.NestedMap(real.Object, "spec", "template", "spec")
-	if err != nil || !found {
-		return errors.Join(errors.New("it has no pod template"), err)
-	}
-	containers, ok := pod["containers"].([]any)
-	if !ok || len(containers) != 1 {
-		return errors.New("it has not one container")
-	}
-	container, _ := containers[0].(map[string]any)
-	c.values.Image, _ = container["image"].(string)
-	c.values.Resources, c.values.Tolerations = container["resources"], pod["tolerations"]
-	if c.apart, _, err = unstructured.NestedFieldCopy(template.Object, "spec", "template", "spec", "affinity", "podAntiAffinity"); err != nil {
-		return err
-	}
-	return c.blanks(template)
-}
-
-// blanks puts tokens in the place of the values.
-func (c *chart) blanks(template *unstructured.Unstructured) error {
-	spec := template.Object["spec"].(map[string]any)                  //nolint:forcetypeassert // read as such before
-	pod := spec["template"].(map[string]any)["spec"].(map[string]any) //nolint:forcetypeassert // the same
-	container := pod["containers"].([]any)[0].(map[string]any)        //nolint:forcetypeassert // the same
-	spec["replicas"], container["image"], container["resources"] = tokenReplicas, tokenImage, tokenResources
-	pod["tolerations"], pod["affinity"] = tokenTolerations, tokenAffinity
-	volumes, _ := pod["volumes"].([]any)
-	for _, v := range volumes {
-		volume, _ := v.(map[string]any)
-		if source, ok := volume["configMap"].(map[string]any); ok {
-			source["name"] = tokenConfigMap
-			if volume["name"] == "kubeconfig-file" {
-				source["name"] = tokenKubeconfigMap
-			}
+	return files, fs.WalkDir(templates, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files[path], err = fs.ReadFile(templates, path)
 		}
-	}
-	return nil
-}
-
-// hashOf is the end of the name of an object that is named by its content.
-func hashOf(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
-
-// configMap takes the text out of one of the two ConfigMaps.
-func (c *chart) configMap(real, template *unstructured.Unstructured) error {
-	data, _, err := unstructured.NestedStringMap(template.Object, "data")
-	if err != nil || len(data) != 1 {
-		return errors.Join(errors.New("it has not one key"), err)
-	}
-	for key, text := range data {
-		token, name := tokenConfiguration, tokenConfigMap
-		if strings.HasPrefix(key, "kubeconfig-for-") {
-			token, name = tokenKubeconfig, tokenKubeconfigMap
-			c.kubeconfig = text
-			if strings.Contains(text, "<redacted>") {
-				c.kubeconfigSuffix = hashOf(real.GetName())
-			}
-		} else {
-			c.configuration = text
-		}
-		template.SetName(name)
-		data[key] = token
-	}
-	return unstructured.SetNestedStringMap(template.Object, data, "data")
-}
-
-// metadata adds Chart.yaml and values.yaml.
-func (c *chart) metadata() error {
-	about, err := yaml.Marshal(map[string]any{
-		"apiVersion": "v2", "name": c.in.Name, "type": "application", "version": "0.1.0", "appVersion": c.in.Release,
-		"description": "kube-scheduler " + c.in.Release + " beside the cluster's own, as pmk-sched " + c.in.Version + " deploys it",
+		return err
 	})
-	if err != nil {
+}
+
+// read sorts the objects into those that the templates write and the rest.
+func read(in Input) (values, error) {
+	var v values
+	for _, o := range in.Objects {
+		templated, err := v.object(in, o)
+		if err != nil {
+			return v, fmt.Errorf("read %s/%s: %w", o.GetKind(), o.GetName(), err)
+		}
+		if templated {
+			continue
+		}
+		object, err := in.template("", o.Object)
+		if err != nil {
+			return v, fmt.Errorf("read %s/%s: %w", o.GetKind(), o.GetName(), err)
+		}
+		v.objects = append(v.objects, object)
+	}
+	return v, nil
+}
+
+// object reads one object and reports whether a template writes it.
+func (v *values) object(in Input, o *unstructured.Unstructured) (templated bool, err error) {
+	switch o.GetKind() + "/" + o.GetName() {
+	case "ServiceAccount/" + in.Name, "ClusterRoleBinding/" + in.Name + "-plugins", "RoleBinding/" + in.Name + "-lease",
+		"ClusterRoleBinding/" + in.Name + "-as-kube-scheduler", "ClusterRoleBinding/" + in.Name + "-as-volume-scheduler",
+		"RoleBinding/" + in.Name + "-extension-apiserver-authentication-reader":
+		return true, nil
+	case "Role/" + in.Name + "-lease":
+		if o.GetNamespace() != in.Namespace {
+			v.leaseNamespace = o.GetNamespace()
+		}
+		return true, nil
+	case "ClusterRole/" + in.Name + "-plugins":
+		var role rbacv1.ClusterRole
+		err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role)
+		v.pluginRules = role.Rules
+		return true, err
+	case "Deployment/" + in.Name:
+		return true, v.pod(in, o)
+	}
+	if o.GetKind() != "ConfigMap" {
+		return false, nil
+	}
+	data, _, err := unstructured.NestedStringMap(o.Object, "data")
+	if text, found := data[in.Name+".yaml"]; found && err == nil {
+		v.configuration, err = in.configurationTemplate(text)
+		return true, err
+	}
+	_, kubeconfig := data["kubeconfig-for-"+in.Name+".yaml"]
+	return kubeconfig, err
+}
+
+// pod reads the Deployment: the fields that are values, and what extenders add to the pod.
+func (v *values) pod(in Input, o *unstructured.Unstructured) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &v.deployment); err != nil {
 		return err
 	}
-	c.files["Chart.yaml"] = about
+	v.version = v.deployment.Labels["app.kubernetes.io/version"]
+	pod := v.deployment.Spec.Template.Spec
+	var extra []corev1.Container
+	for _, c := range pod.Containers {
+		if c.Name == "kube-scheduler" {
+			v.scheduler = c
+		} else {
+			extra = append(extra, c)
+		}
+	}
+	templated := []string{"kubeconfig-file", "config-file"}
+	volumes := slices.DeleteFunc(slices.Clone(pod.Volumes), func(volume corev1.Volume) bool { return slices.Contains(templated, volume.Name) })
+	v.mounts = slices.DeleteFunc(slices.Clone(v.scheduler.VolumeMounts), func(m corev1.VolumeMount) bool { return slices.Contains(templated, m.Name) })
+	var err error
+	if v.containers, err = in.template("containers", extra); err == nil {
+		v.volumes, err = in.template("volumes", volumes)
+	}
+	return err
+}
+
+// metadata is Chart.yaml.
+func metadata(in Input, v values) ([]byte, error) {
+	return yaml.Marshal(map[string]any{
+		"apiVersion": "v2", "name": in.Name, "type": "application", "version": "0.1.0", "appVersion": in.Release,
+		"description": "kube-scheduler " + in.Release + " as a second scheduler",
+		"annotations": map[string]string{"pmk-sched.io/version": v.version},
+	})
+}
+
+// file is values.yaml.
+func (v values) file(in Input) ([]byte, error) {
+	const ownArgs = 5 // of the template: the program, --config, --secure-port and two kubeconfigs
+	if len(v.scheduler.Command) < ownArgs || len(v.scheduler.Ports) != 1 || v.scheduler.ReadinessProbe == nil || v.scheduler.LivenessProbe == nil {
+		return nil, fmt.Errorf("write a chart of scheduler %s: its objects have no Deployment with a kube-scheduler container", in.Name)
+	}
+	pod := v.deployment.Spec.Template.Spec
+	liveness, readiness := v.scheduler.LivenessProbe.HTTPGet, v.scheduler.ReadinessProbe.HTTPGet
+	args, err := in.template("command", v.scheduler.Command[ownArgs:])
+	if err != nil {
+		return nil, err
+	}
 	var text bytes.Buffer
-	for _, v := range []struct {
-		comment, name string
+	for _, field := range []struct {
+		name, comment string
 		value         any
 	}{
-		{"What pods put in spec.schedulerName, and the stem of every object's name.", "name", c.values.Name},
-		{"The image, as the nodes see it.", "image", c.values.Image},
-		{"How many pods run; one of them schedules at a time.", "replicas", c.values.Replicas},
-		{"Resources of the container.", "resources", c.values.Resources},
-		{"Labels of the nodes to run on; \"\" is a label that has to exist, with any value.", "nodeSelector", c.values.NodeSelector},
-		{"Tolerations of the pods.", "tolerations", c.values.Tolerations},
-		{"Plugins of the profile, as in a KubeSchedulerConfiguration: YAML as text, so that it arrives as it is.", "plugins", c.values.Plugins},
-		{"Their arguments, the list pluginConfig of the profile.", "pluginConfig", c.values.PluginConfig},
+		{"name", "Scheduler name (spec.schedulerName of pods), and the prefix of the names of all objects.", in.Name},
+		{"image", "Image of the scheduler.", v.scheduler.Image},
+		{"imagePullPolicy", "IfNotPresent, Always, Never, or empty for the default of the cluster.", v.scheduler.ImagePullPolicy},
+		{"replicas", "Number of pods. One of them schedules at a time.", *v.deployment.Spec.Replicas},
+		{"resources", "Resources of the scheduler's container.", v.scheduler.Resources},
+		{"nodeSelector", `Labels of the nodes to run on; "" matches any value.`, in.NodeSelector},
+		{"tolerations", "Tolerations of the pods.", pod.Tolerations},
+		{"configuration", "KubeSchedulerConfiguration: profiles, plugins and their arguments. A template.", v.configuration},
+		{"pluginRules", "RBAC rules that plugins need in addition to those of system:kube-scheduler.", v.pluginRules},
+		{"credentials", "The pods use the token of their ServiceAccount. To use a client certificate instead, set secret to the name\n" +
+			"# of an existing Secret with ca.crt, tls.crt and tls.key, and user to the common name of the certificate.",
+			map[string]string{"secret": "", "user": "system:kube-scheduler"}},
+		{"apiServer", "URL of the API server.", in.APIServer},
+		{"hostNetwork", "Use the network of the node, for an API server that can be reached only from there.", pod.HostNetwork},
+		{"port", "Port for health and metrics.", v.scheduler.Ports[0].ContainerPort},
+		{"probes", "Paths of the probes, and the address if the scheduler listens on one only.",
+			map[string]string{"host": liveness.Host, "livenessPath": liveness.Path, "readinessPath": readiness.Path}},
+		{"args", "Further flags of kube-scheduler. Templates.", args},
+		{"leaseNamespace", "Namespace of the leader election lease; default: the namespace of the chart.", v.leaseNamespace},
+		{"annotations", "Annotations of the Deployment.", v.deployment.Annotations},
+		{"extraObjects", "Further objects, containers, volumes and volume mounts, for extenders. Templates.", v.objects},
+		{"extraContainers", "", v.containers}, {"extraVolumes", "", v.volumes}, {"extraVolumeMounts", "", v.mounts},
 	} {
-		value, err := yaml.Marshal(map[string]any{v.name: v.value})
+		value, err := yaml.Marshal(map[string]any{field.name: field.value})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(&text, "# %s\n%s", v.comment, value)
+		if field.comment != "" {
+			fmt.Fprintf(&text, "# %s\n", field.comment)
+		}
+		text.Write(value)
 	}
-	c.files["values.yaml"] = text.Bytes()
-	return nil
-}
-
-// jsonText is a value as an expression of the chart writes it.
-func jsonText(value any) (string, error) {
-	text, err := json.Marshal(value)
-	return string(text), err
+	return text.Bytes(), nil
 }

@@ -2,10 +2,10 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	sigsyaml "sigs.k8s.io/yaml"
 
@@ -13,37 +13,40 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
-// Chart returns the files of a Helm chart of what Deploy would apply of the plan.
-// Keys are left out unless secrets is set.
-func Chart(plan *Plan, secrets bool) (map[string][]byte, error) {
-	info, o := plan.from.info, plan.from.o
-	named := o
-	named.Name = helm.Placeholder
-	// The rule that keeps replicas apart is there only with more than one.
-	named.Replicas = max(2, int(plan.Scheduler.Replicas))
-	// The port is the one that was found free for the scheduler itself.
-	named.Port = plan.Scheduler.Port
-	var err error
-	if named.Configuration, err = renameProfile(o.Configuration, o.Name); err != nil {
-		return nil, fmt.Errorf("write a chart of %s: %w", plan.Name, err)
+// Chart returns the files of a Helm chart that installs what Deploy would apply of the plan, and
+// warnings. A chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a
+// Secret that a value names. Other keys are left out unless secrets is set.
+func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
+	if len(plan.Before) > 0 {
+		return nil, nil, invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
+			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews", plan.Name, plan.Before[0].Name)
 	}
-	withoutTaken := info
-	if info != nil {
-		copied := *info
-		copied.Scheduler.Taken, withoutTaken = nil, &copied
+	if mode := plan.Scheduler.Credentials.Mode; mode != CredentialsServiceAccount {
+		o := plan.from.o
+		o.Credentials = CredentialsServiceAccount
+		if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
+			return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
+		}
+		warnings = append(warnings, fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
+			"to use a client certificate, set credentials.secret to the name of an existing Secret", mode))
 	}
-	template, err := NewPlan(withoutTaken, plan.from.creds, named)
+	objects, err := shown(plan.Objects, secrets)
 	if err != nil {
-		return nil, fmt.Errorf("write a chart of %s: %w", plan.Name, err)
+		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", plan.Name, err)
 	}
-	in := helm.Input{Name: plan.Name, Release: plan.Release.String(), Version: o.Version, NodeSelector: plan.Scheduler.NodeSelector}
-	if in.Objects, err = shown(plan.Objects, secrets); err == nil {
-		in.Templates, err = shown(template.Objects, secrets)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write a chart of %s: %w", plan.Name, err)
-	}
-	return helm.Chart(in)
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		if secrets || o.GetKind() != "Secret" {
+			return false
+		}
+		warnings = append(warnings, fmt.Sprintf("the chart does not include Secret %s: create it before you install the chart, or use --show-secrets", o.GetName()))
+		return true
+	})
+	s := plan.Scheduler
+	files, err = helm.Chart(helm.Input{
+		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector, Objects: objects,
+		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),
+	})
+	return files, warnings, err
 }
 
 // shown returns objects as they are rendered.
@@ -65,28 +68,4 @@ func shown(objects []*unstructured.Unstructured, secrets bool) ([]*unstructured.
 		all = append(all, o)
 	}
 	return all, nil
-}
-
-// renameProfile gives the profile of a configuration that is called name the name
-// of the placeholder. A configuration with one profile takes any name.
-func renameProfile(configuration []byte, name string) ([]byte, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(configuration, &doc); err != nil || len(doc.Content) == 0 {
-		return configuration, err
-	}
-	var rename func(n *yaml.Node) bool
-	rename = func(n *yaml.Node) bool {
-		changed := false
-		for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == "schedulerName" && n.Content[i+1].Value == name {
-				n.Content[i+1].SetString(helm.Placeholder)
-				changed = true
-			}
-		}
-		return slices.ContainsFunc(n.Content, rename) || changed
-	}
-	if !rename(&doc) {
-		return configuration, nil
-	}
-	return yaml.Marshal(&doc)
 }

@@ -6,15 +6,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -43,68 +47,149 @@ profiles:
   plugins: {score: {disabled: [{name: NodeResourcesFit}]}}
 `
 
-// options are those of a scheduler without a cluster.
+const delayedCaches = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+delayCacheUntilActive: true
+`
+
 func chartOptions(change func(*install.Options)) install.Options {
 	o := install.Options{Name: "custom", Image: "localhost/custom:v1", Branch: "v1.36.3", Version: "v0.1.0", Credentials: install.CredentialsServiceAccount}
 	change(&o)
 	return o
 }
 
-func TestTheChartOfAPlanIsThePlan(t *testing.T) {
+func sidecar() manifest.Wiring {
+	return manifest.Wiring{
+		Extender: profiles.Extender{Name: "near", PrioritizeVerb: "prioritize", Weight: 1, Ignorable: new(bool)},
+		Sidecar: &manifest.Sidecar{
+			Image:    "localhost/extender:v1",
+			Policies: []manifest.Policy{{Name: "timestamp", Args: map[string]any{"note": "{{braces}}"}}},
+			Rules:    []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}},
+		},
+	}
+}
+
+func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 	own := func(text string) func(*install.Options) {
 		return func(o *install.Options) { o.Configuration, o.ConfigurationName = []byte(text), "f.yaml" }
 	}
 	for name, change := range map[string]func(*install.Options){
-		"plain":        func(*install.Options) {},
-		"preset":       func(o *install.Options) { o.Preset = "binpack" },
-		"own":          own(ownProfiles),
-		"two profiles": own(twoProfiles),
-		"old release":  func(o *install.Options) { o.Branch = "v1.21.3" },
-		"replicas":     func(o *install.Options) { o.Replicas = 3 },
-		"any node":     func(o *install.Options) { o.AnyNode = true },
-		"nodes":        func(o *install.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
+		"plain":          func(*install.Options) {},
+		"preset":         func(o *install.Options) { o.Preset = "binpack" },
+		"own":            own(ownProfiles),
+		"delayed caches": own(delayedCaches),
+		"two profiles":   own(twoProfiles),
+		"old release":    func(o *install.Options) { o.Branch = "v1.21.3" },
+		"policy":         func(o *install.Options) { o.Branch, o.PolicyConfigMap = "v1.21.3", true },
+		"replicas":       func(o *install.Options) { o.Replicas = 3 },
+		"any node":       func(o *install.Options) { o.AnyNode = true },
+		"nodes":          func(o *install.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
+		"API server":     func(o *install.Options) { o.APIServer = "https://api.example.com:6443" },
+		"namespace":      func(o *install.Options) { o.Namespace = "custom" },
+		"flags":          func(o *install.Options) { o.Flags = []string{"--preset=default"}; o.PullPolicy = "Always" },
+		"sidecar":        func(o *install.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
 		"plugins": func(o *install.Options) {
 			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2, Args: []byte("{address: 'http://custom:9090'}")}}
+			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := chartOptions(change)
-			plan, err := install.NewPlan(nil, nil, o)
-			if err != nil {
-				t.Fatal(err)
+			files, warnings := chart(t, o)
+			if len(warnings) > 0 {
+				t.Errorf("warnings: %v", warnings)
 			}
-			files, err := install.Chart(plan, false)
-			if err != nil {
-				t.Fatal(err)
+			namespace := cmp.Or(o.Namespace, "kube-system")
+			if diff := gocmp.Diff(rendered(t, o), template(t, files, namespace, nil)); diff != "" {
+				t.Errorf("helm template differs from render (-render +helm):\n%s\n%s", diff, files["values.yaml"])
 			}
-			want, err := install.Render(plan, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := gocmp.Diff(objects(t, string(want)), template(t, files, nil)); diff != "" {
-				t.Errorf("helm template differs from render (-render +helm):\n%s\n%s", diff, files["templates/_scheduler.tpl"])
-			}
-			// Another name, image and number give what a plan with them gives.
-			if name == "two profiles" {
-				return // their names are a person's own
-			}
-			changed := chartOptions(change)
-			changed.Name, changed.Image, changed.Replicas = "renamed", "localhost/renamed:v2", 2
-			if other, err := install.NewPlan(nil, nil, changed); err != nil {
-				t.Error(err)
-			} else if want, err = install.Render(other, false); err != nil {
-				t.Error(err)
-			}
-			got := template(t, files, map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
-			if diff := gocmp.Diff(objects(t, string(want)), got); diff != "" {
+			// Other values give what a plan with them gives.
+			o.Name, o.Image, o.Replicas = "renamed", "localhost/renamed:v2", 2
+			o.Configuration = bytes.ReplaceAll(o.Configuration, []byte("schedulerName: custom"), []byte("schedulerName: renamed"))
+			got := template(t, files, namespace, map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
+			if diff := gocmp.Diff(rendered(t, o), got); diff != "" {
 				t.Errorf("with other values (-render +helm):\n%s", diff)
 			}
 		})
 	}
 }
 
-// template is `helm template` of a chart.
-func template(t *testing.T, files map[string][]byte, values map[string]any) []map[string]any {
+func TestChartHoldsNoNodeCredentials(t *testing.T) {
+	o := chartOptions(func(o *install.Options) { o.Credentials = install.CredentialsNode })
+	credentials := &cluster.NodeCredentials{
+		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler",
+		Expires: time.Now().Add(time.Hour), CA: []byte("CA\n"), Cert: []byte("CERT\n"), Key: []byte("KEY\n"),
+	}
+	plan, err := install.NewPlan(nil, credentials, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, warnings, err := install.Chart(plan, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "ServiceAccount credentials instead of node") {
+		t.Errorf("warnings: %v", warnings)
+	}
+	withAccount := o
+	withAccount.Credentials = install.CredentialsServiceAccount
+	if diff := gocmp.Diff(rendered(t, withAccount), template(t, files, "kube-system", nil)); diff != "" {
+		t.Errorf("default values (-render +helm):\n%s", diff)
+	}
+	// With the Secret that deploy creates and the node's API server, everything else is what deploy creates.
+	var secret string
+	var want []map[string]any
+	for _, object := range objects(t, render(t, plan)) {
+		u := unstructured.Unstructured{Object: object}
+		if u.GetKind() == "Secret" {
+			secret = u.GetName()
+		} else {
+			want = append(want, object)
+		}
+	}
+	got := template(t, files, "kube-system", map[string]any{
+		"credentials": map[string]any{"secret": secret}, "apiServer": plan.Scheduler.Credentials.Server, "hostNetwork": true,
+	})
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("with a Secret (-render +helm):\n%s", diff)
+	}
+}
+
+func chart(t *testing.T, o install.Options) (files map[string][]byte, warnings []string) {
+	t.Helper()
+	plan, err := install.NewPlan(nil, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, warnings, err = install.Chart(plan, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, warnings
+}
+
+// rendered is `pmk-sched render`.
+func rendered(t *testing.T, o install.Options) []map[string]any {
+	t.Helper()
+	plan, err := install.NewPlan(nil, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects(t, render(t, plan))
+}
+
+func render(t *testing.T, plan *install.Plan) string {
+	t.Helper()
+	text, err := install.Render(plan, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// template is `helm template`.
+func template(t *testing.T, files map[string][]byte, namespace string, values map[string]any) []map[string]any {
 	t.Helper()
 	var buffered []*loader.BufferedFile
 	for name, data := range files {
@@ -114,7 +199,7 @@ func template(t *testing.T, files map[string][]byte, values map[string]any) []ma
 	if err != nil {
 		t.Fatal(err)
 	}
-	given, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "r", Namespace: "kube-system"}, nil)
+	given, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "r", Namespace: namespace}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +216,7 @@ func template(t *testing.T, files map[string][]byte, values map[string]any) []ma
 	return objects(t, text.String())
 }
 
-// objects reads documents and sorts them; fields that are null are not there.
+// objects reads documents and sorts them.
 func objects(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -142,9 +227,6 @@ func objects(t *testing.T, text string) []map[string]any {
 		}
 		if len(o) == 0 {
 			continue
-		}
-		if pod, found, _ := unstructured.NestedMap(o, "spec", "template", "spec"); found && pod["affinity"] == nil {
-			unstructured.RemoveNestedField(o, "spec", "template", "spec", "affinity")
 		}
 		all = append(all, o)
 	}

@@ -73,7 +73,8 @@ func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Pl
 			return nil, err
 		}
 	}
-	p.plan.from = planner{info: info, creds: creds, o: p.o}
+	p.o.Extenders = o.Extenders // without those of Wirings, which a plan from these options adds again
+	p.plan.from = planner{info: info, o: p.o}
 	return p.plan, nil
 }
 

@@ -36,8 +36,8 @@ func Modes() []string { return []string{ModeNode, ModeNodeInline, ModeHostPath, 
 
 const (
 	tokenDir = "/var/run/secrets/kubernetes.io/serviceaccount"
-	// inClusterServer is the API server as every pod can reach it.
-	inClusterServer = "https://kubernetes.default.svc"
+	// InClusterServer is the URL of the API server for pods.
+	InClusterServer = "https://kubernetes.default.svc"
 )
 
 // Credentials are how the scheduler proves who it is to the API server.
@@ -68,7 +68,7 @@ func (c Credentials) GoString() string { return c.String() }
 
 func (c Credentials) withDefaults() Credentials {
 	if c.Mode == ModeServiceAccount {
-		c.Server = cmp.Or(c.Server, inClusterServer)
+		c.Server = cmp.Or(c.Server, InClusterServer)
 	}
 	return c
 }

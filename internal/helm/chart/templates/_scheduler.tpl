@@ -1,0 +1,100 @@
+{{- define "scheduler.selectorLabels" -}}
+app.kubernetes.io/instance: {{ .Values.name }}
+app.kubernetes.io/name: kube-scheduler
+{{- end }}
+
+{{- define "scheduler.podLabels" -}}
+{{ include "scheduler.selectorLabels" . }}
+app.kubernetes.io/managed-by: pmk-sched
+component: scheduler
+pmk-sched.io/release: {{ .Chart.AppVersion }}
+tier: control-plane
+{{- end }}
+
+{{- define "scheduler.labels" -}}
+{{ include "scheduler.podLabels" . }}
+{{- with index (.Chart.Annotations | default dict) "pmk-sched.io/version" }}
+app.kubernetes.io/version: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "scheduler.subjects" -}}
+{{- if .Values.credentials.secret -}}
+- apiGroup: rbac.authorization.k8s.io
+  kind: User
+  name: {{ .Values.credentials.user }}
+{{- else -}}
+- kind: ServiceAccount
+  name: {{ .Values.name }}
+  namespace: {{ .Release.Namespace }}
+{{- end }}
+{{- end }}
+
+{{- /* A hash of one key and its text, as pmk-sched computes it. */ -}}
+{{- define "scheduler.hash" -}}
+{{- printf "%d %s %d %s" (len .key) .key (len .text) .text | sha256sum | trunc 10 -}}
+{{- end }}
+
+{{- define "scheduler.configKey" -}}
+{{ .Values.name }}.yaml
+{{- end }}
+
+{{- define "scheduler.config" -}}
+{{- tpl .Values.configuration . -}}
+{{- end }}
+
+{{- define "scheduler.configMapName" -}}
+{{ .Values.name }}-config-{{ include "scheduler.hash" (dict "key" (include "scheduler.configKey" .) "text" (include "scheduler.config" .)) }}
+{{- end }}
+
+{{- define "scheduler.kubeconfigKey" -}}
+kubeconfig-for-{{ .Values.name }}.yaml
+{{- end }}
+
+{{- define "scheduler.kubeconfigPath" -}}
+/srv/kubernetes/kubeconfigs/{{ include "scheduler.kubeconfigKey" . }}
+{{- end }}
+
+{{- define "scheduler.kubeconfig" -}}
+{{- $user := "serviceaccount" -}}
+{{- $dir := "/var/run/secrets/kubernetes.io/serviceaccount" -}}
+{{- if .Values.credentials.secret -}}
+{{- $user = .Values.credentials.user -}}
+{{- $dir = "/srv/kubernetes/credentials" -}}
+{{- end -}}
+apiVersion: v1
+kind: Config
+clusters:
+- name: local
+  cluster:
+    server: {{ .Values.apiServer | quote }}
+    certificate-authority: {{ $dir }}/ca.crt
+users:
+- name: {{ $user | quote }}
+  user:
+    {{- if .Values.credentials.secret }}
+    client-certificate: {{ $dir }}/tls.crt
+    client-key: {{ $dir }}/tls.key
+    {{- else }}
+    tokenFile: {{ $dir }}/token
+    {{- end }}
+contexts:
+- name: scheduler
+  context:
+    cluster: local
+    user: {{ $user | quote }}
+current-context: scheduler
+{{ end }}
+
+{{- define "scheduler.kubeconfigMapName" -}}
+kubeconfig-for-{{ .Values.name }}-{{ include "scheduler.hash" (dict "key" (include "scheduler.kubeconfigKey" .) "text" (include "scheduler.kubeconfig" .)) }}
+{{- end }}
+
+{{- /* A scheduler that fills its caches only when it leads is ready before it does. */ -}}
+{{- define "scheduler.readinessPath" -}}
+{{- $path := .Values.probes.readinessPath -}}
+{{- if and (eq $path "/readyz") (gt (int .Values.replicas) 1) (include "scheduler.config" . | fromYaml).delayCacheUntilActive -}}
+{{- $path = "/readyz?exclude=sched-handler-sync" -}}
+{{- end -}}
+{{ $path }}
+{{- end }}
