@@ -56,7 +56,7 @@ func (r *replacing) content(b *staticpod.Backup) (staticpod.Content, error) {
 		here := staticpod.Hash(r.r.Old.Data)
 		var err error
 		switch {
-		case here == m.Original, !staticpod.Ours(r.r.Old.Data):
+		case here == m.Original, !staticpod.Managed(r.r.Old.Data):
 			// The original itself, or one that somebody wrote anew.
 		default:
 			b.Edited = f.Edited || here != m.Written && here != m.Previous

@@ -132,7 +132,7 @@ func pluginRules(user string, rules []rbacv1.PolicyRule) rbac.Options {
 func (p *planner) room(context.Context) error {
 	const enough = 1 << 20
 	for _, dir := range []string{staticpod.StateDir, path.Dir(p.r.Layout.Manifest), path.Dir(path.Dir(p.r.Layout.Manifest)), p.r.ConfigDir} {
-		if err := p.Files.Room(dir, enough); err != nil {
+		if err := p.Files.CheckSpace(dir, enough); err != nil {
 			return err
 		}
 	}

@@ -151,7 +151,7 @@ func (r *restoring) file(s *staticpod.Saved) (*restoredFile, error) {
 		}
 		return nil, nil
 	case r.force:
-	case manifest && !staticpod.Ours(here.Data):
+	case manifest && !staticpod.Managed(here.Data):
 		r.outcome.Manifest = ManifestNotOurs
 		return nil, nil
 	case r.backup.Edited && manifest, hash != s.Written && hash != s.Previous:

@@ -211,7 +211,7 @@ func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) erro
 		return err
 	}
 	what := "it was edited since it was replaced"
-	if s == b.Manifest() && !staticpod.Ours(now.Data) {
+	if s == b.Manifest() && !staticpod.Managed(now.Data) {
 		if d.hooked(b, now.Data) {
 			return nil // the node agent wrote it anew, with the configuration that its settings name
 		}

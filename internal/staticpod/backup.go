@@ -11,114 +11,116 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// StateDir is where a node has the lock and the backups.
+// StateDir is the directory on the node that holds the lock and the backups.
 const StateDir = "/var/lib/pmk-sched"
 
-// backupsDir is where backups are, by time.
+// backupsDir holds one directory per backup, named by time.
 const backupsDir = StateDir + "/backups"
 
-// State is how far a replacement has come.
+// State is the state of a replacement.
 type State string
 
 // States of a backup.
 const (
-	// Started: a run is at work, or was killed.
+	// Started: a run is in progress, or was killed.
 	Started State = "started"
-	// Replaced: the new scheduler runs and was proven.
+	// Replaced: the new scheduler runs and was verified.
 	Replaced State = "replaced"
-	// Undone: the run failed, and what was there before it is back.
+	// Undone: the run failed and was reverted.
 	Undone State = "undone"
-	// Restored: the original is back.
+	// Restored: the original manifest is restored.
 	Restored State = "restored"
 	// Superseded: a later run took over.
 	Superseded State = "superseded"
 )
 
-// Backup is one folder below the backups: what was there before a run, and the
-// journal of the run.
+// Backup is one directory under the backups directory: the state before a run, and the journal of
+// the run.
 type Backup struct {
-	// ID is the folder's name; a later one sorts after an earlier one.
+	// ID is the name of the directory. IDs sort by time.
 	ID    string `json:"id"`
 	State State  `json:"state"`
-	// Step is what was begun last.
+	// Step is the step that began last.
 	Step    string    `json:"step"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
 
 	Layout string `json:"layout"`
-	// Node, and Pod, the name of its mirror pod.
+	// Node is the name of the node, Pod that of its mirror pod.
 	Node      string `json:"node"`
 	Pod       string `json:"pod"`
 	Namespace string `json:"namespace"`
 	Container string `json:"container"`
-	// SingleFile and HoldsAPI are of the layout: see [Swapper] and [Watch].
+	// SingleFile and HoldsAPI depend on the layout: see [Swapper] and [Watch].
 	SingleFile bool `json:"singleFile"`
 	HoldsAPI   bool `json:"holdsAPI"`
-	// Elects says that the scheduler elects its leader with a lease.
+	// Elects is set if the scheduler uses leader election.
 	Elects bool `json:"elects"`
 	// Hosts and Alone are as in [Watch]; Pinned as in [Want].
 	Hosts  []string `json:"hosts,omitempty"`
 	Alone  bool     `json:"alone"`
 	Pinned bool     `json:"pinned"`
-	// Image and Replacement are what was asked for.
+	// Image and Replacement are the requested values.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement"`
-	// For is what the replacement is for where it is for nothing else.
+	// For is the purpose of a replacement that serves only one, such as an extender.
 	For string `json:"for,omitempty"`
-	// Rules says that a ClusterRole for plugins was applied.
+	// Rules is set if a ClusterRole for plugins was applied.
 	Rules bool `json:"rules"`
-	// Edited says that the manifest had been edited since an earlier
-	// replacement, so that the original lacks that edit.
+	// Edited is set if the manifest was edited after an earlier replacement; the original does not
+	// contain that edit.
 	Edited bool `json:"edited,omitempty"`
-	// ConfigDir and ConfigFile are where the configuration was written.
+	// ConfigDir and ConfigFile are the paths to which the configuration was written.
 	ConfigDir  string `json:"configDir,omitempty"`
 	ConfigFile string `json:"configFile,omitempty"`
 	ConfigHash string `json:"configHash,omitempty"`
-	// Files are those that are changed, the manifest first.
+	// Files are the changed files, the manifest first.
 	Files []Saved `json:"files"`
-	// Copies are kept for a person: the scheduler's kubeconfig and configuration.
+	// Copies are kept for reference: the scheduler's kubeconfig and configuration.
 	Copies []Saved `json:"copies,omitempty"`
 
 	dir   string
 	files Files
 }
 
-// Saved is a file that a backup holds.
+// Saved is a file in a backup.
 type Saved struct {
-	// Path on the node.
+	// Path is the path on the node.
 	Path string      `json:"path"`
 	Mode fs.FileMode `json:"mode"`
 	UID  int         `json:"uid"`
 	GID  int         `json:"gid"`
-	// Name of the copies in the folders original and previous.
+	// Name is the file name in the directories original, previous and written.
 	Name string `json:"name"`
-	// Original, Previous and Written are hashes: of what restore brings back, of
-	// what was there before this run, and of what this run writes.
+	// Original, Previous and Written are hashes: of the file that restore writes, of the file
+	// before this run, and of the file that this run writes.
 	Original string `json:"original"`
 	Previous string `json:"previous,omitempty"`
 	Written  string `json:"written,omitempty"`
 }
 
-// Manifest is the manifest's entry.
+// Manifest returns the entry of the manifest.
 func (b *Backup) Manifest() *Saved { return &b.Files[0] }
 
-// Dir is the backup's folder on the node.
+// Dir returns the directory of the backup on the node.
 func (b *Backup) Dir() string { return path.Join(backupsDir, b.ID) }
 
-// Content is what Create copies into a backup.
+// Content is the data that Create copies into a backup.
 type Content struct {
-	// Original and Previous hold a file for each of Backup.Files.
+	// Original and Previous hold one file for each of Backup.Files.
 	Original, Previous []*File
-	// Copies holds a file for each of Backup.Copies.
+	// Copies holds one file for each of Backup.Copies.
 	Copies []*File
-	// Written holds what will be written for each of Backup.Files.
+	// Written holds the new content for each of Backup.Files.
 	Written [][]byte
 }
 
-// Create makes the folder of a backup and writes everything in it; the journal
-// comes last, so that a folder with one is whole.
+// Create writes a backup. The journal is written last, so that a directory with a journal is
+// complete.
 func (b *Backup) Create(files Files, now time.Time, content Content) error {
 	b.files, b.State, b.Created = files, Started, now.UTC()
 	if err := b.makeDir(); err != nil {
@@ -175,7 +177,7 @@ func (b *Backup) keep(folder, name string, data []byte) error {
 	return explain("write", path.Join(b.Dir(), folder, name), err)
 }
 
-// Note writes into the journal which step begins, or what became of the run.
+// Note records in the journal the step that begins, or the result of the run.
 func (b *Backup) Note(step string, state State) error {
 	b.Step, b.State, b.Updated = step, state, time.Now().UTC()
 	text, err := json.MarshalIndent(b, "", "  ")
@@ -185,14 +187,14 @@ func (b *Backup) Note(step string, state State) error {
 	return b.keep("", "journal.json", append(text, '\n'))
 }
 
-// Which copy of a file is wanted.
+// Copies of a file in a backup.
 const (
 	OriginalCopy = "original"
 	PreviousCopy = "previous"
 	WrittenCopy  = "written"
 )
 
-// Load reads a copy, and fails if it is not what was kept.
+// Load reads a copy. It fails if the hash of the copy is not the one in the journal.
 func (b *Backup) Load(s *Saved, copy string) (*File, error) {
 	at := path.Join(b.Dir(), copy, s.Name)
 	data, err := os.ReadFile(filepath.Join(b.dir, copy, s.Name))
@@ -201,13 +203,13 @@ func (b *Backup) Load(s *Saved, copy string) (*File, error) {
 	}
 	want := map[string]string{OriginalCopy: s.Original, PreviousCopy: s.Previous, WrittenCopy: s.Written}[copy]
 	if Hash(data) != want {
-		return nil, &Error{Err: fmt.Errorf("read %s: it is not what was kept: its hash differs from the journal's", at), Try: "look at the folder " + b.Dir()}
+		return nil, problem.Errorf("inspect the directory "+b.Dir(), "read %s: its hash differs from the journal", at)
 	}
 	return &File{Data: data, Mode: s.Mode, UID: s.UID, GID: s.GID}, nil
 }
 
-// Backups returns the backups of a node, the newest first. A folder without a
-// journal is of a run that was killed before it changed anything: it is passed over.
+// Backups returns the backups of a node, the newest first. It skips directories without a journal:
+// their run was killed before it changed anything.
 func Backups(files Files) ([]*Backup, error) {
 	parent, err := files.Resolve(backupsDir)
 	if err != nil {
@@ -229,7 +231,7 @@ func Backups(files Files) ([]*Backup, error) {
 			err = json.Unmarshal(text, b)
 		}
 		if err != nil || len(b.Files) == 0 {
-			return nil, fmt.Errorf("read %s: its journal cannot be read: %w", path.Join(backupsDir, entry.Name()), err)
+			return nil, fmt.Errorf("read journal of backup %s: %w", path.Join(backupsDir, entry.Name()), err)
 		}
 		b.ID, b.dir, b.files = entry.Name(), dir, files
 		list = append(list, b)
@@ -237,8 +239,8 @@ func Backups(files Files) ([]*Backup, error) {
 	return list, nil
 }
 
-// Current returns the newest backup that is not done with: a run that was killed,
-// or a replacement that runs. nil: nothing of ours is on the node.
+// Current returns the newest backup whose run was killed or whose replacement is active. It returns
+// nil if the node runs its original manifest.
 func Current(list []*Backup) *Backup {
 	for _, b := range list {
 		if b.State == Started || b.State == Replaced {
@@ -248,7 +250,7 @@ func Current(list []*Backup) *Backup {
 	return nil
 }
 
-// Prune removes backups that are done with, but for the newest keep of them.
+// Prune removes finished backups, except the newest keep of them.
 func Prune(list []*Backup, keep int) error {
 	var failed error
 	for _, b := range list {
@@ -262,21 +264,21 @@ func Prune(list []*Backup, keep int) error {
 	return failed
 }
 
-// readme tells a person how to restore without pmk-sched.
+// readme describes how to restore without pmk-sched.
 func (b *Backup) readme() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "Before the kube-scheduler of this node was replaced, these files were kept here.\n\n"+
-		"`pmk-sched restore` brings them back. By hand, as root (one line a file; install and mv, so that the file is\n"+
-		"never missing and never half-written):\n\n")
+	fmt.Fprintf(&s, "The files of this node's kube-scheduler from before it was replaced.\n\n"+
+		"`pmk-sched restore` restores them. To restore them by hand, run as root (install and mv, so that a file is\n"+
+		"never missing or incomplete):\n\n")
 	for _, f := range b.Files {
 		aside := path.Join(path.Dir(path.Dir(f.Path)), ".restored")
 		fmt.Fprintf(&s, "  install -m %04o -o %d -g %d %s/original/%s %s && mv %s %s\n", f.Mode, f.UID, f.GID, b.Dir(), f.Name, aside, aside, f.Path)
 	}
 	if b.SingleFile {
-		fmt.Fprintf(&s, "\nThe kubelet watches that file itself. When it is renamed over, the kubelet stops every container of the pod for up\n"+
-			"to a minute, the API server too; they come back by themselves.\n")
+		fmt.Fprintf(&s, "\nThe kubelet watches the file itself. When it is replaced, the kubelet stops all containers of the pod for up\n"+
+			"to a minute, including the API server, and then starts them again.\n")
 	}
-	fmt.Fprintf(&s, "\nThen remove %s.\nCopies of the scheduler's kubeconfig and configuration are in the folder copies, for reference only.\n"+
+	fmt.Fprintf(&s, "\nThen remove %s.\nThe directory copies has the scheduler's kubeconfig and configuration, for reference only.\n"+
 		"SHA-256 of the originals:\n", b.ConfigFile)
 	for _, f := range b.Files {
 		fmt.Fprintf(&s, "  %s  %s\n", f.Original, f.Name)

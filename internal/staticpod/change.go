@@ -11,67 +11,68 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Annotations that a changed manifest carries, and its mirror pod with it: whoever
-// reads the API sees which nodes run ours.
+// Annotations of a changed manifest. The mirror pod has them too, so that the API shows which nodes
+// run a replacement.
 const (
-	// AnnotationReplacement names what the manifest was changed to; the pod with
-	// it is the one that was wanted.
+	// AnnotationReplacement identifies the replacement. Watch uses it to recognize the new pod.
 	AnnotationReplacement = "pmk-sched.io/replacement"
-	// AnnotationConfig is the hash of the configuration, so that the kubelet
-	// starts the pod anew when only that changes.
+	// AnnotationConfig is the hash of the configuration, so that the kubelet recreates the pod when
+	// only the configuration changes.
 	AnnotationConfig = "pmk-sched.io/config-hash"
-	// AnnotationBinary is the SHA-256 of the program in the image.
+	// AnnotationBinary is the SHA-256 of the scheduler binary in the image.
 	AnnotationBinary = "pmk-sched.io/binary"
 )
 
-// Mount is a file or folder of the node that a container is to see.
+// Mount is a file or directory of the node to mount into a container.
 type Mount struct {
-	// Name of the volume.
+	// Name is the name of the volume.
 	Name string
-	// HostPath is on the node, Path in the container.
+	// HostPath is the path on the node, Path the one in the container.
 	HostPath, Path string
-	// Type of the hostPath volume.
+	// Type is the type of the hostPath volume.
 	Type corev1.HostPathType
 }
 
 // Annotation is an annotation to set.
 type Annotation struct{ Name, Value string }
 
-// Change is what is to differ in a manifest. What is zero stays as it is. A change
-// that was applied before is found again and not added twice.
+// Change describes an edit of a manifest. Zero fields change nothing. Applying the same Change
+// twice gives the same manifest.
 type Change struct {
-	// Container is the one container that is touched.
+	// Container is the name of the container to change.
 	Container string
-	// Program is what it has to run: the name of the binary.
+	// Program is the name of the binary that the container must run.
 	Program string
-	// Image to run.
+	// Image is the image to run.
 	Image string
-	// PullIfNotPresent sets the pull policy.
+	// PullIfNotPresent sets the pull policy to IfNotPresent.
 	PullIfNotPresent bool
-	// Config is the value of the flag --config, or of Flag where that is named.
+	// Config is the value of --config, or of the flag that Flag names.
 	Config string
-	// Flag is the name of another flag to set; empty is config.
+	// Flag is the name of the flag to set; the default is config.
 	Flag string
-	// Mount is a volume and its mount; nil for none.
+	// Mount is a volume to mount; nil for none.
 	Mount *Mount
-	// RunAsRoot has the container run as root unless the manifest says as whom.
+	// RunAsRoot sets runAsUser to 0 unless the manifest sets a user.
 	RunAsRoot bool
-	// Annotations to set on the pod.
+	// Annotations are set on the pod.
 	Annotations []Annotation
-	// UID of the pod, which is otherwise the hash of the file. A pod whose UID stays
-	// is updated in place: only containers that changed are restarted, see Restarts.
+	// UID is the UID of the pod; by default it is the hash of the file. The kubelet updates a pod
+	// with an unchanged UID in place and restarts only changed containers: see Restarts.
 	UID types.UID
 }
 
-// Apply returns the manifest with the change made. Nothing else is changed: the
-// result is decoded strictly, and compared with the old pod.
+// Apply returns the changed manifest. Everything else stays as it is: Apply decodes the result
+// strictly and compares it with the old pod.
 func (m *Manifest) Apply(c Change) ([]byte, error) {
 	e := &editor{Manifest: m, change: c}
 	out, err := e.apply()
 	if err != nil {
-		return nil, &Error{Err: fmt.Errorf("change static pod %s: %w", m.Path, err), Try: "nothing was touched", Input: true}
+		return nil, problem.Invalidf("nothing was changed", "change static pod %s: %w", m.Path, err)
 	}
 	return out, nil
 }
@@ -89,15 +90,15 @@ func (e *editor) apply() ([]byte, error) {
 	out := e.text.with(e.splices)
 	got, err := Parse(e.Path, out)
 	if err != nil {
-		return nil, fmt.Errorf("the changed manifest is not one: %w", errors.Unwrap(err))
+		return nil, fmt.Errorf("decode the changed manifest: %w", errors.Unwrap(err))
 	}
 	if !equality.Semantic.DeepEqual(want, got.Pod) {
-		return nil, errors.New("the changed manifest would not mean what it should: the file is written in a way that is not understood here")
+		return nil, errors.New("the changed manifest decodes to an unexpected pod: the file uses YAML that is not supported")
 	}
 	return out, nil
 }
 
-// on makes the change on the decoded pod: it is what the changed text has to mean.
+// on applies the change to the decoded pod. The edited text must decode to the same pod.
 func (c Change) on(pod *corev1.Pod) error {
 	for _, a := range c.Annotations {
 		if pod.Annotations == nil {
@@ -119,7 +120,7 @@ func (c Change) on(pod *corev1.Pod) error {
 		if c.PullIfNotPresent {
 			container.ImagePullPolicy = corev1.PullIfNotPresent
 		}
-		if c.RunAsRoot && !saysUser(pod, container) {
+		if c.RunAsRoot && !setsUser(pod, container) {
 			if container.SecurityContext == nil {
 				container.SecurityContext = &corev1.SecurityContext{}
 			}
@@ -129,11 +130,11 @@ func (c Change) on(pod *corev1.Pod) error {
 		c.mountIn(pod, container)
 		return c.flagIn(container)
 	}
-	return fmt.Errorf("it has no container %s", c.Container)
+	return fmt.Errorf("no container %s", c.Container)
 }
 
-// saysUser reports whether the manifest says as whom a container runs.
-func saysUser(pod *corev1.Pod, c *corev1.Container) bool {
+// setsUser reports whether the manifest sets the user of a container.
+func setsUser(pod *corev1.Pod, c *corev1.Container) bool {
 	return c.SecurityContext != nil && c.SecurityContext.RunAsUser != nil ||
 		pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.RunAsUser != nil
 }
@@ -156,18 +157,17 @@ func (c Change) flagIn(container *corev1.Container) error {
 	return nil
 }
 
-// flag is the flag to set, as it is written.
+// flag returns the flag to set, with its dashes.
 func (c Change) flag() string { return "--" + cmp.Or(c.Flag, "config") }
 
-// place is where a word of a list is, or where it has to come.
+// place is the index of a word in a list, or the index at which to insert it.
 type place struct {
 	index   int
 	there   bool
 	command bool // the list is the command, not the arguments
 }
 
-// flagPlace finds the flag, the last one where there are more; or the place after
-// the program.
+// flagPlace finds the last occurrence of the flag, or the place after the program.
 func (c Change) flagPlace(container *corev1.Container) (*[]string, place, error) {
 	for _, list := range []struct {
 		words   *[]string
@@ -176,7 +176,7 @@ func (c Change) flagPlace(container *corev1.Container) (*[]string, place, error)
 		for i := len(*list.words) - 1; i >= 0; i-- {
 			switch word := (*list.words)[i]; {
 			case word == c.flag():
-				return nil, place{}, fmt.Errorf("%s and its value are two words: write it as %[1]s=VALUE", word)
+				return nil, place{}, fmt.Errorf("%s and its value are separate words: write %[1]s=VALUE", word)
 			case strings.HasPrefix(word, c.flag()+"="):
 				return list.words, place{index: i, there: true, command: list.command}, nil
 			}
@@ -213,8 +213,8 @@ func (c Change) mountIn(pod *corev1.Pod, container *corev1.Container) {
 	container.VolumeMounts = append([]corev1.VolumeMount{mount}, container.VolumeMounts...)
 }
 
-// InContainer returns where a container sees a path of the node through the volumes that it
-// has already; "" if it does not.
+// InContainer returns the path in the container of a path on the node that an existing volume
+// mounts; "" if none does.
 func InContainer(pod *corev1.Pod, container *corev1.Container, hostPath string) string {
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Spec.Volumes {
@@ -233,7 +233,7 @@ func InContainer(pod *corev1.Pod, container *corev1.Container, hostPath string) 
 	return ""
 }
 
-// OnHost is the other way: which path of the node a path in the container is.
+// OnHost is the inverse of InContainer: it returns the path on the node of a path in the container.
 func OnHost(pod *corev1.Pod, container *corev1.Container, inContainer string) string {
 	for _, mount := range container.VolumeMounts {
 		for _, volume := range pod.Spec.Volumes {
@@ -251,18 +251,17 @@ func OnHost(pod *corev1.Pod, container *corev1.Container, inContainer string) st
 	return ""
 }
 
-// container is the YAML of the container that is changed.
+// container returns the YAML node of the container to change.
 func (e *editor) container() *yaml.Node {
 	return named(child(child(e.root, "spec"), "containers"), e.change.Container)
 }
 
-// hashesImageOnly is the first minor whose kubelet tells a container by its name and
-// image alone (pkg/kubelet/container/helpers.go, pickFieldsToHash); those before
-// looked at all of it.
+// hashesImageOnly is the first minor whose kubelet identifies a container by name and image only
+// (pkg/kubelet/container/helpers.go, pickFieldsToHash). Earlier ones hash the whole container.
 const hashesImageOnly = 31
 
-// Restarts reports whether a kubelet of that minor of Kubernetes 1 restarts a
-// container because of how it changed in a pod whose UID stayed.
+// Restarts reports whether the kubelet of Kubernetes 1.minor restarts a container that changed in a
+// pod with an unchanged UID.
 func Restarts(minor int, before, after *corev1.Container) bool {
 	if minor >= hashesImageOnly {
 		return before.Image != after.Image

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// editor makes one change of a manifest's text.
+// editor applies one Change to the text of a manifest.
 type editor struct {
 	*Manifest
 	change  Change
@@ -61,7 +61,7 @@ func (e *editor) image() error {
 	return nil
 }
 
-// command puts the flag in its place.
+// command sets the flag.
 func (e *editor) command() error {
 	container, err := e.Container(e.change.Container)
 	if err != nil || e.change.Config == "" {
@@ -82,7 +82,7 @@ func (e *editor) command() error {
 	return e.insertWord(list, at.index, word)
 }
 
-// insertWord puts a word before the item of that index of a list that is not empty.
+// insertWord inserts a word into a list that is not empty, before the item at index.
 func (e *editor) insertWord(list *yaml.Node, index int, word string) error {
 	inFlow := flowStyle(list)
 	neighbour := list.Content[min(index, len(list.Content)-1)]
@@ -94,7 +94,7 @@ func (e *editor) insertWord(list *yaml.Node, index int, word string) error {
 		}
 		after := ", "
 		if !inFlow {
-			// The neighbour's dash stays before the new word, and gets a new one.
+			// The existing dash stays before the new word; the neighbour gets another.
 			after = e.text.eol + strings.Repeat(" ", list.Column-1) + "-" + strings.Repeat(" ", neighbour.Column-list.Column-1)
 		}
 		e.splices = append(e.splices, splice{at, at, written + after})
@@ -108,7 +108,7 @@ func (e *editor) insertWord(list *yaml.Node, index int, word string) error {
 	if !inFlow {
 		before = e.text.eol + strings.Repeat(" ", list.Column-1) + "- "
 		if rest, _, _ := strings.Cut(string(e.text.raw[end:]), "\n"); strings.TrimRight(rest, "\r") != "" {
-			return fmt.Errorf("line %d: a comment stands after the only word of the command", neighbour.Line)
+			return fmt.Errorf("line %d: a comment follows the only word of the command", neighbour.Line)
 		}
 	}
 	e.splices = append(e.splices, splice{end, end, before + written})
@@ -132,8 +132,8 @@ func (e *editor) mount() error {
 	return e.item(container, "volumeMounts", m.Name, mount, map[string]string{"mountPath": m.Path}, "")
 }
 
-// item adds an item to a list of named items, or sets the given values of the one
-// that is there; they are below the key inside unless that is empty.
+// item adds an item to a list of named items, or sets the given values of the existing one. The
+// values are under the key inside unless that is empty.
 func (e *editor) item(parent *yaml.Node, key, name string, fields []field, values map[string]string, inside string) error {
 	list := child(parent, key)
 	if list == nil {
@@ -149,7 +149,7 @@ func (e *editor) item(parent *yaml.Node, key, name string, fields []field, value
 	for value, text := range values {
 		node := child(there, value)
 		if node == nil {
-			return fmt.Errorf("line %d: %s %s is not as it was written", list.Line, key, name)
+			return fmt.Errorf("line %d: %s %s was edited", list.Line, key, name)
 		}
 		if err := e.set(node, text, flowStyle(there) || flowStyle(list)); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (e *editor) item(parent *yaml.Node, key, name string, fields []field, value
 	return nil
 }
 
-// insertItem puts an item before the first of a list.
+// insertItem inserts an item at the beginning of a list.
 func (e *editor) insertItem(list *yaml.Node, fields []field) error {
 	at, err := e.text.offset(list)
 	if err != nil {
@@ -166,7 +166,7 @@ func (e *editor) insertItem(list *yaml.Node, fields []field) error {
 	}
 	switch {
 	case list.Kind != yaml.SequenceNode:
-		return fmt.Errorf("line %d: a list was expected", list.Line)
+		return fmt.Errorf("line %d: expected a list", list.Line)
 	case flowStyle(list):
 		after := ", "
 		if len(list.Content) == 0 {
@@ -182,7 +182,7 @@ func (e *editor) insertItem(list *yaml.Node, fields []field) error {
 
 func (e *editor) user() error {
 	container, err := e.Container(e.change.Container)
-	if err != nil || !e.change.RunAsRoot || saysUser(e.Pod, container) {
+	if err != nil || !e.change.RunAsRoot || setsUser(e.Pod, container) {
 		return err
 	}
 	node := e.container()
@@ -192,10 +192,10 @@ func (e *editor) user() error {
 	return e.insert(node, flowStyle(node), field{"securityContext", []field{{"runAsUser", 0}}})
 }
 
-// insert puts entries before the first of a mapping.
+// insert inserts entries at the beginning of a mapping.
 func (e *editor) insert(mapping *yaml.Node, inFlow bool, fields ...field) error {
 	if mapping == nil || mapping.Kind != yaml.MappingNode {
-		return fmt.Errorf("no mapping was found where %s has to come", fields[0].name)
+		return fmt.Errorf("no mapping to insert %s into", fields[0].name)
 	}
 	at, err := e.text.offset(mapping)
 	if err != nil {
@@ -214,13 +214,13 @@ func (e *editor) insert(mapping *yaml.Node, inFlow bool, fields ...field) error 
 	return nil
 }
 
-// set writes another value in the place of a scalar's.
+// set replaces the value of a scalar.
 func (e *editor) set(n *yaml.Node, value string, inFlow bool) error {
 	if n.Kind == yaml.ScalarNode && n.Value == value {
 		return nil
 	}
 	if n.Kind != yaml.ScalarNode {
-		return fmt.Errorf("line %d: a single value was expected", n.Line)
+		return fmt.Errorf("line %d: expected a single value", n.Line)
 	}
 	at, end, err := e.text.span(n)
 	if err != nil {

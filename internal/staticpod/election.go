@@ -25,7 +25,7 @@ func (e *election) look(seen *Seen) {
 	spec := seen.lease.Spec
 	switch seen.Holder {
 	case e.former, "":
-		// A scheduler that ends releases the lease, and notes when.
+		// A scheduler that exits releases the lease and records the time.
 		if spec.RenewTime != nil && !e.stoppedBetween {
 			e.lastFormer = spec.RenewTime.Time
 		}

@@ -7,17 +7,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// quotedString is a string that is written with quotes even where none are needed.
+// quotedString is a string that is always written with quotes.
 type quotedString string
 
-// field is one entry of a mapping that is to be written: value is a string, a
-// bool, an int, a quotedString, a []field or a [][]field.
+// field is one entry of a mapping to write. The value is a string, a bool, an int, a quotedString,
+// a []field or a [][]field.
 type field struct {
 	name  string
 	value any
 }
 
-// flow writes a value on one line, as JSON, which every YAML flow style takes.
+// flow returns a value on one line, as JSON, which is valid in YAML flow style.
 func flow(value any) string {
 	switch v := value.(type) {
 	case []field:
@@ -37,8 +37,8 @@ func flow(value any) string {
 	}
 }
 
-// block writes the entries of a mapping on lines of their own. The first line is
-// not indented and the last is not ended: both are the caller's.
+// block returns the entries of a mapping, one per line. The caller indents the first line and ends
+// the last.
 func block(fields []field, indent int, eol string) string {
 	parts := make([]string, 0, len(fields))
 	margin := eol + strings.Repeat(" ", indent)
@@ -59,18 +59,18 @@ func block(fields []field, indent int, eol string) string {
 	return strings.Join(parts, margin)
 }
 
-// quote writes a scalar as JSON does.
+// quote returns a scalar as JSON.
 func quote(value any) string {
 	var b strings.Builder
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return `""` // of strings, numbers and booleans there is none that fails
+		return `""` // strings, numbers and booleans can always be encoded
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// plain writes a scalar without quotes where it stays the same without.
+// plain returns a scalar without quotes if it does not need them.
 func plain(value any) string {
 	s, isString := value.(string)
 	if !isString {
@@ -84,13 +84,13 @@ func plain(value any) string {
 	return quote(s)
 }
 
-// numeric holds for what an older YAML reader may take for a number: a hash of
-// digits, or digits around an e.
+// numeric reports whether an older YAML parser may read s as a number: a hash of digits, or digits
+// around an e.
 func numeric(s string) bool {
 	return strings.Trim(s, "0123456789abcdefABCDEFxo_.:+-") == ""
 }
 
-// like writes a string in the style that another scalar has.
+// like returns a string in the style of another scalar.
 func like(style yaml.Style, inFlow bool, s string) string {
 	switch {
 	case style&yaml.SingleQuotedStyle != 0 && !strings.ContainsAny(s, "\n"):

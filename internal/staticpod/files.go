@@ -10,22 +10,24 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Files are the files of a node. Paths given to its methods are the node's own.
+// Files accesses the files of a node. All paths are paths on the node.
 type Files struct {
-	// Resolve tells where a node's path is for this process, links followed.
+	// Resolve maps a path on the node to a path of this process and follows links.
 	Resolve func(path string) (string, error)
 }
 
-// File is the content of a file with what a restored one has to have.
+// File is the content of a file with its mode and owner.
 type File struct {
 	Data     []byte
 	Mode     fs.FileMode
 	UID, GID int
 }
 
-// Read reads a regular file. One that is not there is fs.ErrNotExist.
+// Read reads a regular file. It returns fs.ErrNotExist if the file does not exist.
 func (f Files) Read(path string) (_ *File, err error) {
 	at, err := f.Resolve(path)
 	if err != nil {
@@ -41,7 +43,7 @@ func (f Files) Read(path string) (_ *File, err error) {
 		return nil, explain("read", path, err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxSize {
-		return nil, fmt.Errorf("read %s: it is no regular file of at most %d bytes", path, MaxSize)
+		return nil, fmt.Errorf("read %s: not a regular file of at most %d bytes", path, MaxSize)
 	}
 	file := &File{Mode: info.Mode().Perm()}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -53,8 +55,8 @@ func (f Files) Read(path string) (_ *File, err error) {
 	return file, nil
 }
 
-// Write puts a file in place as a whole, durably: after a crash it is the old or the
-// new one. Folders above it are made.
+// Write replaces a file atomically and durably: after a crash the path has the old or the new file.
+// Write creates missing directories.
 func (f Files) Write(path string, file *File) error {
 	at, err := f.Resolve(path)
 	if err != nil {
@@ -73,7 +75,7 @@ func (f Files) Write(path string, file *File) error {
 	return explain("write", path, syncDir(filepath.Dir(at)))
 }
 
-// Remove removes a file; it is no error if it is not there.
+// Remove removes a file. A missing file is not an error.
 func (f Files) Remove(path string) error {
 	at, err := f.Resolve(path)
 	if err != nil {
@@ -85,16 +87,16 @@ func (f Files) Remove(path string) error {
 	return nil
 }
 
-// RemoveEmpty removes a folder if nothing is in it.
+// RemoveEmpty removes a directory if it is empty.
 func (f Files) RemoveEmpty(path string) {
 	if at, err := f.Resolve(path); err == nil {
-		_ = syscall.Rmdir(at) // one that is not empty stays
+		_ = syscall.Rmdir(at) // fails if it is not empty
 	}
 }
 
-// Room checks that a folder, or the first above it that is there, can be written
-// to and has room.
-func (f Files) Room(path string, bytes uint64) error {
+// CheckSpace checks that a directory, or its nearest existing parent, is writable and has the given
+// number of bytes free.
+func (f Files) CheckSpace(path string, bytes uint64) error {
 	at, err := f.Resolve(path)
 	if err != nil {
 		return err
@@ -107,19 +109,19 @@ func (f Files) Room(path string, bytes uint64) error {
 	}
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(at, &stat); err != nil {
-		return explain("look for room in", path, err)
+		return explain("check free space in", path, err)
 	}
 	if free := stat.Bavail * uint64(stat.Bsize); free < bytes || stat.Files > 0 && stat.Ffree < 16 {
-		return &Error{Err: fmt.Errorf("look for room in %s: the disk is full: %d bytes are free and %d are needed", path, free, bytes), Try: "make room; nothing was touched"}
+		return problem.Errorf("free disk space; nothing was changed", "check free space in %s: disk full: %d bytes free, %d needed", path, free, bytes)
 	}
 	const writeable = 2 // W_OK
 	if err := syscall.Access(at, writeable); err != nil {
-		return &Error{Err: explain("write to", path, err), Try: "run as root on the control-plane node"}
+		return problem.WithHint(explain("write to", path, err), runAsRoot)
 	}
 	return nil
 }
 
-// writePart writes a file under a name of its own and returns that.
+// writePart writes a temporary file and returns its name.
 func writePart(dir, pattern string, file *File) (name string, err error) {
 	part, err := os.CreateTemp(dir, pattern)
 	if err != nil {
@@ -133,7 +135,7 @@ func writePart(dir, pattern string, file *File) (name string, err error) {
 	return part.Name(), nil
 }
 
-// syncDir makes a rename in a folder last.
+// syncDir makes a rename in a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -142,13 +144,15 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Hash is the SHA-256 of a file's content, in hexadecimal.
+// Hash returns the SHA-256 of a file's content, in hexadecimal.
 func Hash(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// explain names the file as the node knows it.
+const runAsRoot = "run as root on the control-plane node"
+
+// explain returns an error that has the path on the node.
 func explain(doing, path string, err error) error {
 	if err == nil {
 		return nil
@@ -159,7 +163,7 @@ func explain(doing, path string, err error) error {
 	}
 	err = fmt.Errorf("%s %s: %w", doing, path, err)
 	if errors.Is(err, fs.ErrPermission) {
-		return &Error{Err: err, Try: "run as root on the control-plane node"}
+		return problem.WithHint(err, runAsRoot)
 	}
 	return err
 }

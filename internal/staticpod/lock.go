@@ -2,16 +2,17 @@ package staticpod
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Lock keeps two runs on one node apart. It is a lock of the kernel's on a file: a
-// run that is killed loses it at once. holder is shown to who comes second.
+// Lock keeps two runs on one node apart. The kernel releases the lock when the process ends. holder
+// is shown to the other run.
 func Lock(files Files, holder string) (unlock func() error, err error) {
 	at, err := files.Resolve(path.Join(StateDir, "lock"))
 	if err != nil {
@@ -27,10 +28,8 @@ func Lock(files Files, holder string) (unlock func() error, err error) {
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		by, _ := os.ReadFile(at)
-		return nil, errors.Join(&Error{
-			Err: fmt.Errorf("lock this node: another run is at work: %s", strings.TrimSpace(string(by))),
-			Try: "wait until it has ended; a run that was killed holds no lock",
-		}, file.Close())
+		return nil, errors.Join(problem.Errorf("wait until it ends; the lock of a killed run is released",
+			"lock this node: another run is in progress: %s", strings.TrimSpace(string(by))), file.Close())
 	}
 	if err == nil {
 		err = errors.Join(file.Truncate(0), ignoreCount(file.WriteString(holder+"\n")))

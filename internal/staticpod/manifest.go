@@ -11,28 +11,29 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// MaxSize bounds what is read of a manifest; a kubelet reads no more either
-// (pkg/kubelet/config/common.go, maxConfigLength).
+// MaxSize is the maximum size of a manifest, as for a kubelet (pkg/kubelet/config/common.go,
+// maxConfigLength).
 const MaxSize = 10 << 20
 
-// Manifest is a static pod as its file holds it.
+// Manifest is the manifest of a static pod.
 type Manifest struct {
-	// Path names the file in messages.
+	// Path is the path of the file, for messages.
 	Path string
-	// Raw are the bytes of the file.
+	// Raw is the content of the file.
 	Raw []byte
-	// Pod is what they mean.
+	// Pod is the decoded pod.
 	Pod *corev1.Pod
 
 	text *text
 	root *yaml.Node
 }
 
-// Parse reads a manifest. It is an [*Error] when it is no pod, holds what
-// Kubernetes does not know, or is written so that it cannot be edited as text:
-// anchors, several documents, mixed line ends.
+// Parse reads a manifest. It refuses a file that is not a pod, has unknown fields, or cannot be
+// edited as text because of anchors, several documents or mixed line endings.
 func Parse(path string, raw []byte) (*Manifest, error) {
 	m := &Manifest{Path: path, Raw: raw}
 	var err error
@@ -48,7 +49,7 @@ func Parse(path string, raw []byte) (*Manifest, error) {
 		return nil, m.refuse(err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, m.refuse(errors.New("it holds a second document"))
+		return nil, m.refuse(errors.New("it has a second document"))
 	}
 	if err := editable(&doc); err != nil {
 		return nil, m.refuse(err)
@@ -58,10 +59,10 @@ func Parse(path string, raw []byte) (*Manifest, error) {
 }
 
 func (m *Manifest) refuse(err error) error {
-	return &Error{Err: fmt.Errorf("read static pod %s: %w", m.Path, err), Try: "nothing was touched; mend the file first", Input: true}
+	return problem.Invalidf("nothing was changed; fix the file first", "read static pod %s: %w", m.Path, err)
 }
 
-// decode reads a pod strictly: unknown fields and duplicate keys are errors.
+// decode decodes a pod strictly: unknown fields and duplicate keys are errors.
 func decode(raw []byte) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	if err := sigsyaml.UnmarshalStrict(raw, pod); err != nil {
@@ -69,21 +70,20 @@ func decode(raw []byte) (*corev1.Pod, error) {
 	}
 	switch {
 	case pod.APIVersion != "v1" || pod.Kind != "Pod":
-		return nil, fmt.Errorf("it is %s %q, not a Pod of v1", pod.APIVersion, pod.Kind)
+		return nil, fmt.Errorf("expected a Pod of v1, got %s %q", pod.APIVersion, pod.Kind)
 	case pod.Name == "" || len(pod.Spec.Containers) == 0:
-		return nil, errors.New("it is a pod without a name or without containers")
+		return nil, errors.New("the pod has no name or no containers")
 	}
 	return pod, nil
 }
 
-// editable refuses what stands for something that is elsewhere in the document: an
-// edit in one place would show in another.
+// editable refuses anchors, aliases and tags: an edit in one place could change another.
 func editable(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return fmt.Errorf("line %d: it uses an anchor, which cannot be edited safely", n.Line)
+		return fmt.Errorf("line %d: an anchor cannot be edited safely", n.Line)
 	case n.Style&yaml.TaggedStyle != 0:
-		return fmt.Errorf("line %d: it uses a tag, which cannot be edited safely", n.Line)
+		return fmt.Errorf("line %d: a tag cannot be edited safely", n.Line)
 	}
 	for _, child := range n.Content {
 		if err := editable(child); err != nil {
@@ -93,18 +93,18 @@ func editable(n *yaml.Node) error {
 	return nil
 }
 
-// Container returns the container of that name.
+// Container returns the container with the name.
 func (m *Manifest) Container(name string) (*corev1.Container, error) {
 	for i := range m.Pod.Spec.Containers {
 		if m.Pod.Spec.Containers[i].Name == name {
 			return &m.Pod.Spec.Containers[i], nil
 		}
 	}
-	return nil, &Error{Err: fmt.Errorf("read static pod %s: it has no container %s", m.Path, name), Input: true}
+	return nil, problem.Invalidf("", "read static pod %s: no container %s", m.Path, name)
 }
 
-// Words are a container's command and arguments: the program, and its flags. The
-// error says that the program is not the one expected, or runs in a shell.
+// Words returns the flags of a container: its command without the program, and its arguments. It
+// fails if the program is not the expected one or runs in a shell.
 func Words(c *corev1.Container, program string) ([]string, error) {
 	words := c.Args
 	switch {
@@ -113,13 +113,12 @@ func Words(c *corev1.Container, program string) ([]string, error) {
 	case len(c.Command) > 0:
 		words = append(append([]string{}, c.Command[1:]...), c.Args...)
 	case len(c.Args) == 0:
-		return nil, fmt.Errorf("container %s names neither a command nor arguments: its flags cannot be changed", c.Name)
+		return nil, fmt.Errorf("container %s has neither a command nor arguments: its flags cannot be changed", c.Name)
 	}
 	return words, nil
 }
 
-// Flag returns the value of a flag among words, the last one where it is given more
-// than once, as the program reads it.
+// Flag returns the value of a flag. As for the program, the last occurrence wins.
 func Flag(words []string, name string) (value string, given bool) {
 	for i, word := range words {
 		word, isFlag := strings.CutPrefix(word, "--")
@@ -149,7 +148,7 @@ func child(mapping *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// named returns the item of a sequence of mappings that has that name, or nil.
+// named returns the item with the name in a sequence of mappings, or nil.
 func named(sequence *yaml.Node, name string) *yaml.Node {
 	if sequence == nil {
 		return nil

@@ -10,7 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// kubeadmStyle is a manifest with what people do to them: comments, quotes of both kinds, a flag of their own.
+// kubeadmStyle is a manifest with typical manual edits: comments, both kinds of quotes, an
+// additional flag.
 const kubeadmStyle = `# our scheduler, do not touch
 apiVersion: v1
 kind: Pod
@@ -65,7 +66,7 @@ func apply(t *testing.T, manifest string, c Change) string {
 	return string(out)
 }
 
-func TestOnlyTheChangeDiffersAndCommentsStay(t *testing.T) {
+func TestApplyChangesNothingElse(t *testing.T) {
 	want := `# our scheduler, do not touch
 apiVersion: v1
 kind: Pod
@@ -116,7 +117,7 @@ status: {}
 	}
 }
 
-func TestAChangeMadeTwiceIsMadeOnce(t *testing.T) {
+func TestApplyIsIdempotent(t *testing.T) {
 	once := apply(t, kubeadmStyle, wholeChange())
 	if diff := cmp.Diff(once, apply(t, once, wholeChange())); diff != "" {
 		t.Errorf("(-once +twice)\n%s", diff)
@@ -124,11 +125,12 @@ func TestAChangeMadeTwiceIsMadeOnce(t *testing.T) {
 	other := wholeChange()
 	other.Image, other.Config, other.Annotations = "localhost/other:v2", "/etc/kubernetes/pmk-sched/pmk-sched-2.yaml", []Annotation{{AnnotationReplacement, "2"}, {AnnotationConfig, "01"}}
 	if diff := cmp.Diff(apply(t, kubeadmStyle, other), apply(t, once, other)); diff != "" {
-		t.Errorf("a second change leaves something of the first (-want +got)\n%s", diff)
+		t.Errorf("a second change does not replace the first (-want +got)\n%s", diff)
 	}
 }
 
-// PMK's own manifest (platform9/nodelet), shortened: indented lists, everything quoted, the scheduler one of several containers.
+// pmkStyle is PMK's own manifest (platform9/nodelet), shortened: indented lists, everything quoted,
+// the scheduler one of several containers.
 const pmkStyle = `---
 apiVersion: "v1"
 kind: "Pod"
@@ -159,7 +161,7 @@ spec:
         path: "/etc/pf9/kube.d/configs"
 `
 
-func TestOneContainerOfSeveralIsChanged(t *testing.T) {
+func TestApplyChangesOneContainerOfSeveral(t *testing.T) {
 	got := apply(t, pmkStyle, Change{
 		Container: "kube-scheduler", Program: "kube-scheduler", Image: "localhost/ours:v1", Config: "/srv/kubernetes/configs/ours.yaml", PullIfNotPresent: true,
 	})
@@ -173,7 +175,7 @@ func TestOneContainerOfSeveralIsChanged(t *testing.T) {
 	}
 }
 
-func TestEveryWayOfWritingIsChangedOrRefused(t *testing.T) {
+func TestApplySupportsOrRefusesEveryYAMLStyle(t *testing.T) {
 	replace := func(from, to string) string {
 		if !strings.Contains(kubeadmStyle, from) {
 			t.Fatalf("no %q in the manifest", from)
@@ -181,32 +183,32 @@ func TestEveryWayOfWritingIsChangedOrRefused(t *testing.T) {
 		return strings.Replace(kubeadmStyle, from, to, 1)
 	}
 	for name, c := range map[string]struct {
-		manifest, refused string // refused: what the error says; empty: it works
+		manifest, refused string // refused: part of the error; empty: no error
 	}{
-		"CRLF":                     {manifest: strings.ReplaceAll(kubeadmStyle, "\n", "\r\n")},
-		"mixed line ends":          {manifest: replace("kind: Pod\n", "kind: Pod\r\n"), refused: "CRLF"},
-		"JSON":                     {manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s"},"spec":{"containers":[{"name":"kube-scheduler","image":"a/b:c","command":["kube-scheduler","--v=2"]}]}}`},
-		"JSON with empty lists":    {manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s","annotations":{}},"spec":{"volumes":[],"containers":[{"name":"kube-scheduler","image":"a/b:c","volumeMounts":[],"command":["kube-scheduler"]}]}}`},
-		"flow list":                {manifest: replace("- command:\n    - kube-scheduler\n    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "- command: [kube-scheduler, '--leader-elect=true']\n")},
-		"arguments":                {manifest: replace("    # the kubeconfig\n", "    args:\n")},
-		"only the program":         {manifest: replace("    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "")},
-		"no volumes":               {manifest: strings.Replace(replace("  volumes:\n  - hostPath:\n      path: /etc/kubernetes/scheduler.conf\n      type: FileOrCreate\n    name: kubeconfig\n", ""), "    volumeMounts:\n    - mountPath: /etc/kubernetes/scheduler.conf\n      name: kubeconfig\n      readOnly: true\n", "", 1)},
-		"letters beyond ASCII":     {manifest: replace("  - command:", "  - env: [{name: WÖRT, value: ü}]\n    command:")},
-		"runs as somebody":         {manifest: replace("  hostNetwork: true", "  securityContext: {runAsUser: 10259}\n  hostNetwork: true")},
-		"anchor":                   {manifest: replace("image: \"", "image: &i \""), refused: "anchor"},
-		"alias":                    {manifest: replace("component: kube-scheduler", "component: &n kube-scheduler\n    other: *n"), refused: "anchor"},
-		"tag":                      {manifest: replace("image: \"", "image: !!str \""), refused: "tag"},
-		"tab":                      {manifest: replace("  containers:", "\tcontainers:"), refused: "token"},
-		"two documents":            {manifest: kubeadmStyle + "---\nkind: Pod\n", refused: "second document"},
-		"unknown field":            {manifest: replace("hostNetwork: true", "hostNetwrok: true"), refused: "hostNetwrok"},
-		"field twice":              {manifest: replace("hostNetwork: true", "hostNetwork: true\n  hostNetwork: true"), refused: "hostNetwork"},
-		"byte order mark":          {manifest: "\ufeff" + kubeadmStyle, refused: "byte order mark"},
-		"no pod":                   {manifest: replace("kind: Pod", "kind: Node"), refused: "Pod"},
-		"shell":                    {manifest: replace("    - kube-scheduler\n", "    - /bin/sh\n"), refused: "/bin/sh"},
-		"flag and value apart":     {manifest: replace("    - \"--leader-elect=true\"", "    - --config\n    - /x"), refused: "two words"},
-		"image on two lines":       {manifest: replace("image: \"registry.example.com/kube-scheduler:v1.24.3\"  # pinned", "image:\n      >-\n      registry.example.com/x:y"), refused: "more than one line"},
-		"another container's name": {manifest: replace("    name: kube-scheduler\n    volumeMounts", "    name: scheduler\n    volumeMounts"), refused: "no container"},
-		"empty":                    {manifest: "", refused: "Pod"},
+		"CRLF":                        {manifest: strings.ReplaceAll(kubeadmStyle, "\n", "\r\n")},
+		"mixed line ends":             {manifest: replace("kind: Pod\n", "kind: Pod\r\n"), refused: "CRLF"},
+		"JSON":                        {manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s"},"spec":{"containers":[{"name":"kube-scheduler","image":"a/b:c","command":["kube-scheduler","--v=2"]}]}}`},
+		"JSON with empty lists":       {manifest: `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"s","annotations":{}},"spec":{"volumes":[],"containers":[{"name":"kube-scheduler","image":"a/b:c","volumeMounts":[],"command":["kube-scheduler"]}]}}`},
+		"flow list":                   {manifest: replace("- command:\n    - kube-scheduler\n    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "- command: [kube-scheduler, '--leader-elect=true']\n")},
+		"arguments":                   {manifest: replace("    # the kubeconfig\n", "    args:\n")},
+		"only the program":            {manifest: replace("    # the kubeconfig\n    - '--kubeconfig=/etc/kubernetes/scheduler.conf'\n    - \"--leader-elect=true\"\n", "")},
+		"no volumes":                  {manifest: strings.Replace(replace("  volumes:\n  - hostPath:\n      path: /etc/kubernetes/scheduler.conf\n      type: FileOrCreate\n    name: kubeconfig\n", ""), "    volumeMounts:\n    - mountPath: /etc/kubernetes/scheduler.conf\n      name: kubeconfig\n      readOnly: true\n", "", 1)},
+		"non-ASCII letters":           {manifest: replace("  - command:", "  - env: [{name: WÖRT, value: ü}]\n    command:")},
+		"runs as a user":              {manifest: replace("  hostNetwork: true", "  securityContext: {runAsUser: 10259}\n  hostNetwork: true")},
+		"anchor":                      {manifest: replace("image: \"", "image: &i \""), refused: "anchor"},
+		"alias":                       {manifest: replace("component: kube-scheduler", "component: &n kube-scheduler\n    other: *n"), refused: "anchor"},
+		"tag":                         {manifest: replace("image: \"", "image: !!str \""), refused: "tag"},
+		"tab":                         {manifest: replace("  containers:", "\tcontainers:"), refused: "token"},
+		"two documents":               {manifest: kubeadmStyle + "---\nkind: Pod\n", refused: "second document"},
+		"unknown field":               {manifest: replace("hostNetwork: true", "hostNetwrok: true"), refused: "hostNetwrok"},
+		"field twice":                 {manifest: replace("hostNetwork: true", "hostNetwork: true\n  hostNetwork: true"), refused: "hostNetwork"},
+		"byte order mark":             {manifest: "\ufeff" + kubeadmStyle, refused: "byte order mark"},
+		"no pod":                      {manifest: replace("kind: Pod", "kind: Node"), refused: "Pod"},
+		"shell":                       {manifest: replace("    - kube-scheduler\n", "    - /bin/sh\n"), refused: "/bin/sh"},
+		"flag and value in two words": {manifest: replace("    - \"--leader-elect=true\"", "    - --config\n    - /x"), refused: "separate words"},
+		"image on two lines":          {manifest: replace("image: \"registry.example.com/kube-scheduler:v1.24.3\"  # pinned", "image:\n      >-\n      registry.example.com/x:y"), refused: "more than one line"},
+		"another container's name":    {manifest: replace("    name: kube-scheduler\n    volumeMounts", "    name: scheduler\n    volumeMounts"), refused: "no container"},
+		"empty":                       {manifest: "", refused: "Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Parse("/m.yaml", []byte(c.manifest))
@@ -218,17 +220,17 @@ func TestEveryWayOfWritingIsChangedOrRefused(t *testing.T) {
 			case c.refused == "" && err != nil:
 				t.Fatal(err)
 			case c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)):
-				t.Fatalf("want a refusal that says %q, got %v", c.refused, err)
+				t.Fatalf("want an error with %q, got %v", c.refused, err)
 			case c.refused == "":
 				if again := apply(t, string(out), wholeChange()); again != string(out) {
-					t.Errorf("changed again it differs:\n%s", cmp.Diff(string(out), again))
+					t.Errorf("a second Apply differs:\n%s", cmp.Diff(string(out), again))
 				}
 			}
 		})
 	}
 }
 
-func TestSwapRefusesAManifestThatWasEdited(t *testing.T) {
+func TestSwapRefusesEditedManifest(t *testing.T) {
 	dir := t.TempDir()
 	manifests := filepath.Join(dir, "manifests")
 	if err := os.Mkdir(manifests, 0o755); err != nil {
@@ -252,15 +254,15 @@ func TestSwapRefusesAManifestThatWasEdited(t *testing.T) {
 			t.Errorf("got %v, %v", got, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(dir, "*", partPrefix+"*")); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+			t.Errorf("temporary files left: %v", left)
 		}
 		if links, _ := filepath.Glob(filepath.Join(dir, heldDir, "*")); single != (len(links) > 0) {
-			t.Errorf("a watched inode is kept only of a single file: %v", links)
+			t.Errorf("link kept for a manifest in a directory: %v", links)
 		}
 	}
 }
 
-func TestKilledBeforeTheJournalThereIsNoBackup(t *testing.T) {
+func TestBackupsSkipsDirectoryWithoutJournal(t *testing.T) {
 	dir := t.TempDir()
 	files := Files{Resolve: func(path string) (string, error) { return filepath.Join(dir, path), nil }}
 	if err := os.MkdirAll(filepath.Join(dir, backupsDir, "20260101T000000Z", "original"), 0o700); err != nil {
@@ -272,7 +274,7 @@ func TestKilledBeforeTheJournalThereIsNoBackup(t *testing.T) {
 	}
 }
 
-func TestAnotherFlagIsSetAndFoundAgain(t *testing.T) {
+func TestApplySetsAnotherFlag(t *testing.T) {
 	first := Change{Container: "kube-scheduler", Program: "kube-scheduler", Flag: "policy-configmap", Config: "policy-1"}
 	once := apply(t, kubeadmStyle, first)
 	want := strings.Replace(kubeadmStyle, "    # the kubeconfig\n", "    # the kubeconfig\n    - '--policy-configmap=policy-1'\n", 1)
@@ -280,7 +282,7 @@ func TestAnotherFlagIsSetAndFoundAgain(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if again := apply(t, once, first); again != once {
-		t.Errorf("set twice it changes:\n%s", cmp.Diff(once, again))
+		t.Errorf("setting the flag twice differs:\n%s", cmp.Diff(once, again))
 	}
 	second := first
 	second.Config = "policy-2"

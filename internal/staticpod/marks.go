@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Replacement returns the annotation of a manifest that says what it was changed to;
-// empty if it is not one of ours or cannot be read.
+// Replacement returns the annotation [AnnotationReplacement] of a manifest; empty if the manifest
+// has none or cannot be decoded.
 func Replacement(manifest []byte) string {
 	var pod struct {
 		Metadata struct {
@@ -21,10 +21,10 @@ func Replacement(manifest []byte) string {
 	return pod.Metadata.Annotations[AnnotationReplacement]
 }
 
-// Ours reports whether a manifest was changed by a Change.
-func Ours(manifest []byte) bool { return Replacement(manifest) != "" }
+// Managed reports whether pmk-sched changed the manifest.
+func Managed(manifest []byte) bool { return Replacement(manifest) != "" }
 
-// Diff shows how b differs from a, by lines with three around each difference.
+// Diff returns the differences between a and b by line, each with three lines of context.
 func Diff(a, b []byte) string {
 	before, after := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
 	var out strings.Builder
@@ -32,14 +32,14 @@ func Diff(a, b []byte) string {
 	quiet := -1        // unchanged lines since the last difference; -1: none yet
 	for _, l := range lineDiff(before, after) {
 		if l.mark == ' ' {
-			if quiet >= 0 && quiet < around {
+			if quiet >= 0 && quiet < contextLines {
 				fmt.Fprintf(&out, "  %s\n", l.text)
 				quiet++
 				continue
 			}
-			if trail = append(trail, l.text); len(trail) > around {
+			if trail = append(trail, l.text); len(trail) > contextLines {
 				trail = trail[1:]
-				quiet = max(quiet, around)
+				quiet = max(quiet, contextLines)
 			}
 			continue
 		}
@@ -52,8 +52,8 @@ func Diff(a, b []byte) string {
 	return out.String()
 }
 
-// around is how many lines are shown before and after a difference.
-const around = 3
+// contextLines is the number of unchanged lines before and after a difference.
+const contextLines = 3
 
 type diffLine struct {
 	mark byte // ' ', '-', '+'

@@ -3,39 +3,40 @@ package staticpod
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// heldDir holds links to manifests that were replaced. It is near the manifest,
-// because a link has to be on the same file system.
+// heldDir holds links to replaced manifests. It is near the manifest because a link must be on the
+// same file system.
 const heldDir = ".pmk-sched-held"
 
-// Swapper puts a manifest in the place of another.
+// Swapper replaces a manifest.
 //
-// A kubelet that is given a folder watches the folder: a rename into it is one
-// event. A kubelet that is given a single file watches that file's inode
-// (pkg/kubelet/config/file_linux.go): a rename over it deletes the inode, which
-// the kubelet takes for the pod's removal, and it stops every container of it
-// until it looks at the path again, up to 20 s later. So the old inode is kept
-// alive by a second link for as long as somebody watches it, and is touched after
-// the rename: the kubelet then reads the path, where the new manifest is.
+// A kubelet with a manifest directory watches the directory: a rename into it is one event. A
+// kubelet with a single manifest file watches the inode of that file
+// (pkg/kubelet/config/file_linux.go). Renaming over the file deletes the inode, which the kubelet
+// treats as the removal of the pod: it stops all containers until it reads the path again, up to 20
+// s later. Swapper therefore keeps the old inode alive with a second link for as long as a process
+// watches it, and changes its mode after the rename. The kubelet then reads the path and finds the
+// new manifest.
 type Swapper struct {
 	Files Files
-	// SingleFile says that the kubelet was given the file itself, not its folder.
+	// SingleFile is set if the kubelet reads the file itself, not its directory.
 	SingleFile bool
 }
 
-// ErrEdited says that a file is not what it was when it was looked at.
-var ErrEdited = errors.New("somebody edited it meanwhile")
+// ErrEdited is returned when a file changed since it was read.
+var ErrEdited = errors.New("the file was edited in the meantime")
 
-// Swap puts next in the place of the manifest at path in one rename, if what is
-// there is still old. There is no moment without the file.
+// Swap replaces the manifest at path in one rename if its content is still old. The file exists at
+// all times.
 func (s Swapper) Swap(node string, old []byte, next *File) (err error) {
 	at, err := s.Files.Resolve(node)
 	if err != nil {
@@ -60,7 +61,7 @@ func (s Swapper) Swap(node string, old []byte, next *File) (err error) {
 		return explain("read", node, err)
 	}
 	if !bytes.Equal(now, old) {
-		return &Error{Err: fmt.Errorf("swap %s: %w", node, ErrEdited), Try: "look at the file and run again"}
+		return problem.Errorf("inspect the file and run again", "swap %s: %w", node, ErrEdited)
 	}
 	if err := os.Rename(part, at); err != nil {
 		return explain("swap", node, err)
@@ -74,9 +75,8 @@ func (s Swapper) Swap(node string, old []byte, next *File) (err error) {
 	return nil
 }
 
-// stage writes a manifest beside its place: outside of a folder that a kubelet
-// reads, if that is on the same file system; else under a name that begins with a
-// dot, which kubelets pass over.
+// stage writes a manifest next to its destination: outside the directory that the kubelet reads if
+// that is on the same file system, else under a name that begins with a dot, which kubelets ignore.
 func (s Swapper) stage(at string, next *File) (string, error) {
 	dir := filepath.Dir(at)
 	if !s.SingleFile && sameDevice(dir, filepath.Dir(dir)) {
@@ -87,7 +87,7 @@ func (s Swapper) stage(at string, next *File) (string, error) {
 
 const partPrefix = ".pmk-sched-manifest-"
 
-// Tidy removes new manifests that a killed run left beside their place.
+// Tidy removes staged manifests of a killed run.
 func (s Swapper) Tidy(node string) error {
 	at, err := s.Files.Resolve(node)
 	if err != nil {
@@ -109,7 +109,7 @@ func sameDevice(a, b string) bool {
 	return syscall.Stat(a, &statA) == nil && syscall.Stat(b, &statB) == nil && statA.Dev == statB.Dev
 }
 
-// hold makes a second link to a file's inode, in a folder near it.
+// hold makes a second link to the inode of a file, in a directory near it.
 func (s Swapper) hold(at string) error {
 	var stat syscall.Stat_t
 	if err := syscall.Stat(at, &stat); err != nil {
@@ -140,8 +140,8 @@ func held(at string) []string {
 	return links
 }
 
-// touchHeld makes the kubelet read the path again, whichever of the inodes it
-// watches: a change of mode is an event even if the mode is the same.
+// touchHeld makes the kubelet read the path again, whichever inode it watches: setting a mode is an
+// event even if the mode does not change.
 func touchHeld(at string) (err error) {
 	for _, link := range held(at) {
 		info, e := os.Stat(link)
@@ -153,8 +153,8 @@ func touchHeld(at string) (err error) {
 	return err
 }
 
-// release removes the links that nobody watches any more: those from before the
-// kubelet's last start. Where no kubelet can be seen they stay.
+// release removes links that no process watches: those from before the last start of the kubelet.
+// If no kubelet is visible, the links stay.
 func release(at string) (err error) {
 	links := held(at)
 	if len(links) == 0 {
@@ -168,15 +168,15 @@ func release(at string) (err error) {
 		inode, e := strconv.ParseUint(filepath.Base(link), 10, 64)
 		if e == nil && !watched[inode] {
 			err = errors.Join(err, os.Remove(link))
-			_ = syscall.Rmdir(filepath.Dir(link)) // one that is not empty stays
+			_ = syscall.Rmdir(filepath.Dir(link)) // fails if it is not empty
 		}
 	}
 	return err
 }
 
-// watchedInodes collects the inodes that processes watch (proc(5), fdinfo), and
-// tells whether a kubelet was among the processes. Inodes of other file systems
-// with the same number count too: a link is rather kept than missed.
+// watchedInodes returns the inodes that processes watch (proc(5), fdinfo), and whether a kubelet is
+// among the processes. Equal inode numbers of other file systems count too: keeping a link too long
+// does no harm.
 func watchedInodes() (inodes map[uint64]bool, kubelet bool) {
 	inodes = map[uint64]bool{}
 	infos, _ := filepath.Glob("/proc/[0-9]*/fdinfo/*")

@@ -11,23 +11,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// text is a YAML document with the means to find the place of a node in it.
+// text is a YAML document in which nodes can be located.
 type text struct {
 	raw []byte
-	// lines holds the offset of each line's first byte.
+	// lines holds the offset of the first byte of each line.
 	lines []int
-	// eol ends the document's lines.
+	// eol is the line ending of the document.
 	eol string
 }
 
-// splice puts with in the place of the bytes from at to end.
+// splice replaces the bytes from at to end.
 type splice struct {
 	at, end int
 	with    string
 }
 
-// newText takes a document's lines apart. What would make the parser count lines
-// in another way than this does is refused.
+// newText splits a document into lines. It refuses text whose lines the YAML parser would count
+// differently.
 func newText(raw []byte) (*text, error) {
 	t := &text{raw: raw, lines: []int{0}, eol: "\n"}
 	crlf, lf := bytes.Count(raw, []byte("\r\n")), bytes.Count(raw, []byte("\n"))
@@ -37,9 +37,9 @@ func newText(raw []byte) (*text, error) {
 	case bytes.HasPrefix(raw, []byte("\ufeff")):
 		return nil, errors.New("it begins with a byte order mark")
 	case bytes.ContainsAny(raw, "\u0085\u2028\u2029"):
-		return nil, errors.New("it holds a line break that is neither LF nor CRLF")
+		return nil, errors.New("it has a line break that is neither LF nor CRLF")
 	case bytes.Count(raw, []byte("\r")) != crlf:
-		return nil, errors.New("it holds carriage returns without a line feed")
+		return nil, errors.New("it has carriage returns without a line feed")
 	case crlf != 0 && crlf != lf:
 		return nil, errors.New("some of its lines end in CRLF and some in LF")
 	case crlf != 0:
@@ -53,23 +53,23 @@ func newText(raw []byte) (*text, error) {
 	return t, nil
 }
 
-// offset is where a node begins: yaml counts lines and characters from 1.
+// offset returns the offset of a node. yaml counts lines and characters from 1.
 func (t *text) offset(n *yaml.Node) (int, error) {
 	if n.Line < 1 || n.Line > len(t.lines) || n.Column < 1 {
-		return 0, fmt.Errorf("line %d: this place cannot be found in the text", n.Line)
+		return 0, fmt.Errorf("line %d: node not found in the text", n.Line)
 	}
 	at := t.lines[n.Line-1]
 	for range n.Column - 1 {
 		_, size := utf8.DecodeRune(t.raw[at:])
 		if size == 0 || t.raw[at] == '\n' {
-			return 0, fmt.Errorf("line %d: this place cannot be found in the text", n.Line)
+			return 0, fmt.Errorf("line %d: node not found in the text", n.Line)
 		}
 		at += size
 	}
 	return at, nil
 }
 
-// span is the text of a scalar that stands on one line.
+// span returns the start and end of a scalar on one line.
 func (t *text) span(n *yaml.Node) (at, end int, err error) {
 	at, err = t.offset(n)
 	if err != nil {
@@ -91,13 +91,13 @@ func (t *text) span(n *yaml.Node) (at, end int, err error) {
 	}
 	var written string
 	if length == 0 || yaml.Unmarshal([]byte(line[:length]), &written) != nil || written != n.Value {
-		return 0, 0, fmt.Errorf("line %d: a value that takes more than one line, or is written in an unusual way", n.Line)
+		return 0, 0, fmt.Errorf("line %d: the value takes more than one line or is written in an unsupported style", n.Line)
 	}
 	return at, at + length, nil
 }
 
-// quotedLength is the length of the quoted scalar that line begins with; 0 if it
-// does not end on the line.
+// quotedLength returns the length of the quoted scalar at the beginning of line; 0 if it does not
+// end on the line.
 func quotedLength(line string, quote byte) int {
 	for i := 1; i < len(line); i++ {
 		switch {
@@ -112,8 +112,7 @@ func quotedLength(line string, quote byte) int {
 	return 0
 }
 
-// with returns the text with splices put in; of those at one place the first given
-// comes first.
+// with returns the text with the splices applied. Splices at the same place keep their order.
 func (t *text) with(splices []splice) []byte {
 	slices.SortStableFunc(splices, func(a, b splice) int { return a.at - b.at })
 	var out bytes.Buffer

@@ -14,24 +14,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// wait is one waiting.
+// wait is the state of one Wait or Stay.
 type wait struct {
 	*Watch
 	want Want
 	ran  Ran
-	// container is the ID of the wanted container once it was seen.
+	// container is the ID of the expected container as soon as it was seen.
 	container string
 	known     []string
 	away      time.Time
 	mirror    time.Time
-	// holds is since when nothing is missing.
+	// holds is the time since when nothing is missing.
 	holds    time.Time
 	election election
 	reason   string
 }
 
 func newWait(w *Watch, want Want) *wait {
-	t := &wait{Watch: w, want: want, reason: "nothing was seen of it", known: slices.Clone(want.others)}
+	t := &wait{Watch: w, want: want, reason: "the pod was not seen yet", known: slices.Clone(want.others)}
 	if want.Before != nil {
 		t.known = append(t.known, want.Before.ended...)
 		if want.Changed {
@@ -48,7 +48,7 @@ func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) 
 	for {
 		seen, err := t.Look(ctx)
 		if ctx.Err() == nil {
-			if err = t.judge(ctx, seen, err); err != nil {
+			if err = t.check(ctx, seen, err); err != nil {
 				return nil, err
 			}
 		}
@@ -66,15 +66,14 @@ func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) 
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return nil, ctx.Err()
 			}
-			return nil, t.notRunning(context.WithoutCancel(ctx), "given up: "+t.reason)
+			return nil, t.notRunning(context.WithoutCancel(ctx), "gave up: "+t.reason)
 		case <-ticker.C:
 		}
 	}
 }
 
-// judge sets reason to what is missing, and fails when it is known that nothing
-// will come of it.
-func (t *wait) judge(ctx context.Context, seen *Seen, err error) error {
+// check sets reason to what is missing. It returns an error if the pod cannot become ready.
+func (t *wait) check(ctx context.Context, seen *Seen, err error) error {
 	if err != nil {
 		if t.reason == "" || !outOfTime(err) {
 			t.reason = err.Error()
@@ -95,7 +94,7 @@ func (t *wait) judge(ctx context.Context, seen *Seen, err error) error {
 	t.election.look(seen)
 	status := statusOf(seen.pod, t.Container)
 	if status == nil {
-		t.reason = "the kubelet has not told of container " + t.Container
+		t.reason = "the kubelet has not reported container " + t.Container
 		return nil
 	}
 	if why := t.failed(seen, status); why != "" {
@@ -108,21 +107,21 @@ func (t *wait) judge(ctx context.Context, seen *Seen, err error) error {
 	return nil
 }
 
-// outOfTime recognises errors that tell nothing but that time was over.
+// outOfTime reports whether an error only means that the time was up.
 func outOfTime(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "would exceed context deadline")
 }
 
-// failed tells of a new container that ended, or that cannot be started.
+// failed describes a new container that ended or cannot start.
 func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 	for _, state := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 		if state == nil || state.ContainerID == "" || slices.Contains(t.known, state.ContainerID) {
 			continue
 		}
-		// It may be a former one that was told to end. If it is not, its successor fails too.
-		told := t.want.Uncertain && (state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
-		if !t.want.Forward || told || t.podRestarts(seen) {
-			t.known = append(t.known, state.ContainerID) // its API server was not there yet
+		// It may be the previous container, which was stopped. If not, its successor fails too.
+		stopped := t.want.Uncertain && (state.ExitCode == 0 || t.want.Before != nil && state.ContainerID == t.want.Before.ContainerID)
+		if !t.want.Forward || stopped || t.podRestarts(seen) {
+			t.known = append(t.known, state.ContainerID) // its API server was not available yet
 			continue
 		}
 		return fmt.Sprintf("container %s ended with exit status %d (%s) %s", t.Container, state.ExitCode, state.Reason, strings.TrimSpace(state.Message))
@@ -134,8 +133,8 @@ func (t *wait) failed(seen *Seen, status *corev1.ContainerStatus) string {
 	return ""
 }
 
-// podRestarts says that the API server was restarted with the pod: until it serves,
-// a scheduler may end and be started again.
+// podRestarts reports whether the API server restarts with the pod. Until it serves, a scheduler
+// may exit and restart.
 func (t *wait) podRestarts(seen *Seen) bool {
 	if !t.HoldsAPI || t.want.Before == nil {
 		return false
@@ -149,15 +148,15 @@ func (t *wait) podRestarts(seen *Seen) bool {
 	return false
 }
 
-// missing tells what the pod still lacks; empty: nothing.
+// missing returns the first condition that does not hold; empty if all do.
 func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.ContainerStatus) string {
 	id := status.ContainerID
 	switch {
 	case id == "" || status.State.Running == nil:
 		t.container = ""
-		return "container " + t.Container + " does not run" + waitingReason(status)
+		return "container " + t.Container + " is not running" + waitingReason(status)
 	case slices.Contains(t.known, id):
-		return "the kubelet has not started the scheduler anew"
+		return "the kubelet has not restarted the scheduler"
 	}
 	if t.container != id {
 		t.container, t.ran.started = id, time.Now()
@@ -165,7 +164,7 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 	switch {
 	case seen.Replacement != t.want.Replacement:
 		t.renewMirror(ctx, seen)
-		return "the API shows the former manifest"
+		return "the API still shows the previous manifest"
 	case t.want.Changed && !t.want.Pinned && t.want.Before != nil && seen.Hash == t.want.Before.Hash:
 		return "the hash of the manifest has not changed"
 	case !seen.Ready:
@@ -176,7 +175,7 @@ func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.Container
 	return ""
 }
 
-// leader tells what is missing of a leader.
+// leader returns the first condition of leader election that does not hold.
 func (t *wait) leader(seen *Seen) string {
 	t.ran.Leads = false
 	host, _, _ := strings.Cut(seen.Holder, "_")
@@ -185,21 +184,21 @@ func (t *wait) leader(seen *Seen) string {
 	case seen.Holder == "" || !fresh:
 		return "no scheduler holds the lease " + leaseName
 	case t.want.Changed && t.want.Before != nil && seen.Holder == t.want.Before.Holder && (t.Alone || slices.Contains(t.Hosts, host)):
-		return "the lease " + leaseName + " is still the former scheduler's"
+		return "the lease " + leaseName + " is still held by the previous scheduler"
 	case t.Alone || slices.Contains(t.Hosts, host):
 		t.ran.Leads = true
 	}
 	return ""
 }
 
-// renewMirror deletes a mirror pod that tells of an older manifest. Where the pod's
-// UID is pinned the kubelet takes it for up to date; it makes a new one.
+// renewMirror deletes a mirror pod of an older manifest. If the pod UID is pinned, the kubelet
+// considers that mirror pod up to date; after the deletion it creates a new one.
 func (t *wait) renewMirror(ctx context.Context, seen *Seen) {
 	if seen.pod.DeletionTimestamp == nil && time.Since(t.ran.started) > time.Second && time.Since(t.mirror) > mirrorPause {
 		t.mirror = time.Now()
 		now, uid := int64(0), seen.pod.UID
 		err := t.Kube.CoreV1().Pods(t.Namespace).Delete(ctx, t.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: &metav1.Preconditions{UID: &uid}})
-		t.log().Debug("deleted the mirror pod of the former manifest", zap.String("pod", t.Pod), zap.Error(err))
+		t.log().Debug("deleted the mirror pod of the previous manifest", zap.String("pod", t.Pod), zap.Error(err))
 	}
 }
 
@@ -210,7 +209,7 @@ func (t *wait) log() *zap.Logger {
 	return t.Log
 }
 
-// notRunning collects the end of the scheduler's log.
+// notRunning returns an error with the end of the scheduler's log.
 func (t *wait) notRunning(ctx context.Context, reason string) error {
 	e := &NotRunningError{Pod: t.Namespace + "/" + t.Pod, Reason: reason, Container: t.container}
 	if !t.want.Forward {

@@ -16,58 +16,57 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// annotationHash is the pod's UID as the kubelet made it of the file, unless the
-// file names one (pkg/kubelet/types/pod_update.go).
+// annotationHash is the UID of the pod: the kubelet's hash of the file, unless the file sets a UID
+// (pkg/kubelet/types/pod_update.go).
 const annotationHash = "kubernetes.io/config.hash"
 
 const (
 	lookEvery   = 300 * time.Millisecond
 	lookTimeout = 3 * time.Second
-	// APIPatience is how long an API server that is part of the same pod may be
-	// away before the old manifest comes back unasked.
+	// APIPatience is how long an API server in the same pod may be unavailable before the old
+	// manifest is restored automatically.
 	APIPatience = 30 * time.Second
-	// leaseName and its namespace are the default scheduler's
-	// (pkg/scheduler/apis/config/types.go).
+	// leaseName is the lease of the default scheduler (pkg/scheduler/apis/config/types.go).
 	leaseName = "kube-scheduler"
-	// mirrorPause is how often a mirror pod that tells of an older manifest is
-	// deleted, so that the kubelet makes it anew.
+	// mirrorPause is the interval for deleting an outdated mirror pod, which the kubelet then
+	// recreates.
 	mirrorPause = 10 * time.Second
 )
 
-// Watch looks at the pod that a kubelet runs from a manifest.
+// Watch observes the pod that a kubelet runs from a manifest.
 type Watch struct {
 	Kube      kubernetes.Interface
 	Namespace string
-	// Pod is the name of the mirror pod, Container the scheduler's in it.
+	// Pod is the name of the mirror pod, Container that of the scheduler's container.
 	Pod, Container string
-	// HoldsAPI says that the API server is a container of the same pod.
+	// HoldsAPI is set if the API server is a container of the same pod.
 	HoldsAPI bool
-	// Elects says that the scheduler elects its leader with a lease.
+	// Elects is set if the scheduler uses leader election.
 	Elects bool
-	// Hosts are the names by which the node may call itself in the lease; Alone
-	// says that no other node runs a default scheduler.
+	// Hosts are the names that the node may use as holder of the lease. Alone is set if no other
+	// node runs a default scheduler.
 	Hosts []string
 	Alone bool
 	Log   *zap.Logger
 }
 
-// Seen is what one look at the pod and the lease found.
+// Seen is an observation of the pod and the lease.
 type Seen struct {
-	// Hash is the kubelet's name for the manifest; Replacement the annotation.
+	// Hash is the kubelet's hash of the manifest, Replacement the annotation.
 	Hash, Replacement string
-	// Image, ContainerID, ImageID of the scheduler's container.
+	// Image, ContainerID and ImageID are those of the scheduler's container.
 	Image, ContainerID, ImageID string
 	Ready                       bool
-	// Holder of the lease.
+	// Holder is the holder of the lease.
 	Holder string
 
 	pod   *corev1.Pod
 	lease *coordinationv1.Lease
-	// ended are containers that are known to have ended before.
+	// ended are the IDs of containers that ended before.
 	ended []string
 }
 
-// Look looks once.
+// Look reads the pod and the lease once.
 func (w *Watch) Look(ctx context.Context) (*Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -93,53 +92,51 @@ func (w *Watch) Look(ctx context.Context) (*Seen, error) {
 	return seen, nil
 }
 
-// Want is what the pod has to become.
+// Want is the expected state of the pod.
 type Want struct {
-	// Before is the look from before the swap; nil if there was none.
+	// Before is the observation before the swap; nil if there was none.
 	Before *Seen
-	// Forward says that the new manifest was put in place: its failing is told at
-	// once. On the way back everything is waited for.
+	// Forward is set if the new manifest was swapped in: a failure ends the wait at once. When the
+	// old manifest is restored, the wait continues.
 	Forward bool
-	// Replacement is the annotation of the wanted manifest; empty: it has none.
+	// Replacement is the annotation of the expected manifest; empty if it has none.
 	Replacement string
-	// Changed says that the manifest differs from the one before; Pinned that it has
-	// the same UID nevertheless, which else is the hash of the file.
+	// Changed is set if the manifest differs from the previous one; Pinned if it has the same UID
+	// nevertheless. Otherwise the UID is the hash of the file.
 	Changed, Pinned bool
-	// Uncertain says that it is not known which manifest the kubelet read last.
+	// Uncertain is set if it is unknown which manifest the kubelet read last.
 	Uncertain bool
-	// Settle is how long all has to hold without a break.
+	// Settle is how long all conditions must hold without a break.
 	Settle time.Duration
 
 	others []string
 }
 
-// Ran is what Wait saw.
+// Ran is the result of Wait.
 type Ran struct {
 	Seen
-	// Leads says that the scheduler of this node holds the lease; else another
-	// node's does.
+	// Leads is set if the scheduler of this node holds the lease, not that of another node.
 	Leads bool
-	// Without is how long no scheduler held the lease, by the schedulers' own
-	// entries; it is at most 2 s too long, because they renew that often. Zero if
-	// it could not be told.
+	// Without is how long no scheduler held the lease, according to its renew and acquire times. It
+	// is at most 2 s too long, the renew interval. It is zero if unknown.
 	Without time.Duration
-	// started is when the wanted container was first seen to run.
+	// started is the time at which the expected container was first seen running.
 	started time.Time
 }
 
-// Others adds the IDs of containers that are not the one waited for.
+// Others adds the IDs of containers that are not the expected one.
 func (w *Want) Others(ids ...string) { w.others = append(w.others, ids...) }
 
-// NotRunningError says why the pod did not become what it has to be.
+// NotRunningError is returned when the pod does not reach the expected state.
 type NotRunningError struct {
 	Pod, Reason string
-	// Container is the ID of the container that was waited for, if it was seen.
+	// Container is the ID of the expected container, if it was seen.
 	Container string
-	// Log is the end of what the scheduler wrote.
+	// Log is the end of the scheduler's log.
 	Log []string
 }
 
-// Error names the pod and the reason; the log follows, indented.
+// Error returns the pod and the reason, followed by the indented log.
 func (e *NotRunningError) Error() string {
 	text := fmt.Sprintf("wait for Pod/%s: %s", e.Pod, e.Reason)
 	if len(e.Log) > 0 {
@@ -148,31 +145,30 @@ func (e *NotRunningError) Error() string {
 	return text
 }
 
-// APIAwayError says that the API server, which is in the same pod, did not come back.
+// APIAwayError is returned when the API server in the same pod does not become available again.
 type APIAwayError struct{ Err error }
 
-// Error says how long it was waited for.
+// Error returns the duration and the last error.
 func (e *APIAwayError) Error() string {
 	return fmt.Sprintf("the API server did not answer for %s: %v", APIPatience, e.Err)
 }
 
-// Unwrap returns the last error of asking it.
+// Unwrap returns the last error of the API server.
 func (e *APIAwayError) Unwrap() error { return e.Err }
 
-// Wait waits until the kubelet runs the wanted manifest: all containers ready, and
-// the lease held by a scheduler that was started since. It ends with ctx, with a
-// [*NotRunningError] as soon as the new scheduler is known to fail, and with an
-// [*APIAwayError].
+// Wait waits until the kubelet runs the expected manifest: all containers are ready, and a
+// scheduler that started since holds the lease. It returns when ctx ends, with a [*NotRunningError]
+// as soon as the new scheduler has failed, or with an [*APIAwayError].
 func (w *Watch) Wait(ctx context.Context, want Want) (*Ran, error) {
 	return newWait(w, want).until(ctx, func(*Ran) bool { return true })
 }
 
-// Stay watches what Wait saw until the container has run for steady.
-func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, steady time.Duration) error {
+// Stay observes the result of Wait until the container has run for the duration stable.
+func (w *Watch) Stay(ctx context.Context, want Want, ran *Ran, stable time.Duration) error {
 	wait := newWait(w, want)
 	wait.ran.started = ran.started
 	wait.container = ran.ContainerID
-	_, err := wait.until(ctx, func(r *Ran) bool { return time.Since(r.started) >= steady })
+	_, err := wait.until(ctx, func(r *Ran) bool { return time.Since(r.started) >= stable })
 	return err
 }
 

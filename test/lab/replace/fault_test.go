@@ -68,7 +68,7 @@ func TestSchedulerThatFailsIsTakenBack(t *testing.T) {
 		{"ends at once", "crash", pmk, nil, []string{"exit status 7", "this scheduler ends at once"}},
 		{"ends after 20 seconds", "crash-later", kubeadm, nil, []string{"exit status 7", "after 20 seconds"}},
 		{"never gets ready", "silent", kubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
-		{"never leads", "silent", pmk, []string{"--timeout", "30s"}, []string{"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still the former scheduler's"}},
+		{"never leads", "silent", pmk, []string{"--timeout", "30s"}, []string{"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still held by the previous scheduler"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := lend(t, c.shape)
@@ -124,7 +124,7 @@ func TestTwoReplacesAtOnceDoNotMix(t *testing.T) {
 	for _, r := range results {
 		if r.code == 0 {
 			done++
-		} else if !strings.Contains(r.stderr, "another run is at work") && !strings.Contains(r.stderr, "edited it meanwhile") {
+		} else if !strings.Contains(r.stderr, "another run is in progress") && !strings.Contains(r.stderr, "edited in the meantime") {
 			t.Errorf("the one that came second does not say so: %s", r)
 		}
 	}
