@@ -11,6 +11,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/helm"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // Chart returns the files of a Helm chart that installs what Deploy would apply of the plan, and
@@ -18,7 +19,7 @@ import (
 // Secret that a value names. Other keys are left out unless secrets is set.
 func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
 	if len(plan.Before) > 0 {
-		return nil, nil, invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
+		return nil, nil, problem.Invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
 			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews", plan.Name, plan.Before[0].Name)
 	}
 	if mode := plan.Scheduler.Credentials.Mode; mode != CredentialsServiceAccount {
