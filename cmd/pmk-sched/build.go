@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
@@ -59,12 +60,12 @@ type buildData struct {
 	Go     string `json:"go"`
 	Source string `json:"source"`
 	// Plugins are those compiled in besides the release's own.
-	Plugins  []build.PluginInfo `json:"plugins"`
-	Inputs   string             `json:"inputs"`
-	Cached   bool               `json:"cached"`
-	Written  []string           `json:"written"`
-	Binaries []binaryData       `json:"binaries"`
-	Module   string             `json:"module,omitempty"`
+	Plugins  []plugins.Info `json:"plugins"`
+	Inputs   string         `json:"inputs"`
+	Cached   bool           `json:"cached"`
+	Written  []string       `json:"written"`
+	Binaries []binaryData   `json:"binaries"`
+	Module   string         `json:"module,omitempty"`
 }
 
 type binaryData struct {
@@ -273,7 +274,7 @@ const tagOfRelease = ":" + manifest.ReleaseInImage
 func newBuildData(o buildOptions, result *build.Result) *buildData {
 	data := &buildData{
 		Reference: o.Tag, Release: result.Info.Release, Asked: result.Info.Asked, Go: result.Info.Go, Source: result.Info.Source,
-		Plugins: append([]build.PluginInfo{}, result.Info.Plugins...), Inputs: result.Info.Inputs, Cached: result.Cached,
+		Plugins: append([]plugins.Info{}, result.Info.Plugins...), Inputs: result.Info.Inputs, Cached: result.Cached,
 		Written: []string{}, Module: result.Dir,
 	}
 	for _, p := range o.Platforms {

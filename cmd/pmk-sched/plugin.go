@@ -11,6 +11,7 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -27,8 +28,8 @@ func pluginCommand(u *ui) *cli.Command {
 type shippedPlugin struct {
 	// With is what to give to --with.
 	With string `json:"with"`
-	build.PluginInfo
-	build.PluginDescription
+	plugins.Info
+	plugins.Description
 	// Permissions are what it needs with no arguments given. If they depend on
 	// arguments that have to be given, the field is empty and ByArguments set.
 	Permissions []rbacv1.PolicyRule `json:"permissions"`
@@ -62,13 +63,13 @@ func pluginListCommand(u *ui) *cli.Command {
 }
 
 func shippedPlugins(c *cli.Context, cache string) ([]shippedPlugin, error) {
-	names, err := build.Builtins(pmksched.Sources)
+	names, err := plugins.Builtins(pmksched.Sources)
 	if err != nil {
 		return nil, err
 	}
-	var given []build.Plugin
+	var given []plugins.Plugin
 	for _, name := range names {
-		given = append(given, build.Plugin{Builtin: name})
+		given = append(given, plugins.Plugin{Builtin: name})
 	}
 	infos, err := build.ReadPlugins(c.Context, build.PluginOptions{
 		Release: versions.Releases()[0], Plugins: given, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
@@ -78,8 +79,8 @@ func shippedPlugins(c *cli.Context, cache string) ([]shippedPlugin, error) {
 	}
 	var all []shippedPlugin
 	for i, name := range names {
-		p := shippedPlugin{With: given[i].String(), PluginInfo: infos[i], Permissions: []rbacv1.PolicyRule{}}
-		if p.PluginDescription, err = build.DescribePlugin(pmksched.Sources, name); err != nil {
+		p := shippedPlugin{With: given[i].String(), Info: infos[i], Permissions: []rbacv1.PolicyRule{}}
+		if p.Description, err = plugins.Describe(pmksched.Sources, name); err != nil {
 			return nil, err
 		}
 		if declared := shippedRules[name]; declared != nil {

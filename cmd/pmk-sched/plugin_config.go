@@ -13,6 +13,7 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
@@ -79,7 +80,7 @@ func addPlugins(c *cli.Context, u *ui, o *install.Options, release versions.Rele
 
 // builtImage returns the plugins of an image that was built on this machine, the
 // flags that asked for them, and whether it was built here.
-func builtImage(cache, reference string) (plugins []build.PluginInfo, flags []string, found bool) {
+func builtImage(cache, reference string) (plugins []plugins.Info, flags []string, found bool) {
 	name, err := image.CanonicalName(reference)
 	if err != nil {
 		return nil, nil, false
@@ -100,7 +101,7 @@ func flagsOfImage(flags []string, told bool) []string {
 
 // warnOfRules warns of plugins whose declared needs cannot be asked for, since
 // their code is not part of this program.
-func warnOfRules(u *ui, infos []build.PluginInfo, given []rbacv1.PolicyRule) {
+func warnOfRules(u *ui, infos []plugins.Info, given []rbacv1.PolicyRule) {
 	shipped := rulesOf(infos)
 	for _, info := range infos {
 		if info.Rules && shipped[info.Name] == nil && len(given) == 0 {

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
-	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -28,7 +28,7 @@ type pluginEntry struct {
 
 // chosenPlugin is a plugin with what the file says of its configuration.
 type chosenPlugin struct {
-	build.Plugin
+	plugins.Plugin
 	entry pluginEntry
 }
 
@@ -64,7 +64,7 @@ func readChosen(c *cli.Context, f *customScheduler) (chosen, error) {
 	}
 	all.plugins = nil
 	for _, text := range c.StringSlice("with") {
-		p, err := build.ParsePlugin(text)
+		p, err := plugins.Parse(text)
 		if err != nil {
 			return chosen{}, err
 		}
@@ -82,7 +82,7 @@ func readChosen(c *cli.Context, f *customScheduler) (chosen, error) {
 func pluginFlagsToRepeat(c *cli.Context) []string {
 	var given []string
 	for _, text := range c.StringSlice("with") {
-		if p, err := build.ParsePlugin(text); err == nil && p.Dir != "" {
+		if p, err := plugins.Parse(text); err == nil && p.Dir != "" {
 			text = absolute(p.Dir)
 		}
 		given = append(given, "--with="+text)
@@ -94,7 +94,7 @@ func pluginFlagsToRepeat(c *cli.Context) []string {
 }
 
 // samePlugin compares what was typed with what stands in a file.
-func samePlugin(a, b build.Plugin) bool {
+func samePlugin(a, b plugins.Plugin) bool {
 	a.Dir, b.Dir = absolute(a.Dir), absolute(b.Dir)
 	return a == b
 }
@@ -122,7 +122,7 @@ func (f *customScheduler) plugins() ([]chosenPlugin, error) {
 	return all, nil
 }
 
-func (f *customScheduler) plugin(entry pluginEntry) (build.Plugin, error) {
+func (f *customScheduler) plugin(entry pluginEntry) (plugins.Plugin, error) {
 	var given []string
 	for _, one := range []struct{ name, value string }{{"builtin", entry.Builtin}, {"module", entry.Module}, {"path", entry.Path}} {
 		if one.value != "" {
@@ -131,25 +131,25 @@ func (f *customScheduler) plugin(entry pluginEntry) (build.Plugin, error) {
 	}
 	switch {
 	case len(given) != 1:
-		return build.Plugin{}, usagef("give one of builtin, module and path", "a plugin has %s", list(given))
+		return plugins.Plugin{}, usagef("give one of builtin, module and path", "a plugin has %s", list(given))
 	case entry.Package != "" && entry.Module == "":
-		return build.Plugin{}, usagef("a path names the package's own folder", "package goes with module only")
+		return plugins.Plugin{}, usagef("a path names the package's own folder", "package goes with module only")
 	case entry.Path != "":
 		if filepath.IsAbs(entry.Path) {
-			return build.Plugin{Dir: entry.Path}, nil
+			return plugins.Plugin{Dir: entry.Path}, nil
 		}
-		return build.Plugin{Dir: filepath.Join(f.dir, entry.Path)}, nil
+		return plugins.Plugin{Dir: filepath.Join(f.dir, entry.Path)}, nil
 	case entry.Builtin != "":
-		return build.ParsePlugin("builtin:" + entry.Builtin)
+		return plugins.Parse("builtin:" + entry.Builtin)
 	}
 	text := entry.Module
 	if entry.Package != "" {
 		text += ":" + entry.Package
 	}
 	if !strings.Contains(text, "@") {
-		return build.Plugin{}, usagef("write it as sigs.k8s.io/scheduler-plugins@v0.32.7", "module %s has no version", entry.Module)
+		return plugins.Plugin{}, usagef("write it as sigs.k8s.io/scheduler-plugins@v0.32.7", "module %s has no version", entry.Module)
 	}
-	return build.ParsePlugin(text)
+	return plugins.Parse(text)
 }
 
 func list(words []string) string {
@@ -160,8 +160,8 @@ func list(words []string) string {
 }
 
 // sources returns the plugins for package build.
-func (c chosen) sources() []build.Plugin {
-	var all []build.Plugin
+func (c chosen) sources() []plugins.Plugin {
+	var all []plugins.Plugin
 	for _, p := range c.plugins {
 		all = append(all, p.Plugin)
 	}
@@ -175,7 +175,7 @@ const hashLength = 10
 // other plugins or other sources of them: a runtime does not pull a tag that it
 // has already. It is empty without plugins.
 func (c chosen) tagSuffix() (string, error) {
-	sum, err := build.PluginsHash(c.sources(), c.imports, pmksched.Sources)
+	sum, err := plugins.Hash(c.sources(), c.imports, pmksched.Sources)
 	if err != nil || sum == "" {
 		return "", err
 	}
@@ -183,7 +183,7 @@ func (c chosen) tagSuffix() (string, error) {
 }
 
 // configure completes what is known of a plugin with what the file says.
-func (p chosenPlugin) configure(info build.PluginInfo) (profiles.Plugin, error) {
+func (p chosenPlugin) configure(info plugins.Info) (profiles.Plugin, error) {
 	configured := profiles.Plugin{Name: info.Name, Points: info.Points, Weight: p.entry.Weight}
 	if p.entry.Enable != nil {
 		configured.Enable = append([]string{}, *p.entry.Enable...)
@@ -199,7 +199,7 @@ func (p chosenPlugin) configure(info build.PluginInfo) (profiles.Plugin, error) 
 }
 
 // pluginNames are the names by which a configuration knows plugins.
-func pluginNames(plugins []build.PluginInfo) []string {
+func pluginNames(plugins []plugins.Info) []string {
 	var names []string
 	for _, p := range plugins {
 		names = append(names, p.Name)

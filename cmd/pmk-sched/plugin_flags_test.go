@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -38,7 +39,7 @@ func TestDeployNotesTheFlagsThatTheImageWasBuiltWith(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := &build.Result{Info: build.Info{Plugins: []build.PluginInfo{{Name: "Timestamp", Points: []string{"preBind"}}}}, Flags: flags}
+	result := &build.Result{Info: build.Info{Plugins: []plugins.Info{{Name: "Timestamp", Points: []string{"preBind"}}}}, Flags: flags}
 	if err := build.Tag(cache, result, name); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
@@ -26,7 +26,7 @@ var shippedRules = map[string]func(scheduler.Arguments) ([]rbacv1.PolicyRule, er
 }
 
 // rulesOf returns what the shipped ones among plugins need, by their names.
-func rulesOf(infos []build.PluginInfo) map[string]manifest.RulesFunc {
+func rulesOf(infos []plugins.Info) map[string]manifest.RulesFunc {
 	rules := map[string]manifest.RulesFunc{}
 	for _, info := range infos {
 		dir, folder := path.Split(info.Package)

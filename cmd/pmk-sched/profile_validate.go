@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -136,7 +137,7 @@ func releaseBinary(c *cli.Context, release versions.Release, v *profiles.Validat
 
 func hasPlugins(r *build.Result, wanted []string) bool {
 	return !slices.ContainsFunc(wanted, func(name string) bool {
-		return !slices.ContainsFunc(r.Info.Plugins, func(p build.PluginInfo) bool { return p.Name == name })
+		return !slices.ContainsFunc(r.Info.Plugins, func(p plugins.Info) bool { return p.Name == name })
 	})
 }
 

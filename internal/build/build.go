@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -38,7 +39,7 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	k := &kubernetesBuild{job: j, release: o.Release, rules: rules, warnings: warnings, programs: programs, platforms: orHost(o.Platforms)}
 	if given, found := strings.CutPrefix(o.Source, "git:"); found {
 		if len(o.Plugins)+len(o.Imports) > 0 {
-			return nil, pluginsNeedModules(o)
+			return nil, pluginsNeedModules(o.Release)
 		}
 		return k.fromGit(ctx, given)
 	}
@@ -128,7 +129,7 @@ type kubernetesBuild struct {
 	platforms []Platform
 	// plugins is set if there are any; with is what was read of them.
 	plugins *Options
-	with    *pluginSet
+	with    *plugins.Set
 }
 
 // fromModules builds from the Go modules of the release. First it tries with
@@ -140,7 +141,7 @@ func (k *kubernetesBuild) fromModules(ctx context.Context) (*Result, error) {
 	}
 	named, warnings := k.goNamed(s.Go)
 	k.warnings = append(slices.Clone(k.warnings), warnings...)
-	if err := k.readPlugins(ctx, s, named); err != nil {
+	if err := k.readPluginSet(ctx, named); err != nil {
 		return nil, err
 	}
 	if got, found := k.knownStaging(k.release); found {
@@ -189,26 +190,29 @@ func (k kubernetesBuild) fetch(ctx context.Context, s source, named string) (got
 // moduleRecipe is the recipe for the generated module. It depends on nothing but
 // its arguments and the release.
 func (k kubernetesBuild) moduleRecipe(s source, got staged, used toolchain) (*recipe, []target, error) {
-	files, err := generateModule(s, k.release.Staging(), got.GoSum, k.with)
+	pinned := pins(s, k.release.Staging())
+	target := pluginTarget(s, pinned, k.release.Staging(), used.Used)
+	requires, replaces := k.with.Directives(target)
+	files, err := generateModule(s, k.release.Staging(), got.GoSum+k.with.Sums(), requires, replaces)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate a module for %s: %w", k.release, err)
 	}
-	scheduler, err := generateMain(k.release, k.rules, k.with != nil)
+	scheduler, err := generateMain(k.release, k.rules, !k.with.Empty())
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate the main of kube-scheduler %s: %w", k.release, err)
 	}
 	files[mainFile] = scheduler
-	if err := k.with.addTo(files, s, used); err != nil {
+	if err := addPlugins(files, k.with, target); err != nil {
 		return nil, nil, fmt.Errorf("generate a module with plugins for %s: %w", k.release, err)
 	}
 	r := &recipe{
 		info: Info{
 			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
 			Module: kubernetes + "@" + s.Version, Source: "modules", Date: s.Date,
-			Plugins: k.with.infos(), Imports: k.with.importPaths(),
-			Warnings: append(k.allWarnings(used, got), k.with.warnings()...),
+			Plugins: k.with.Infos(), Imports: k.with.Imports(),
+			Warnings: append(k.allWarnings(used, got), k.with.Warnings(target)...),
 		},
-		with: k.with, files: files, mod: "mod", tags: buildTags(k.rules), ldflags: linkFlags(k.release, k.rules, moduleStamp(s.Date)),
+		with: k.with, target: target, against: k.release.String(), files: files, mod: "mod", tags: buildTags(k.rules), ldflags: linkFlags(k.release, k.rules, moduleStamp(s.Date)),
 		explain: func(ctx context.Context, failed *Error) error { return k.missingStaging(ctx, k.release, got, failed) },
 	}
 	r.prepare = func(ctx context.Context) (string, string, error) {

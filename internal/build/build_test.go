@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -43,6 +45,17 @@ func mustFail(t *testing.T, o Options) *Error {
 	}
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
 	return failed
+}
+
+// mustRefuse runs a build that fails because the input is invalid.
+func mustRefuse(t *testing.T, o Options) error {
+	t.Helper()
+	_, err := Run(t.Context(), o)
+	if !problem.IsInvalid(err) {
+		t.Fatalf("Run: got %v, want an error about the input", err)
+	}
+	mustBeEmpty(t, newCache(o.CacheDir).temporary())
+	return err
 }
 
 func mustBeEmpty(t *testing.T, dir string) {
@@ -243,12 +256,12 @@ func TestTwoBuildsAtOnceComeToTheSame(t *testing.T) {
 func TestAnotherPatchOfGoStandsInForOneThatDoesNotDownload(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
-	p.release(t, testRelease, map[string]string{"k8s.io/kubernetes/.go-version": goMinor(localGo()) + ".99\n"})
+	p.release(t, testRelease, map[string]string{"k8s.io/kubernetes/.go-version": goversion.Minor(localGo()) + ".99\n"})
 	o := p.options(t)
 
 	result := mustRun(t, o)
 
-	if result.Info.Go != localGo() || result.Info.GoNamed != goMinor(localGo())+".99" {
+	if result.Info.Go != localGo() || result.Info.GoNamed != goversion.Minor(localGo())+".99" {
 		t.Errorf("Go: got %s for %s", result.Info.Go, result.Info.GoNamed)
 	}
 	if len(result.Info.Warnings) != 1 || !strings.Contains(result.Info.Warnings[0], "does not download") {

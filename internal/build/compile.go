@@ -70,12 +70,12 @@ func (j *job) prepare(ctx context.Context, r *recipe, targets []target) (*prepar
 			args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}", "-tags", r.tags}, modFlag(r)...)
 			out, err := j.goRun(ctx, r, ready, platform, append(args, packages...))
 			if err == nil {
-				err = r.with.complete(step, out.tail)
-			}
-			if err == nil {
+				if err := r.checkRequirements(out.tail); err != nil {
+					return err
+				}
 				continue
 			}
-			failed := r.with.explain(failure(ctx, step, out.tail, err))
+			failed := r.explainPlugins(failure(ctx, step, out.tail, err))
 			var known *Error
 			if r.explain != nil && errors.As(failed, &known) {
 				return r.explain(ctx, known)
@@ -178,7 +178,7 @@ func (j *job) compile(ctx context.Context, r *recipe, ready *prepared, t target,
 	}
 	out, err := j.goRun(ctx, r, ready, t.Platform, append(args, t.Program.Package))
 	if err != nil {
-		return r.with.explain(failure(ctx, "compile "+t.String(), out.tail, err))
+		return r.explainPlugins(failure(ctx, "compile "+t.String(), out.tail, err))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/mod/modfile"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -23,6 +24,8 @@ const PmkExtender = "pmk-extender"
 
 // Where the extender lies in the module of this project, and its main in the generated one.
 const (
+	apiDir          = "scheduler"
+	adapterDir      = "scheduler/adapter"
 	extenderFolder  = "scheduler/extender"
 	extenderMain    = "cmd/pmk-extender"
 	extenderPlugins = extenderMain + "/plugins.go"
@@ -34,7 +37,7 @@ type ExtenderOptions struct {
 	// Version is what the program calls itself.
 	Version string
 	// Plugins are portable plugins to compile in beside the shipped ones.
-	Plugins []Plugin
+	Plugins []plugins.Plugin
 	// Sources holds the folders scheduler and cmd/pmk-extender of this program's own module, GoMod and GoSum what
 	// stands there.
 	Sources      fs.FS
@@ -93,7 +96,7 @@ func ownSource(o ExtenderOptions) (source, error) {
 	if err != nil || file.Go == nil {
 		return source{}, fmt.Errorf("read the versions that the extender needs: %w", err)
 	}
-	s := source{Path: apiModule, GoDirective: file.Go.Version, GoSum: string(o.GoSum)}
+	s := source{Path: plugins.APIModule, GoDirective: file.Go.Version, GoSum: string(o.GoSum)}
 	replaced := map[string]string{}
 	for _, r := range file.Replace {
 		s.Pins = append(s.Pins, pin{Path: r.Old.Path, Version: r.Old.Version, NewPath: r.New.Path, NewVersion: r.New.Version})
@@ -115,14 +118,14 @@ func ownSource(o ExtenderOptions) (source, error) {
 }
 
 // extenderSet reads the shipped plugins, and those that were given.
-func (j *job) extenderSet(ctx context.Context, o ExtenderOptions, goVersion string) (*pluginSet, error) {
-	shipped, err := Builtins(o.Sources)
+func (j *job) extenderSet(ctx context.Context, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
+	shipped, err := plugins.Builtins(o.Sources)
 	if err != nil {
 		return nil, err
 	}
 	all := slices.Clone(o.Plugins)
 	for _, name := range shipped {
-		if p := (Plugin{Builtin: name}); !slices.Contains(all, p) {
+		if p := (plugins.Plugin{Builtin: name}); !slices.Contains(all, p) {
 			all = append(all, p)
 		}
 	}
@@ -132,33 +135,23 @@ func (j *job) extenderSet(ctx context.Context, o ExtenderOptions, goVersion stri
 	if err != nil {
 		return nil, err
 	}
-	set, err := j.pluginSet(ctx, Options{Release: newest, Plugins: all, Sources: o.Sources, Platforms: o.Platforms, portableOnly: true}, rules, goVersion)
-	if set != nil {
-		set.against = "the extender"
-	}
-	return set, err
+	return j.readPlugins(ctx, plugins.Options{
+		Plugins: all, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+	})
 }
 
-// nativeInExtender refuses a plugin that only a scheduler can run.
-func nativeInExtender(p Plugin) *Error {
-	return &Error{
-		Step: "check plugin " + p.String(), Cause: CauseInput,
-		Message: "it is written against the scheduling framework, which an extender does not have",
-		Try:     "compile it into the scheduler, with `pmk-sched build --with`; an extender serves portable plugins, such as `pmk-sched plugin new` begins",
-	}
-}
-
-func (j *job) extenderRecipe(o ExtenderOptions, own source, set *pluginSet, used toolchain) (*recipe, []target, error) {
-	files, err := set.extenderFiles(o, own, used)
+func (j *job) extenderRecipe(o ExtenderOptions, own source, set *plugins.Set, used toolchain) (*recipe, []target, error) {
+	target := pluginTarget(own, own.Pins, "", used.Used)
+	files, err := extenderFiles(o, own, set, target)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate a module for the extender: %w", err)
 	}
 	r := &recipe{
 		info: Info{
 			Release: o.Version, Go: used.Used, GoNamed: used.Named, GoDirective: own.GoDirective,
-			Module: apiModule + "@" + o.Version, Source: "modules", Plugins: set.infos(),
+			Module: plugins.APIModule + "@" + o.Version, Source: "modules", Plugins: set.Infos(),
 		},
-		with: set, files: files, mod: "mod", ldflags: stripped + " -X main.version=" + o.Version,
+		with: set, target: target, against: "the extender", files: files, mod: "mod", ldflags: stripped + " -X main.version=" + o.Version,
 	}
 	if warning := used.warning(PmkExtender); warning != "" {
 		r.info.Warnings = []string{warning}
@@ -188,13 +181,13 @@ func plugins() []extender.Registration {
 }
 `))
 
-func (s *pluginSet) extenderRegistrations() ([]byte, error) {
+func extenderRegistrations(set *plugins.Set) ([]byte, error) {
 	data := struct {
 		Extender string
 		Packages []string
-	}{Extender: apiModule + "/" + extenderFolder}
-	for _, p := range s.plugins {
-		data.Packages = append(data.Packages, p.info.Package)
+	}{Extender: plugins.APIModule + "/" + extenderFolder}
+	for _, p := range set.Infos() {
+		data.Packages = append(data.Packages, p.Package)
 	}
 	var text bytes.Buffer
 	if err := extenderSource.Execute(&text, data); err != nil {
@@ -205,7 +198,7 @@ func (s *pluginSet) extenderRegistrations() ([]byte, error) {
 
 // extenderFiles returns the generated module: the main with the plugins, this program's module as a folder of it, and
 // those of plugins. Every module that this program's own go.mod names is held to its version.
-func (s *pluginSet) extenderFiles(o ExtenderOptions, own source, used toolchain) (map[string][]byte, error) {
+func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugins.Target) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	sources, err := extenderSources(o.Sources)
 	if err != nil {
@@ -213,7 +206,7 @@ func (s *pluginSet) extenderFiles(o ExtenderOptions, own source, used toolchain)
 	}
 	imported := map[string]bool{}
 	for name, data := range sources {
-		to := generatedAPI + "/" + name
+		to := plugins.APIDir + "/" + name
 		if strings.HasPrefix(name, extenderMain+"/") {
 			to = name
 		}
@@ -224,41 +217,34 @@ func (s *pluginSet) extenderFiles(o ExtenderOptions, own source, used toolchain)
 			}
 		}
 	}
-	if files[extenderPlugins], err = s.extenderRegistrations(); err != nil {
+	if files[extenderPlugins], err = extenderRegistrations(set); err != nil {
 		return nil, err
 	}
 	requires := slices.Sorted(maps.Keys(imported))
-	files[generatedAPI+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", apiModule, own.GoDirective, strings.Join(requires, "\n\t"))
-	parts := s.parts(own, own.Pins)
+	files[plugins.APIDir+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", plugins.APIModule, own.GoDirective, strings.Join(requires, "\n\t"))
+	pluginRequires, replaces := set.Directives(target)
 	for _, p := range own.Pins {
-		parts.replaces = append(parts.replaces, fmt.Sprintf("%s => %s %s", strings.TrimSpace(p.Path+" "+p.Version), p.NewPath, p.NewVersion))
+		replaces = append(replaces, fmt.Sprintf("%s => %s %s", strings.TrimSpace(p.Path+" "+p.Version), p.NewPath, p.NewVersion))
 	}
-	slices.Sort(parts.replaces)
+	slices.Sort(replaces)
 	files["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n\nreplace (\n\t%s\n)\n", generatedModule, own.GoDirective,
-		strings.Join(slices.Concat(parts.requires, requires), "\n\t"), strings.Join(parts.replaces, "\n\t"))
-	sums, held := own.GoSum, s.heldBy(own)
-	for _, m := range s.modules {
-		for name, data := range m.files {
-			files[m.folder+"/"+name] = data
-		}
-		files[m.folder+"/go.mod"] = m.modfile(languageFor(m.mod.Go, own, used), held)
-		sums += m.sums
-	}
-	files["go.sum"] = sortedLines(sums)
+		strings.Join(slices.Concat(pluginRequires, requires), "\n\t"), strings.Join(replaces, "\n\t"))
+	maps.Copy(files, set.ModuleFiles(target))
+	files["go.sum"] = sortedLines(own.GoSum + set.Sums())
 	return files, nil
 }
 
 // extenderSources returns what of this program's module the extender is made of.
 func extenderSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, top := range []string{apiFolder, extenderMain} {
+	for _, top := range []string{apiDir, extenderMain} {
 		err := fs.WalkDir(sources, top, func(name string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
-			case entry.IsDir() && (name == adapterFolder || entry.Name() == "testdata"):
+			case entry.IsDir() && (name == adapterDir || entry.Name() == "testdata"):
 				return fs.SkipDir
-			case entry.IsDir() || path.Ext(name) != ".go" || !isSource(name):
+			case entry.IsDir() || path.Ext(name) != ".go" || !plugins.IsSource(name):
 				return nil
 			}
 			files[name], err = fs.ReadFile(sources, name)

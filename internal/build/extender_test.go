@@ -1,16 +1,18 @@
 package build
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-func ownExtender(t *testing.T, plugins ...Plugin) (ExtenderOptions, *job) {
+func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *job) {
 	t.Helper()
 	sources := os.DirFS("../..")
 	mod, err := os.ReadFile("../../go.mod")
@@ -24,7 +26,7 @@ func ownExtender(t *testing.T, plugins ...Plugin) (ExtenderOptions, *job) {
 			t.Error(err)
 		}
 	})
-	return ExtenderOptions{Version: "v1.2.3", Sources: sources, GoMod: mod, Plugins: plugins}, j
+	return ExtenderOptions{Version: "v1.2.3", Sources: sources, GoMod: mod, Plugins: given}, j
 }
 
 // The extender in this module is what a build of it with the shipped plugins would generate.
@@ -34,7 +36,7 @@ func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := set.extenderRegistrations()
+	want, err := extenderRegistrations(set)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +66,7 @@ func TestExtenderNeedsNoKubernetes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files, err := set.extenderFiles(o, own, toolchain{Named: "1.26.0", Used: "1.26.0"})
+	files, err := extenderFiles(o, own, set, pluginTarget(own, own.Pins, "", "1.26.0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,19 +81,6 @@ func TestExtenderNeedsNoKubernetes(t *testing.T) {
 	for _, name := range []string{"go.mod", "cmd/pmk-extender/main.go", "pmk-sched/go.mod", "pmk-sched/scheduler/extender/handler.go", "pmk-sched/scheduler/plugins/loadaware/ready.go"} {
 		if files[name] == nil {
 			t.Errorf("%s is not in the generated module", name)
-		}
-	}
-}
-
-// The extender is not part of a scheduler: a change of it gives no scheduler with plugins another name or other bytes.
-func TestSchedulersDoNotHoldTheExtender(t *testing.T) {
-	files, err := readSources(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range files {
-		if strings.HasPrefix(name, extenderFolder+"/") {
-			t.Errorf("%s would be compiled into schedulers", name)
 		}
 	}
 }
@@ -121,10 +110,9 @@ func New(_ context.Context, _ runtime.Object, _ framework.Handle) (framework.Plu
 			t.Fatal(err)
 		}
 	}
-	o, j := ownExtender(t, Plugin{Dir: dir})
+	o, j := ownExtender(t, plugins.Plugin{Dir: dir})
 	_, err := j.extenderSet(t.Context(), o, "1.26.0")
-	var known *Error
-	if !errors.As(err, &known) || known.Cause != CauseInput || !strings.Contains(known.Error(), "scheduling framework, which an extender does not have") {
+	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "scheduling framework, which an extender does not have") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -94,8 +94,8 @@ func generateMain(release versions.Release, rules versions.Rules, plugins bool) 
 // generateModule returns go.mod and go.sum of a module that requires s and holds
 // it to its own versions: s itself, its staging modules at the version they are
 // published under, and whatever its go.mod replaces.
-// with may be nil.
-func generateModule(s source, stagingVersion, moreSums string, with *pluginSet) (map[string][]byte, error) {
+// requires and replaces are further directives.
+func generateModule(s source, stagingVersion, moreSums string, requires, replaces []string) (map[string][]byte, error) {
 	var text strings.Builder
 	fmt.Fprintf(&text, "module %s\n\n", generatedModule)
 	if s.GoDirective != "" {
@@ -106,8 +106,7 @@ func generateModule(s source, stagingVersion, moreSums string, with *pluginSet) 
 	}
 	fmt.Fprintf(&text, "require %s %s\n\n", s.Path, s.Version)
 	pinned := pins(s, stagingVersion)
-	plugins := with.parts(s, pinned)
-	for _, line := range plugins.requires {
+	for _, line := range requires {
 		fmt.Fprintf(&text, "require %s\n\n", line)
 	}
 	text.WriteString("replace (\n")
@@ -115,7 +114,7 @@ func generateModule(s source, stagingVersion, moreSums string, with *pluginSet) 
 		old := strings.TrimSuffix(p.Path+" "+p.Version, " ")
 		fmt.Fprintf(&text, "\t%s => %s %s\n", old, p.NewPath, p.NewVersion)
 	}
-	for _, line := range plugins.replaces {
+	for _, line := range replaces {
 		fmt.Fprintf(&text, "\t%s\n", line)
 	}
 	text.WriteString(")\n")

@@ -64,7 +64,7 @@ func TestModuleCarriesPinsSumsAndGodebugOfTheRelease(t *testing.T) {
 		Staging: []string{"k8s.io/client-go", "k8s.io/api"}, Unused: []string{"k8s.io/sample-controller"},
 		GoSum: "example.com/b v1.0.1 h1:b=\nexample.com/a v1.0.0 h1:a=\n",
 	}
-	files, err := generateModule(s, "v0.32.2", "k8s.io/api v0.32.2 h1:api=\nexample.com/b v1.0.1 h1:b=\n", nil)
+	files, err := generateModule(s, "v0.32.2", "k8s.io/api v0.32.2 h1:api=\nexample.com/b v1.0.1 h1:b=\n", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -54,13 +55,11 @@ type Options struct {
 	// Plugins are compiled into the kube-scheduler, and Imports are packages
 	// imported for what they register, such as a scheme of arguments. Both need
 	// the release's modules as source.
-	Plugins []Plugin
+	Plugins []plugins.Plugin
 	Imports []string
 	// Sources holds the folder scheduler of this program's own module, which
 	// portable plugins are compiled against. Only they need it.
 	Sources fs.FS
-	// portableOnly refuses native plugins.
-	portableOnly bool
 	// Platforms to build for; empty means the host's.
 	Platforms []Platform
 

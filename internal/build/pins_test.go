@@ -60,7 +60,7 @@ func TestPinsAreThoseOfTheReleasesOwnGoMod(t *testing.T) {
 			if err := s.readFolder(dir); err != nil {
 				t.Fatal(err)
 			}
-			files, err := generateModule(s, release.Staging(), "", nil)
+			files, err := generateModule(s, release.Staging(), "", nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

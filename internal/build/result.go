@@ -3,6 +3,8 @@ package build
 import (
 	"cmp"
 	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 )
 
 // Binary is one compiled program.
@@ -43,8 +45,8 @@ type Info struct {
 	Module string `json:"module"`
 	// Plugins are those compiled in beside the release's own, and Imports the
 	// packages imported besides.
-	Plugins []PluginInfo `json:"plugins,omitempty"`
-	Imports []string     `json:"imports,omitempty"`
+	Plugins []plugins.Info `json:"plugins,omitempty"`
+	Imports []string       `json:"imports,omitempty"`
 	// Source is "modules", or "git:…" as it was given, without a password.
 	Source string `json:"source"`
 	// Commit is the commit that was built; empty when built from modules.

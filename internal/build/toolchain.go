@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
 )
 
 // lastPatch is the last patch of the minors of Go that get no more of them
@@ -122,9 +124,9 @@ func (j *job) otherPatch(ctx context.Context, named string, failed error) (toolc
 // for one by one.
 func (j *job) patches(ctx context.Context, named string) []string {
 	const module = "golang.org/toolchain"
-	minor, step := goMinor(named), "look for another patch of Go "+named
+	minor, step := goversion.Minor(named), "look for another patch of Go "+named
 	found := map[string]bool{}
-	if golang, err := j.findGo(ctx); err == nil && goMinor(golang.version) == minor {
+	if golang, err := j.findGo(ctx); err == nil && goversion.Minor(golang.version) == minor {
 		found[golang.version] = true
 	}
 	suffix := "." + Host().OS + "-" + Host().Arch
@@ -156,14 +158,14 @@ func (j *job) patches(ctx context.Context, named string) []string {
 	for version := range found {
 		versions = append(versions, version)
 	}
-	slices.SortFunc(versions, func(a, b string) int { return compareGo(b, a) })
+	slices.SortFunc(versions, func(a, b string) int { return goversion.Compare(b, a) })
 	return versions
 }
 
 // unlisted returns the patches worth asking for by name: the last of a minor
 // that has ended, or else those that follow the named one.
 func unlisted(named string) []string {
-	minor := goMinor(named)
+	minor := goversion.Minor(named)
 	if last := lastPatch(minor); last != "" {
 		return []string{last}
 	}

@@ -13,6 +13,7 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -69,7 +70,7 @@ func buildScheduler(ctx context.Context, t *testing.T, plugin string) string {
 		t.Fatal(err)
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: release, Plugins: []build.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
+		Release: release, Plugins: []plugins.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
@@ -141,11 +142,11 @@ func (x *bench) arguments() string {
 
 // plugin has the policy compiled in.
 func (x *bench) plugin(ctx context.Context, b *testing.B) (controlplane.Scheduler, func()) {
-	plugin, err := build.ParsePlugin("builtin:loadaware")
+	plugin, err := plugins.Parse("builtin:loadaware")
 	if err != nil {
 		b.Fatal(err)
 	}
-	binary, err := controlplane.Build(ctx, build.Options{Release: x.Release, Plugins: []build.Plugin{plugin}, Sources: pmksched.Sources})
+	binary, err := controlplane.Build(ctx, build.Options{Release: x.Release, Plugins: []plugins.Plugin{plugin}, Sources: pmksched.Sources})
 	if err != nil {
 		b.Fatal(err)
 	}

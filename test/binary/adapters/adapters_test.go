@@ -17,6 +17,7 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/build/binding"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -60,9 +61,9 @@ func transcript(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugins := append(shipped(t), build.Plugin{Dir: absolute(t, "probes/probe")})
+	plugins := append(shipped(t), plugins.Plugin{Dir: absolute(t, "probes/probe")})
 	if release.Minor >= 26 {
-		plugins = append(plugins, build.Plugin{Dir: absolute(t, "probes/gate")})
+		plugins = append(plugins, plugins.Plugin{Dir: absolute(t, "probes/gate")})
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -93,14 +94,14 @@ func transcript(t *testing.T, name string) string {
 }
 
 // shipped are the plugins that come with this program: they compile everywhere, too.
-func shipped(t *testing.T) []build.Plugin {
+func shipped(t *testing.T) []plugins.Plugin {
 	entries, err := pmksched.Sources.ReadDir("scheduler/plugins")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plugins []build.Plugin
+	var plugins []plugins.Plugin
 	for _, e := range entries {
-		plugins = append(plugins, build.Plugin{Builtin: e.Name()})
+		plugins = append(plugins, plugins.Plugin{Builtin: e.Name()})
 	}
 	return plugins
 }

@@ -1,19 +1,40 @@
-package build
+package plugins
 
 import (
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// pluginFolders writes the folders of plugins.txtar and returns where they are.
-func pluginFolders(t *testing.T) string {
+func readArchive(t *testing.T, name string) *txtar.Archive {
+	t.Helper()
+	archive, err := txtar.ParseFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+func write(t *testing.T, path, data string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(data), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pluginDirs writes the directories of plugins.txtar and returns where they are.
+func pluginDirs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, file := range readArchive(t, "plugins.txtar").Files {
@@ -22,7 +43,7 @@ func pluginFolders(t *testing.T) string {
 	return dir
 }
 
-// apiSources is a stand-in for the sources of package scheduler.
+// apiSources returns a stand-in for the sources of package scheduler.
 func apiSources(t *testing.T) fs.FS {
 	t.Helper()
 	sources := fstest.MapFS{}
@@ -32,11 +53,24 @@ func apiSources(t *testing.T) fs.FS {
 	return sources
 }
 
-func readPlugins(t *testing.T, release string, plugins ...Plugin) ([]PluginInfo, error) {
+func readPlugins(t *testing.T, name string, plugins ...Plugin) ([]Info, error) {
 	t.Helper()
-	return ReadPlugins(t.Context(), PluginOptions{
-		Release: mustRelease(t, release), Plugins: plugins, Sources: apiSources(t), CacheDir: t.TempDir(),
+	release, err := versions.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := Read(t.Context(), Options{
+		Release: release, Rules: rules, Plugins: plugins, Sources: apiSources(t),
+		Platform: Platform{OS: "linux", Arch: "amd64", Tags: rules.BuildTags, Go: rules.Go},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return set.InfosOf(plugins), nil
 }
 
 func TestPluginsAreReadAsTheyAreTyped(t *testing.T) {
@@ -49,30 +83,29 @@ func TestPluginsAreReadAsTheyAreTyped(t *testing.T) {
 		"example.com/a@v1.2.3:b/c":               {Module: "example.com/a", Version: "v1.2.3", Package: "example.com/a/b/c"},
 		"example.com/a@v1.2.3:example.com/a/b/c": {Module: "example.com/a", Version: "v1.2.3", Package: "example.com/a/b/c"},
 	} {
-		got, err := ParsePlugin(text)
+		got, err := Parse(text)
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, %v", text, got, err)
 		}
-		if again, err := ParsePlugin(got.String()); err != nil || again != got {
+		if again, err := Parse(got.String()); err != nil || again != got {
 			t.Errorf("%s is written as %s, which reads as %+v, %v", text, got, again, err)
 		}
 	}
 	for _, text := range []string{"", "x", "builtin:", "builtin:../x", "example.com/a@latest", "example.com/a@v1", "@v1.0.0", "example.com/a@"} {
-		_, err := ParsePlugin(text)
-		var failed *Error
-		if !errors.As(err, &failed) || !failed.Invalid() {
+		_, err := Parse(text)
+		if !problem.IsInvalid(err) {
 			t.Errorf("%q: got %v, want an error that says how to write it", text, err)
 		}
 	}
 }
 
 func TestPluginsAreKnownFromTheirSources(t *testing.T) {
-	dir := pluginFolders(t)
+	dir := pluginDirs(t)
 	got, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")}, Plugin{Dir: filepath.Join(dir, "native", "sub")}, Plugin{Builtin: "blockall"})
-	want := []PluginInfo{
+	want := []Info{
 		{Name: "ToyAware", Kind: KindPortable, Package: "example.com/portable", Origin: "dir example.com/portable", Points: []string{"filter", "score"}},
 		{Name: "Native", Kind: KindNative, Package: "example.com/native/sub", Origin: "dir example.com/native", Points: []string{"score"}},
-		{Name: "BlockAll", Kind: KindPortable, Package: apiModule + "/scheduler/plugins/blockall", Origin: "builtin:blockall", Points: []string{"filter"}, Rules: true},
+		{Name: "BlockAll", Kind: KindPortable, Package: APIModule + "/scheduler/plugins/blockall", Origin: "builtin:blockall", Points: []string{"filter"}, Rules: true},
 	}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
@@ -80,7 +113,7 @@ func TestPluginsAreKnownFromTheirSources(t *testing.T) {
 }
 
 func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
-	dir := pluginFolders(t)
+	dir := pluginDirs(t)
 	for name, test := range map[string]struct {
 		release string
 		folders string
@@ -90,17 +123,17 @@ func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
 		"newer than the native plugin":   {"v1.29.2", "native/sub", "written for Kubernetes 1.20 to 1.28 and does not fit v1.29.2", "plugin new"},
 		"older than the native plugin":   {"v1.24.3", "native133", "written for Kubernetes 1.33 and does not fit v1.24.3: func Score", ""},
 		"a point that the release lacks": {"v1.24.3", "early", "no extension point PreEnqueue", ""},
-		"another form":                   {"v1.24.3", "misformed", "misformed/misformed.go:13:16: method Filter of Plugin has another form than that of scheduler.FilterPlugin", "Filter(context.Context, scheduler.State, *scheduler.Pod) *scheduler.Status"},
-		"an interface":                   {"v1.24.3", "behind", "New returns (scheduler.Plugin, error)", "its own type"},
+		"another form":                   {"v1.24.3", "misformed", "misformed/misformed.go:13:16: the signature of method Filter of Plugin differs from that of scheduler.FilterPlugin", "Filter(context.Context, scheduler.State, *scheduler.Pod) *scheduler.Status"},
+		"an interface":                   {"v1.24.3", "behind", "New returns (scheduler.Plugin, error)", "plugin's own type"},
 		"no New":                         {"v1.24.3", "nonew", "has no func New", "scheduler.Handle"},
 		"no constant Name":               {"v1.24.3", "noname", "is a var, not a constant", "const Name"},
-		"a New that makes no plugin":     {"v1.24.3", "strange", "strange.go:5:1: func New(string) error makes no plugin", ""},
-		"an in-tree name":                {"v1.24.3", "shadow", "has a plugin NodeName of its own", ""},
-		"twice":                          {"v1.24.3", "portable portable", "ToyAware is there already", ""},
+		"a New that makes no plugin":     {"v1.24.3", "strange", "strange.go:5:1: func New(string) error is not the factory of a plugin", ""},
+		"an in-tree name":                {"v1.24.3", "shadow", "has an in-tree plugin NodeName", ""},
+		"twice":                          {"v1.24.3", "portable portable", "has a plugin ToyAware too", ""},
 		"no Go":                          {"v1.24.3", "syntax", "syntax/syntax.go:3:11: ", ""},
 		"a program":                      {"v1.24.3", "program", "is a program", ""},
 		"no module":                      {"v1.24.3", "loose", "go.mod", "plugin new"},
-		"no folder":                      {"v1.24.3", "none", "no such folder", ""},
+		"no folder":                      {"v1.24.3", "none", "no such directory", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var plugins []Plugin
@@ -108,23 +141,16 @@ func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
 				plugins = append(plugins, Plugin{Dir: filepath.Join(dir, folder)})
 			}
 			_, err := readPlugins(t, test.release, plugins...)
-			var failed *Error
-			if !errors.As(err, &failed) || !strings.Contains(err.Error(), test.want) || !strings.Contains(failed.Hint(), test.hint) {
-				t.Errorf("got %v (hint %q), want %q and %q", err, hintOf(failed), test.want, test.hint)
+			hints := strings.Join(problem.Hints(err), "\n")
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(hints, test.hint) {
+				t.Errorf("got %v (hints %q), want %q and %q", err, hints, test.want, test.hint)
 			}
 		})
 	}
 	_, err := readPlugins(t, "v1.24.3", Plugin{Builtin: "nosuch"})
-	if err == nil || !strings.Contains(err.Error(), "no shipped plugin") || !strings.Contains(err.(*Error).Try, "blockall") { //nolint:errorlint,forcetypeassert // a failing cast fails the test
+	if err == nil || !strings.Contains(err.Error(), "no bundled plugin") || !strings.Contains(strings.Join(problem.Hints(err), ""), "blockall") {
 		t.Errorf("got %v", err)
 	}
-}
-
-func hintOf(e *Error) string {
-	if e == nil {
-		return ""
-	}
-	return e.Hint()
 }
 
 // Every form that the table of the framework's signatures has is one that a
@@ -141,7 +167,7 @@ func TestFormsOfTheFrameworkDoNotOverlap(t *testing.T) {
 }
 
 func TestLinksOutOfAModuleAreRefused(t *testing.T) {
-	dir := pluginFolders(t)
+	dir := pluginDirs(t)
 	outside := filepath.Join(t.TempDir(), "outside.go")
 	write(t, outside, "package portable\n")
 	inside := filepath.Join(dir, "portable", "linked.go")
@@ -169,5 +195,61 @@ func TestFilesOfAModuleAreThoseThatCanBeCompiled(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a.go", "sub/data/one.txt", "sub/other.txt", "sub/s.go"}, m.names()); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// The extender is not part of a scheduler: a change of it gives no scheduler with plugins another name or other bytes.
+func TestSchedulersDoNotHoldTheExtender(t *testing.T) {
+	files, err := readSources(os.DirFS("../../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range files {
+		if strings.HasPrefix(name, extenderDir+"/") {
+			t.Errorf("%s would be compiled into schedulers", name)
+		}
+	}
+}
+
+func TestHashOfPluginsFollowsTheirSources(t *testing.T) {
+	dir := pluginDirs(t)
+	plugins := []Plugin{{Dir: filepath.Join(dir, "portable")}, {Builtin: "blockall"}, {Module: "example.com/a", Version: "v1.0.0"}}
+	sum := func(plugins []Plugin, imports ...string) string {
+		t.Helper()
+		got, err := Hash(plugins, imports, apiSources(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := sum(plugins)
+	if none := sum(nil); none != "" || first == "" {
+		t.Errorf("hash %q, without plugins %q", first, none)
+	}
+	reversed := slices.Clone(plugins)
+	slices.Reverse(reversed)
+	if sum(reversed) != first {
+		t.Error("the order changes the hash")
+	}
+	if sum(plugins, "example.com/a/scheme") == first {
+		t.Error("an import does not change the hash")
+	}
+	write(t, filepath.Join(dir, "portable", "more.go"), "package portable\n")
+	if sum(plugins) == first {
+		t.Error("a source does not change the hash")
+	}
+}
+
+func TestOnlyNamesOfCopiedFilesAreReplaced(t *testing.T) {
+	s := &Set{
+		modules: []*pluginModule{{dir: "plugins/0", shownAs: "./mine"}}, api: &pluginModule{shownAs: APIModule},
+	}
+	const got = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\npmk-sched/scheduler/adapter/a.go:1:2: x\n" +
+		"./plugins/0/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
+	const want = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\ngithub.com/pmk-sched/pmk-sched/scheduler/adapter/a.go:1:2: x\n" +
+		"./mine/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
+	text, inPlugins := s.Original(got)
+	if diff := cmp.Diff(want, text); diff != "" || !inPlugins {
+		t.Errorf("output (-want +got):\n%s", diff)
 	}
 }

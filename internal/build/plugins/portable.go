@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"fmt"
@@ -14,17 +14,16 @@ import (
 // portableFactory is New of a portable plugin, up to its result.
 const portableFactory = "(ctx.Context, scheduler.Arguments, scheduler.Handle)"
 
-// constructor finds New and tells which kind of plugin the package is. For a
-// native one the form of its factory comes with it.
-func (s *sourcePackage) constructor(p Plugin) (fn *ast.FuncDecl, in scope, native *signature, err error) {
-	step := "read plugin " + p.String()
+// constructor finds New. native is the signature of the factory of a native plugin, and nil for a
+// portable one.
+func (s *pluginPackage) constructor(p Plugin) (fn *ast.FuncDecl, in scope, native *signature, err error) {
 	fn, in, found := s.function("New")
 	if !found {
-		problem := "package " + s.path + " has no func New"
+		message := "package " + s.path + " has no func New"
 		if spec, _, _ := s.spec("New"); spec != nil {
-			problem = fmt.Sprintf("New of package %s is not a function", s.path)
+			message = fmt.Sprintf("New of package %s is not a function", s.path)
 		}
-		return nil, scope{}, nil, &Error{Step: step, Cause: CauseInput, Message: problem, Try: constructorHint + s.otherPackages()}
+		return nil, scope{}, nil, p.invalidf(constructorHint+s.otherPackages(), "%s", message)
 	}
 	text := in.signature(fn.Type)
 	for i := range factories {
@@ -35,46 +34,40 @@ func (s *sourcePackage) constructor(p Plugin) (fn *ast.FuncDecl, in scope, nativ
 	if strings.HasPrefix(text, portableFactory+" ") {
 		return fn, in, nil, nil
 	}
-	return nil, scope{}, nil, &Error{
-		Step: step, Cause: CauseInput, Try: constructorHint,
-		Message: fmt.Sprintf("%s: func New%s makes no plugin", s.files.Position(fn.Pos()), readable(text)),
-	}
+	return nil, scope{}, nil, p.invalidf(constructorHint, "%s: func New%s is not the factory of a plugin", s.files.Position(fn.Pos()), readable(text))
 }
 
 const constructorHint = "a portable plugin has func New(context.Context, scheduler.Arguments, scheduler.Handle) (*MyPlugin, error), " +
 	"a native one the PluginFactory of its release"
 
-// portableType returns the name of the type that New makes: it has to be the
-// plugin's own, since its methods are what the plugin can do.
-func (s *sourcePackage) portableType(p Plugin, fn *ast.FuncDecl, in scope) (string, error) {
+// portableType returns the name of the type that New returns. It must be the plugin's own type: its
+// methods decide which extension points the plugin has.
+func (s *pluginPackage) portableType(p Plugin, fn *ast.FuncDecl, in scope) (string, error) {
 	results := in.types(fn.Type.Results)
 	if own := s.text() + "."; len(results) == 2 && results[1] == "error" && strings.HasPrefix(results[0], "*"+own) {
 		return strings.TrimPrefix(results[0], "*"+own), nil
 	}
-	return "", &Error{
-		Step: "read plugin " + p.String(), Cause: CauseInput,
-		Message: fmt.Sprintf("%s: New returns (%s)", s.files.Position(fn.Pos()), strings.Join(results, ", ")),
-		Try:     "let it return its own type and an error, (*MyPlugin, error): which extension points the plugin has is seen from the methods of that type",
-	}
+	return "", p.invalidf("return the plugin's own type and an error, (*MyPlugin, error): the methods of that type decide which extension points the plugin has",
+		"%s: New returns (%s)", s.files.Position(fn.Pos()), strings.Join(results, ", "))
 }
 
-// text is the package as it stands in signatures.
-func (s *sourcePackage) text() string {
+// text returns the package as signatures show it.
+func (s *pluginPackage) text() string {
 	if short, found := shortNames[s.path]; found {
 		return short
 	}
 	return s.path
 }
 
-// portableAPI is what package scheduler says: the methods of its interfaces.
+// portableAPI has the methods of the interfaces of package scheduler.
 type portableAPI struct {
 	interfaces map[string][]method
-	pkg        *sourcePackage
+	pkg        *pluginPackage
 }
 
-// readAPI parses the interfaces of package scheduler in its module's sources.
+// readAPI parses the interfaces of package scheduler.
 func readAPI(m *pluginModule) (*portableAPI, error) {
-	pkg, err := parsePackage(m, strings.TrimPrefix(apiPackage, apiModule+"/"), m.platform)
+	pkg, err := parsePackage(m, strings.TrimPrefix(apiPackage, APIModule+"/"), m.platform)
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +85,8 @@ func readAPI(m *pluginModule) (*portableAPI, error) {
 	return api, nil
 }
 
-// interfaceMethods returns the methods that an interface names itself.
-func (s *sourcePackage) interfaceMethods(i *ast.InterfaceType, in scope) []method {
+// interfaceMethods returns the methods that an interface declares itself.
+func (s *pluginPackage) interfaceMethods(i *ast.InterfaceType, in scope) []method {
 	var all []method
 	for _, field := range i.Methods.List {
 		if fn, ok := field.Type.(*ast.FuncType); ok {
@@ -105,10 +98,9 @@ func (s *sourcePackage) interfaceMethods(i *ast.InterfaceType, in scope) []metho
 	return all
 }
 
-// methodSet collects the methods of a type of the package, with those that it
-// gets from what it embeds: types of its own module, and interfaces of package
-// scheduler. Nearer ones hide deeper ones.
-func (s *sourcePackage) methodSet(api *portableAPI, typeName string, depth int) map[string]method {
+// methodSet returns the methods of a type of the package, with those promoted from embedded types of
+// its module and from embedded interfaces of package scheduler. Shallower methods hide deeper ones.
+func (s *pluginPackage) methodSet(api *portableAPI, typeName string, depth int) map[string]method {
 	set := map[string]method{}
 	if depth == 0 {
 		return set
@@ -136,7 +128,7 @@ func (s *sourcePackage) methodSet(api *portableAPI, typeName string, depth int) 
 	return set
 }
 
-// embedded returns the types that a type takes methods from.
+// embedded returns the embedded types of a type.
 func embedded(e ast.Expr) []ast.Expr {
 	var fields *ast.FieldList
 	switch e := e.(type) {
@@ -156,7 +148,7 @@ func embedded(e ast.Expr) []ast.Expr {
 	return types
 }
 
-func (s *sourcePackage) promoted(api *portableAPI, e ast.Expr, in scope, depth int) map[string]method {
+func (s *pluginPackage) promoted(api *portableAPI, e ast.Expr, in scope, depth int) map[string]method {
 	if star, ok := e.(*ast.StarExpr); ok {
 		e = star.X
 	}
@@ -174,8 +166,8 @@ func (s *sourcePackage) promoted(api *portableAPI, e ast.Expr, in scope, depth i
 	return other.methodSet(api, name, depth-1)
 }
 
-// check refuses methods that carry the name of one of package scheduler's and
-// have another form: the plugin would silently lack that extension point.
+// check refuses methods with the name of one of package scheduler's and another signature: the plugin
+// would silently lack that extension point.
 func (a *portableAPI) check(p Plugin, typeName string, set map[string]method) error {
 	for _, name := range slices.Sorted(maps.Keys(a.interfaces)) {
 		for _, want := range a.interfaces[name] {
@@ -183,11 +175,8 @@ func (a *portableAPI) check(p Plugin, typeName string, set map[string]method) er
 			if !ok || got.text == want.text || !isPointMethod(want.name) {
 				continue
 			}
-			return &Error{
-				Step: "read plugin " + p.String(), Cause: CauseInput,
-				Message: fmt.Sprintf("%s: method %s of %s has another form than that of scheduler.%s", got.at, got.name, typeName, name),
-				Try:     fmt.Sprintf("write it as %s%s, or give it another name", want.name, readable(want.text)),
-			}
+			return p.invalidf(fmt.Sprintf("declare it as %s%s, or rename it", want.name, readable(want.text)),
+				"%s: the signature of method %s of %s differs from that of scheduler.%s", got.at, got.name, typeName, name)
 		}
 	}
 	return nil
@@ -199,22 +188,19 @@ func isPointMethod(name string) bool {
 	})
 }
 
-// compose says which pieces of a release's adapter a plugin is made of. A point
-// that the release lacks is an error.
+// compose returns how a plugin is composed of the types of a release's adapter. An extension point
+// that the release does not have is an error.
 func compose(p Plugin, release versions.Release, set map[string]method) (binding.Composition, error) {
-	made, err := binding.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
+	composition, err := binding.Compose(adapterMinor(release), slices.Sorted(maps.Keys(set)))
 	if err != nil {
-		return binding.Composition{}, &Error{
-			Step: "check plugin " + p.String(), Cause: CauseInput, Message: err.Error(), Err: err,
-			Try: "give its type the methods of package scheduler for each extension point that the release has",
-		}
+		return binding.Composition{}, p.invalidf("implement the methods of package scheduler for extension points that the release has", "%w", err)
 	}
-	return made, nil
+	return composition, nil
 }
 
-// adapterMinor is the minor whose files of the adapter a release takes: a release that is newer
-// than all of them takes the newest.
+// adapterMinor returns the minor whose adapter files a release uses. A release that is newer than all
+// of them uses the newest.
 func adapterMinor(release versions.Release) int { return min(release.Minor, binding.NewestMinor) }
 
-// configured is an extension point as a configuration writes it: preFilter.
+// configured returns the name of an extension point in a configuration: preFilter.
 func configured(point string) string { return strings.ToLower(point[:1]) + point[1:] }

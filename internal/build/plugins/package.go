@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"bytes"
@@ -14,12 +14,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// sourcePackage is one package of a plugin's module, parsed and not type-checked.
-type sourcePackage struct {
+// pluginPackage is one package of a plugin's module, parsed and not type-checked.
+type pluginPackage struct {
 	module *pluginModule
-	// path is the import path, dir the folder in the module.
+	// path is the import path and dir the directory in the module.
 	path, dir string
 	files     *token.FileSet
 	parsed    []sourceFile
@@ -30,24 +33,24 @@ type sourceFile struct {
 	scope scope
 }
 
-// method is a function of a plugin's type, or of its package.
+// method is a method of a plugin's type, or of any type of its package.
 type method struct {
 	name, text string
 	at         token.Position
 }
 
-// platformOf is for which files of a package count: constraints in them name
-// systems, architectures, tags and versions of Go.
-type platformOf struct {
-	platform  Platform
-	tags      []string
-	goVersion string
+// Platform selects the files of a package by their build constraints.
+type Platform struct {
+	OS, Arch string
+	Tags     []string
+	// Go is the version of the compiler.
+	Go string
 }
 
-// counts reports whether a file takes part in a build.
-func (p platformOf) counts(name string, data []byte) (bool, error) {
+// matches reports whether a file is compiled.
+func (p Platform) matches(name string, data []byte) (bool, error) {
 	c := gobuild.Context{
-		GOOS: p.platform.OS, GOARCH: p.platform.Arch, Compiler: "gc", BuildTags: p.tags, ReleaseTags: releaseTags(p.goVersion),
+		GOOS: p.OS, GOARCH: p.Arch, Compiler: "gc", BuildTags: p.Tags, ReleaseTags: releaseTags(p.Go),
 		OpenFile: func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
 	return c.MatchFile("", name)
@@ -55,7 +58,7 @@ func (p platformOf) counts(name string, data []byte) (bool, error) {
 
 // releaseTags are the build tags of a version of Go: go1.1 up to its minor.
 func releaseTags(version string) []string {
-	minor, _ := strconv.Atoi(strings.TrimPrefix(goMinor(version), "1."))
+	minor, _ := strconv.Atoi(strings.TrimPrefix(goversion.Minor(version), "1."))
 	var tags []string
 	for m := 1; m <= minor; m++ {
 		tags = append(tags, fmt.Sprintf("go1.%d", m))
@@ -63,10 +66,10 @@ func releaseTags(version string) []string {
 	return tags
 }
 
-// parsePackage parses the files of one folder of a module.
-func parsePackage(m *pluginModule, dir string, p platformOf) (*sourcePackage, error) {
-	pkg := &sourcePackage{module: m, dir: dir, path: path.Join(m.path, dir), files: token.NewFileSet()}
-	step := "read plugin " + m.shown(dir)
+// parsePackage parses the files of one directory of a module.
+func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, error) {
+	pkg := &pluginPackage{module: m, dir: dir, path: path.Join(m.path, dir), files: token.NewFileSet()}
+	shown := m.shown(dir)
 	var wrong scanner.ErrorList
 	found := false
 	for _, name := range m.names() {
@@ -74,7 +77,7 @@ func parsePackage(m *pluginModule, dir string, p platformOf) (*sourcePackage, er
 			continue
 		}
 		found = true
-		if ok, err := p.counts(path.Base(name), m.files[name]); err != nil || !ok {
+		if ok, err := p.matches(path.Base(name), m.files[name]); err != nil || !ok {
 			continue
 		}
 		file, err := parser.ParseFile(pkg.files, m.shown(name), m.files[name], parser.SkipObjectResolution|parser.ParseComments)
@@ -84,29 +87,29 @@ func parsePackage(m *pluginModule, dir string, p platformOf) (*sourcePackage, er
 			continue
 		}
 		if err != nil {
-			return nil, &Error{Step: step, Cause: CauseCompile, Message: err.Error(), Err: err}
+			return nil, fmt.Errorf("parse plugin %s: %w", shown, err)
 		}
 		pkg.parsed = append(pkg.parsed, sourceFile{file, fileScope(pkg.path, file)})
 	}
 	switch {
 	case len(wrong) > 0:
 		wrong.Sort()
-		return nil, &Error{Step: step, Cause: CauseCompile, Message: "the source is not Go", Output: errorLines(wrong)}
+		return nil, fmt.Errorf("parse plugin %s:\n  | %s", shown, strings.ReplaceAll(errorLines(wrong), "\n", "\n  | "))
 	case len(pkg.parsed) == 0 && found:
-		return nil, &Error{Step: step, Cause: CauseInput, Message: "build constraints exclude all its Go files", Try: "see the //go:build lines and the names of its files"}
+		return nil, problem.Invalidf("see the //go:build lines and the names of its files", "plugin %s: build constraints exclude all its Go files", shown)
 	case len(pkg.parsed) == 0:
-		return nil, &Error{Step: step, Cause: CauseInput, Message: "there is no Go file", Try: m.packagesHint()}
+		return nil, problem.Invalidf(m.packagesHint(), "plugin %s: there are no Go files", shown)
 	}
 	return pkg, nil
 }
 
-// errorLines returns the first errors, one a line, as a compiler prints them.
+// errorLines returns the first errors, one per line, as a compiler prints them.
 func errorLines(list scanner.ErrorList) string {
-	const most = 10
+	const limit = 10
 	var lines []string
 	for i, e := range list {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("and %d more", len(list)-most))
+		if i == limit {
+			lines = append(lines, fmt.Sprintf("and %d more", len(list)-limit))
 			break
 		}
 		lines = append(lines, e.Error())
@@ -115,7 +118,7 @@ func errorLines(list scanner.ErrorList) string {
 }
 
 // function finds a function of the package that has no receiver.
-func (s *sourcePackage) function(name string) (*ast.FuncDecl, scope, bool) {
+func (s *pluginPackage) function(name string) (*ast.FuncDecl, scope, bool) {
 	for _, f := range s.parsed {
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == name {
@@ -127,7 +130,7 @@ func (s *sourcePackage) function(name string) (*ast.FuncDecl, scope, bool) {
 }
 
 // spec finds the declaration of a type, constant or variable.
-func (s *sourcePackage) spec(name string) (ast.Spec, token.Token, scope) {
+func (s *pluginPackage) spec(name string) (ast.Spec, token.Token, scope) {
 	for _, f := range s.parsed {
 		for _, d := range f.Decls {
 			general, ok := d.(*ast.GenDecl)
@@ -153,7 +156,7 @@ func (s *sourcePackage) spec(name string) (ast.Spec, token.Token, scope) {
 
 // methods returns the methods that are declared on a type, or on every type if
 // receiver is empty.
-func (s *sourcePackage) methods(receiver string) []method {
+func (s *pluginPackage) methods(receiver string) []method {
 	var all []method
 	for _, f := range s.parsed {
 		for _, d := range f.Decls {
@@ -182,15 +185,14 @@ func receiverName(e ast.Expr) string {
 }
 
 // constantName returns the value of the package's constant Name.
-func (s *sourcePackage) constantName(p Plugin) (string, error) {
-	step := "read plugin " + p.String()
+func (s *pluginPackage) constantName(p Plugin) (string, error) {
 	spec, kind, in := s.spec("Name")
 	if spec == nil || kind != token.CONST {
-		problem := "package " + s.path + " has no constant Name"
+		message := "package " + s.path + " has no constant Name"
 		if spec != nil {
-			problem = fmt.Sprintf("Name of package %s is a %s, not a constant", s.path, kind)
+			message = fmt.Sprintf("Name of package %s is a %s, not a constant", s.path, kind)
 		}
-		return "", &Error{Step: step, Cause: CauseInput, Message: problem, Try: `a plugin says what a configuration calls it: const Name = "MyPlugin"` + s.otherPackages()}
+		return "", p.invalidf(`declare the name that a configuration uses: const Name = "MyPlugin"`+s.otherPackages(), "%s", message)
 	}
 	value := spec.(*ast.ValueSpec)
 	for i, name := range value.Names {
@@ -200,25 +202,22 @@ func (s *sourcePackage) constantName(p Plugin) (string, error) {
 			}
 		}
 	}
-	return "", &Error{
-		Step: step, Cause: CauseInput, Message: fmt.Sprintf("%s: the constant Name is not a text that can be read from the source", s.files.Position(spec.Pos())),
-		Try: `write it out: const Name = "MyPlugin"`,
-	}
+	return "", p.invalidf(`declare it as a literal: const Name = "MyPlugin"`, "%s: the value of the constant Name cannot be read from the source", s.files.Position(spec.Pos()))
 }
 
-// otherPackages is a hint at packages of the module that may be meant.
-func (s *sourcePackage) otherPackages() string {
+// otherPackages returns a hint with the packages of the module that look like plugins.
+func (s *pluginPackage) otherPackages() string {
 	if hint := s.module.packagesHint(); hint != "" {
 		return "; " + hint
 	}
 	return ""
 }
 
-// maxDepth bounds how far a constant or an embedded type is followed.
+// maxDepth is how far a constant or an embedded type is followed.
 const maxDepth = 8
 
 // constantText evaluates a constant expression of strings.
-func (s *sourcePackage) constantText(e ast.Expr, in scope, depth int) (string, bool) {
+func (s *pluginPackage) constantText(e ast.Expr, in scope, depth int) (string, bool) {
 	if depth == 0 {
 		return "", false
 	}
@@ -248,7 +247,7 @@ func (s *sourcePackage) constantText(e ast.Expr, in scope, depth int) (string, b
 	return "", false
 }
 
-func (s *sourcePackage) constantNamed(name string, depth int) (string, bool) {
+func (s *pluginPackage) constantNamed(name string, depth int) (string, bool) {
 	spec, kind, in := s.spec(name)
 	value, ok := spec.(*ast.ValueSpec)
 	if !ok || kind != token.CONST {
@@ -263,11 +262,11 @@ func (s *sourcePackage) constantNamed(name string, depth int) (string, bool) {
 }
 
 // sibling parses another package of the same module.
-func (s *sourcePackage) sibling(pkg string) (*sourcePackage, bool) {
+func (s *pluginPackage) sibling(pkg string) (*pluginPackage, bool) {
 	if pkg == s.path {
 		return s, true
 	}
-	dir, ok := s.module.folderOf(pkg)
+	dir, ok := s.module.dirOf(pkg)
 	if !ok {
 		return nil, false
 	}

@@ -6,31 +6,30 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // The scheduler of the release that go.mod pins is what a build would generate for it.
 func TestCommittedSchedulerIsWhatWouldBeGenerated(t *testing.T) {
 	sources := os.DirFS("../..")
-	shipped, err := Builtins(sources)
+	shipped, err := plugins.Builtins(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Release: versions.Release{Major: 1, Minor: 36, Patch: 3}, Sources: sources}
+	o := plugins.Options{Release: versions.Release{Major: 1, Minor: 36, Patch: 3}, Sources: sources}
 	for _, name := range shipped {
-		o.Plugins = append(o.Plugins, Plugin{Builtin: name})
+		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
 	}
-	rules, _, err := versions.Select(o.Release)
+	if o.Rules, _, err = versions.Select(o.Release); err != nil {
+		t.Fatal(err)
+	}
+	o.Platform = pluginPlatform(nil, o.Rules, o.Rules.Go)
+	set, err := plugins.Read(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJob(t.TempDir(), "", false, nil, nil, nil)
-	defer j.close(&err)
-	set, err := j.pluginSet(t.Context(), o, rules, rules.Go)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := set.registrations()
+	want, err := set.Registrations()
 	if err != nil {
 		t.Fatal(err)
 	}

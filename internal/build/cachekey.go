@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 )
 
 // inputsFormat is raised when the way of building changes what comes out, so
@@ -26,7 +28,10 @@ type recipe struct {
 	files map[string][]byte
 	tree  string
 	// with is what plugins added to the files; nil without any.
-	with *pluginSet
+	with *plugins.Set
+	// target is the module that the plugins are compiled into, and against its name in an error.
+	target  plugins.Target
+	against string
 	// mod is the value of -mod, tags and ldflags those of the flags.
 	mod, tags, ldflags string
 	// prepare returns the folder to compile in and GOWORK for it.

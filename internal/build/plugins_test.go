@@ -1,13 +1,18 @@
 package build
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // framework is what a native plugin needs of the stand-in for Kubernetes.
@@ -46,6 +51,26 @@ func New(runtime.Object, framework.Handle) (framework.Plugin, error) { return ni
 	}
 }
 
+// pluginDirs writes the directories of plugins.txtar and returns where they are.
+func pluginDirs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, file := range readArchive(t, "../plugins/testdata/plugins.txtar").Files {
+		write(t, filepath.Join(dir, filepath.FromSlash(file.Name)), string(file.Data))
+	}
+	return dir
+}
+
+// apiSources returns a stand-in for the sources of package scheduler.
+func apiSources(t *testing.T) fs.FS {
+	t.Helper()
+	sources := fstest.MapFS{}
+	for _, file := range readArchive(t, "../plugins/testdata/api.txtar").Files {
+		sources[file.Name] = &fstest.MapFile{Data: file.Data}
+	}
+	return sources
+}
+
 func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
@@ -58,10 +83,10 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 	p := newProxy(t)
 	p.release(t, testRelease, framework(t, p))
 	p.add(t, "example.com/native", "v1.5.0", native())
-	portable := filepath.Join(pluginFolders(t), "portable")
+	portable := filepath.Join(pluginDirs(t), "portable")
 	o := p.options(t)
 	o.Sources, o.Keep = apiSources(t), true
-	o.Plugins = []Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"}, {Dir: portable}, {Builtin: "blockall"}}
+	o.Plugins = []plugins.Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"}, {Dir: portable}, {Builtin: "blockall"}}
 
 	first := mustRun(t, o)
 
@@ -72,7 +97,7 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 		t.Errorf("a plugin moved a module that the release pins: the binary says %q", got)
 	}
 	warnings := strings.Join(first.Info.Warnings, "\n")
-	for _, want := range []string{"asks for Kubernetes v1.24.9", "example.com/third v1.2.0 (not v1.1.0)"} {
+	for _, want := range []string{"requires Kubernetes v1.24.9", "example.com/third v1.2.0 (not v1.1.0)"} {
 		if !strings.Contains(warnings, want) {
 			t.Errorf("warnings %q do not say %q", warnings, want)
 		}
@@ -106,9 +131,9 @@ func TestPluginsAreCompiledIn(t *testing.T) {
 
 func withEnv(o Options, env []string) Options { o.Env = env; return o }
 
-func described(plugins []PluginInfo) []string {
+func described(infos []plugins.Info) []string {
 	var all []string
-	for _, p := range plugins {
+	for _, p := range infos {
 		all = append(all, p.Name+" "+p.Kind)
 	}
 	return all
@@ -124,14 +149,14 @@ func TestPluginThatDoesNotCompileIsToldByItsOwnFileNames(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, files)
 	o := p.options(t)
-	o.Plugins = []Plugin{{Dir: filepath.Join(dir, "pkg")}}
+	o.Plugins = []plugins.Plugin{{Dir: filepath.Join(dir, "pkg")}}
 
 	failed := mustFail(t, o)
 
 	if failed.Cause != CauseCompile || !strings.Contains(failed.Output, filepath.Join(dir, "pkg/native.go")+":15:") || strings.Contains(failed.Output, "plugins/0") {
 		t.Errorf("cause %s, output:\n%s", failed.Cause, failed.Output)
 	}
-	if !strings.Contains(failed.Message, "a plugin does not compile against v1.24.3") || !strings.Contains(failed.Hint(), "asks for Kubernetes v1.24.9") {
+	if !strings.Contains(failed.Message, "a plugin does not compile against v1.24.3") || !strings.Contains(failed.Hint(), "requires Kubernetes v1.24.9") {
 		t.Errorf("message %q, hint %q", failed.Message, failed.Hint())
 	}
 }
@@ -145,12 +170,12 @@ func TestPluginWithoutARequirementIsRefused(t *testing.T) {
 	files["pkg/native.go"] = strings.Replace(files["pkg/native.go"], "\"example.com/third\"", "\"example.com/third\"\n\t_ \"example.com/loose\"", 1)
 	p.add(t, "example.com/native", "v1.5.0", files)
 	o := p.options(t)
-	o.Plugins = []Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"}}
+	o.Plugins = []plugins.Plugin{{Module: "example.com/native", Version: "v1.5.0", Package: "example.com/native/pkg"}}
 
-	failed := mustFail(t, o)
+	err := mustRefuse(t, o)
 
-	if !failed.Invalid() || !strings.Contains(failed.Error(), "example.com/loose") || !strings.Contains(failed.Hint(), "go mod tidy") {
-		t.Errorf("got %v (hint %q)", failed, failed.Hint())
+	if hints := problem.Hints(err); !strings.Contains(err.Error(), "example.com/loose") || !strings.Contains(strings.Join(hints, ""), "go mod tidy") {
+		t.Errorf("got %v (hints %q)", err, hints)
 	}
 }
 
@@ -165,7 +190,7 @@ func TestFoldersThatAGoModPutsInPlaceOfModulesComeAlong(t *testing.T) {
 	writeFiles(t, filepath.Join(dir, "plugin"), files)
 	writeFiles(t, filepath.Join(dir, "lib"), map[string]string{"go.mod": "module example.com/elsewhere\n", "lib.go": "package lib\n\nconst Name = \"lib\"\n"})
 	o := p.options(t)
-	o.Plugins = []Plugin{{Dir: filepath.Join(dir, "plugin", "pkg")}}
+	o.Plugins = []plugins.Plugin{{Dir: filepath.Join(dir, "plugin", "pkg")}}
 
 	result := mustRun(t, o)
 
@@ -179,8 +204,8 @@ func TestFoldersThatAGoModPutsInPlaceOfModulesComeAlong(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "lib")); err != nil {
 		t.Fatal(err)
 	}
-	if failed := mustFail(t, o); !strings.Contains(failed.Error(), "replaces example.com/lib by ../lib") {
-		t.Errorf("got %v", failed)
+	if err := mustRefuse(t, o); !strings.Contains(err.Error(), "replaces example.com/lib with ../lib") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -189,51 +214,8 @@ func TestModuleThatIsNotServedIsNamed(t *testing.T) {
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
 	o := p.options(t)
-	o.Plugins = []Plugin{{Module: "example.com/none", Version: "v1.0.0"}}
-	failed := mustFail(t, o)
-	if !failed.Invalid() || !strings.Contains(failed.Error(), "does not serve example.com/none@v1.0.0") {
-		t.Errorf("got %v", failed)
-	}
-}
-
-func TestHashOfPluginsFollowsTheirSources(t *testing.T) {
-	dir := pluginFolders(t)
-	plugins := []Plugin{{Dir: filepath.Join(dir, "portable")}, {Builtin: "blockall"}, {Module: "example.com/a", Version: "v1.0.0"}}
-	sum := func(plugins []Plugin, imports ...string) string {
-		t.Helper()
-		got, err := PluginsHash(plugins, imports, apiSources(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	first := sum(plugins)
-	if none := sum(nil); none != "" || first == "" {
-		t.Errorf("hash %q, without plugins %q", first, none)
-	}
-	reversed := slices.Clone(plugins)
-	slices.Reverse(reversed)
-	if sum(reversed) != first {
-		t.Error("the order changes the hash")
-	}
-	if sum(plugins, "example.com/a/scheme") == first {
-		t.Error("an import does not change the hash")
-	}
-	write(t, filepath.Join(dir, "portable", "more.go"), "package portable\n")
-	if sum(plugins) == first {
-		t.Error("a source does not change the hash")
-	}
-}
-
-func TestOnlyNamesOfCopiedFilesAreReplaced(t *testing.T) {
-	s := &pluginSet{
-		modules: []*pluginModule{{folder: "plugins/0", place: "./mine"}}, api: &pluginModule{place: apiModule},
-	}
-	const got = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\npmk-sched/scheduler/adapter/a.go:1:2: x\n" +
-		"./plugins/0/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
-	const want = "# github.com/pmk-sched/pmk-sched/scheduler/adapter\ngithub.com/pmk-sched/pmk-sched/scheduler/adapter/a.go:1:2: x\n" +
-		"./mine/sub/a.go:3:4: y\nplugins/1/a.go:5:6: z"
-	if diff := cmp.Diff(want, s.words(got)); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
+	o.Plugins = []plugins.Plugin{{Module: "example.com/none", Version: "v1.0.0"}}
+	if err := mustRefuse(t, o); !strings.Contains(err.Error(), "does not serve example.com/none@v1.0.0") {
+		t.Errorf("got %v", err)
 	}
 }

@@ -9,12 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/mod/semver"
+	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
 )
-
-// oldestGo is the first release of Go whose command fetches another toolchain
-// when GOTOOLCHAIN names it.
-const oldestGo = "1.21"
 
 // carried are the settings that say where modules come from, whom to trust for
 // them and where to keep them. They are a person's to choose (with the
@@ -59,7 +55,7 @@ func (j *job) findGo(ctx context.Context) (*goCommand, error) {
 		return nil, goMissing(step, "what "+path+" prints as its settings cannot be read", err)
 	}
 	version, _, _ := strings.Cut(strings.TrimPrefix(settings["GOVERSION"], "go"), " ")
-	if compareGo(version, oldestGo) < 0 {
+	if goversion.Compare(version, goversion.Oldest) < 0 {
 		return nil, goMissing(step, "Go "+version+" is too old to fetch the version of Go that a release names", nil)
 	}
 	j.golang = &goCommand{path: path, version: version, base: j.baseEnvironment(work, settings)}
@@ -146,26 +142,8 @@ func (g *goCommand) asking(dir string, args ...string) command {
 func goMissing(step, message string, err error) *Error {
 	return &Error{
 		Step: step, Cause: CauseGoMissing, Message: message, Err: err,
-		Try: "install Go " + oldestGo + " or later and have its bin folder on PATH; the version of Go that a release needs is then fetched by it",
+		Try: "install Go " + goversion.Oldest + " or later and have its bin folder on PATH; the version of Go that a release needs is then fetched by it",
 	}
-}
-
-// compareGo compares two versions of Go such as "1.18" and "1.18.10". Release
-// candidates ("1.26rc1") are older than their release.
-func compareGo(a, b string) int { return semver.Compare(goSemver(a), goSemver(b)) }
-
-func goSemver(version string) string {
-	for _, pre := range []string{"rc", "beta"} {
-		if number, rest, found := strings.Cut(version, pre); found {
-			return "v" + number + ".0-" + pre + "." + rest
-		}
-	}
-	return "v" + version
-}
-
-// goMinor returns the minor of a version of Go: "1.18" of "1.18.10".
-func goMinor(version string) string {
-	return strings.TrimPrefix(semver.MajorMinor(goSemver(version)), "v")
 }
 
 // failure turns a failed run into the error that is returned: ctx's own error,

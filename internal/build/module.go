@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
 )
 
 // Module builds mains of an ordinary module, with the same cache and errors as
@@ -57,20 +59,20 @@ func (j *job) goFor(ctx context.Context, s source) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if s.GoDirective == "" || compareGo(golang.version, s.GoDirective) >= 0 {
+	if s.GoDirective == "" || goversion.Compare(golang.version, s.GoDirective) >= 0 {
 		return golang.version, nil
 	}
 	if s.Go != "" {
 		return s.Go, nil
 	}
-	if strings.Count(s.GoDirective, ".") == 1 && compareGo(s.GoDirective, oldestGo) >= 0 {
+	if strings.Count(s.GoDirective, ".") == 1 && goversion.Compare(s.GoDirective, goversion.Oldest) >= 0 {
 		return s.GoDirective + ".0", nil
 	}
 	return s.GoDirective, nil
 }
 
 func (j *job) ordinaryRecipe(s source, used toolchain, o ModuleOptions) (*recipe, []target, error) {
-	files, err := generateModule(s, "", "", nil)
+	files, err := generateModule(s, "", "", nil, nil)
 	if err != nil {
 		return nil, nil, fmt.Errorf("generate a module for %s: %w", s.Path, err)
 	}

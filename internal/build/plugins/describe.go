@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"fmt"
@@ -10,37 +10,37 @@ import (
 	"strings"
 )
 
-// PluginArgument is a field of a shipped plugin's arguments.
-type PluginArgument struct {
-	// Name is the path of the field as a configuration writes it: tls.caFile.
+// Argument is a field of a bundled plugin's arguments.
+type Argument struct {
+	// Name is the path of the field in a configuration: tls.caFile.
 	Name string `json:"name"`
-	// Type is Go's, Doc the field's comment.
+	// Type is its Go type and Doc its comment.
 	Type string `json:"type"`
 	Doc  string `json:"doc,omitempty"`
 }
 
-// PluginDescription is what the source of a shipped plugin says to people.
-type PluginDescription struct {
+// Description is the documentation of a bundled plugin.
+type Description struct {
 	// Synopsis is the first sentence of the package's comment.
-	Synopsis  string           `json:"synopsis"`
-	Arguments []PluginArgument `json:"arguments"`
+	Synopsis  string     `json:"synopsis"`
+	Arguments []Argument `json:"arguments"`
 }
 
-// argumentsType is the type of a plugin's arguments.
+// argumentsType is the name of the type of a plugin's arguments.
 const argumentsType = "Arguments"
 
-// DescribePlugin reads the description of a shipped plugin.
-func DescribePlugin(sources fs.FS, name string) (PluginDescription, error) {
+// Describe reads the documentation of a bundled plugin from its source.
+func Describe(sources fs.FS, name string) (Description, error) {
 	files, err := readSources(sources)
 	if err != nil {
-		return PluginDescription{}, fmt.Errorf("describe plugin %s: %w", name, err)
+		return Description{}, fmt.Errorf("describe plugin %s: %w", name, err)
 	}
-	m := &pluginModule{path: apiModule, place: apiModule, files: files}
-	pkg, err := parsePackage(m, builtinFolder+"/"+name, platformOf{})
+	m := &pluginModule{path: APIModule, shownAs: APIModule, files: files}
+	pkg, err := parsePackage(m, builtinDir+"/"+name, Platform{})
 	if err != nil {
-		return PluginDescription{}, err
+		return Description{}, err
 	}
-	described := PluginDescription{Arguments: pkg.arguments(argumentsType, "", maxDepth)}
+	described := Description{Arguments: pkg.arguments(argumentsType, "", maxDepth)}
 	for _, f := range pkg.parsed {
 		if f.Doc != nil {
 			described.Synopsis = new(doc.Package).Synopsis(f.Doc.Text())
@@ -49,8 +49,8 @@ func DescribePlugin(sources fs.FS, name string) (PluginDescription, error) {
 	return described, nil
 }
 
-// arguments lists the fields of a struct type, those of structs below it by path.
-func (s *sourcePackage) arguments(typeName, prefix string, depth int) []PluginArgument {
+// arguments lists the fields of a struct type and, by path, those of nested structs.
+func (s *pluginPackage) arguments(typeName, prefix string, depth int) []Argument {
 	spec, _, in := s.spec(typeName)
 	declared, ok := spec.(*ast.TypeSpec)
 	if !ok || depth == 0 {
@@ -60,7 +60,7 @@ func (s *sourcePackage) arguments(typeName, prefix string, depth int) []PluginAr
 	if !ok {
 		return nil
 	}
-	var all []PluginArgument
+	var all []Argument
 	for _, field := range fields.Fields.List {
 		if field.Tag == nil {
 			continue
@@ -82,12 +82,12 @@ func (s *sourcePackage) arguments(typeName, prefix string, depth int) []PluginAr
 			}
 		}
 		shown := strings.TrimPrefix(in.text(field.Type), s.path+".")
-		all = append(all, PluginArgument{Name: prefix + name, Type: shown, Doc: strings.Join(strings.Fields(field.Doc.Text()), " ")})
+		all = append(all, Argument{Name: prefix + name, Type: shown, Doc: strings.Join(strings.Fields(field.Doc.Text()), " ")})
 	}
 	return all
 }
 
-// elementOf looks through pointers and lists.
+// elementOf returns the type behind pointers and slices.
 func elementOf(e ast.Expr) (element ast.Expr, many string) {
 	switch e := e.(type) {
 	case *ast.StarExpr:

@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"go/ast"
@@ -8,14 +8,10 @@ import (
 	"strings"
 )
 
-// The packages whose types stand in the signatures of plugins, and what they
-// are called here.
-const (
-	apiModule  = "github.com/pmk-sched/pmk-sched"
-	apiPackage = apiModule + "/scheduler"
-)
+// apiPackage is the import path of package scheduler.
+const apiPackage = APIModule + "/scheduler"
 
-// shortNames abbreviate import paths in the signatures that are compared.
+// shortNames abbreviates import paths in the signatures that are compared.
 var shortNames = map[string]string{
 	apiPackage: "scheduler",
 	"k8s.io/kubernetes/pkg/scheduler/framework":          "framework",
@@ -27,8 +23,8 @@ var shortNames = map[string]string{
 	"time":                                               "time",
 }
 
-// scope turns the types written in one file into text that does not depend on
-// how the file calls its imports.
+// scope formats the types in one file as text that does not depend on the names of the file's
+// imports.
 type scope struct {
 	pkg     string
 	imports map[string]string
@@ -56,8 +52,8 @@ func fileScope(pkg string, file *ast.File) scope {
 	return s
 }
 
-// qualified returns the import path and name of a type such as corev1.Pod; the
-// path of a predeclared type is empty.
+// qualified returns the import path and name of a type such as corev1.Pod. The path of a predeclared
+// type is empty.
 func (s scope) qualified(e ast.Expr) (pkg, name string, ok bool) {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -83,7 +79,7 @@ var predeclared = map[string]bool{
 	"uint": true, "uint8": true, "uint16": true, "uint32": true, "uint64": true, "float32": true, "float64": true,
 }
 
-// text returns a type in the form that signatures are compared in.
+// text formats a type as in the signatures that are compared.
 func (s scope) text(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -115,7 +111,7 @@ func (s scope) text(e ast.Expr) string {
 	return pkg + "." + name
 }
 
-// types returns the types of parameters or results, one for each.
+// types returns the type of each parameter or result.
 func (s scope) types(list *ast.FieldList) []string {
 	var all []string
 	if list == nil {

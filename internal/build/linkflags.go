@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -51,4 +52,4 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
 // stampsVersionControl reports whether a version of Go knows -buildvcs.
-func stampsVersionControl(goVersion string) bool { return compareGo(goVersion, "1.18") >= 0 }
+func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }

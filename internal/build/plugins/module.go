@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"bytes"
@@ -16,44 +16,44 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// pluginModule is a module that plugins come from, with the files of it that can
-// take part in a build. It becomes a folder of the generated module.
+// pluginModule is a module with plugins, with those of its files that can be compiled. It becomes a
+// directory of the generated module.
 type pluginModule struct {
-	path, version string
-	// place is what a person knows the module's top folder by: the folder as it
-	// was given, or module@version.
-	place string
-	// folder is where it lies in the generated module.
-	folder   string
+	path string
+	// shownAs is the root of the module as the user knows it: the directory as it was given, or
+	// module@version.
+	shownAs string
+	// dir is its directory in the generated module.
+	dir      string
 	files    map[string][]byte
 	mod      *modfile.File
 	sums     string
-	platform platformOf
+	platform Platform
 }
 
 // names returns the names of the files, sorted.
 func (m *pluginModule) names() []string { return slices.Sorted(maps.Keys(m.files)) }
 
-// shown returns a file or folder of the module by the name that a person knows.
+// shown returns a file or directory of the module by the name that the user knows.
 func (m *pluginModule) shown(name string) string {
 	switch {
 	case name == "" || name == ".":
-		return m.place
-	case m.place == ".":
+		return m.shownAs
+	case m.shownAs == ".":
 		return name
 	}
-	return strings.TrimSuffix(m.place, "/") + "/" + name
+	return strings.TrimSuffix(m.shownAs, "/") + "/" + name
 }
 
-// folderOf returns the folder of a package in the module.
-func (m *pluginModule) folderOf(pkg string) (string, bool) {
+// dirOf returns the directory of a package in the module.
+func (m *pluginModule) dirOf(pkg string) (string, bool) {
 	if pkg == m.path {
 		return ".", true
 	}
 	return strings.CutPrefix(pkg, m.path+"/")
 }
 
-// maxPackagesShown bounds how many packages an error lists.
+// maxPackagesShown is how many packages an error lists.
 const maxPackagesShown = 12
 
 // packagesHint lists the packages of the module that look like plugins.
@@ -76,42 +76,42 @@ func (m *pluginModule) packagesHint() string {
 	return "its packages that look like plugins: " + strings.Join(found, ", ") + more
 }
 
-// hasName is how most plugins declare their constant Name.
-var hasName = regexp.MustCompile(`(?m)^\s*(const )?Name\s+(string\s+)?= `)
+// declaresName matches the declaration of the constant Name in most plugins.
+var declaresName = regexp.MustCompile(`(?m)^\s*(const )?Name\s+(string\s+)?= `)
 
-// looksLikePlugin reports whether a folder has both of a plugin's declarations.
+// looksLikePlugin reports whether a directory declares Name and New.
 func (m *pluginModule) looksLikePlugin(dir string) bool {
-	named, made := false, false
+	hasName, hasNew := false, false
 	for name, data := range m.files {
 		if path.Dir(name) == dir && strings.HasSuffix(name, ".go") {
-			named = named || hasName.Match(data)
-			made = made || bytes.Contains(data, []byte("\nfunc New("))
+			hasName = hasName || declaresName.Match(data)
+			hasNew = hasNew || bytes.Contains(data, []byte("\nfunc New("))
 		}
 	}
-	return named && made
+	return hasName && hasNew
 }
 
-// maxModuleBytes is how much of a module is read: sources are far smaller, and a
-// folder that holds more is not what was meant.
+// maxModuleBytes is how much of a module is read. Sources are far smaller; a directory with more is
+// not a plugin.
 const maxModuleBytes = 128 << 20
 
-// moduleReader collects the files of a module that the go command may read:
-// sources outside of vendor, testdata, hidden folders and modules of their own,
-// without tests, and beside and below a package that embeds files everything.
+// moduleReader collects the files of a module that the go command may read: sources without tests,
+// outside of vendor, testdata, hidden directories and nested modules, and every file in and below a
+// package that embeds files.
 type moduleReader struct {
 	fs    fs.FS
-	top   string
+	root  string
 	files map[string][]byte
 	size  int64
 }
 
-// readFiles reads the files of a module from a folder.
+// readFiles reads the files of a module from a directory.
 func readFiles(dir string) (map[string][]byte, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &moduleReader{fs: os.DirFS(real), top: real, files: map[string][]byte{}}
+	r := &moduleReader{fs: os.DirFS(real), root: real, files: map[string][]byte{}}
 	if err := fs.WalkDir(r.fs, ".", r.visit); err != nil {
 		return nil, err
 	}
@@ -133,14 +133,14 @@ func (r *moduleReader) visit(name string, entry fs.DirEntry, err error) error {
 		}
 		return nil
 	}
-	if !isSource(name) {
+	if !IsSource(name) {
 		return nil
 	}
 	return r.read(name, entry)
 }
 
-// isSource reports whether the go command may compile a file.
-func isSource(name string) bool {
+// IsSource reports whether the go command may compile a file.
+func IsSource(name string) bool {
 	base := path.Base(name)
 	if strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") || strings.HasSuffix(base, "_test.go") {
 		return false
@@ -148,15 +148,14 @@ func isSource(name string) bool {
 	return slices.Contains([]string{".go", ".s", ".S", ".h", ".c", ".syso"}, path.Ext(base))
 }
 
-// read reads one file. A symbolic link counts as what it points to, which has to
-// be in the module: what is elsewhere is not part of it.
+// read reads one file. A symbolic link is followed, but only to a file of the module.
 func (r *moduleReader) read(name string, entry fs.DirEntry) error {
 	if entry.Type()&fs.ModeSymlink != 0 {
-		to, err := filepath.EvalSymlinks(filepath.Join(r.top, filepath.FromSlash(name)))
+		to, err := filepath.EvalSymlinks(filepath.Join(r.root, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
-		if inside, err := filepath.Rel(r.top, to); err != nil || !filepath.IsLocal(inside) {
+		if inside, err := filepath.Rel(r.root, to); err != nil || !filepath.IsLocal(inside) {
 			return fmt.Errorf("%s is a symbolic link to a file outside of the module", name)
 		}
 		if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
@@ -170,13 +169,13 @@ func (r *moduleReader) read(name string, entry fs.DirEntry) error {
 		return err
 	}
 	if r.size += int64(len(data)); r.size > maxModuleBytes {
-		return fmt.Errorf("it holds more than %d MB of sources", maxModuleBytes>>20)
+		return fmt.Errorf("it has more than %d MB of sources", maxModuleBytes>>20)
 	}
 	r.files[name] = data
 	return nil
 }
 
-// embedded adds what packages with a //go:embed line may embed.
+// embedded adds the files that packages with a //go:embed directive may embed.
 func (r *moduleReader) embedded() error {
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		if !strings.HasSuffix(name, ".go") || !bytes.Contains(r.files[name], []byte("\n//go:embed ")) {
@@ -200,7 +199,7 @@ func (r *moduleReader) embedded() error {
 	return nil
 }
 
-// readModule reads go.mod, go.sum and the files of a module's top folder.
+// readModule reads go.mod, go.sum and the files of a module from its root.
 func readModule(dir string) (*pluginModule, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -226,8 +225,8 @@ func readModule(dir string) (*pluginModule, error) {
 	return m, err
 }
 
-// moduleTop finds the folder with the go.mod that a folder belongs to.
-func moduleTop(dir string) (top string, found bool) {
+// moduleRoot finds the root of the module that contains a directory.
+func moduleRoot(dir string) (root string, found bool) {
 	for {
 		if info, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil && !info.IsDir() {
 			return dir, true

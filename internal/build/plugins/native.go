@@ -1,4 +1,4 @@
-package build
+package plugins
 
 import (
 	"fmt"
@@ -9,17 +9,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// signature is one form of a function of the framework, and the minors [from,
-// until) whose framework takes it.
+// signature is one signature of a function of the framework, and the minors [from, until) that
+// accept it.
 type signature struct {
 	name, text  string
 	from, until int
 }
 
-// onward ends the range of what the newest release still takes.
+// onward ends the range of a signature that the newest release accepts.
 const onward = 1 << 10
 
-// factories are the forms of a native plugin's New: PluginFactory of
+// factories are the signatures of a native plugin's New: PluginFactory of
 // pkg/scheduler/framework/runtime/registry.go.
 var factories = []signature{
 	{"New", "(runtime.Object, v1alpha1.FrameworkHandle) (v1alpha1.Plugin, error)", 19, 20},
@@ -28,10 +28,10 @@ var factories = []signature{
 	{"New", "(ctx.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error)", 35, onward},
 }
 
-// extensionMethods are the forms of the extension points' methods
+// extensionMethods are the signatures of the extension points' methods
 // (pkg/scheduler/framework/interface.go, from 1.34 also
-// staging/src/k8s.io/kube-scheduler/framework/interface.go). {C} and {S} stand
-// for CycleState and Status, which moved at 1.34; see [cycleForms].
+// staging/src/k8s.io/kube-scheduler/framework/interface.go). {C} and {S} are placeholders for
+// CycleState and Status, which moved in 1.34; see [cycleTypes].
 var extensionMethods = []signature{
 	{"PreEnqueue", "(ctx.Context, *v1.Pod) *{S}", 26, onward},
 	{"Less", "(*framework.QueuedPodInfo, *framework.QueuedPodInfo) bool", 20, 34},
@@ -71,8 +71,8 @@ var extensionMethods = []signature{
 	{"PostBind", "(ctx.Context, {C}, *v1.Pod, string)", 20, onward},
 }
 
-// cycleForms are what CycleState and Status are called before 1.34 and after.
-var cycleForms = []struct {
+// cycleTypes are the types CycleState and Status before 1.34 and from 1.34.
+var cycleTypes = []struct {
 	from, until   int
 	state, status string
 }{
@@ -87,7 +87,7 @@ func (s span) has(minor int) bool { return s.from <= minor && minor < s.until }
 func (s span) and(o span) span    { return span{max(s.from, o.from), min(s.until, o.until)} }
 func (s span) empty() bool        { return s.from >= s.until }
 
-// String returns the minors in words: "1.29 to 1.32".
+// String returns the minors as text: "1.29 to 1.32".
 func (s span) String() string {
 	switch {
 	case s.empty():
@@ -100,14 +100,14 @@ func (s span) String() string {
 	return fmt.Sprintf("1.%d to 1.%d", s.from, s.until-1)
 }
 
-// forms returns the minors in which a method may have a signature; several forms
-// of one method never overlap but for PostFilter, where one is an alias.
-func forms(name, text string) (span, bool) {
+// minorsOf returns the minors in which a method may have a signature. The signatures of one method
+// do not overlap, except those of PostFilter, where one is an alias.
+func minorsOf(name, text string) (span, bool) {
 	for _, known := range extensionMethods {
 		if known.name != name && (known.name != "AddPod" || name != "RemovePod") {
 			continue
 		}
-		for _, form := range cycleForms {
+		for _, form := range cycleTypes {
 			at := span{known.from, known.until}
 			if strings.ContainsAny(known.text, "{") {
 				at = at.and(span{form.from, form.until})
@@ -120,18 +120,18 @@ func forms(name, text string) (span, bool) {
 	return span{}, false
 }
 
-// nativeFit tells which minors a native plugin is written for, and what says so.
+// nativeFit is the minors that a native plugin is written for.
 type nativeFit struct {
 	minors span
-	// why has the method that narrowed the range last.
+	// reasons are the functions that narrowed the range, the last one last.
 	reasons []string
 }
 
-// fitNative narrows the minors that a factory fits by the package's methods.
+// fitNative returns the minors that accept a factory and the package's methods.
 func fitNative(factory signature, methods []method) nativeFit {
 	fit := nativeFit{minors: span{factory.from, factory.until}, reasons: []string{"func New" + factory.text}}
 	for _, m := range methods {
-		at, known := forms(m.name, m.text)
+		at, known := minorsOf(m.name, m.text)
 		if !known {
 			continue
 		}
@@ -143,36 +143,28 @@ func fitNative(factory signature, methods []method) nativeFit {
 	return fit
 }
 
-// refuse says that a release is not among the minors that fit.
-func (f nativeFit) refuse(p Plugin, release versions.Release) *Error {
-	step := "check plugin " + p.String()
+// refuse returns the error for a release that is not among the minors that fit.
+func (f nativeFit) refuse(p Plugin, release versions.Release) error {
 	if f.minors.empty() {
-		return &Error{
-			Step: step, Cause: CauseInput,
-			Message: "no release takes all of its functions: " + readable(strings.Join(f.reasons, "; ")),
-			Try:     "they are of the frameworks of different releases",
-		}
+		return p.invalidf("use the signatures of one release", "no release accepts all of its functions: %s", readable(strings.Join(f.reasons, "; ")))
 	}
-	try := "take the version of its module that is made for " + release.MinorString() + ", or build a release of " + f.minors.String()
+	hint := "use the version of its module for " + release.MinorString() + ", or build a release of " + f.minors.String()
 	if p.Module == "" {
-		try = "write it for " + release.MinorString() + ", or as a portable plugin, which fits every release (`pmk-sched plugin new`)"
+		hint = "write it for " + release.MinorString() + ", or as a portable plugin, which fits every release (`pmk-sched plugin new`)"
 	}
-	return &Error{
-		Step: step, Cause: CauseInput, Try: try,
-		Message: fmt.Sprintf("it is written for Kubernetes %s and does not fit %s: %s", f.minors, release, readable(f.reasons[len(f.reasons)-1])),
-	}
+	return p.invalidf(hint, "it is written for Kubernetes %s and does not fit %s: %s", f.minors, release, readable(f.reasons[len(f.reasons)-1]))
 }
 
-// readable puts the names of packages in their usual form.
+// readable returns a signature with the usual names of packages.
 func readable(text string) string { return strings.ReplaceAll(text, "ctx.Context", "context.Context") }
 
-// nativePoints returns the extension points of a native package, by the names of
-// a configuration, from the methods that have the form of some release.
+// nativePoints returns the extension points of a native package by their names in a configuration,
+// from the methods that have the signature of some release.
 func nativePoints(methods []method) []string {
 	var points []string
 	for _, point := range binding.Points() {
 		if point.Configured && slices.ContainsFunc(methods, func(m method) bool {
-			_, known := forms(m.name, m.text)
+			_, known := minorsOf(m.name, m.text)
 			return known && m.name == point.Methods[0]
 		}) {
 			points = append(points, configured(point.Name))

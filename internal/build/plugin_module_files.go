@@ -51,7 +51,7 @@ func ReleaseModule(ctx context.Context, release versions.Release, path string, o
 	if err != nil {
 		return nil, "", err
 	}
-	files, err := generateModule(s, release.Staging(), got.GoSum, nil)
+	files, err := generateModule(s, release.Staging(), got.GoSum, nil, nil)
 	if err != nil {
 		return nil, "", fmt.Errorf("generate a module for %s: %w", release, err)
 	}

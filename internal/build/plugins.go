@@ -1,0 +1,201 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// PluginOptions are the inputs of ReadPlugins.
+type PluginOptions struct {
+	Release versions.Release
+	// Plugins, Sources, CacheDir and Env are as in Options.
+	Plugins  []plugins.Plugin
+	Sources  fs.FS
+	CacheDir string
+	Env      []string
+	Log      *zap.Logger
+	OnStep   func(name string) (done func(err error))
+}
+
+// ReadPlugins describes plugins from their sources, in their order, and refuses those that a build of
+// the release would refuse before it compiles. Only plugins of modules need Go and, unless they were
+// downloaded before, the network.
+func ReadPlugins(ctx context.Context, o PluginOptions) (_ []plugins.Info, err error) {
+	rules, _, err := versions.Select(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	if o.CacheDir == "" {
+		return nil, noCache()
+	}
+	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
+	defer j.close(&err)
+	set, err := j.readPlugins(ctx, plugins.Options{
+		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(nil, rules, rules.Go),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return set.InfosOf(o.Plugins), nil
+}
+
+// readPlugins reads plugins and downloads the modules that they are in.
+func (j *job) readPlugins(ctx context.Context, o plugins.Options) (*plugins.Set, error) {
+	o.Download = j.downloadPlugin
+	return plugins.Read(ctx, o)
+}
+
+// pluginPlatform selects the files of plugins for the first of platforms.
+func pluginPlatform(platforms []Platform, rules versions.Rules, goVersion string) plugins.Platform {
+	p := orHost(platforms)[0]
+	return plugins.Platform{OS: p.OS, Arch: p.Arch, Tags: strings.Split(buildTags(rules), ","), Go: goVersion}
+}
+
+// downloadPlugin returns the directory of a plugin's module, which the user's own go command
+// downloads unless it did so before.
+func (j *job) downloadPlugin(ctx context.Context, path, version string) (string, error) {
+	name := path + "@" + version
+	var record struct{ Dir string }
+	file := j.cache.fact("plugins", name)
+	if found, err := readJSON(file, &record); err == nil && found && isFolder(record.Dir) {
+		return record.Dir, nil
+	}
+	step := "download " + name
+	err := j.step(step, func() error {
+		answers, err := j.download(ctx, step, name)
+		if err != nil {
+			return err
+		}
+		if failed := answers[0].Error; failed != "" {
+			return unknownPlugin(name, diagnose(step, redact(failed), errors.New("go mod download failed")))
+		}
+		record.Dir = answers[0].Dir
+		return writeJSON(file, record)
+	})
+	return record.Dir, err
+}
+
+func unknownPlugin(name string, failed *Error) error {
+	if failed.Cause != CauseModuleMissing {
+		return failed
+	}
+	return problem.Invalidf("check the spelling of the module and its version; GOPROXY and GOPRIVATE configure where private modules are",
+		"the module proxy does not serve %s:\n  | %s", name, failed.Output)
+}
+
+// pluginTarget describes a module with which plugins are compiled. pinned are the directives that
+// its generated module has without plugins.
+func pluginTarget(s source, pinned []pin, staging string, goVersion string) plugins.Target {
+	t := plugins.Target{
+		GoDirective: s.GoDirective, Go: goVersion, Versions: map[string]string{},
+		Staging: slices.Concat(s.Staging, s.Unused),
+	}
+	for _, r := range s.Required {
+		t.Required = append(t.Required, module.Version{Path: r.Path, Version: r.Version})
+		t.Versions[r.Path] = r.Version
+	}
+	for _, p := range s.Pins {
+		if p.Version == "" {
+			t.Versions[p.Path] = p.NewVersion
+		}
+	}
+	for _, path := range t.Staging {
+		t.Versions[path] = staging
+	}
+	t.Versions[kubernetes] = s.Version
+	for _, p := range pinned {
+		if p.Version == "" {
+			t.Replaced = append(t.Replaced, p.Path)
+		}
+	}
+	return t
+}
+
+// explainPlugins completes the error of a build with plugins: with the file names that the user
+// knows, and with the modules that the plugins require and the release does not have.
+func (r *recipe) explainPlugins(err error) error {
+	var known *Error
+	if r.with.Empty() || !errors.As(err, &known) {
+		return err
+	}
+	var inPlugins bool
+	known.Output, inPlugins = r.with.Original(known.Output)
+	if known.Cause == CauseCompile && inPlugins {
+		known.Message = "a plugin does not compile against " + r.against
+		for _, warning := range r.with.Warnings(r.target) {
+			known.Try += "; " + warning
+		}
+	}
+	if tooOld := needsNewerGo.FindStringSubmatch(known.Output); tooOld != nil {
+		known.Cause = CauseCompile
+		known.Message = fmt.Sprintf("%s, which a plugin requires, is for Go %s and %s is compiled with an older one", tooOld[1], tooOld[2], r.against)
+		known.Try = "require an older version of it in the plugin's go.mod"
+	}
+	return err
+}
+
+// needsNewerGo matches how go 1.21 and later report that a module is too new for them.
+var needsNewerGo = regexp.MustCompile(`([^\s]+@[^\s:]+):? (?:requires|module requires) go >= ([0-9.]+)`)
+
+// lookedUp matches how the go command reports that it looks for a module that no go.mod requires.
+var lookedUp = regexp.MustCompile(`(?m)^go: (?:finding module for package|found) ([^\s]+)`)
+
+// checkRequirements refuses a plugin that imports what its go.mod does not require: the go command
+// would use the newest version of today, and another tomorrow.
+func (r *recipe) checkRequirements(output string) error {
+	match := lookedUp.FindStringSubmatch(output)
+	if r.with.Empty() || match == nil {
+		return nil
+	}
+	return problem.Invalidf("run `go mod tidy` in the plugin's module; a package of --import must be in a plugin's module, or in one that it requires",
+		"no go.mod of a plugin requires a module with package %s, which is imported", match[1])
+}
+
+// pluginsNeedModules refuses plugins in a build from a repository, whose own module and vendor
+// directory have no place for them.
+func pluginsNeedModules(release versions.Release) error {
+	return problem.Invalidf("remove --source, or the plugins", "build %s: plugins require the modules of the release as the source", release)
+}
+
+// readPluginSet reads the plugins of the build.
+func (k *kubernetesBuild) readPluginSet(ctx context.Context, goVersion string) (err error) {
+	k.with = &plugins.Set{}
+	if k.plugins == nil {
+		return nil
+	}
+	k.with, err = k.readPlugins(ctx, plugins.Options{
+		Plugins: k.plugins.Plugins, Imports: k.plugins.Imports, Release: k.release, Rules: k.rules, Sources: k.plugins.Sources,
+		Platform: pluginPlatform(k.plugins.Platforms, k.rules, goVersion),
+	})
+	return err
+}
+
+// pluginsFile registers the plugins, next to the generated main.
+const pluginsFile = "cmd/kube-scheduler/plugins.go"
+
+// addPlugins adds the plugins to the generated module of a release: the source that registers them,
+// and their modules as directories.
+func addPlugins(files map[string][]byte, set *plugins.Set, target plugins.Target) (err error) {
+	if set.Empty() {
+		return nil
+	}
+	if files[pluginsFile], err = set.Registrations(); err != nil {
+		return err
+	}
+	maps.Copy(files, set.ModuleFiles(target))
+	maps.Copy(files, set.APIFiles(target))
+	return nil
+}
