@@ -81,7 +81,7 @@ func buildCommand(u *ui) *cli.Command {
 		Description: "The source is the release's Go module, the compiler the one that the release names. The same input gives the\n" +
 			"same image. With a registry: --tag REPOSITORY:TAG --push. Without: --busybox PATH and --load or --output.",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build, such as v1.24.3; auto asks the cluster", DefaultText: "auto"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build: v1.24.3, v1.24 or release-1.24 (its newest patch), or auto (that of the cluster)", DefaultText: "auto"},
 			&cli.BoolFlag{Name: "nearest", Usage: "take the nearest patch of the same minor that can be built, where a module of the wanted one does not download"},
 			&cli.StringFlag{Name: "source", Usage: "`git:URL|git:FOLDER` to compile instead of the release's modules"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "`OS/ARCH` to build for; repeat it, or separate several by commas", DefaultText: "linux on this machine's architecture"},

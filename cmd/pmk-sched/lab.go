@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // defaultLabDir is short: sockets lie below it, whose paths the kernel limits to
@@ -46,7 +45,7 @@ func labUpCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "keep", Usage: "leave a lab that could not be brought up, to look at"},
 		),
 		Action: func(c *cli.Context) error {
-			o, err := readLabOptions(c)
+			o, err := readLabOptions(c, u)
 			if err != nil {
 				return err
 			}
@@ -69,7 +68,7 @@ func labUpgradeCommand(u *ui) *cli.Command {
 			"minor, or the minor after it. It can be run again after it was stopped.",
 		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to go to, such as v1.25.4"}),
 		Action: func(c *cli.Context) error {
-			o, err := readLabOptions(c)
+			o, err := readLabOptions(c, u)
 			if err != nil {
 				return err
 			}
@@ -85,12 +84,12 @@ func labUpgradeCommand(u *ui) *cli.Command {
 }
 
 // readLabOptions turns the flags of lab up and lab upgrade into options.
-func readLabOptions(c *cli.Context) (lab.Options, error) {
+func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 	branch := c.String("branch")
 	if branch == "" {
 		return lab.Options{}, usagef("name it with --branch v1.24.3, say", "which release of Kubernetes?")
 	}
-	release, err := versions.Parse(branch)
+	release, err := resolveBranch(c, u, branch)
 	if err != nil {
 		return lab.Options{}, err
 	}

@@ -80,7 +80,7 @@ func detect(c *cli.Context, u *ui, cfg *rest.Config, name, namespace string, sou
 // releaseToBuild is the release that was named, else the one of the cluster.
 func releaseToBuild(c *cli.Context, u *ui, branch string) (versions.Release, error) {
 	if branch != branchAuto {
-		return versions.Parse(branch)
+		return resolveBranch(c, u, branch)
 	}
 	cfg, err := connect(c, u)
 	if err != nil {
@@ -91,6 +91,19 @@ func releaseToBuild(c *cli.Context, u *ui, branch string) (versions.Release, err
 		return versions.Release{}, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
 	}
 	return info.Release, nil
+}
+
+// resolveBranch returns the release of a --branch, and prints which one it chose.
+func resolveBranch(c *cli.Context, u *ui, branch string) (versions.Release, error) {
+	cache, err := cacheDir(c)
+	if err != nil {
+		return versions.Release{}, err
+	}
+	release, note, err := build.ResolveBranch(c.Context, branch, build.SourceOptions{CacheDir: cache, Env: os.Environ(), Log: u.log, OnStep: u.step})
+	if note != "" {
+		u.say("note: %s", note)
+	}
+	return release, err
 }
 
 // planFromFlags reads the flags that describe a scheduler, and makes its plan for

@@ -106,8 +106,9 @@ type SourceOptions struct {
 	CacheDir string
 	// Env is the environment to start from, as in Options.
 	Env []string
-	// Log may be nil.
-	Log *zap.Logger
+	// Log and OnStep may be nil.
+	Log    *zap.Logger
+	OnStep func(name string) (done func(err error))
 }
 
 // job is what every kind of build has in common: where it works and whom it tells.
