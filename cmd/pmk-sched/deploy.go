@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 )
 
@@ -36,10 +37,6 @@ func deploy(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	extenders, err := extendersOf(c)
-	if err != nil {
-		return err
-	}
 	cfg, err := connect(c, u)
 	if err != nil {
 		return err
@@ -48,8 +45,12 @@ func deploy(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
+	s, err := prepareScheduler(c, u, cfg, o)
+	if err != nil {
+		return err
+	}
 	if c.Bool("dry-run") {
-		plan, err := makePlan(c, u, cfg, o)
+		plan, err := planScheduler(c, u, deps, s)
 		if err != nil {
 			return err
 		}
@@ -60,9 +61,8 @@ func deploy(c *cli.Context, u *ui) error {
 		u.say("nothing was changed: this was a dry run")
 		return u.data(c.String("o"), install.Outcome{Changes: changes}, writeText(changes.String()))
 	}
-	plan, outcome, err := deployAll(c, u, cfg, deps, o, extenders, install.DeployOptions{
-		Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback"),
-	})
+	s.DeployOptions = install.DeployOptions{Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback")}
+	plan, outcome, err := extenders.DeployScheduler(c.Context, deps, s)
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,9 @@ func newNodeScheduler(c *cli.Context, u *ui) (*nodeScheduler, error) {
 		return nil, err
 	}
 	n := &nodeScheduler{u: u, deps: d, info: info, o: replace.Options{
-		Node: c.String("node"), Names: ownNames(), Timeout: replace.DefaultTimeout, Steady: replace.DefaultSteady,
+		Node: c.String("node"), Names: ownNames(), Timeout: replace.DefaultTimeout, StableFor: replace.DefaultStableFor,
 	}}
-	n.name, err = replace.NodeOf(info, n.o)
+	n.name, err = replace.FindNode(info, n.o.Node, n.o.Names)
 	return n, err
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/preflight"
@@ -121,77 +122,78 @@ func planFromFlags(c *cli.Context, u *ui) (*rest.Config, *install.Plan, error) {
 	return cfg, plan, err
 }
 
-// makePlan looks at the cluster and the node and decides what o leaves open.
-func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*install.Plan, error) {
+// prepareScheduler inspects the cluster and the node, and reads the extenders of the file.
+func prepareScheduler(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (extenders.SchedulerDeployment, error) {
+	s := extenders.SchedulerDeployment{Options: o}
 	info, err := detect(c, u, cfg, o.Name, o.Namespace, nil)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Info = info
 	u.warn(info.Warnings...)
-	var creds *cluster.NodeCredentials
-	// Unasked, a key goes only to the cluster that it is of.
-	ofThis := !info.Credentials.OtherCluster || o.Credentials != install.Auto
-	if path := info.Credentials.Kubeconfig; path != "" && o.WantsNodeCredentials() && ofThis {
-		if creds, err = cluster.ReadNodeCredentials(info.Node.Root, path); err != nil {
-			return nil, problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
+	// Unless the user asks for it, a key goes only to the cluster that it belongs to.
+	sameCluster := !info.Credentials.OtherCluster || o.Credentials != install.Auto
+	if path := info.Credentials.Kubeconfig; path != "" && o.WantsNodeCredentials() && sameCluster {
+		if s.Credentials, err = cluster.ReadNodeCredentials(info.Node.Root, path); err != nil {
+			return s, problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
 		}
 	}
-	if creds == nil || !o.WantsNodeCredentials() {
-		o.APIServer = apiServerForPods(c.Context, cfg)
+	if s.Credentials == nil || !o.WantsNodeCredentials() {
+		s.Options.APIServer = apiServerForPods(c.Context, cfg)
 	}
-	before, err := addExtenders(c, u, cfg, info.Release, &o)
+	err = completeScheduler(c, u, &s)
+	return s, err
+}
+
+// completeScheduler adds the plugins of the image and the extenders of the file.
+func completeScheduler(c *cli.Context, u *ui, s *extenders.SchedulerDeployment) error {
+	release, err := install.Release(s.Info, s.Options)
+	if err != nil {
+		return err
+	}
+	if s.Extenders, err = extendersOf(c); err != nil {
+		return err
+	}
+	return addPlugins(c, u, &s.Options, release)
+}
+
+// makePlan inspects the cluster and the node and plans the scheduler with the extenders of the file.
+func makePlan(c *cli.Context, u *ui, cfg *rest.Config, o install.Options) (*install.Plan, error) {
+	s, err := prepareScheduler(c, u, cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := tellPlan(c, u, info, creds, o)
-	if err == nil {
-		plan.Before = before
+	deps, err := newDeps(c, u, cfg)
+	if err != nil {
+		return nil, err
 	}
-	return plan, err
+	return planScheduler(c, u, deps, s)
 }
 
-// makeOfflinePlan decides without a cluster. Credentials come from the node's
-// files if there are any.
+// makeOfflinePlan plans without a cluster. Credentials come from the node's files if there are any.
 func makeOfflinePlan(c *cli.Context, u *ui, o install.Options) (*install.Plan, error) {
 	root, err := nodeRoot(c)
 	if err != nil {
 		return nil, err
 	}
-	var creds *cluster.NodeCredentials
+	s := extenders.SchedulerDeployment{Options: o}
 	if path, ok := nodeKubeconfig(root); ok && root != "" && o.WantsNodeCredentials() {
-		if creds, err = cluster.ReadNodeCredentials(root, path); err != nil {
+		if s.Credentials, err = cluster.ReadNodeCredentials(root, path); err != nil {
 			return nil, err
 		}
 	}
-	release, err := install.Release(nil, o)
-	if err != nil {
+	if err := completeScheduler(c, u, &s); err != nil {
 		return nil, err
 	}
-	before, err := addExtenders(c, u, nil, release, &o)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := tellPlan(c, u, nil, creds, o)
-	if err == nil {
-		plan.Before = before
-	}
-	return plan, err
+	return planScheduler(c, u, install.Deps{}, s)
 }
 
-func tellPlan(c *cli.Context, u *ui, info *cluster.Info, creds *cluster.NodeCredentials, o install.Options) (*install.Plan, error) {
-	release, err := install.Release(info, o)
-	if err != nil {
-		return nil, err
+func planScheduler(c *cli.Context, u *ui, deps install.Deps, s extenders.SchedulerDeployment) (*install.Plan, error) {
+	plan, err := extenders.PlanScheduler(c.Context, deps, s)
+	if err == nil {
+		showNotes(u, plan)
 	}
-	if err := addPlugins(c, u, &o, release); err != nil {
-		return nil, err
-	}
-	plan, err := install.NewPlan(info, creds, o)
-	if err != nil {
-		return nil, err
-	}
-	showNotes(u, plan)
-	return plan, nil
+	return plan, err
 }
 
 // newDeps gives install what it needs from outside.

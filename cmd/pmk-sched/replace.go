@@ -41,7 +41,7 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "all-nodes", Usage: "change nothing; print which command is to be run on which node, and which are done"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change, but change nothing"},
 			&cli.DurationFlag{Name: "timeout", Value: replace.DefaultTimeout, Usage: "bring the old one back after `DURATION` of waiting for the new one"},
-			&cli.DurationFlag{Name: "steady", Value: replace.DefaultSteady, Usage: "trust the new one when it has run for `DURATION`"},
+			&cli.DurationFlag{Name: "steady", Value: replace.DefaultStableFor, Usage: "trust the new one when it has run for `DURATION`"},
 			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
 			withFlag(), fileFlag(), outputFlag(),
 		},
@@ -132,7 +132,7 @@ func readReplaceOptions(c *cli.Context) (replace.Options, error) {
 	o := replace.Options{
 		Image: reference, Preset: same.Preset, Configuration: same.Configuration, ConfigurationName: same.ConfigurationName,
 		PolicyConfigMap: c.Bool("policy-configmap") || f.Spec.Configuration.PolicyConfigMap && !c.IsSet("policy-configmap"),
-		Node:            c.String("node"), Names: ownNames(), Timeout: c.Duration("timeout"), Steady: c.Duration("steady"),
+		Node:            c.String("node"), Names: ownNames(), Timeout: c.Duration("timeout"), StableFor: c.Duration("steady"),
 	}
 	if o.Extenders, err = f.extendersOfNode(); err != nil || c.Bool("all-nodes") {
 		return o, err
@@ -221,7 +221,7 @@ func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (replace.Deps, erro
 				u.warn("another node's scheduler leads, so that no pod shows this one schedule; `pmk-sched verify --default` shows it once all are replaced")
 				return nil
 			}
-			v, err := verifyDefault(ctx, u, cfg, defaultRequest{want: r.ID(), image: r.Image, timeout: time.Minute, quiet: true})
+			v, err := verifyDefault(ctx, u, cfg, defaultRequest{want: r.ID, image: r.Image, timeout: time.Minute, quiet: true})
 			if err != nil {
 				return err
 			}

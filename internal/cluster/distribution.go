@@ -110,7 +110,7 @@ func (d *detector) recognise(context.Context) {
 		fileLayout = d.info.Layout
 	}
 	d.info.Distribution, d.info.Layout = recogniseBy(d.signs, fileLayout)
-	layout, known := layoutNamed(d.info.Layout)
+	layout, known := LayoutNamed(d.info.Layout)
 	switch {
 	case len(d.info.Scheduler.Pods) > 0:
 		d.info.Scheduler.Runs = RunsAsStaticPod

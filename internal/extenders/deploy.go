@@ -18,56 +18,47 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Deployment is one extender on its way into a cluster, with who is to call it.
+// Deployment is one extender to deploy, and the schedulers that call it.
 type Deployment struct {
 	Options Options
-	// Release is that of the API server.
+	// Release of the API server.
 	Release versions.Release
 	// For are schedulers to wire it into; those that call it already stay wired in any case.
 	For []SchedulerRef
-	// Except is a scheduler that Then deploys, with the extender.
-	Except SchedulerRef
-	// Then, where set, makes others call it when those have been wired: the default scheduler of this node, or one that is deployed with it. It undoes
-	// what it did when it fails.
+	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its changes when it fails.
 	Then func(ctx context.Context, w manifest.Wiring) error
 	install.DeployOptions
+	// except is a scheduler that is deployed with the extender, and not wired here.
+	except SchedulerRef
 }
 
-// Outcome is what was done.
+// Outcome is what Deploy or Restart did.
 type Outcome struct {
 	Extender string `json:"extender"`
-	// Revision of the extender; 0 where it has no pods of its own.
+	// Revision of the extender; 0 for a sidecar.
 	Revision int `json:"revision,omitempty"`
-	// Address is what schedulers were told.
+	// Address at which schedulers call it.
 	Address string `json:"address"`
 	// Schedulers that call it.
 	Schedulers []string        `json:"schedulers"`
 	Changes    apply.ChangeSet `json:"changes"`
 }
 
-// Deploy deploys an extender, waits until it is steady, and wires it into schedulers, one after the other. When it fails the state
-// from before is back: of the extender and of each scheduler.
+// Deploy deploys an extender, waits until it is stable, and wires it into schedulers, one after the other. If anything fails, the former state
+// of the extender and of each scheduler is restored.
 func Deploy(ctx context.Context, d install.Deps, x Deployment) (*Outcome, error) {
-	name := x.Options.Call.Name
-	out := &Outcome{Extender: name, Schedulers: []string{}}
-	if _, err := x.Options.check(x.Release); err != nil {
+	run, err := newRun(d, x)
+	if err != nil {
 		return nil, err
 	}
-	run := &extending{Deps: d, x: x, out: out}
-	list := []steps.Step{{Name: "look at extender " + name, Do: run.look}}
-	if x.Options.Sidecar {
-		list = append(list, steps.Step{Name: "wire extender " + name, Do: run.sidecar})
-	} else {
-		list = append(list, steps.Step{Name: "deploy extender " + name, Do: run.deploy, Undo: run.back}, steps.Step{Name: "wire extender " + name, Do: run.wire, Undo: run.unwire})
+	if err := steps.Run(ctx, run.steps(), nil); err != nil {
+		return nil, fmt.Errorf("deploy extender %s: %w", run.name(), err)
 	}
-	if err := steps.Run(ctx, list, nil); err != nil {
-		return nil, fmt.Errorf("deploy extender %s: %w", name, err)
-	}
-	return out, nil
+	return run.out, nil
 }
 
-// extending is one run of Deploy.
-type extending struct {
+// extenderRun is one deployment of an extender.
+type extenderRun struct {
 	install.Deps
 	x   Deployment
 	out *Outcome
@@ -76,23 +67,42 @@ type extending struct {
 	previous *apply.Revision
 	plan     *install.Plan
 	wiring   manifest.Wiring
-	done     []*apply.Revision // of schedulers, before they were changed
+	changed  []*apply.Revision // of schedulers, before they were changed
 }
 
-func (e *extending) namespace() string { return cmp.Or(e.x.Options.Namespace, metav1.NamespaceSystem) }
+func newRun(d install.Deps, x Deployment) (*extenderRun, error) {
+	x.Options.Namespace = cmp.Or(x.Options.Namespace, metav1.NamespaceSystem)
+	if _, err := x.Options.check(x.Release); err != nil {
+		return nil, err
+	}
+	return &extenderRun{Deps: d, x: x, out: &Outcome{Extender: x.Options.Call.Name, Schedulers: []string{}}}, nil
+}
 
-// look sees who calls it, and that nobody is asked to call what it could not.
-func (e *extending) look(ctx context.Context) (err error) {
+func (e *extenderRun) name() string      { return e.x.Options.Call.Name }
+func (e *extenderRun) namespace() string { return e.x.Options.Namespace }
+
+func (e *extenderRun) steps() []steps.Step {
+	list := []steps.Step{{Name: "inspect extender " + e.name(), Do: e.inspect}}
+	if e.x.Options.Sidecar {
+		return append(list, steps.Step{Name: "wire extender " + e.name(), Do: e.wireSidecar, Undo: e.unwire})
+	}
+	return append(list,
+		steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore},
+		steps.Step{Name: "wire extender " + e.name(), Do: e.wireService, Undo: e.unwire})
+}
+
+// inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
+func (e *extenderRun) inspect(ctx context.Context) (err error) {
 	o := e.x.Options
 	if e.wired, err = callers(ctx, e.Deps, o.Call.Name); err != nil {
 		return err
 	}
-	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil {
-		return problem.Invalidf("name it with --for", "in which scheduler's pod is extender %s to run?", o.Call.Name)
+	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil && e.x.except == (SchedulerRef{}) {
+		return problem.Invalidf("name a scheduler with --for", "extender %s is a sidecar, and no scheduler calls it", o.Call.Name)
 	}
 	for _, target := range e.targets() {
 		if w, wired := e.wired[target]; wired && (w.Sidecar != nil) != o.Sidecar {
-			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`", "scheduler %s calls extender %s in the other form", target, o.Call.Name)
+			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`", "scheduler %s calls extender %s in the other form, sidecar or Service", target, o.Call.Name)
 		}
 		if o.Call.BindVerb != "" && !o.Sidecar && target.Namespace != e.namespace() {
 			return problem.Invalidf("use -n "+target.Namespace, "scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name, e.namespace())
@@ -104,15 +114,15 @@ func (e *extending) look(ctx context.Context) (err error) {
 	return nil
 }
 
-// targets are the schedulers to wire, each once, in order.
-func (e *extending) targets() []SchedulerRef {
+// targets returns the schedulers to wire, each once, in order.
+func (e *extenderRun) targets() []SchedulerRef {
 	all := slices.AppendSeq(slices.Clone(e.x.For), maps.Keys(e.wired))
-	all = slices.DeleteFunc(all, func(r SchedulerRef) bool { return r == e.x.Except })
+	all = slices.DeleteFunc(all, func(r SchedulerRef) bool { return r == e.x.except })
 	slices.SortFunc(all, func(a, b SchedulerRef) int { return cmp.Compare(a.String(), b.String()) })
 	return slices.Compact(all)
 }
 
-// lastOf is a scheduler as it was deployed last.
+// lastOf returns the last deployed revision of a scheduler or extender.
 func lastOf(ctx context.Context, d install.Deps, ref SchedulerRef) (*apply.Revision, error) {
 	revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, ref.Name)
 	if err != nil {
@@ -125,9 +135,9 @@ func lastOf(ctx context.Context, d install.Deps, ref SchedulerRef) (*apply.Revis
 	return last, nil
 }
 
-// deploy puts the extender itself into the cluster.
-func (e *extending) deploy(ctx context.Context) error {
-	name := e.x.Options.Call.Name
+// deploy deploys the extender itself.
+func (e *extenderRun) deploy(ctx context.Context) error {
+	name := e.name()
 	live, err := e.Applier.Owned(ctx, name, e.namespace())
 	if err != nil {
 		return err
@@ -135,7 +145,7 @@ func (e *extending) deploy(ctx context.Context) error {
 	if e.plan, err = newPlan(e.x.Release, live, e.x.Options); err != nil {
 		return err
 	}
-	e.tell(e.plan)
+	report(e.Deps, e.plan)
 	revisions, err := e.Ledger.Revisions(ctx, e.namespace(), name)
 	if err != nil {
 		return err
@@ -150,20 +160,21 @@ func (e *extending) deploy(ctx context.Context) error {
 	return nil
 }
 
-func (e *extending) tell(plan *install.Plan) {
+// report prints the notes and warnings of a plan.
+func report(d install.Deps, plan *install.Plan) {
 	for _, w := range plan.Warnings {
-		e.Warnf("%s", w)
+		d.Warnf("%s", w)
 	}
-	if e.Note == nil {
+	if d.Note == nil {
 		return
 	}
 	for _, n := range plan.Notes {
-		e.Note(n)
+		d.Note(n)
 	}
 }
 
-// back brings back the extender from before, or removes it if there was none.
-func (e *extending) back(ctx context.Context, _ error) error {
+// restore deploys the former revision of the extender again, or removes the extender if there was none.
+func (e *extenderRun) restore(ctx context.Context, _ error) error {
 	switch {
 	case e.plan == nil || e.x.NoRollback:
 		return nil
@@ -181,8 +192,8 @@ func (e *extending) back(ctx context.Context, _ error) error {
 	return err
 }
 
-// wire tells the schedulers where the extender is.
-func (e *extending) wire(ctx context.Context) error {
+// wireService makes the schedulers call the Service of the extender.
+func (e *extenderRun) wireService(ctx context.Context) error {
 	live, err := e.Applier.Owned(ctx, e.plan.Name, e.plan.Namespace)
 	if err != nil {
 		return err
@@ -194,7 +205,7 @@ func (e *extending) wire(ctx context.Context) error {
 	return e.then(ctx)
 }
 
-func (e *extending) then(ctx context.Context) error {
+func (e *extenderRun) then(ctx context.Context) error {
 	if e.x.Then == nil {
 		return nil
 	}
@@ -204,32 +215,26 @@ func (e *extending) then(ctx context.Context) error {
 	return e.x.Then(ctx, e.wiring)
 }
 
-func (e *extending) sidecar(ctx context.Context) (err error) {
+// wireSidecar adds the extender to the pods of the schedulers.
+func (e *extenderRun) wireSidecar(ctx context.Context) (err error) {
 	if e.wiring, err = e.x.Options.sidecarWiring(); err != nil {
 		return err
 	}
-	err = e.rewire(ctx)
-	if err == nil {
-		err = e.then(ctx)
+	if err := e.rewire(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, e.unwire(ctx, err))
-	}
-	return nil
+	return e.then(ctx)
 }
 
-// rewire deploys each scheduler with the extender in its configuration, where that is not so already.
-func (e *extending) rewire(ctx context.Context) error {
+// rewire deploys each scheduler with the extender, unless it is up to date.
+func (e *extenderRun) rewire(ctx context.Context) error {
 	e.out.Address = e.wiring.Extender.URLPrefix
 	for _, target := range e.targets() {
 		last, err := lastOf(ctx, e.Deps, target)
 		if err != nil {
 			return err
 		}
-		w := e.wiring
-		before, was := e.wired[target]
-		w.Alone = !was || before.Alone
-		plan, err := install.Rewire(last, []manifest.Wiring{w}, nil)
+		plan, err := e.rewirePlan(last, target)
 		if err != nil {
 			return err
 		}
@@ -238,12 +243,12 @@ func (e *extending) rewire(ctx context.Context) error {
 			return err
 		}
 		if changed {
-			e.done = append(e.done, last)
+			e.changed = append(e.changed, last)
 		}
 		e.out.Schedulers = append(e.out.Schedulers, target.String())
 		if placed, err := manifest.Wirings(plan.Objects); err == nil && e.wiring.Sidecar != nil {
 			for _, p := range placed {
-				if p.Extender.Name == w.Extender.Name {
+				if p.Extender.Name == e.name() {
 					e.out.Address = p.Extender.URLPrefix
 				}
 			}
@@ -252,12 +257,20 @@ func (e *extending) rewire(ctx context.Context) error {
 	return nil
 }
 
-// rollOut deploys a scheduler anew unless it is as planned already.
-func (e *extending) rollOut(ctx context.Context, plan *install.Plan, last *apply.Revision) (bool, error) {
+// rewirePlan returns the plan of a scheduler with the extender.
+func (e *extenderRun) rewirePlan(last *apply.Revision, target SchedulerRef) (*install.Plan, error) {
+	w := e.wiring
+	before, wired := e.wired[target]
+	w.Alone = !wired || before.Alone
+	return install.Rewire(last, []manifest.Wiring{w}, nil)
+}
+
+// rollOut deploys a scheduler unless it is up to date.
+func (e *extenderRun) rollOut(ctx context.Context, plan *install.Plan, last *apply.Revision) (bool, error) {
 	if install.SameObjects(plan.Objects, last.Objects) {
 		return false, nil
 	}
-	e.tell(plan)
+	report(e.Deps, plan)
 	outcome, err := install.Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
 	if err != nil {
 		return false, err
@@ -266,13 +279,13 @@ func (e *extending) rollOut(ctx context.Context, plan *install.Plan, last *apply
 	return true, nil
 }
 
-// unwire brings the schedulers that were changed back to what they were.
-func (e *extending) unwire(ctx context.Context, _ error) error {
+// unwire deploys the former revisions of the schedulers that were changed.
+func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 	if e.x.NoRollback {
 		return nil
 	}
 	var failed error
-	for _, last := range slices.Backward(e.done) {
+	for _, last := range slices.Backward(e.changed) {
 		plan, err := install.PlanOf(last)
 		if err == nil {
 			plan.Scheduler.Configuration = nil

@@ -1,11 +1,9 @@
 package extenders
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
@@ -13,52 +11,42 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
-// Plan is what Deploy would do, and how schedulers would call the extender: its own plan first, unless it is a sidecar, then that
-// of each scheduler. Nothing is touched. Where d has no Applier no cluster is asked.
-func Plan(ctx context.Context, d install.Deps, x Deployment) ([]*install.Plan, manifest.Wiring, error) {
-	run := &extending{Deps: d, x: x, out: &Outcome{}}
-	if _, err := x.Options.check(x.Release); err != nil {
-		return nil, manifest.Wiring{}, err
+// Plan returns the plans that Deploy would run, and how schedulers would call the extender: the plan of the extender, unless it is a sidecar,
+// and that of each scheduler. Where d has no Applier no cluster is asked.
+func Plan(ctx context.Context, d install.Deps, x Deployment) (plans []*install.Plan, wiring manifest.Wiring, err error) {
+	run, err := newRun(d, x)
+	if err != nil {
+		return nil, wiring, err
 	}
 	var live []*unstructured.Unstructured
 	if d.Applier != nil {
-		if err := run.look(ctx); err != nil {
-			return nil, manifest.Wiring{}, err
+		if err := run.inspect(ctx); err != nil {
+			return nil, wiring, err
 		}
-		var err error
-		if live, err = d.Applier.Owned(ctx, x.Options.Call.Name, cmp.Or(x.Options.Namespace, metav1.NamespaceSystem)); err != nil {
-			return nil, manifest.Wiring{}, err
+		if live, err = d.Applier.Owned(ctx, run.name(), run.namespace()); err != nil {
+			return nil, wiring, err
 		}
 	}
-	var plans []*install.Plan
-	var wiring manifest.Wiring
 	if x.Options.Sidecar {
-		var err error
-		if wiring, err = x.Options.sidecarWiring(); err != nil {
-			return nil, wiring, err
-		}
-	} else {
-		plan, err := newPlan(x.Release, live, x.Options)
-		if err != nil {
-			return nil, wiring, err
-		}
-		plans, wiring = append(plans, plan), serviceWiring(x.Options.Call, plan, live)
+		run.wiring, err = run.x.Options.sidecarWiring()
+	} else if run.plan, err = newPlan(x.Release, live, run.x.Options); err == nil {
+		plans, run.wiring = append(plans, run.plan), serviceWiring(x.Options.Call, run.plan, live)
+	}
+	if err != nil {
+		return nil, wiring, err
 	}
 	for _, target := range run.targets() {
 		last, err := lastOf(ctx, d, target)
 		if err != nil {
 			return nil, wiring, err
 		}
-		w := wiring
-		before, was := run.wired[target]
-		w.Alone = !was || before.Alone
-		plan, err := install.Rewire(last, []manifest.Wiring{w}, nil)
+		plan, err := run.rewirePlan(last, target)
 		if err != nil {
 			return nil, wiring, err
 		}
 		plans = append(plans, plan)
 	}
-	return plans, wiring, nil
+	return plans, run.wiring, nil
 }
 
 // DryRun does for each plan what [install.DryRun] does.

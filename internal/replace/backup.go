@@ -12,26 +12,27 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-// backUp keeps what is there. What an earlier run left says what the original is.
-func (r *replacing) backUp(context.Context) error {
+// backUp saves the files that the replacement changes. Open backups of earlier runs have the original.
+func (r *replaceRun) backUp(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	if err != nil {
 		return err
 	}
 	r.former = staticpod.Current(list)
-	now, err := r.Files.Read(r.r.Layout.Manifest)
+	p := r.plan
+	current, err := r.Files.Read(p.Layout.Manifest)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(now.Data, r.r.Old.Data) {
-		return problem.WithHint(fmt.Errorf("back up %s: %w", r.r.Layout.Manifest, staticpod.ErrEdited), "look at the file and run again")
+	if !bytes.Equal(current.Data, p.Old.Data) {
+		return problem.WithHint(fmt.Errorf("back up %s: %w", p.Layout.Manifest, staticpod.ErrEdited), "inspect the file and run again")
 	}
 	b := &staticpod.Backup{
-		Layout: r.r.Layout.Name, Node: r.r.Node, Pod: r.r.Pod, Namespace: metav1.NamespaceSystem, Container: schedulerContainer,
-		SingleFile: r.r.single, HoldsAPI: r.r.holdsAPI, Elects: r.r.elects, Image: r.r.Image, Replacement: r.r.id,
-		ConfigDir: r.r.ConfigDir, ConfigFile: r.r.ConfigFile, ConfigHash: r.r.hash, Rules: len(r.r.Rules) > 0,
-		Hosts: r.r.hosts, Alone: r.r.alone, Pinned: r.r.pinned,
-		Files: []staticpod.Saved{{Path: r.r.Layout.Manifest}},
+		Layout: p.Layout.Name, Node: p.Node, Pod: p.Pod, Namespace: metav1.NamespaceSystem, Container: schedulerContainer,
+		SingleFile: p.Layout.SingleFile, HoldsAPI: p.HoldsAPI, Elects: p.Elects, Image: p.Image, Replacement: p.ID,
+		ConfigDir: p.Layout.ConfigDir, ConfigFile: p.ConfigFile, ConfigHash: p.ConfigHash, Rules: len(p.Objects) > 0,
+		Hosts: p.Hosts, Alone: p.Alone, Pinned: p.Pinned,
+		Files: []staticpod.Saved{{Path: p.Layout.Manifest}},
 	}
 	if f := r.former; f == nil || f.For == r.o.For {
 		b.For = r.o.For
@@ -47,44 +48,24 @@ func (r *replacing) backUp(context.Context) error {
 	return nil
 }
 
-// content collects the files of a backup. The original is the manifest from before
-// the first replacement, as long as nobody else wrote it anew since.
-func (r *replacing) content(b *staticpod.Backup) (staticpod.Content, error) {
-	previous, original := r.r.Old, r.r.Old
-	if f := r.former; f != nil {
-		m := f.Manifest()
-		here := staticpod.Hash(r.r.Old.Data)
-		var err error
-		switch {
-		case here == m.Original, !staticpod.Managed(r.r.Old.Data):
-			// The original itself, or one that somebody wrote anew.
-		default:
-			b.Edited = f.Edited || here != m.Written && here != m.Previous
-			if original, err = f.Load(m, staticpod.OriginalCopy); err != nil {
-				return staticpod.Content{}, err
-			}
-			if here == m.Written && f.State == staticpod.Started {
-				// Nobody proved what the killed run put there.
-				if previous, err = f.Load(m, staticpod.PreviousCopy); err != nil {
-					return staticpod.Content{}, err
-				}
-			}
-		}
-		b.Rules = b.Rules || f.Rules
+// content collects the files of a backup.
+func (r *replaceRun) content(b *staticpod.Backup) (c staticpod.Content, err error) {
+	original, previous, err := r.originals(b)
+	if err != nil {
+		return c, err
 	}
-	c := staticpod.Content{Original: []*staticpod.File{original}, Previous: []*staticpod.File{previous}, Written: [][]byte{r.r.New.Data}}
-	if e := r.r.Env; e != nil {
-		b.Files = append(b.Files, staticpod.Saved{Path: envFile})
+	c = staticpod.Content{Original: []*staticpod.File{original}, Previous: []*staticpod.File{previous}, Written: [][]byte{r.plan.New.Data}}
+	if e := r.plan.Env; e != nil {
+		b.Files = append(b.Files, staticpod.Saved{Path: r.plan.Layout.EnvFile})
 		first := e.Old
 		if f := r.former; f != nil && len(f.Files) > 1 {
-			var err error
 			if first, err = f.Load(&f.Files[1], staticpod.OriginalCopy); err != nil {
 				return c, err
 			}
 		}
 		c.Original, c.Previous, c.Written = append(c.Original, first), append(c.Previous, e.Old), append(c.Written, e.New.Data)
 	}
-	for _, path := range r.r.copies {
+	for _, path := range r.plan.Copies {
 		file, err := r.Files.Read(path)
 		if err != nil {
 			return c, err
@@ -94,61 +75,77 @@ func (r *replacing) content(b *staticpod.Backup) (staticpod.Content, error) {
 	return c, nil
 }
 
-func (r *replacing) markUndone(context.Context, error) error {
+// originals returns the manifest from before the first replacement, unless another program rewrote it since, and the last
+// manifest that is known to work.
+func (r *replaceRun) originals(b *staticpod.Backup) (original, previous *staticpod.File, err error) {
+	original, previous = r.plan.Old, r.plan.Old
+	f := r.former
+	if f == nil {
+		return original, previous, nil
+	}
+	b.Rules = b.Rules || f.Rules
+	m, current := f.Manifest(), staticpod.Hash(r.plan.Old.Data)
+	if current == m.Original || !staticpod.Managed(r.plan.Old.Data) {
+		return original, previous, nil // the original itself, or a rewritten one
+	}
+	b.Edited = f.Edited || current != m.Written && current != m.Previous
+	if original, err = f.Load(m, staticpod.OriginalCopy); err != nil {
+		return nil, nil, err
+	}
+	if current == m.Written && f.State == staticpod.Started {
+		// The killed run did not verify what it wrote.
+		previous, err = f.Load(m, staticpod.PreviousCopy)
+	}
+	return original, previous, err
+}
+
+func (r *replaceRun) markUndone(context.Context, error) error {
 	if r.backup == nil {
 		return nil
 	}
 	return r.backup.Note(r.backup.Step, staticpod.Undone)
 }
 
-func (r *replacing) applyRules(ctx context.Context) error {
-	if len(r.r.Rules) == 0 {
+func (r *replaceRun) applyObjects(ctx context.Context) error {
+	if len(r.plan.Objects) == 0 {
 		return nil
 	}
-	_, err := r.Applier.Apply(ctx, r.r.Rules)
+	_, err := r.Applier.Apply(ctx, r.plan.Objects)
 	return err
 }
 
-// removeRules removes them unless an earlier replacement, here or elsewhere, may
-// need them.
-func (r *replacing) removeRules(ctx context.Context, _ error) error {
-	if len(r.r.Rules) == 0 || r.former != nil {
+// removeObjects deletes the objects unless an earlier replacement, of this node or another, may need them.
+func (r *replaceRun) removeObjects(ctx context.Context, _ error) error {
+	if len(r.plan.Objects) == 0 || r.former != nil {
 		return nil
 	}
-	return r.dropRules(ctx, r.r.Pod)
+	return r.deleteObjects(ctx, r.plan.Pod)
 }
 
-func (r *replacing) writeConfiguration(context.Context) error {
-	mode := r.r.Old.Mode & 0o600
-	if !r.r.single {
-		mode = 0o600
-	}
-	if mode == 0 || r.userOf() {
-		mode = 0o644
-	}
-	if err := r.Files.Write(r.r.ConfigFile, &staticpod.File{Data: r.r.Configuration, Mode: mode}); err != nil {
+func (r *replaceRun) writeConfiguration(context.Context) error {
+	if err := r.Files.Write(r.plan.ConfigFile, &staticpod.File{Data: r.plan.Configuration, Mode: r.plan.ConfigMode}); err != nil {
 		return err
 	}
-	if r.r.Env == nil {
+	if r.plan.Env == nil {
 		return nil
 	}
-	return r.Files.Write(envFile, r.r.Env.New)
+	return r.Files.Write(r.plan.Layout.EnvFile, r.plan.Env.New)
 }
 
-func (r *replacing) removeConfiguration(context.Context, error) error {
+func (r *replaceRun) removeConfiguration(context.Context, error) error {
 	var failed error
-	if e := r.r.Env; e != nil {
-		failed = r.Files.Write(envFile, e.Old)
+	if e := r.plan.Env; e != nil {
+		failed = r.Files.Write(r.plan.Layout.EnvFile, e.Old)
 	}
-	return errors.Join(failed, r.dropConfigurations(r.r.ConfigDir, r.r.Layout.Manifest))
+	return errors.Join(failed, r.removeStaleConfigurations(r.plan.Layout.ConfigDir, r.plan.Layout.Manifest))
 }
 
-func (r *replacing) markReplaced(context.Context) error {
+func (r *replaceRun) markReplaced(context.Context) error {
 	return r.backup.Note("mark replaced", staticpod.Replaced)
 }
 
-// tidy closes what earlier runs left open, and removes what nobody needs.
-func (r *replacing) tidy(context.Context) error {
+// cleanUp closes the backups of earlier runs, and removes files that are not needed any more.
+func (r *replaceRun) cleanUp(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	if err != nil {
 		return err
@@ -158,6 +155,7 @@ func (r *replacing) tidy(context.Context) error {
 			err = errors.Join(err, b.Note(b.Step, staticpod.Superseded))
 		}
 	}
-	return errors.Join(err, staticpod.Prune(list, keepBackups), r.swapper(r.r.single).Tidy(r.r.Layout.Manifest),
-		r.dropConfigurations(r.r.ConfigDir, r.r.Layout.Manifest))
+	layout := r.plan.Layout
+	return errors.Join(err, staticpod.Prune(list, keepBackups), r.swapper(layout.SingleFile).Tidy(layout.Manifest),
+		r.removeStaleConfigurations(layout.ConfigDir, layout.Manifest))
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
@@ -21,141 +22,174 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// configure renders the configuration, and has the very binary check it.
-func (p *planner) configure(ctx context.Context) error {
-	old, given := staticpod.Flag(p.r.words, "config")
-	if err := p.findSource(old, given); err != nil {
-		return err
-	}
-	kubeconfig, _ := staticpod.Flag(p.r.words, "kubeconfig")
-	kubeconfig = cmp.Or(kubeconfig, staticpod.InContainer(p.manifest.Pod, p.container, p.r.Layout.Kubeconfig))
-	if kubeconfig == "" {
-		return problem.Invalidf("", "the container %s does not see %s, the scheduler's kubeconfig", schedulerContainer, p.r.Layout.Kubeconfig)
-	}
-	p.r.copies = append(p.r.copies, p.r.Layout.Kubeconfig)
-	rendered, err := p.render(profiles.Request{
-		Release: p.info.Release, SchedulerName: "default-scheduler", LeaseName: schedulerLease, LeaseNamespace: metav1.NamespaceSystem,
-		Kubeconfig: kubeconfig, LeaderElect: p.r.elects, InsecurePort: defaultInsecurePort,
-		Preset: p.o.Preset, Source: p.source, SourceName: p.name, Enable: p.o.Plugins,
-	})
-	if err != nil {
-		return err
-	}
-	for _, n := range rendered.Notes {
-		tell := p.note
-		if n.Warning {
-			tell = p.warnOf
-		}
-		tell("%s", cmp.Or(strings.TrimSpace(strings.Join([]string{p.name, n.String()}, ": ")), n.String()))
-	}
-	p.r.Configuration, p.rendered = rendered.YAML, rendered
-	if !given {
-		var notes []string
-		if p.r.Configuration, notes, err = carryFlags(rendered.YAML, p.o.Configuration, p.r.words); err != nil {
-			return err
-		}
-		p.r.Notes = append(p.r.Notes, notes...)
-	}
-	if err := p.setExtenders(); err != nil {
-		return err
-	}
-	sum, err := p.askBinary(ctx, kubeconfig, rendered.Args)
-	if err != nil {
-		return err
-	}
-	p.r.binary = sum
-	p.r.hash = staticpod.Hash(p.r.Configuration)[:hashLength]
-	p.r.id = staticpod.Hash([]byte(p.r.Image + "\n" + p.r.hash + "\n" + sum + string(rendered.Policy)))[:hashLength]
-	p.r.ConfigDir = configDir
-	if p.r.Layout.Name == "pmk" {
-		p.r.ConfigDir = pmkConfigDir
-	}
-	p.r.ConfigFile = path.Join(p.r.ConfigDir, configStem+p.r.hash+".yaml")
-	return nil
+// defaultInsecurePort is the default scheduler's plain HTTP port, 1.20–1.22.
+const defaultInsecurePort = 10251
+
+// configStem begins the names of configuration files.
+const configStem = "pmk-sched-"
+
+// configuration is what the new scheduler reads.
+type configuration struct {
+	text     []byte
+	rendered *profiles.Rendered
+	// file is the path on the node; its name ends in hash.
+	file, hash string
+	// binary is the hash of the program that checked the configuration, and id identifies image, configuration and program.
+	binary, id string
+	// copies are the files of the node that the configuration was made from.
+	copies []string
 }
 
-// findSource takes the configuration that was asked for, else the one that the
-// scheduler has. The old one is kept in the backup in any case.
-func (p *planner) findSource(old string, given bool) error {
-	p.source, p.name = p.o.Configuration, p.o.ConfigurationName
-	if !given {
-		return nil
+// configure renders the configuration, and has the program of the image check it.
+func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*configuration, error) {
+	c := &configuration{}
+	from, err := p.findSource(s)
+	if err != nil {
+		return nil, err
 	}
-	onNode := staticpod.OnHost(p.manifest.Pod, p.container, old)
+	if from.file != "" {
+		c.copies = append(c.copies, from.file)
+	}
+	kubeconfig, _ := staticpod.Flag(s.args, "kubeconfig")
+	kubeconfig = cmp.Or(kubeconfig, staticpod.InContainer(s.manifest.Pod, s.container, s.layout.Kubeconfig))
+	if kubeconfig == "" {
+		return nil, problem.Invalidf("", "no volume of the container %s has the scheduler's kubeconfig %s", schedulerContainer, s.layout.Kubeconfig)
+	}
+	c.copies = append(c.copies, s.layout.Kubeconfig)
+	c.rendered, err = p.render(s, profiles.Request{
+		Release: p.info.Release, SchedulerName: corev1.DefaultSchedulerName, LeaseName: schedulerLease, LeaseNamespace: metav1.NamespaceSystem,
+		Kubeconfig: kubeconfig, LeaderElect: s.Elects, InsecurePort: defaultInsecurePort,
+		Preset: p.o.Preset, Source: from.text, SourceName: from.name, Enable: p.o.Plugins,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.noteRendered(from.name, c.rendered.Notes)
+	c.text = c.rendered.YAML
+	if _, given := staticpod.Flag(s.args, "config"); !given {
+		var notes []string
+		if c.text, notes, err = convertFlags(c.text, p.o.Configuration, s.args); err != nil {
+			return nil, err
+		}
+		p.notes = append(p.notes, notes...)
+	}
+	if c.text, err = p.setExtenders(s, c.text); err != nil {
+		return nil, err
+	}
+	if c.binary, err = p.checkWithBinary(ctx, s, image, c, kubeconfig); err != nil {
+		return nil, err
+	}
+	c.hash = staticpod.Hash(c.text)[:hashLength]
+	c.id = staticpod.Hash([]byte(image + "\n" + c.hash + "\n" + c.binary + string(c.rendered.Policy)))[:hashLength]
+	c.file = path.Join(s.layout.ConfigDir, configStem+c.hash+".yaml")
+	return c, nil
+}
+
+// noteRendered reports the notes on a rendered configuration.
+func (p *planner) noteRendered(name string, notes []profiles.Note) {
+	for _, n := range notes {
+		report := p.notef
+		if n.Warning {
+			report = p.warnf
+		}
+		report("%s", cmp.Or(strings.TrimSpace(strings.Join([]string{name, n.String()}, ": ")), n.String()))
+	}
+}
+
+// source is what a configuration is made from; file is the current configuration on the node, which the backup keeps.
+type source struct {
+	text       []byte
+	name, file string
+}
+
+// findSource returns the configuration that the user gives, else the current one.
+func (p *planner) findSource(s *scheduler) (source, error) {
+	from := source{text: p.o.Configuration, name: p.o.ConfigurationName}
+	old, given := staticpod.Flag(s.args, "config")
+	if !given {
+		return from, nil
+	}
+	current := p.o.Preset == "" && len(p.o.Configuration) == 0
+	onNode := staticpod.OnHost(s.manifest.Pod, s.container, old)
 	var file *staticpod.File
-	err := errors.New("no volume of the node has it")
+	err := errors.New("it is not in a volume of the node")
 	if onNode != "" {
 		file, err = p.Files.Read(onNode)
 	}
 	switch {
-	case err == nil:
-		p.r.copies = append(p.r.copies, onNode)
-	case p.o.Preset == "" && len(p.source) == 0:
-		return problem.WithHint(fmt.Errorf("read the configuration that the scheduler has, %s: %w", old, err), "give one with --config or --preset")
-	default:
-		return nil
+	case err != nil && current:
+		return from, problem.Errorf("specify one with --config or --preset", "read the current configuration %s: %w", old, err)
+	case err != nil:
+		return from, nil
+	case current:
+		p.notef("configuration %s: the current one", onNode)
+		return source{text: file.Data, name: onNode, file: onNode}, nil
 	}
-	if p.o.Preset == "" && len(p.source) == 0 {
-		p.source, p.name = file.Data, onNode
-		p.note("configuration %s: the one that the scheduler has", onNode)
-	}
-	return nil
+	from.file = onNode
+	return from, nil
 }
 
 // reportedVersion is what kube-scheduler --version prints.
 var reportedVersion = regexp.MustCompile(`Kubernetes (v\S+)`)
 
-// askBinary has the program in the image tell its release, and check configuration
-// and flags. It returns the program's hash.
-func (p *planner) askBinary(ctx context.Context, kubeconfig string, args []string) (sum string, err error) {
-	dir, err := os.MkdirTemp("", "pmk-sched-replace-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for the check: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool {
+// checkWithBinary has the program of the image report its release, and check configuration and flags. It returns the program's hash.
+func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image string, c *configuration, kubeconfig string) (sum string, err error) {
+	missing := slices.DeleteFunc(slices.Clone(c.rendered.Args), func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
-		_, given := staticpod.Flag(p.r.words, name)
+		_, given := staticpod.Flag(s.args, name)
 		return given
 	})
-	if len(args) > 0 {
-		return "", problem.Invalidf("leave those fields out of the configuration", "the configuration asks for flags that the manifest does not have: %s", strings.Join(args, " "))
+	if len(missing) > 0 {
+		return "", problem.Invalidf("remove those fields from the configuration", "the configuration needs flags that the manifest does not have: %s", strings.Join(missing, " "))
 	}
-	binary, err := p.Binary(ctx, p.r.Image, dir)
+	dir, err := os.MkdirTemp("", "pmk-sched-replace-")
 	if err != nil {
-		return "", fmt.Errorf("read the program of image %s: %w", p.r.Image, err)
+		return "", fmt.Errorf("create directory for the check: %w", err)
 	}
-	said, err := exec.CommandContext(ctx, binary.Path, "--version").CombinedOutput()
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary, err := p.Binary(ctx, image, dir)
 	if err != nil {
-		return "", problem.WithHint(fmt.Errorf("run %s --version: %w: %s", binary.Path, err, strings.TrimSpace(string(said))), "is the image for this machine's architecture?")
+		return "", fmt.Errorf("read the program of image %s: %w", image, err)
 	}
-	version := reportedVersion.FindSubmatch(said)
-	if version == nil {
-		return "", problem.Invalidf("", "image %s: its program is no kube-scheduler: --version says %q", p.r.Image, strings.TrimSpace(string(said)))
+	if err := p.checkRelease(ctx, binary, image); err != nil {
+		return "", err
 	}
-	release, err := versions.FromServer(string(version[1]))
+	policy, err := configcheck.WithPolicy(dir, c.rendered)
 	if err != nil {
 		return "", err
 	}
-	switch want := p.info.Release; {
-	case release.Major != want.Major || release.Minor != want.Minor:
-		return "", problem.Invalidf("build it with `pmk-sched build --branch "+want.String()+"`", "image %s holds the kube-scheduler of %s, and the API server is of %s: the default scheduler has to be of the same minor", p.r.Image, release, want)
-	case release.Compare(want) != 0:
-		p.warnOf("the scheduler is of %s and the API server of %s", release, want)
-	}
-	policy, err := configcheck.WithPolicy(dir, p.rendered)
-	if err != nil {
-		return "", err
-	}
-	err = configcheck.Check(ctx, binary, dir, p.r.Configuration, kubeconfig, append(flagsToCheck(p.r.words), policy[len(p.rendered.Args):]...))
+	err = configcheck.Check(ctx, binary, dir, c.text, kubeconfig, append(flagsToCheck(s.args), policy[len(c.rendered.Args):]...))
 	if errors.Is(err, configcheck.ErrPartlyChecked) {
-		p.warnOf("%v", err)
+		p.warnf("%v", err)
 	} else if err != nil {
 		return "", err
 	}
 	text, err := os.ReadFile(binary.Path)
 	if err != nil {
-		return "", fmt.Errorf("read the program of image %s: %w", p.r.Image, err)
+		return "", fmt.Errorf("read the program of image %s: %w", image, err)
 	}
 	return staticpod.Hash(text), nil
+}
+
+// checkRelease checks that the program is a kube-scheduler of the API server's minor.
+func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, image string) error {
+	output, err := exec.CommandContext(ctx, binary.Path, "--version").CombinedOutput()
+	if err != nil {
+		return problem.Errorf("is the image for this machine's architecture?", "run %s --version: %w: %s", binary.Path, err, strings.TrimSpace(string(output)))
+	}
+	version := reportedVersion.FindSubmatch(output)
+	if version == nil {
+		return problem.Invalidf("", "the program of image %s is not a kube-scheduler: --version prints %q", image, strings.TrimSpace(string(output)))
+	}
+	release, err := versions.FromServer(string(version[1]))
+	if err != nil {
+		return err
+	}
+	switch want := p.info.Release; {
+	case release.Major != want.Major || release.Minor != want.Minor:
+		return problem.Invalidf("build it with `pmk-sched build --branch "+want.String()+"`", "image %s has the kube-scheduler of %s and the API server is %s: the default scheduler must be of the same minor", image, release, want)
+	case release.Compare(want) != 0:
+		p.warnf("the scheduler is %s and the API server %s", release, want)
+	}
+	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-// carried are the flags of kube-scheduler that it does not read beside --config
-// (cmd/kube-scheduler/app/options/deprecated.go), and the field that says the same.
-func carried() [][2]string {
+// deprecatedFlags returns the flags that kube-scheduler ignores with --config
+// (cmd/kube-scheduler/app/options/deprecated.go), and the field that replaces each.
+func deprecatedFlags() [][2]string {
 	return [][2]string{
 		{"kube-api-content-type", "clientConnection.contentType"},
 		{"kube-api-qps", "clientConnection.qps"},
@@ -26,24 +26,23 @@ func carried() [][2]string {
 	}
 }
 
-// carryFlags writes what a scheduler without --config was told by flags into the
-// configuration that it is given now, unless the person's own source says something
-// of the same. Each is told in a note.
-func carryFlags(configuration, source []byte, words []string) ([]byte, []string, error) {
+// convertFlags sets the fields of a configuration that replace flags of a scheduler without --config, unless the user's own source
+// sets them. The notes list the flags.
+func convertFlags(configuration, source []byte, args []string) ([]byte, []string, error) {
 	var doc, own yaml.Node
 	if err := yaml.Unmarshal(configuration, &doc); err != nil {
 		return nil, nil, fmt.Errorf("read the rendered configuration: %w", err)
 	}
-	_ = yaml.Unmarshal(source, &own) // it was read before; a preset has none
+	_ = yaml.Unmarshal(source, &own) // it was parsed before; a preset has none
 	var notes []string
-	for _, c := range carried() {
-		value, given := staticpod.Flag(words, c[0])
+	for _, c := range deprecatedFlags() {
+		value, given := staticpod.Flag(args, c[0])
 		path := strings.Split(c[1], ".")
 		if !given || has(&own, path) {
 			continue
 		}
 		put(&doc, path, value)
-		notes = append(notes, fmt.Sprintf("the flag --%s=%s, which is not read beside --config, becomes %s", c[0], value, c[1]))
+		notes = append(notes, fmt.Sprintf("flag --%s=%s becomes %s: it is ignored with --config", c[0], value, c[1]))
 	}
 	if len(notes) == 0 {
 		return configuration, nil, nil
@@ -70,7 +69,7 @@ func has(n *yaml.Node, path []string) bool {
 	return true
 }
 
-// put sets a field of a document to a value as it stands in a flag.
+// put sets a field of a document to the value of a flag.
 func put(n *yaml.Node, path []string, value string) {
 	if n.Kind == yaml.DocumentNode {
 		n = n.Content[0]
@@ -97,18 +96,17 @@ func entry(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// flagsToCheck are the flags that go with the configuration when the binary checks
-// it: those that name no file, no address and no server.
-func flagsToCheck(words []string) []string {
-	elsewhere := []string{
+// flagsToCheck returns the flags with which the binary checks the configuration: those that name no file, address or server.
+func flagsToCheck(args []string) []string {
+	excluded := []string{
 		"config", "kubeconfig", "master", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "secure-port", "address", "port",
 		"cert-dir", "tls-cert-file", "tls-private-key-file", "tls-sni-cert-key", "client-ca-file", "requestheader-client-ca-file",
 		"write-config-to", "log-file", "log-dir", policyFlag, policyNamespaceFlag, policyFileFlag, policyLegacyFlag,
 	}
 	var kept []string
-	for _, word := range words {
+	for _, word := range args {
 		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if strings.HasPrefix(word, "--") && strings.Contains(word, "=") && !slices.Contains(elsewhere, name) {
+		if strings.HasPrefix(word, "--") && strings.Contains(word, "=") && !slices.Contains(excluded, name) {
 			kept = append(kept, word)
 		}
 	}

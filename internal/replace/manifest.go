@@ -3,10 +3,7 @@ package replace
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
-	"path"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,123 +15,125 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// change makes the new manifest.
-func (p *planner) change(context.Context) error {
-	if err := p.namePolicy(); err != nil {
-		return err
-	}
-	c := staticpod.Change{
-		Container: schedulerContainer, Program: schedulerContainer, RunAsRoot: p.o.Image != "",
-		Annotations: []staticpod.Annotation{{Name: staticpod.AnnotationReplacement, Value: p.r.id}, {Name: staticpod.AnnotationConfig, Value: p.r.hash}, {Name: staticpod.AnnotationBinary, Value: p.r.binary}},
-	}
-	if p.o.Image != "" {
-		c.Image, c.PullIfNotPresent = p.r.Image, pullsAlways(p.container, p.r.Image)
-	}
-	// The folder is mounted, not the file: a volume of a pod whose UID stays is not
-	// mounted anew when its path changes.
-	if c.Config = staticpod.InContainer(p.manifest.Pod, p.container, p.r.ConfigFile); c.Config == "" {
-		c.Config = p.r.ConfigFile
-		c.Mount = &staticpod.Mount{Name: configVolume, HostPath: p.r.ConfigDir, Path: p.r.ConfigDir, Type: corev1.HostPathDirectory}
-	}
-	text, err := p.withUID(c)
-	if err != nil {
-		return err
-	}
-	fresh := *p.r.Old
-	fresh.Data = text
-	p.r.New = &fresh
-	if p.r.Layout.Name == "pmk" && p.o.Image == "" {
-		p.r.Env, err = readEnv(p.Files, c.Config)
-		if err == nil && p.r.Env != nil {
-			p.note("%s: SCHEDULER_FLAGS names the configuration, so that it lasts when the node agent writes the manifest anew", envFile)
-		}
-	}
-	return err
+// configVolume is the volume of the configurations; PMK's pod has one already.
+const configVolume = "pmk-sched-config"
+
+// manifestChange is the manifest with the new scheduler, and what changes with it.
+type manifestChange struct {
+	file   *staticpod.File
+	pinned bool
+	env    *EnvChange
 }
 
-// withUID makes the change with a UID under which the scheduler is restarted, and
-// nothing else if possible. A manifest that changes is another pod to the kubelet,
-// which stops every container of the old one before it starts the new: on PMK the API
-// server too, for a minute. With the UID that the old one has it is an update, and only
-// containers that changed are restarted. Where the kubelet would see no change in the
-// scheduler's, it gets another UID.
-func (p *planner) withUID(c staticpod.Change) ([]byte, error) {
-	c.UID, p.r.pinned = types.UID(p.r.before.Hash), true
-	text, err := p.manifest.Apply(c)
-	if err != nil || bytes.Equal(text, p.r.Old.Data) {
-		return text, err
-	}
-	next, err := staticpod.Parse(p.r.Layout.Manifest, text)
+// changeManifest makes the new manifest.
+func (p *planner) changeManifest(s *scheduler, image string, c *configuration) (*manifestChange, error) {
+	current, err := withPolicyFlag(s, c.rendered)
 	if err != nil {
 		return nil, err
 	}
-	after, err := next.Container(schedulerContainer)
-	if err != nil || staticpod.Restarts(p.kubeletMinor(), p.container, after) {
-		return text, err
+	change := staticpod.Change{
+		Container: schedulerContainer, Program: schedulerContainer, RunAsRoot: p.o.Image != "",
+		Annotations: []staticpod.Annotation{{Name: staticpod.AnnotationReplacement, Value: c.id}, {Name: staticpod.AnnotationConfig, Value: c.hash}, {Name: staticpod.AnnotationBinary, Value: c.binary}},
 	}
-	if p.r.holdsAPI {
-		p.warnOf("the kubelet sees no difference in the scheduler's container, so that the whole pod is restarted, the API server too: an image with another tag avoids that")
+	if p.o.Image != "" {
+		change.Image, change.PullIfNotPresent = image, pullsAlways(s.container, image)
 	}
-	c.UID, p.r.pinned = types.UID(staticpod.Hash([]byte(p.r.id))[:2*hashLength]), false
-	return p.manifest.Apply(c)
+	// The directory is mounted, not the file: a volume of a pod whose UID stays is not mounted again when its path changes.
+	if change.Config = staticpod.InContainer(current.Pod, s.container, c.file); change.Config == "" {
+		dir := s.layout.ConfigDir
+		change.Config = c.file
+		change.Mount = &staticpod.Mount{Name: configVolume, HostPath: dir, Path: dir, Type: corev1.HostPathDirectory}
+	}
+	text, pinned, err := p.withUID(s, current, change, c.id)
+	if err != nil {
+		return nil, err
+	}
+	m := &manifestChange{file: withData(s.file, text), pinned: pinned}
+	if s.layout.EnvFile != "" && p.o.Image == "" {
+		if m.env, err = readEnv(p.Files, s.layout.EnvFile, change.Config); err != nil {
+			return nil, err
+		}
+		if m.env != nil {
+			p.notef("%s: SCHEDULER_FLAGS names the configuration, so that it persists when the node agent rewrites the manifest", s.layout.EnvFile)
+		}
+	}
+	return m, nil
 }
 
-// kubeletMinor is of this node's kubelet.
-func (p *planner) kubeletMinor() int {
+// withUID makes the change with a UID with which the kubelet restarts the scheduler, and nothing else if possible. A manifest that changes is
+// another pod to the kubelet, which stops every container of the old one before it starts the new: on PMK the API server too, for a minute.
+// With the UID of the old pod it is an update, and only containers that changed are restarted. If the kubelet would see no change in the
+// scheduler's container, the pod gets another UID.
+func (p *planner) withUID(s *scheduler, current *staticpod.Manifest, change staticpod.Change, id string) (text []byte, pinned bool, err error) {
+	change.UID = types.UID(s.seen.Hash)
+	text, err = current.Apply(change)
+	if err != nil || bytes.Equal(text, s.file.Data) {
+		return text, true, err
+	}
+	next, err := staticpod.Parse(s.layout.Manifest, text)
+	if err != nil {
+		return nil, false, err
+	}
+	after, err := next.Container(schedulerContainer)
+	if err != nil || staticpod.Restarts(p.kubeletMinor(s.Node), s.container, after) {
+		return text, true, err
+	}
+	if s.HoldsAPI {
+		p.warnf("the kubelet sees no change of the scheduler's container, so that it restarts the whole pod with the API server: use an image with another tag to avoid that")
+	}
+	change.UID = types.UID(staticpod.Hash([]byte(id))[:2*hashLength])
+	text, err = current.Apply(change)
+	return text, false, err
+}
+
+// kubeletMinor returns the minor of a node's kubelet.
+func (p *planner) kubeletMinor(name string) int {
 	for _, node := range p.info.ControlPlane.Nodes {
-		if release, err := versions.FromServer(node.KubeletVersion); err == nil && node.Name == p.r.Node {
+		if release, err := versions.FromServer(node.KubeletVersion); err == nil && node.Name == name {
 			return release.Minor
 		}
 	}
 	return p.info.Release.Minor
 }
 
-// pullsAlways says that the kubelet would ask a registry for an image that is there.
-func pullsAlways(container *corev1.Container, image string) bool {
-	latest := !strings.Contains(image[strings.LastIndex(image, "/")+1:], ":") || strings.HasSuffix(image, ":latest")
-	return container.ImagePullPolicy == corev1.PullAlways || container.ImagePullPolicy == "" && latest
+// objects returns what plugins and a Policy need in the cluster.
+func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstructured, error) {
+	objects, err := p.policyObjects(rendered)
+	if err != nil {
+		return nil, err
+	}
+	rules, notes, err := manifest.PluginRules(rendered, p.o.Rules, p.o.PluginRules)
+	p.notes = append(p.notes, notes...)
+	if err != nil || len(rules) == 0 {
+		return objects, err
+	}
+	o := p.permissions(rules)
+	role, err := unstructuredOf(rbac.PluginRole(o), rbac.PluginRoleBinding(o))
+	p.notef("ClusterRole %s-plugins, bound to %s: what the plugins need", corev1.DefaultSchedulerName, schedulerUser)
+	return append(objects, role...), err
 }
 
-// rules makes the objects that plugins and a Policy need.
-func (p *planner) rules(context.Context) error {
-	if err := p.policyObjects(); err != nil {
-		return err
-	}
-	needed, notes, err := manifest.PluginRules(p.rendered, p.o.Rules, p.o.PluginRules)
-	p.r.Notes = append(p.r.Notes, notes...)
-	if err != nil || len(needed) == 0 {
-		return err
-	}
-	o := pluginRules(cmp.Or(p.info.Credentials.User, schedulerUser), needed)
-	for _, object := range []runtime.Object{rbac.PluginRole(o), rbac.PluginRoleBinding(o)} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return fmt.Errorf("write the role of the plugins: %w", err)
-		}
-		p.r.Rules = append(p.r.Rules, &unstructured.Unstructured{Object: content})
-	}
-	p.note("ClusterRole %s-plugins, bound to %s: what the plugins need", corev1.DefaultSchedulerName, schedulerUser)
-	return nil
-}
-
-func pluginRules(user string, rules []rbacv1.PolicyRule) rbac.Options {
+// permissions returns the options of roles for the default scheduler.
+func (p *planner) permissions(rules []rbacv1.PolicyRule) rbac.Options {
 	return rbac.Options{
-		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Subject: rbac.User(user),
+		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Subject: rbac.User(cmp.Or(p.info.Credentials.User, schedulerUser)),
 		Labels: kubeapi.OwnerLabels(corev1.DefaultSchedulerName), PluginRules: rules,
 	}
 }
 
-// room checks that everything can be written.
-func (p *planner) room(context.Context) error {
-	const enough = 1 << 20
-	for _, dir := range []string{staticpod.StateDir, path.Dir(p.r.Layout.Manifest), path.Dir(path.Dir(p.r.Layout.Manifest)), p.r.ConfigDir} {
-		if err := p.Files.CheckSpace(dir, enough); err != nil {
-			return err
+func unstructuredOf(objects ...runtime.Object) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, object := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			return nil, fmt.Errorf("convert %T: %w", object, err)
 		}
+		all = append(all, &unstructured.Unstructured{Object: content})
 	}
-	return nil
+	return all, nil
 }

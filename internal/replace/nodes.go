@@ -9,19 +9,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-// NodePlan is one line of the way through several control-plane nodes.
+// NodePlan is what to run on one of several control-plane nodes.
 type NodePlan struct {
 	Node  string `json:"node"`
 	Image string `json:"image"`
-	// Done says that it runs the image already.
+	// Done reports whether its default scheduler is replaced by the image.
 	Done bool `json:"done"`
-	// Command is to be run on that node.
+	// Command is to run on that node.
 	Command string `json:"command"`
 }
 
-// PlanNodes lists the control-plane nodes with the command that is to be run on each,
-// one after the other; those that run the image already are marked, so that the list
-// can be asked for again after each.
+// PlanNodes lists the control-plane nodes with the command to run on each, one after the other, and which are done.
 func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, image, command string) ([]NodePlan, error) {
 	if _, err := FindLayout(info.Layout); err != nil && info.Layout != cluster.LayoutUnknown {
 		return nil, err

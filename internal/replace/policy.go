@@ -1,15 +1,12 @@
 package replace
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
@@ -29,108 +26,89 @@ const (
 	policyStem = corev1.DefaultSchedulerName + "-policy"
 )
 
-// judgePolicyFlags refuses a manifest whose scheduler reads a Policy already, which
-// goes before every configuration, or would read another than is asked for.
-func (p *planner) judgePolicyFlags() error {
+// checkPolicyFlags refuses a manifest whose scheduler reads a Policy, which overrides every configuration, or would read
+// another Policy than the one to write.
+func (p *planner) checkPolicyFlags(s *scheduler) error {
 	for _, name := range []string{policyFlag, policyFileFlag} {
-		value, given := staticpod.Flag(p.r.words, name)
+		value, given := staticpod.Flag(s.args, name)
 		if given && value != "" && !p.o.PolicyConfigMap {
-			return problem.Invalidf("say --policy-configmap and give that Policy with --config, take the flag out of the manifest, or run `pmk-sched restore` first where it is ours",
-				"the scheduler reads a Policy (--%s=%s), which goes before a configuration", name, value)
+			return problem.Invalidf("give that Policy with --policy-configmap and --config, remove the flag from the manifest, or run `pmk-sched restore` first if pmk-sched added it",
+				"the scheduler reads a Policy (--%s=%s), which overrides a configuration", name, value)
 		}
 	}
-	if legacy, _ := staticpod.Flag(p.r.words, policyLegacyFlag); p.o.PolicyConfigMap && legacy == "true" {
-		return problem.Invalidf("take it out of the manifest", "with --%s the scheduler reads no Policy from a ConfigMap", policyLegacyFlag)
+	if legacy, _ := staticpod.Flag(s.args, policyLegacyFlag); p.o.PolicyConfigMap && legacy == "true" {
+		return problem.Invalidf("remove it from the manifest", "with --%s the scheduler reads no Policy from a ConfigMap", policyLegacyFlag)
 	}
-	if namespace, given := staticpod.Flag(p.r.words, policyNamespaceFlag); p.o.PolicyConfigMap && given && namespace != metav1.NamespaceSystem {
-		return problem.Invalidf("take it out of the manifest", "the scheduler looks for a Policy in %s (--%s), not in %s", namespace, policyNamespaceFlag, metav1.NamespaceSystem)
+	if namespace, given := staticpod.Flag(s.args, policyNamespaceFlag); p.o.PolicyConfigMap && given && namespace != metav1.NamespaceSystem {
+		return problem.Invalidf("remove it from the manifest", "--%s of the scheduler: expected %s, got %s", policyNamespaceFlag, metav1.NamespaceSystem, namespace)
 	}
 	return nil
 }
 
-// render renders the configuration, and the Policy where one was asked for.
-func (p *planner) render(r profiles.Request) (*profiles.Rendered, error) {
-	if err := p.judgePolicyFlags(); err != nil {
+// render renders the configuration, and the Policy if the user asks for one.
+func (p *planner) render(s *scheduler, r profiles.Request) (*profiles.Rendered, error) {
+	if err := p.checkPolicyFlags(s); err != nil {
 		return nil, err
 	}
 	if !p.o.PolicyConfigMap {
 		return profiles.Render(r)
 	}
-	if p.r.Layout.Name == "pmk" {
-		p.warnOf("PMK's node agent leaves --%s out when it writes the manifest anew, and the scheduler then reads no Policy", policyFlag)
+	if s.layout.EnvFile != "" {
+		p.warnf("%s omits --%s when it rewrites the manifest, and the scheduler then reads no Policy", s.layout.Rewriter, policyFlag)
 	}
 	r.Extenders = p.o.Extenders
 	return profiles.RenderPolicy(r)
 }
 
-// policyMap is the ConfigMap with the Policy; nil where there is none.
-func (p *planner) policyMap() *corev1.ConfigMap {
-	if len(p.rendered.Policy) == 0 {
+// policyMap returns the ConfigMap with the Policy, or nil.
+func policyMap(rendered *profiles.Rendered) *corev1.ConfigMap {
+	if len(rendered.Policy) == 0 {
 		return nil
 	}
-	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem, kubeapi.OwnerLabels(corev1.DefaultSchedulerName), p.rendered.Policy)
+	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem, kubeapi.OwnerLabels(corev1.DefaultSchedulerName), rendered.Policy)
 }
 
-// namePolicy has the manifest name the ConfigMap, before anything else of it is
-// changed.
-func (p *planner) namePolicy() error {
-	policy := p.policyMap()
+// withPolicyFlag returns the current manifest, with the ConfigMap of the Policy if there is one.
+func withPolicyFlag(s *scheduler, rendered *profiles.Rendered) (*staticpod.Manifest, error) {
+	policy := policyMap(rendered)
 	if policy == nil {
-		return nil
+		return s.manifest, nil
 	}
-	text, err := p.manifest.Apply(staticpod.Change{Container: schedulerContainer, Program: schedulerContainer, Flag: policyFlag, Config: policy.Name})
+	text, err := s.manifest.Apply(staticpod.Change{Container: schedulerContainer, Program: schedulerContainer, Flag: policyFlag, Config: policy.Name})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.manifest, err = staticpod.Parse(p.r.Layout.Manifest, text)
-	return err
+	return staticpod.Parse(s.layout.Manifest, text)
 }
 
-// policyObjects are the ConfigMap, and the right to read it, which the scheduler
-// does not have by itself.
-func (p *planner) policyObjects() error {
-	policy := p.policyMap()
+// policyObjects returns the ConfigMap of the Policy and the permission to read it, which a scheduler does not have.
+func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Unstructured, error) {
+	policy := policyMap(rendered)
 	if policy == nil {
-		return nil
+		return nil, nil
 	}
-	o := pluginRules(cmp.Or(p.info.Credentials.User, schedulerUser), nil)
+	o := p.permissions(nil)
 	o.PolicyConfigMap = policy.Name
-	for _, object := range []runtime.Object{policy, rbac.PolicyRole(o), rbac.PolicyRoleBinding(o)} {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-		if err != nil {
-			return fmt.Errorf("write the objects of the Policy: %w", err)
-		}
-		p.r.Rules = append(p.r.Rules, &unstructured.Unstructured{Object: content})
-	}
-	p.note("ConfigMap %s/%s holds the Policy; %s may read it", metav1.NamespaceSystem, policy.Name, o.Subject.Name)
-	return nil
+	p.notef("ConfigMap %s/%s has the Policy; %s can read it", metav1.NamespaceSystem, policy.Name, o.Subject.Name)
+	return unstructuredOf(policy, rbac.PolicyRole(o), rbac.PolicyRoleBinding(o))
 }
 
-// doomedPolicies are the objects of policyObjects, of this and earlier replacements.
-func (d Deps) doomedPolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	labels := kubeapi.OwnerLabels(corev1.DefaultSchedulerName)
-	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+// stalePolicies returns the objects of policyObjects, of this and earlier replacements.
+func (d Deps) stalePolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{
+		MatchLabels: kubeapi.OwnerLabels(corev1.DefaultSchedulerName),
+	})})
 	if err != nil {
 		return nil, kubeapi.Explain("list ConfigMaps in "+metav1.NamespaceSystem, err)
 	}
-	var doomed []*unstructured.Unstructured
-	add := func(version, kind, name string) {
-		o := &unstructured.Unstructured{}
-		o.SetAPIVersion(version)
-		o.SetKind(kind)
-		o.SetNamespace(metav1.NamespaceSystem)
-		o.SetName(name)
-		o.SetLabels(labels)
-		doomed = append(doomed, o)
-	}
-	for _, held := range list.Items {
-		if strings.HasPrefix(held.Name, policyStem+"-") {
-			add("v1", "ConfigMap", held.Name)
+	var stale []*unstructured.Unstructured
+	for _, c := range list.Items {
+		if strings.HasPrefix(c.Name, policyStem+"-") {
+			stale = append(stale, reference("v1", "ConfigMap", metav1.NamespaceSystem, c.Name))
 		}
 	}
-	if len(doomed) > 0 {
-		add("rbac.authorization.k8s.io/v1", "RoleBinding", policyStem)
-		add("rbac.authorization.k8s.io/v1", "Role", policyStem)
+	if len(stale) > 0 {
+		stale = append(stale, reference(rbacVersion, "RoleBinding", metav1.NamespaceSystem, policyStem), reference(rbacVersion, "Role", metav1.NamespaceSystem, policyStem))
 	}
-	return doomed, nil
+	return stale, nil
 }

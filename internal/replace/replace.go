@@ -28,105 +28,107 @@ type Applier interface {
 
 // Deps is what Run, Restore and ReadStatus need from outside.
 type Deps struct {
-	// Files are the node's.
+	// Files are the files of the node.
 	Files staticpod.Files
-	// Kube asks the API server; its requests end soon when nobody answers.
+	// Kube is a client of the API server whose requests time out soon.
 	Kube kubernetes.Interface
-	// Applier applies and deletes the role of the plugins.
+	// Applier changes the permissions of the plugins.
 	Applier Applier
-	// EnsureImage sees to it that the node's runtime has an image.
+	// EnsureImage makes sure that the node's container runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
-	// Binary finds the program in an image; dir is a folder to put it in.
+	// Binary finds the program of an image; dir is a directory to write it to.
 	Binary func(ctx context.Context, image, dir string) (configcheck.Binary, error)
-	// Verify proves with a pod that names no scheduler that the one of this
-	// replacement schedules; standby says that another node's leads.
-	Verify func(ctx context.Context, r *Plan, standby bool) error
-	// Holder says who runs this, for the lock.
+	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby reports that the scheduler of another
+	// node leads.
+	Verify func(ctx context.Context, plan *Plan, standby bool) error
+	// Holder identifies this process in the lock.
 	Holder string
 	// Now is the clock that names backups.
 	Now func() time.Time
-	// Warn and Note tell the person something; OnStep is told of every step.
+	// Warn and Note print to the user; OnStep observes every step.
 	Warn, Note func(text string)
 	OnStep     steps.OnStep
 	Log        *zap.Logger
 }
 
-// Defaults of [Options].
 const (
-	DefaultTimeout = 3 * time.Minute
-	DefaultSteady  = 25 * time.Second
-	// backTimeout bounds the wait for the former scheduler; where the whole pod is
-	// restarted the API server alone takes a minute.
-	backTimeout = 150 * time.Second
-	// backSettle is how long the former scheduler has to be seen without a break:
-	// longer than a kubelet takes to notice a manifest.
-	backSettle = 5 * time.Second
-	// keepBackups is how many backups that are done with are kept.
+	// restoreTimeout bounds the wait for the former scheduler; if the whole pod is restarted, the API server alone takes a minute.
+	restoreTimeout = 150 * time.Second
+	// restoreSettle is how long the former scheduler must run without a restart: longer than a kubelet takes to notice a manifest.
+	restoreSettle = 5 * time.Second
+	// keepBackups is how many closed backups are kept.
 	keepBackups = 10
 )
 
-// Outcome is what Replace did.
+// Outcome is what Run did.
 type Outcome struct {
 	Node   string `json:"node"`
 	Image  string `json:"image"`
 	Backup string `json:"backup"`
-	// Changed is false when everything was already as it has to be.
+	// Changed is false if the manifest was up to date.
 	Changed bool `json:"changed"`
 	// SecondsWithout is how long no scheduler held the lease.
 	SecondsWithout float64 `json:"secondsWithoutScheduler"`
-	// Leads is false where another node's scheduler leads.
+	// Leads is false if the scheduler of another node leads.
 	Leads bool `json:"leads"`
 }
 
-// replacing is one run of Replace.
-type replacing struct {
+// replaceRun is one call of Run.
+type replaceRun struct {
 	Deps
 	o      Options
-	r      *Plan
 	info   *cluster.Info
+	plan   *Plan
 	unlock func() error
-	// former is the backup of an earlier run that is not done with; nil if none.
+	// former is the backup of an earlier run that is still open, or nil.
 	former *staticpod.Backup
 	backup *staticpod.Backup
 	want   staticpod.Want
 	ran    *staticpod.Ran
-	// apiAway says that the API server went away with the swap.
+	// apiAway reports that the API server stopped answering after the swap.
 	apiAway bool
 	swapped bool
 }
 
-// Run puts another scheduler in the place of this node's default one. It leaves
-// the new one, proven, or after a failure the one from before, running again. It can
-// be run again after it was killed at any point, or taken back with Restore.
+// Run replaces the default scheduler of this node. Afterwards either the new scheduler runs, verified, or the former one runs again. It can be
+// run again after it was killed at any point, or undone with Restore.
 func Run(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Outcome, error) {
-	o.Timeout, o.Steady = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.Steady, DefaultSteady)
-	this := &replacing{Deps: d, o: o, info: info}
-	if err := steps.Run(ctx, this.steps(), d.OnStep); err != nil {
-		return nil, this.explain(err)
+	o.Timeout, o.StableFor = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.StableFor, DefaultStableFor)
+	r := &replaceRun{Deps: d, o: o, info: info}
+	if err := steps.Run(ctx, r.steps(), d.OnStep); err != nil {
+		return nil, r.explain(err)
 	}
-	return this.outcome(), nil
+	return r.outcome(), nil
 }
 
-// steps is the whole of a replacement, in order. From the backup on, the journal
-// says which step was begun.
-func (r *replacing) steps() []steps.Step {
+// DryRun makes the same checks as Run, and returns its plan.
+func DryRun(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Plan, error) {
+	r := &replaceRun{Deps: d, o: o, info: info}
+	if err := steps.Run(ctx, []steps.Step{{Name: "check", Do: r.check}}, d.OnStep); err != nil {
+		return nil, fmt.Errorf("replace the default scheduler (dry run): %w", err)
+	}
+	return r.plan, nil
+}
+
+// steps returns the steps of a replacement. From the backup on, the journal records which step was started.
+func (r *replaceRun) steps() []steps.Step {
 	return []steps.Step{
 		{Name: "check", Do: r.check},
 		{Name: "lock", Do: r.lock, Always: r.release},
 		{Name: "back up", Do: r.backUp, Undo: r.markUndone},
-		r.noted(steps.Step{Name: "apply the plugins' role", Do: r.applyRules, Undo: r.removeRules}),
-		r.noted(steps.Step{Name: "write configuration", Do: r.writeConfiguration, Undo: r.removeConfiguration}),
-		r.noted(steps.Step{Name: "swap", Do: r.swap, Undo: r.swapBack}),
-		r.noted(steps.Step{Name: "wait until it runs", Do: r.waitRunning}),
-		r.noted(steps.Step{Name: "verify", Do: r.verify}),
-		r.noted(steps.Step{Name: "watch it stay", Do: r.stay}),
+		r.recorded(steps.Step{Name: "apply the plugins' role", Do: r.applyObjects, Undo: r.removeObjects}),
+		r.recorded(steps.Step{Name: "write configuration", Do: r.writeConfiguration, Undo: r.removeConfiguration}),
+		r.recorded(steps.Step{Name: "swap", Do: r.swap, Undo: r.swapBack}),
+		r.recorded(steps.Step{Name: "wait until it runs", Do: r.waitRunning}),
+		r.recorded(steps.Step{Name: "verify", Do: r.verify}),
+		r.recorded(steps.Step{Name: "wait until stable", Do: r.waitStable}),
 		{Name: "mark replaced", Do: r.markReplaced, Commit: true},
-		{Name: "tidy up", Do: r.tidy},
+		{Name: "clean up", Do: r.cleanUp},
 	}
 }
 
-// noted writes a step's name into the journal before the step begins.
-func (r *replacing) noted(s steps.Step) steps.Step {
+// recorded writes a step's name into the journal before the step starts.
+func (r *replaceRun) recorded(s steps.Step) steps.Step {
 	do := s.Do
 	s.Do = func(ctx context.Context) error {
 		if err := r.backup.Note(s.Name, staticpod.Started); err != nil {
@@ -137,71 +139,60 @@ func (r *replacing) noted(s steps.Step) steps.Step {
 	return s
 }
 
-func (r *replacing) check(ctx context.Context) error {
-	r.r = &Plan{}
-	p := &planner{Deps: r.Deps, info: r.info, o: r.o, r: r.r}
-	if err := p.plan(ctx); err != nil {
+func (r *replaceRun) check(ctx context.Context) (err error) {
+	if r.plan, err = (&planner{Deps: r.Deps, info: r.info, o: r.o}).plan(ctx); err != nil {
 		return err
 	}
-	for _, n := range r.r.Notes {
+	for _, n := range r.plan.Notes {
 		r.Note(n)
 	}
-	for _, w := range r.r.Warnings {
+	for _, w := range r.plan.Warnings {
 		r.Warn(w)
 	}
 	return nil
 }
 
-// DryRun makes the same checks as Replace, and returns what it would do.
-func DryRun(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Plan, error) {
-	this := &replacing{Deps: d, o: o, info: info}
-	if err := steps.Run(ctx, []steps.Step{{Name: "check", Do: this.check}}, d.OnStep); err != nil {
-		return nil, fmt.Errorf("replace the default scheduler (dry run): %w", err)
-	}
-	return this.r, nil
-}
-
-func (r *replacing) lock(context.Context) (err error) {
+func (r *replaceRun) lock(context.Context) (err error) {
 	r.unlock, err = staticpod.Lock(r.Files, r.Holder)
 	return err
 }
 
-func (r *replacing) release(context.Context) error {
+func (r *replaceRun) release(context.Context) error {
 	if r.unlock == nil {
 		return nil
 	}
 	return r.unlock()
 }
 
-func (r *replacing) swap(ctx context.Context) error {
-	written := bytes.Equal(r.r.Old.Data, r.r.New.Data)
+func (r *replaceRun) swap(ctx context.Context) error {
+	upToDate := bytes.Equal(r.plan.Old.Data, r.plan.New.Data)
 	r.want = staticpod.Want{
-		Before: r.r.before, Forward: true, Replacement: r.r.id, Pinned: r.r.pinned, Changed: !written,
+		Before: r.plan.Before, Forward: true, Replacement: r.plan.ID, Pinned: r.plan.Pinned, Changed: !upToDate,
 	}
-	// What is seen now, just before, is the more exact beginning.
-	if seen, err := r.watch(r.r).Look(ctx); err == nil {
+	// A look right before the swap is more exact than the plan's.
+	if seen, err := r.watch(r.plan.Target).Look(ctx); err == nil {
 		r.want.Before = seen
 	}
-	if written || r.want.Before.Replacement == r.r.id {
-		// After a run that was cut short the kubelet may run it or not, and may not have read what was written last.
-		r.want.Changed, r.want.Uncertain, r.want.Settle = false, true, backSettle
+	if upToDate || r.want.Before.Replacement == r.plan.ID {
+		// After a killed run, the kubelet may not have read what was written last.
+		r.want.Changed, r.want.Uncertain, r.want.Settle = false, true, restoreSettle
 	}
-	if written {
+	if upToDate {
 		return nil
 	}
 	r.swapped = true
-	return r.swapper(r.r.single).Swap(r.r.Layout.Manifest, r.r.Old.Data, r.r.New)
+	return r.swapper(r.plan.Layout.SingleFile).Swap(r.plan.Layout.Manifest, r.plan.Old.Data, r.plan.New)
 }
 
-func (r *replacing) waitRunning(ctx context.Context) (err error) {
+func (r *replaceRun) waitRunning(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	r.ran, err = r.watch(r.r).Wait(ctx, r.want)
-	return r.remember(err)
+	r.ran, err = r.watch(r.plan.Target).Wait(ctx, r.want)
+	return r.record(err)
 }
 
-// remember keeps of an error what the way back has to know.
-func (r *replacing) remember(err error) error {
+// record keeps what the undo of the swap needs of an error.
+func (r *replaceRun) record(err error) error {
 	var away *staticpod.APIAwayError
 	r.apiAway = errors.As(err, &away)
 	var failed *staticpod.NotRunningError
@@ -211,33 +202,33 @@ func (r *replacing) remember(err error) error {
 	return err
 }
 
-func (r *replacing) verify(ctx context.Context) error {
-	return r.Verify(ctx, r.r, !r.ran.Leads && r.r.elects)
+func (r *replaceRun) verify(ctx context.Context) error {
+	return r.Verify(ctx, r.plan, !r.ran.Leads && r.plan.Elects)
 }
 
-func (r *replacing) stay(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout+r.o.Steady)
+func (r *replaceRun) waitStable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout+r.o.StableFor)
 	defer cancel()
-	return r.remember(r.watch(r.r).Stay(ctx, r.want, r.ran, r.o.Steady))
+	return r.record(r.watch(r.plan.Target).Stay(ctx, r.want, r.ran, r.o.StableFor))
 }
 
-func (r *replacing) outcome() *Outcome {
+func (r *replaceRun) outcome() *Outcome {
 	return &Outcome{
-		Node: r.r.Node, Image: r.r.Image, Backup: r.backup.Dir(), Changed: r.swapped,
+		Node: r.plan.Node, Image: r.plan.Image, Backup: r.backup.Dir(), Changed: r.swapped,
 		SecondsWithout: r.ran.Without.Seconds(), Leads: r.ran.Leads,
 	}
 }
 
-// explain says in what state a failed run left the node.
-func (r *replacing) explain(err error) error {
+// explain adds the state of the node after a failed run.
+func (r *replaceRun) explain(err error) error {
 	err = fmt.Errorf("replace the default scheduler: %w", err)
 	switch {
 	case errors.Is(err, steps.ErrUndo):
-		return problem.WithHint(err, "what was before could not be brought back; `pmk-sched restore` tries again, and the README in "+r.backup.Dir()+" tells how by hand")
+		return problem.WithHint(err, "the original state could not be restored; run `pmk-sched restore` to retry, or follow the README in "+r.backup.Dir())
 	case r.backup != nil && r.backup.State == staticpod.Replaced:
-		return problem.WithHint(err, "the new scheduler itself runs and was proven; replace again to finish")
+		return problem.WithHint(err, "the new scheduler runs and is verified; replace again to finish")
 	case r.swapped:
-		return problem.WithHint(err, "the manifest from before is back, and its scheduler is ready")
+		return problem.WithHint(err, "the original manifest is restored and its scheduler is ready")
 	default:
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/internal/steps"
@@ -14,79 +13,77 @@ import (
 
 // RestoreOutcome is what Restore did.
 type RestoreOutcome struct {
-	// Node is empty when nothing of ours was on the node.
+	// Node is empty if the default scheduler of the node is not replaced.
 	Node string `json:"node"`
-	// Backup is the folder that the original came from.
+	// Backup is the directory of the original.
 	Backup string `json:"backup"`
-	// Manifest says what became of it: restored, unchanged, or left as it is
-	// because it is not ours any more.
+	// Manifest is one of the Manifest constants.
 	Manifest string `json:"manifest"`
 }
 
 // Values of RestoreOutcome.Manifest.
 const (
-	ManifestRestored  = "restored"
-	ManifestUnchanged = "unchanged"
-	ManifestNotOurs   = "not ours any more, left as it is"
+	ManifestRestored   = "restored"
+	ManifestUnchanged  = "unchanged"
+	ManifestNotManaged = "not managed by pmk-sched any more, left as it is"
 )
 
-// EditedError says that files were edited since the replacement, and how.
+// EditedError is returned when restoring would lose an edit.
 type EditedError struct {
 	Path string
-	// Since is what changed since the replacement wrote it.
-	Since string
+	// Diff is the edit since the replacement.
+	Diff string
 }
 
 // Error names the file and shows the edit.
 func (e *EditedError) Error() string {
-	return fmt.Sprintf("restore %s: somebody edited it since it was replaced; that edit would be lost:\n%s", e.Path, e.Since)
+	return fmt.Sprintf("restore %s: it was edited after the replacement; restoring it loses that edit:\n%s", e.Path, e.Diff)
 }
 
-// Hint says how to go on.
-func (e *EditedError) Hint() string { return "restore with --force, and make the edit again" }
+// Hint returns what the user can do.
+func (e *EditedError) Hint() string { return "restore with --force, then make the edit again" }
 
-// restoring is one run of Restore.
-type restoring struct {
+// restoreRun is one call of Restore.
+type restoreRun struct {
 	Deps
 	force  bool
 	unlock func() error
 	backup *staticpod.Backup
 	want   staticpod.Want
-	// writes are the files to bring back, with what is there now.
-	writes  []restoredFile
+	// files are the files to restore.
+	files   []restoredFile
 	outcome RestoreOutcome
 }
 
 type restoredFile struct {
-	saved     *staticpod.Saved
-	here, old *staticpod.File
+	saved             *staticpod.Saved
+	current, original *staticpod.File
 }
 
-// Restore brings back the manifest from before the first replacement, byte by byte,
-// and waits until its scheduler is ready. It needs no API server for the first. A
-// manifest that was edited since is an [*EditedError] unless force; one that
-// somebody else wrote anew is left alone. It can be run again after it was killed.
+// Restore restores the manifest from before the first replacement byte by byte, and waits until its scheduler is ready. Only the waiting needs
+// an API server. If the manifest was edited after the replacement, the error is an [*EditedError] unless force is set; if another program
+// rewrote it, it is left as it is. Restore can be run again after it was killed.
 func Restore(ctx context.Context, d Deps, force bool) (*RestoreOutcome, error) {
-	this := &restoring{Deps: d, force: force}
-	if err := steps.Run(ctx, this.steps(), d.OnStep); err != nil {
+	r := &restoreRun{Deps: d, force: force}
+	if err := steps.Run(ctx, r.steps(), d.OnStep); err != nil {
 		return nil, fmt.Errorf("restore the default scheduler: %w", err)
 	}
-	return &this.outcome, nil
+	return &r.outcome, nil
 }
 
-func (r *restoring) steps() []steps.Step {
+func (r *restoreRun) steps() []steps.Step {
 	return []steps.Step{
 		{Name: "lock", Do: r.lock, Always: r.release},
-		{Name: "look at the backup", Do: r.look},
-		r.unlessNone(steps.Step{Name: "bring back the manifest", Do: r.bringBack}),
-		r.unlessNone(steps.Step{Name: "wait until it runs", Do: r.wait}),
-		r.unlessNone(steps.Step{Name: "remove what was made", Do: r.remove}),
-		r.unlessNone(steps.Step{Name: "mark restored", Do: r.mark}),
+		{Name: "read the backup", Do: r.readBackup},
+		r.ifReplaced(steps.Step{Name: "restore the manifest", Do: r.restore}),
+		r.ifReplaced(steps.Step{Name: "wait until it runs", Do: r.wait}),
+		r.ifReplaced(steps.Step{Name: "clean up", Do: r.cleanUp}),
+		r.ifReplaced(steps.Step{Name: "mark restored", Do: r.mark}),
 	}
 }
 
-// unlessNone leaves a step out where there is nothing to restore.
-func (r *restoring) unlessNone(s steps.Step) steps.Step {
+// ifReplaced skips a step if there is nothing to restore.
+func (r *restoreRun) ifReplaced(s steps.Step) steps.Step {
 	do := s.Do
 	s.Do = func(ctx context.Context) error {
 		if r.backup == nil {
@@ -97,20 +94,20 @@ func (r *restoring) unlessNone(s steps.Step) steps.Step {
 	return s
 }
 
-func (r *restoring) lock(context.Context) (err error) {
+func (r *restoreRun) lock(context.Context) (err error) {
 	r.unlock, err = staticpod.Lock(r.Files, r.Holder)
 	return err
 }
 
-func (r *restoring) release(context.Context) error {
+func (r *restoreRun) release(context.Context) error {
 	if r.unlock == nil {
 		return nil
 	}
 	return r.unlock()
 }
 
-// look decides which files come back.
-func (r *restoring) look(context.Context) error {
+// readBackup decides which files to restore.
+func (r *restoreRun) readBackup(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	if err != nil {
 		return err
@@ -121,29 +118,29 @@ func (r *restoring) look(context.Context) error {
 	b := r.backup
 	r.outcome = RestoreOutcome{Node: b.Node, Backup: b.Dir(), Manifest: ManifestRestored}
 	for i := range b.Files {
-		file, err := r.file(&b.Files[i])
+		file, err := r.compare(&b.Files[i])
 		if err != nil {
 			return err
 		}
 		if file != nil {
-			r.writes = append(r.writes, *file)
+			r.files = append(r.files, *file)
 		}
 	}
 	return nil
 }
 
-// file compares a file with what is known of it; nil: it stays as it is.
-func (r *restoring) file(s *staticpod.Saved) (*restoredFile, error) {
+// compare compares a file with the backup. It returns nil if the file stays as it is.
+func (r *restoreRun) compare(s *staticpod.Saved) (*restoredFile, error) {
 	manifest := s == r.backup.Manifest()
-	here, err := r.Files.Read(s.Path)
+	current, err := r.Files.Read(s.Path)
 	if err != nil {
 		return nil, err
 	}
-	old, err := r.backup.Load(s, staticpod.OriginalCopy)
+	original, err := r.backup.Load(s, staticpod.OriginalCopy)
 	if err != nil {
 		return nil, err
 	}
-	hash := staticpod.Hash(here.Data)
+	hash := staticpod.Hash(current.Data)
 	switch {
 	case hash == s.Original:
 		if manifest {
@@ -151,73 +148,63 @@ func (r *restoring) file(s *staticpod.Saved) (*restoredFile, error) {
 		}
 		return nil, nil
 	case r.force:
-	case manifest && !staticpod.Managed(here.Data):
-		r.outcome.Manifest = ManifestNotOurs
+	case manifest && !staticpod.Managed(current.Data):
+		r.outcome.Manifest = ManifestNotManaged
 		return nil, nil
 	case r.backup.Edited && manifest, hash != s.Written && hash != s.Previous:
 		written, err := r.backup.Load(s, staticpod.WrittenCopy)
 		if err != nil {
 			return nil, err
 		}
-		if r.backup.Edited && manifest && bytes.Equal(written.Data, here.Data) {
-			written = old
+		if r.backup.Edited && manifest && bytes.Equal(written.Data, current.Data) {
+			written = original
 		}
-		return nil, &EditedError{Path: s.Path, Since: staticpod.Diff(written.Data, here.Data)}
+		return nil, &EditedError{Path: s.Path, Diff: staticpod.Diff(written.Data, current.Data)}
 	}
-	return &restoredFile{saved: s, here: here, old: old}, nil
+	return &restoredFile{saved: s, current: current, original: original}, nil
 }
 
-func (r *restoring) watchOf() *staticpod.Watch {
-	b := r.backup
-	return r.watch(&Plan{
-		Layout: cluster.Layout{Name: b.Layout}, Pod: b.Pod, Node: b.Node, holdsAPI: b.HoldsAPI, elects: b.Elects, hosts: b.Hosts, alone: b.Alone,
-	})
-}
-
-func (r *restoring) bringBack(ctx context.Context) error {
-	r.want = staticpod.Want{Settle: backSettle, Pinned: r.backup.Pinned}
-	for _, f := range r.writes {
+func (r *restoreRun) restore(ctx context.Context) error {
+	r.want = staticpod.Want{Settle: restoreSettle, Pinned: r.backup.Pinned}
+	for _, f := range r.files {
 		if f.saved != r.backup.Manifest() {
-			if err := r.Files.Write(f.saved.Path, f.old); err != nil {
+			if err := r.Files.Write(f.saved.Path, f.original); err != nil {
 				return err
 			}
 			continue
 		}
-		r.want.Replacement = staticpod.Replacement(f.old.Data)
-		if seen, err := r.watchOf().Look(ctx); err == nil && seen.Replacement != "" && seen.Replacement == staticpod.Replacement(f.here.Data) {
+		r.want.Replacement = staticpod.Replacement(f.original.Data)
+		if seen, err := r.watch(targetOf(r.backup)).Look(ctx); err == nil && seen.Replacement != "" && seen.Replacement == staticpod.Replacement(f.current.Data) {
 			r.want.Before, r.want.Changed = seen, true
 		}
-		if err := r.swapper(r.backup.SingleFile).Swap(f.saved.Path, f.here.Data, f.old); err != nil {
+		if err := r.swapper(r.backup.SingleFile).Swap(f.saved.Path, f.current.Data, f.original); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *restoring) wait(ctx context.Context) error {
-	if r.outcome.Manifest == ManifestNotOurs {
+func (r *restoreRun) wait(ctx context.Context) error {
+	if r.outcome.Manifest == ManifestNotManaged {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, backTimeout)
+	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
-	if _, err := r.watchOf().Wait(ctx, r.want); err != nil {
-		return problem.WithHint(err, "the old manifest is in place; run restore again to look at it and to finish")
-	}
-	return nil
+	_, err := r.watch(targetOf(r.backup)).Wait(ctx, r.want)
+	return problem.WithHint(err, "the original manifest is in place; run restore again to check it and to finish")
 }
 
-func (r *restoring) remove(ctx context.Context) error {
+func (r *restoreRun) cleanUp(ctx context.Context) error {
 	b := r.backup
-	err := errors.Join(r.dropConfigurations(b.ConfigDir, b.Manifest().Path), r.swapper(b.SingleFile).Tidy(b.Manifest().Path))
+	err := errors.Join(r.removeStaleConfigurations(b.ConfigDir, b.Manifest().Path), r.swapper(b.SingleFile).Tidy(b.Manifest().Path))
 	if b.Rules {
-		err = errors.Join(err, r.dropRules(ctx, b.Pod))
+		err = errors.Join(err, r.deleteObjects(ctx, b.Pod))
 	}
 	return err
 }
 
-// mark closes this backup and those of runs before it: all of them had the same
-// original, or an older one.
-func (r *restoring) mark(context.Context) error {
+// mark closes this backup and those of earlier runs, which have the same original or an older one.
+func (r *restoreRun) mark(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	for _, b := range list {
 		if b.State == staticpod.Started || b.State == staticpod.Replaced {

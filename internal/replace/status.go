@@ -11,29 +11,29 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-// Status is what runs of ours on a cluster and on this node.
+// Status is what pmk-sched manages on a cluster and on this node.
 type Status struct {
 	// Nodes are the control-plane nodes whose default scheduler is a static pod.
 	Nodes []NodeStatus `json:"nodes"`
-	// Schedulers are those beside the default one.
+	// Schedulers are the second schedulers.
 	Schedulers []SchedulerStatus `json:"schedulers"`
-	// Extenders are those in pods of their own.
+	// Extenders are those with their own Deployment.
 	Extenders []SchedulerStatus `json:"extenders"`
-	// Here is this node's own record; nil away from a control-plane node, or
-	// where nothing of ours is.
+	// Here is the state of this node; nil if its default scheduler is not replaced.
 	Here *HereStatus `json:"here,omitempty"`
-	// Unknown tells what could not be looked at.
+	// Unknown lists what could not be read.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
 // NodeStatus is the default scheduler of one node.
 type NodeStatus struct {
 	Node string `json:"node"`
-	// Replaced says that it runs ours.
+	// Replaced reports whether pmk-sched replaced it.
 	Replaced    bool   `json:"replaced"`
 	Replacement string `json:"replacement,omitempty"`
 	Image       string `json:"image"`
@@ -50,7 +50,7 @@ type SchedulerStatus struct {
 	Wanted    int32  `json:"wanted"`
 }
 
-// HereStatus is what this node's own files say.
+// HereStatus is the state of this node's files.
 type HereStatus struct {
 	Node   string          `json:"node"`
 	State  staticpod.State `json:"state"`
@@ -59,27 +59,27 @@ type HereStatus struct {
 	Backup string          `json:"backup"`
 	// Step is where an unfinished run stopped.
 	Step string `json:"step,omitempty"`
-	// Drift tells what differs from what was written; empty: nothing does.
+	// Drift lists the files that differ from what was written.
 	Drift []Drift `json:"drift,omitempty"`
 }
 
-// Drift is one file that is not as it was written.
+// Drift is one file that differs from what was written.
 type Drift struct {
 	Path string `json:"path"`
 	What string `json:"what"`
 	Diff string `json:"diff,omitempty"`
 }
 
-// DriftError says that something is not as it was left.
+// DriftError is returned when files have drifted or a replacement is unfinished.
 type DriftError struct{ Here *HereStatus }
 
-// Error tells each difference, with its diff.
+// Error lists the files with their diffs.
 func (e *DriftError) Error() string {
 	var b strings.Builder
 	if e.Here.State == staticpod.Started {
-		fmt.Fprintf(&b, "a replacement of node %s stopped at step %q and was not finished", e.Here.Node, e.Here.Step)
+		fmt.Fprintf(&b, "the replacement of the default scheduler of node %s is unfinished: it stopped at step %q", e.Here.Node, e.Here.Step)
 	} else {
-		fmt.Fprintf(&b, "the default scheduler of node %s is not what it was replaced with", e.Here.Node)
+		fmt.Fprintf(&b, "drift: files of the default scheduler of node %s have changed", e.Here.Node)
 	}
 	for _, d := range e.Here.Drift {
 		fmt.Fprintf(&b, "\n%s: %s\n%s", d.Path, d.What, d.Diff)
@@ -87,16 +87,15 @@ func (e *DriftError) Error() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// CheckFailed says that it was looked at, and does not hold.
+// CheckFailed reports that the status was read, and that there is drift.
 func (e *DriftError) CheckFailed() bool { return true }
 
-// Hint says how to go on.
+// Hint returns what the user can do.
 func (e *DriftError) Hint() string {
-	return "`pmk-sched replace` again repairs it; `pmk-sched restore` brings back what was before"
+	return "repair it with `pmk-sched replace`, or restore the original with `pmk-sched restore`"
 }
 
-// ReadStatus looks at the cluster and at this node. With files nil it is no
-// control-plane node. The error of the status itself is a [*DriftError].
+// ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError].
 func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}, Extenders: []SchedulerStatus{}}
 	var err error
@@ -105,8 +104,8 @@ func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 			return nil, err
 		}
 	}
-	for _, look := range []func(context.Context, *Status) error{d.nodes, d.schedulers} {
-		if err := look(ctx, s); err != nil {
+	for _, read := range []func(context.Context, *Status) error{d.nodes, d.schedulers} {
+		if err := read(ctx, s); err != nil {
 			s.Unknown = append(s.Unknown, err.Error())
 		}
 	}
@@ -165,7 +164,7 @@ func (d Deps) schedulers(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// here compares the node's files with what was written.
+// here compares this node's files with what was written.
 func (d Deps) here() (*HereStatus, error) {
 	list, err := staticpod.Backups(d.Files)
 	if err != nil {
@@ -188,7 +187,7 @@ func (d Deps) here() (*HereStatus, error) {
 	config, err := d.Files.Read(b.ConfigFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		h.Drift = append(h.Drift, Drift{Path: b.ConfigFile, What: "the configuration is gone"})
+		h.Drift = append(h.Drift, Drift{Path: b.ConfigFile, What: "the configuration is missing"})
 	case err != nil:
 		return nil, err
 	case !strings.HasPrefix(staticpod.Hash(config.Data), b.ConfigHash):
@@ -198,35 +197,34 @@ func (d Deps) here() (*HereStatus, error) {
 }
 
 func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) error {
-	now, err := d.Files.Read(s.Path)
+	current, err := d.Files.Read(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		h.Drift = append(h.Drift, Drift{Path: s.Path, What: "it is gone"})
+		h.Drift = append(h.Drift, Drift{Path: s.Path, What: "the file is missing"})
 		return nil
 	}
-	if err != nil || staticpod.Hash(now.Data) == s.Written {
+	if err != nil || staticpod.Hash(current.Data) == s.Written {
 		return err
 	}
 	written, err := b.Load(s, staticpod.WrittenCopy)
 	if err != nil {
 		return err
 	}
-	what := "it was edited since it was replaced"
-	if s == b.Manifest() && !staticpod.Managed(now.Data) {
-		if d.hooked(b, now.Data) {
-			return nil // the node agent wrote it anew, with the configuration that its settings name
+	what := "edited after the replacement"
+	if s == b.Manifest() && !staticpod.Managed(current.Data) {
+		if runsAsWanted(b, current.Data) {
+			return nil // the node agent rewrote it, with the configuration that its settings name
 		}
-		what = "it was written anew since it was replaced, without the replacement"
-		if b.SingleFile {
-			what += ": PMK's node agent does that at its start"
+		what = "rewritten without the replacement"
+		if layout, _ := cluster.LayoutNamed(b.Layout); layout.Rewriter != "" {
+			what += ": " + layout.Rewriter + " does that when it starts"
 		}
 	}
-	h.Drift = append(h.Drift, Drift{Path: s.Path, What: what, Diff: staticpod.Diff(written.Data, now.Data)})
+	h.Drift = append(h.Drift, Drift{Path: s.Path, What: what, Diff: staticpod.Diff(written.Data, current.Data)})
 	return nil
 }
 
-// hooked reports whether a manifest that the node agent wrote still runs what was
-// wanted: the same image, with the configuration that the agent's settings name.
-func (d Deps) hooked(b *staticpod.Backup, text []byte) bool {
+// runsAsWanted reports whether a rewritten manifest runs the image of the replacement with its configuration.
+func runsAsWanted(b *staticpod.Backup, text []byte) bool {
 	m, err := staticpod.Parse(b.Manifest().Path, text)
 	if err != nil || len(b.Files) < 2 {
 		return false
@@ -235,7 +233,7 @@ func (d Deps) hooked(b *staticpod.Backup, text []byte) bool {
 	if err != nil || container.Image != b.Image {
 		return false
 	}
-	words, err := staticpod.Words(container, schedulerContainer)
-	config, given := staticpod.Flag(words, "config")
+	args, err := staticpod.Words(container, schedulerContainer)
+	config, given := staticpod.Flag(args, "config")
 	return err == nil && given && staticpod.OnHost(m.Pod, container, config) == b.ConfigFile
 }

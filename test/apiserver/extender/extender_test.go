@@ -230,7 +230,7 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 	}{
 		"the name of a scheduler":           {func(o *extenders.Options) { o.Call.Name = "sched" }, nil, "sched is the name of a kube-scheduler already"},
 		"a scheduler that is not there":     {func(*extenders.Options) {}, []string{"nobody"}, "no scheduler nobody was deployed"},
-		"a sidecar of nobody":               {func(o *extenders.Options) { o.Sidecar = true }, nil, "in which scheduler's pod"},
+		"a sidecar of nobody":               {func(o *extenders.Options) { o.Sidecar = true }, nil, "is a sidecar, and no scheduler calls it"},
 		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "asked about its own pods"},
 		"bind for the default scheduler":    {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "cannot show a certificate"},
 		"nothing said about its absence":    {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil, "does not answer is not said"},

@@ -17,7 +17,7 @@ import (
 
 // steps of a replacement, as the person sees them pass, but for the last.
 var steps = []string{
-	"look at the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "watch it stay", "mark replaced",
+	"look at the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
 }
 
 // What is found out before anything is touched.
@@ -74,7 +74,7 @@ func TestSchedulerThatFailsIsTakenBack(t *testing.T) {
 			m := lend(t, c.shape)
 			image, server := m.faulty(t, c.behaviour, m.branch), m.apiServer(t)
 			failed := m.pmkSched(t, append([]string{"replace", "--yes", "--image", image}, c.args...)...)
-			failed.fails(t, 1, "✓ undo swap", "is back")
+			failed.fails(t, 1, "✓ undo swap", "manifest is restored")
 			for _, pattern := range c.says {
 				if !regexp.MustCompile(pattern).MatchString(failed.stderr) {
 					t.Errorf("the person is not told %q: %s", pattern, failed)
@@ -227,6 +227,6 @@ func TestSilentAPIServerBringsTheOldManifestBackUnasked(t *testing.T) {
 	if !<-back {
 		t.Error("the old manifest did not come back while the API server was silent")
 	}
-	got.fails(t, 1, "did not answer", "is back")
+	got.fails(t, 1, "did not answer", "manifest is restored")
 	m.isOriginal(t)
 }

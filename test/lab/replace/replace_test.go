@@ -127,7 +127,7 @@ func TestNodeAgentsRewriteIsToldAndMended(t *testing.T) {
 	}
 	m.pmkSched(t, "replace", "--image", image, "--yes", "--steady", "1s").ok(t)
 	agentWrites()
-	m.pmkSched(t, "status").fails(t, 3, "written anew", "node agent", "-       image: "[:1], "pmk-sched.io/replacement", "replace")
+	m.pmkSched(t, "status").fails(t, 3, "rewritten", "node agent", "-       image: "[:1], "pmk-sched.io/replacement", "replace")
 	m.pmkSched(t, "replace", "--image", image, "--yes", "--steady", "1s").ok(t)
 	m.pmkSched(t, "status").ok(t)
 	m.pmkSched(t, "verify", "--default").ok(t)

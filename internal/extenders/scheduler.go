@@ -1,0 +1,136 @@
+package extenders
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// SchedulerDeployment is a second scheduler with the extenders that are deployed before it.
+type SchedulerDeployment struct {
+	// Info and Credentials are those of [install.NewPlan]; Info is nil without a cluster.
+	Info        *cluster.Info
+	Credentials *cluster.NodeCredentials
+	// Options of the scheduler. Its Wirings are filled in.
+	Options   install.Options
+	Extenders []Options
+	install.DeployOptions
+}
+
+// PlanScheduler returns the plan of the scheduler, with those of its extenders in Before. Where d has no Applier no cluster is asked.
+func PlanScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment) (*install.Plan, error) {
+	release, err := s.release()
+	if err != nil {
+		return nil, err
+	}
+	var before []*install.Plan
+	var wirings []manifest.Wiring
+	for _, o := range s.Extenders {
+		plans, wiring, err := Plan(ctx, d, s.deployment(o, release))
+		if err != nil {
+			return nil, err
+		}
+		before, wirings = append(before, plans...), append(wirings, wiring)
+	}
+	var former []manifest.Wiring
+	if d.Ledger != nil {
+		if former, err = Wired(ctx, d, s.Options.Namespace, s.Options.Name); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := s.plan(withAlone(wirings, former))
+	if err != nil {
+		return nil, err
+	}
+	plan.Before = before
+	return plan, nil
+}
+
+// DeployScheduler deploys the extenders one after the other, then the scheduler that calls them. If anything fails, the former state of all of
+// them is restored.
+func DeployScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment) (*install.Plan, *install.Outcome, error) {
+	release, err := s.release()
+	if err != nil {
+		return nil, nil, err
+	}
+	former, err := Wired(ctx, d, s.Options.Namespace, s.Options.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var runs []*extenderRun
+	var list []steps.Step
+	for _, o := range s.Extenders {
+		run, err := newRun(d, s.deployment(o, release))
+		if err != nil {
+			return nil, nil, err
+		}
+		runs, list = append(runs, run), append(list, run.steps()...)
+	}
+	var plan *install.Plan
+	var outcome *install.Outcome
+	deploy := func(ctx context.Context) error {
+		var wirings []manifest.Wiring
+		for _, run := range runs {
+			wirings = append(wirings, run.wiring)
+		}
+		if plan, err = s.plan(withAlone(wirings, former)); err != nil {
+			return err
+		}
+		report(d, plan)
+		outcome, err = install.Deploy(ctx, d, plan, s.DeployOptions)
+		return err
+	}
+	if len(list) == 0 {
+		err = deploy(ctx)
+	} else {
+		err = steps.Run(ctx, append(list, steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: deploy}), nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, w := range former {
+		if w.Sidecar == nil && !w.Alone && !slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
+			d.Warnf("scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched extender uninstall --name %[2]s`",
+				s.Options.Name, w.Extender.Name)
+		}
+	}
+	return plan, outcome, nil
+}
+
+// release returns the release of the API server; without a cluster, that of the scheduler.
+func (s SchedulerDeployment) release() (versions.Release, error) {
+	if s.Info != nil {
+		return s.Info.Release, nil
+	}
+	return install.Release(nil, s.Options)
+}
+
+// deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own plan.
+func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
+	return Deployment{
+		Options: o, Release: release, DeployOptions: s.DeployOptions,
+		except: SchedulerRef{Namespace: s.Options.Namespace, Name: s.Options.Name},
+	}
+}
+
+// plan returns the plan of the scheduler with extenders wired in.
+func (s SchedulerDeployment) plan(wirings []manifest.Wiring) (*install.Plan, error) {
+	s.Options.Wirings = wirings
+	return install.NewPlan(s.Info, s.Credentials, s.Options)
+}
+
+// withAlone adds those of the former extenders that `extender deploy` wired into the scheduler.
+func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
+	for _, w := range former {
+		same := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
+		if w.Alone && !slices.ContainsFunc(wirings, same) {
+			wirings = append(wirings, w)
+		}
+	}
+	return wirings
+}

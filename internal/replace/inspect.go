@@ -1,0 +1,110 @@
+package replace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+)
+
+// Target is the static pod of a node's default scheduler, and what is needed to watch it.
+type Target struct {
+	Node string
+	// Pod is the name of the mirror pod in kube-system.
+	Pod string
+	// Hosts are the names by which the scheduler may identify itself in the lease.
+	Hosts []string
+	// Alone reports whether this is the only control-plane node.
+	Alone bool
+	// Elects reports whether the scheduler uses leader election.
+	Elects bool
+	// HoldsAPI reports whether the API server is in the same pod.
+	HoldsAPI bool
+}
+
+// targetOf returns the target of an earlier replacement.
+func targetOf(b *staticpod.Backup) Target {
+	return Target{Node: b.Node, Pod: b.Pod, Hosts: b.Hosts, Alone: b.Alone, Elects: b.Elects, HoldsAPI: b.HoldsAPI}
+}
+
+func (d Deps) watch(t Target) *staticpod.Watch {
+	return &staticpod.Watch{
+		Kube: d.Kube, Namespace: metav1.NamespaceSystem, Pod: t.Pod, Container: schedulerContainer, HoldsAPI: t.HoldsAPI,
+		Elects: t.Elects, Hosts: t.Hosts, Alone: t.Alone, Log: d.Log,
+	}
+}
+
+// scheduler is the current default scheduler of this node.
+type scheduler struct {
+	Target
+	layout    cluster.Layout
+	file      *staticpod.File
+	manifest  *staticpod.Manifest
+	container *corev1.Container
+	args      []string
+	seen      *staticpod.Seen
+}
+
+// inspect reads the manifest and the pod of this node's default scheduler.
+func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
+	layout, err := FindLayout(p.info.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if layout.Rewriter != "" {
+		p.warnf("%s rewrites %s when it starts, which `pmk-sched status` detects: %s", layout.Rewriter, layout.Manifest, layout.Persist)
+	}
+	s, err := p.readManifest(layout)
+	if err != nil {
+		return nil, err
+	}
+	if s.Node, err = FindNode(p.info, p.o.Node, p.o.Names); err != nil {
+		return nil, err
+	}
+	s.Pod = s.manifest.Pod.Name + "-" + strings.ToLower(s.Node)
+	s.Hosts, s.Alone = append([]string{s.Node}, p.o.Names...), len(p.info.ControlPlane.Nodes) == 1
+	if s.seen, err = p.watch(s.Target).Look(ctx); err != nil {
+		return nil, err
+	}
+	if !s.seen.Ready {
+		p.warnf("Pod/%s/%s is not ready now", s.manifest.Pod.Namespace, s.Pod)
+	}
+	return s, nil
+}
+
+// readManifest reads the manifest of the scheduler.
+func (p *planner) readManifest(layout cluster.Layout) (*scheduler, error) {
+	s := &scheduler{layout: layout}
+	var err error
+	if s.file, err = p.Files.Read(layout.Manifest); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = problem.WithHint(err, "the manifest of this node's default scheduler is not where its layout has it")
+		}
+		return nil, err
+	}
+	if s.manifest, err = staticpod.Parse(layout.Manifest, s.file.Data); err != nil {
+		return nil, err
+	}
+	if s.container, err = s.manifest.Container(schedulerContainer); err != nil {
+		return nil, err
+	}
+	if s.args, err = staticpod.Words(s.container, schedulerContainer); err != nil {
+		return nil, problem.Invalidf("", "%w", err)
+	}
+	for _, c := range s.manifest.Pod.Spec.Containers {
+		s.HoldsAPI = s.HoldsAPI || c.Name == "kube-apiserver"
+	}
+	elect, given := staticpod.Flag(s.args, "leader-elect")
+	s.Elects = !given || elect == "true"
+	if lease, given := staticpod.Flag(s.args, "leader-elect-resource-name"); given && lease != schedulerLease {
+		return nil, problem.Invalidf("", "the scheduler uses the lease %s for leader election: expected %s", lease, schedulerLease)
+	}
+	return s, nil
+}

@@ -1,0 +1,59 @@
+package replace
+
+import (
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// Defaults of [Options].
+const (
+	DefaultTimeout   = 3 * time.Minute
+	DefaultStableFor = 25 * time.Second
+)
+
+// Options is what the user asks for. At least one of Image, Preset, Configuration, Plugins, Extenders and PolicyConfigMap is set.
+type Options struct {
+	// Image of the new scheduler, in which [manifest.ReleaseInImage] stands for the release. Empty: the current image.
+	Image string
+	// Preset names a built-in configuration; Configuration is the user's own, ConfigurationName the name of its file for messages.
+	// Neither: the current configuration.
+	Preset            string
+	Configuration     []byte
+	ConfigurationName string
+	// Plugins are compiled into the image. Rules has, by plugin, the permissions that it needs; PluginRules are granted in any case.
+	Plugins     []profiles.Plugin
+	Rules       map[string]manifest.RulesFunc
+	PluginRules []rbacv1.PolicyRule
+	// Extenders are added to the configuration, after those at the addresses DropExtenders are removed. For names what the replacement is
+	// for if it has no other purpose: undoing that restores the original manifest.
+	Extenders     []profiles.Extender
+	DropExtenders []string
+	For           string
+	// PolicyConfigMap has the scheduler read a legacy Policy from a ConfigMap: 1.20–1.22 only.
+	PolicyConfigMap bool
+	// Node is the name of this node. Empty: found by Names, the host names and addresses of this machine.
+	Node  string
+	Names []string
+	// Timeout bounds the wait for the new scheduler; 0: DefaultTimeout. StableFor is how long it has to run without a restart; 0:
+	// DefaultStableFor.
+	Timeout, StableFor time.Duration
+}
+
+// Validate checks all that can be checked without a cluster.
+func (o Options) Validate() error {
+	switch {
+	case o.Image == "" && o.Preset == "" && len(o.Configuration) == 0 && len(o.Plugins) == 0 && len(o.Extenders)+len(o.DropExtenders) == 0 && !o.PolicyConfigMap:
+		return problem.Invalidf("", "one of --image, --config and --preset is required")
+	case strings.ContainsAny(o.Image, " \t\n"):
+		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
+	case o.Preset != "" && len(o.Configuration) > 0:
+		return problem.Invalidf("", "--config and --preset are mutually exclusive")
+	}
+	return nil
+}
