@@ -12,52 +12,47 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ConvertRequest says which document is carried to which config API.
+// ConvertRequest is a document to convert, and its target.
 type ConvertRequest struct {
-	// API is the config API to write: "v1beta3" or with its group. Empty is the one
-	// that Render writes for Release.
+	// API is the config API to write: "v1beta3", or with its group. Empty means the one that
+	// [Render] writes for Release.
 	API string
-	// Release is the release that will read the result, which decides what there is
-	// to write. The zero value is the newest tested release that reads API. One of
-	// the two is needed; [Target] reads either from what a person types.
+	// Release is the release that will read the result. Zero means the newest tested release that
+	// reads API. One of the two is required; [Target] parses either.
 	Release versions.Release
 
-	// Source is a KubeSchedulerConfiguration of any config API, a legacy Policy
-	// (JSON or YAML), or a ConfigMap around one of them; SourceName what to call it
-	// in errors.
+	// Source is a KubeSchedulerConfiguration of any config API, a legacy Policy (JSON or YAML), or
+	// a ConfigMap with one of them; SourceName is its name in errors.
 	Source     []byte
 	SourceName string
 
-	// Plugins names the plugins that are compiled in beside the in-tree ones.
+	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
-	// Lossy leaves out what cannot be carried and tells each loss in a [Note],
-	// where it would be an error else.
+	// Lossy leaves out what cannot be converted, with a [Note] for each loss, instead of failing.
 	Lossy bool
-	// SchedulerName is the name of the only profile of a Policy, which has none of
-	// its own; empty leaves it to the release: default-scheduler.
+	// SchedulerName is the name of the only profile of a Policy, which has no name of its own;
+	// empty means the release's default, default-scheduler.
 	SchedulerName string
 }
 
-// Converted is a document that was carried to another config API. It stays the
-// user's own: nothing is forced on it, unlike what [Render] returns.
+// Converted is a converted document. Unlike the result of [Render] it has no fields for a
+// deployment.
 type Converted struct {
-	// APIVersion is the config API, group and version.
+	// APIVersion is the group and version of the config API.
 	APIVersion string
-	// Release is the release that it was written for.
+	// Release is the release that it is written for.
 	Release versions.Release
-	// YAML is the document, with the comments of the source. Flags that have to be
-	// given beside it stand in a comment at its head.
+	// YAML is the document with the comments of the source. A comment at the top has the flags that
+	// kube-scheduler needs in addition.
 	YAML []byte
-	// Args are flags for what the source said in the document and the release
-	// reads from its command line only.
+	// Args are flags for settings of the source that the release reads only from its command line.
 	Args []string
-	// Notes tell what changed from the source and why, by line; losses are marked.
+	// Notes are the changes to the source, by line; losses are marked.
 	Notes []schema.Note
 }
 
-// Convert carries a document to another config API with its meaning: upwards or
-// downwards. What is wrong in the source, and what cannot be carried unless
-// Lossy, is an [*Error] with every problem's line and column.
+// Convert converts a document to an older or newer config API with the same meaning. Problems of
+// the source, and losses unless they are allowed, are an [*Error] with their lines and columns.
 func Convert(r ConvertRequest) (*Converted, error) {
 	to, release, err := r.target()
 	if err != nil {
@@ -89,7 +84,7 @@ func Convert(r ConvertRequest) (*Converted, error) {
 	return &Converted{APIVersion: to.GroupVersion(), Release: release, YAML: text, Args: converted.Args, Notes: notes.SortedNotes()}, nil
 }
 
-// target finds the config API and the release that belong to the request.
+// target returns the config API and the release of the request.
 func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	if r.Release.IsZero() && r.API == "" {
 		return schema.API{}, r.Release, errors.New("convert scheduler configuration: neither config API nor release was named")
@@ -133,9 +128,8 @@ func newestReader(a schema.API) versions.Release {
 	return versions.Release{}
 }
 
-// Target reads what a person names as the target of a conversion: a config API
-// ("v1beta3", "kubescheduler.config.k8s.io/v1beta3") or a release ("v1.24.3").
-// The other of the two results is then zero.
+// Target parses the target of a conversion: a config API ("v1beta3",
+// "kubescheduler.config.k8s.io/v1beta3") or a release ("v1.24.3"). The other result is zero.
 func Target(to string) (api string, release versions.Release, err error) {
 	if a, ok := schema.APINamed(strings.TrimPrefix(to, schema.ConfigGroup+"/")); ok {
 		return a.Name, release, nil

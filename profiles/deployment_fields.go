@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// clientQPS and clientBurst are high enough not to be the limit: with the
-	// scheduler's own defaults (50 and 100) it binds about 55 pods a second,
-	// whatever the machine.
+	// clientQPS and clientBurst are high enough not to limit throughput: the scheduler's own
+	// defaults (50 and 100) limit it to about 55 pods per second.
 	clientQPS   = 5000
 	clientBurst = 5000
 )
 
-// deployment sets the fields of a converted document that belong to the deployed scheduler.
+// deployment sets the fields of a converted document that the deployed scheduler needs.
 type deployment struct {
 	*schema.Report
 	request Request
@@ -25,7 +24,7 @@ type deployment struct {
 	to      schema.API
 }
 
-// identity sees to it that one profile carries the name that is deployed.
+// identity ensures that one profile has the name of the deployed scheduler.
 func (d *deployment) identity() {
 	profiles, wanted := d.doc.Profiles(), d.request.SchedulerName
 	if len(profiles) == 1 {
@@ -64,8 +63,8 @@ func (d *deployment) rename(profile *yaml.Node, wanted string) {
 	}
 }
 
-// connection points the client at the kubeconfig in the pod, and lifts the
-// limits that would hold the scheduler back unless the source chose its own.
+// connection sets the kubeconfig as mounted in the pod, and raises the client's limits unless the
+// source sets them.
 func (d *deployment) connection() {
 	client := node.Child(d.doc.Root, "clientConnection")
 	d.Report.Set(client, "kubeconfig", node.String(d.request.Kubeconfig), "it is where the file is mounted")
@@ -78,8 +77,8 @@ func (d *deployment) connection() {
 	d.Note(nil, "clientConnection.qps and burst set to %d: the defaults, 50 and 100, hold the scheduler to about 55 pods a second", clientQPS)
 }
 
-// election gives the scheduler a lease of its own: by default it would fight the
-// cluster's scheduler for the lease kube-scheduler.
+// election gives the scheduler a lease of its own: by default it would compete with the cluster's
+// scheduler for the lease kube-scheduler. It reports whether leader election is enabled.
 func (d *deployment) election() bool {
 	lease := node.Child(d.doc.Root, "leaderElection")
 	switch n := node.Get(lease, "leaderElect"); {

@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// extenders adds those of the request to those of the source, and tells what is
-// wrong with either.
+// extenders checks the extenders of the source and the request, and appends the latter to the
+// former.
 func (d *deployment) extenders() {
 	for _, e := range node.Items(d.doc.Root, "extenders") {
 		if key, value := node.Lookup(node.Get(e, "tlsConfig"), "keyData"); node.Text(value) != "" {
@@ -37,8 +37,8 @@ func addExtenders(root *yaml.Node, extenders []schema.Extender) {
 	}
 }
 
-// CheckExtenders judges extenders as [Render] does for a release. The error is an
-// [*Error] with every reason not to deploy them; the notes are warnings.
+// CheckExtenders checks extenders for a release as [Render] does. The error is an [*Error] with
+// every reason not to deploy them; the notes are warnings.
 func CheckExtenders(release versions.Release, extenders []schema.Extender) ([]schema.Note, error) {
 	return warnings(validate.Extenders(release, nil, extenders))
 }
@@ -56,9 +56,9 @@ func warnings(found []validate.ExtenderFinding) ([]schema.Note, error) {
 	return notes, wrong.Err("")
 }
 
-// SetExtenders takes the extenders at the addresses drop out of a configuration that was rendered for the release, and adds
-// others after those that are left. Everything else stays as it is, so that what was added and is dropped again leaves the bytes
-// from before. What is wrong with the extenders is an [*Error], what may not be meant a note.
+// SetExtenders removes the extenders with the URL prefixes drop from a rendered configuration and
+// appends others. Everything else is unchanged, so that adding an extender and dropping it again
+// restores the same bytes. Problems of the extenders are an [*Error]; the notes are warnings.
 func SetExtenders(configuration []byte, release versions.Release, drop []string, add []schema.Extender) ([]byte, []schema.Note, error) {
 	root, problem := schema.Decode(configuration)
 	if problem != nil {
@@ -82,8 +82,8 @@ func SetExtenders(configuration []byte, release versions.Release, drop []string,
 	return out, notes, nil
 }
 
-// WithoutFiles returns a configuration or Policy without the files that its
-// extenders name: a scheduler that is only to judge the rest wants them to exist.
+// WithoutFiles returns a configuration or Policy without the files that its extenders refer to. A
+// scheduler that only checks the rest would require them to exist.
 func WithoutFiles(configuration []byte) ([]byte, error) {
 	root, problem := schema.Decode(configuration)
 	if problem != nil {

@@ -12,25 +12,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// Plugin is a plugin that was compiled in beside the in-tree ones, and how it is
-// to be enabled where the configuration itself says nothing about it.
+// Plugin is a compiled-in plugin, and how to enable it unless the configuration does.
 type Plugin struct {
-	// Name is what a configuration calls it, Points the extension points that it
-	// acts at, by their names in a configuration: filter, preScore.
+	// Name is its name in a configuration, Points are the extension points that it implements, as
+	// named in a configuration: filter, preScore.
 	Name   string
 	Points []string
-	// Enable are those of Points at which it is enabled. Nil means all of them;
-	// an empty list none, so that it is there and does nothing.
+	// Enable are those of Points at which it is enabled. Nil means all of them, an empty list none.
 	Enable []string
-	// Weight multiplies its scores; 0 leaves it to the scheduler, which takes 1.
+	// Weight multiplies its scores; 0 means the scheduler's default, 1.
 	Weight int
-	// Args are its arguments, a YAML or JSON mapping. What the configuration's
-	// own pluginConfig says goes before.
+	// Args are its arguments, a YAML or JSON mapping. The configuration's own pluginConfig takes
+	// precedence.
 	Args []byte
 }
 
-// check refuses what does not fit the plugin. Points that are not known are not
-// limited.
+// check rejects settings that do not fit the plugin.
 func (p Plugin) check() error {
 	refuse := func(try, format string, args ...any) error {
 		return &schema.Error{Problems: []schema.Problem{{Message: "enable plugin " + p.Name + ": " + fmt.Sprintf(format, args...), Try: try}}}
@@ -68,8 +65,8 @@ func (p Plugin) args() (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// namedPlugins returns the plugins that the rendered document enables or
-// configures by name, sorted.
+// namedPlugins returns the sorted names of the plugins that the rendered document enables or
+// configures.
 func namedPlugins(doc *schema.Document) []string {
 	var names []string
 	for _, p := range doc.Profiles() {
@@ -95,8 +92,8 @@ func pluginPoints(plugins []Plugin) map[string][]string {
 	return points
 }
 
-// enablePlugins enables the compiled-in plugins in every profile, unless the
-// source speaks of them: then its word stands.
+// enablePlugins enables the compiled-in plugins in every profile, unless the source enables or
+// disables them.
 func (d *deployment) enablePlugins() {
 	for _, plugin := range d.request.Enable {
 		if err := plugin.check(); err != nil {
@@ -115,15 +112,15 @@ func (d *deployment) enablePlugins() {
 	}
 }
 
-// names says whether a profile enables or disables a plugin by its name.
+// names reports whether a profile enables or disables a plugin by name.
 func names(plugins *yaml.Node, name string) bool {
 	return slices.ContainsFunc(schema.PluginSets(plugins), func(s schema.PluginSet) bool {
 		return schema.Entry(plugins, s.Point, "enabled", name) != nil || schema.Entry(plugins, s.Point, "disabled", name) != nil
 	})
 }
 
-// enablePlugin enables a plugin in a profile: at multiPoint where there is one
-// and the plugin is wanted as a whole, else at each extension point.
+// enablePlugin enables a plugin in a profile: under multiPoint if the config API has it and all
+// extension points are enabled, otherwise at each extension point.
 func (d *deployment) enablePlugin(profile *yaml.Node, plugin Plugin) {
 	wanted := plugin.Enable
 	if wanted == nil {
@@ -140,10 +137,10 @@ func (d *deployment) enablePlugin(profile *yaml.Node, plugin Plugin) {
 	for _, point := range wanted {
 		switch {
 		case point == schema.PointQueueSort:
-			// One plugin sorts the queue.
+			// Only one plugin sorts the queue.
 			d.replaceDefaults(plugins, point, plugin.Name)
 		case point == schema.PointBind:
-			// The first that does not skip a pod binds it, so the default comes last.
+			// The first plugin that does not skip a pod binds it, so the default comes last.
 			d.replaceDefaults(plugins, point, plugin.Name, schema.DefaultBinder)
 		case !whole && point == "score":
 			schema.Enable(plugins, point, plugin.Name, plugin.Weight)
@@ -154,8 +151,7 @@ func (d *deployment) enablePlugin(profile *yaml.Node, plugin Plugin) {
 	d.Note(nil, "plugin %s enabled at %s", plugin.Name, strings.Join(wanted, ", "))
 }
 
-// replaceDefaults enables plugins at an extension point in that order, in place of
-// the defaults.
+// replaceDefaults enables plugins at an extension point in that order, instead of the defaults.
 func (d *deployment) replaceDefaults(plugins *yaml.Node, point string, order ...string) {
 	if !schema.IsDisabled(plugins, point, schema.AllPlugins) {
 		set := node.Child(plugins, point)
@@ -163,7 +159,7 @@ func (d *deployment) replaceDefaults(plugins *yaml.Node, point string, order ...
 		schema.Disable(plugins, point, schema.AllPlugins)
 	}
 	before := node.Items(plugins, point, "enabled")
-	// A plugin enabled before goes on standing before the default.
+	// Plugins that were enabled before stay before the default.
 	at := slices.IndexFunc(before, func(e *yaml.Node) bool { return node.Text(e, "name") == schema.DefaultBinder })
 	if at < 0 {
 		at = len(before)
@@ -177,7 +173,7 @@ func (d *deployment) replaceDefaults(plugins *yaml.Node, point string, order ...
 	node.List(node.Child(plugins, point), "enabled").Content = slices.Insert(slices.Clone(before), at, added...)
 }
 
-// addArgs adds arguments that the profile's own pluginConfig does not have.
+// addArgs adds the arguments that the profile's pluginConfig lacks.
 func (d *deployment) addArgs(profile *yaml.Node, plugin Plugin) {
 	given, err := plugin.args()
 	if given == nil || err != nil {
@@ -194,9 +190,8 @@ func (d *deployment) addArgs(profile *yaml.Node, plugin Plugin) {
 	}
 }
 
-// Arguments returns the arguments of a plugin in every profile of the rendered
-// configuration that enables it, as YAML; an element is empty where a profile
-// gives it none.
+// Arguments returns the arguments of a plugin, as YAML, in each profile of the rendered
+// configuration that enables it; an element is empty if the profile has none.
 func (r *Rendered) Arguments(plugin string) ([][]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(r.YAML, &doc); err != nil || len(doc.Content) == 0 {

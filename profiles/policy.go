@@ -14,17 +14,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// policyNamed is the last minor in which a scheduler with a Policy has the name
-// that its configuration says: 1.22 calls it default-scheduler
-// (createFromPolicy in pkg/scheduler/factory.go).
+// policyNamed is the last minor release in which a scheduler with a Policy keeps the name in its
+// configuration: 1.22 calls it default-scheduler (createFromPolicy in pkg/scheduler/factory.go).
 const policyNamed = 21
 
-// RenderPolicy is Render for a scheduler that reads its predicates, priorities and
-// extenders from a legacy Policy, 1.20–1.22. The configuration beside it has all
-// else: leader election, the client and, up to 1.21, the scheduler's name. A source
-// that is a Policy keeps its words; any other is said as a Policy, which is an
-// [*Error] where none means the same. Whether it does is proved by carrying the
-// Policy back.
+// RenderPolicy is [Render] for a scheduler that reads its predicates, priorities and extenders from
+// a legacy Policy, 1.20–1.22. The accompanying configuration has everything else: leader election,
+// the client and, up to 1.21, the scheduler's name. A source that is a Policy is kept; any other is
+// converted to a Policy, which is an [*Error] if there is no equivalent one. To prove equivalence,
+// the Policy is converted back.
 func RenderPolicy(r Request) (*Rendered, error) {
 	rules, _, err := versions.Select(r.Release)
 	if err != nil {
@@ -71,7 +69,7 @@ func RenderPolicy(r Request) (*Rendered, error) {
 	return out, nil
 }
 
-// policyPossible refuses what no Policy can be for.
+// policyPossible rejects what a Policy cannot be used for.
 func policyPossible(r Request, rules versions.Rules) error {
 	fail := func(try, format string, args ...any) error {
 		return &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf(format, args...), Try: try}}}
@@ -91,8 +89,8 @@ func policyPossible(r Request, rules versions.Rules) error {
 	return nil
 }
 
-// sayAsPolicy says the only profile of a v1beta1 configuration as predicates and
-// priorities, and proves that they mean the same.
+// sayAsPolicy converts the only profile of a v1beta1 configuration to predicates and priorities,
+// and proves that they are equivalent.
 func sayAsPolicy(legacy, configuration *yaml.Node, r Request) error {
 	all := node.Items(configuration, "profiles")
 	if len(all) != 1 {

@@ -8,8 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// presetFiles holds a document of config API v1 for each preset; the other config
-// APIs are reached by the conversion that carries a user's own.
+// presetFiles has a v1 document for each preset; other config APIs are reached by conversion.
 //
 //go:embed presets/*.yaml
 var presetFiles embed.FS
@@ -20,7 +19,7 @@ type Preset struct {
 	Description string `json:"description"`
 }
 
-// Presets returns the presets in the order in which to show them.
+// Presets returns the presets in display order.
 func Presets() []Preset {
 	return []Preset{
 		{"default", "the release's own defaults, under a name and a lease of its own"},
@@ -32,7 +31,7 @@ func Presets() []Preset {
 	}
 }
 
-// presetDocument returns a preset as a document.
+// presetDocument parses a preset.
 func presetDocument(name string) (*schema.Document, error) {
 	var names []string
 	for _, preset := range Presets() {

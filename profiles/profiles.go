@@ -18,11 +18,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// What is found in a document, by line, and what a document is about.
+// Types of the packages below that callers use.
 type (
 	// Note is one change to a document, and the reason for it.
 	Note = schema.Note
-	// Problem is one thing that is wrong with a document, and what to do about it.
+	// Problem is one defect of a document, and what to do about it.
 	Problem = schema.Problem
 	// Error has every problem of a document.
 	Error = schema.Error
@@ -36,5 +36,5 @@ type (
 	Ports = convert.Ports
 )
 
-// DefaultExtenderTimeout is how long a scheduler waits for an extender by default.
+// DefaultExtenderTimeout is the default timeout of a call to an extender.
 const DefaultExtenderTimeout = schema.DefaultExtenderTimeout

@@ -13,81 +13,72 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Request says which configuration is wanted, and for whom.
+// Request is the configuration to render.
 type Request struct {
-	// Release is the release of the kube-scheduler that will read it.
+	// Release is the release of the kube-scheduler that reads it.
 	Release versions.Release
-	// SchedulerName is the name that pods put in spec.schedulerName, and the
-	// name of the leader election lease. LeaseNamespace holds that lease; empty
-	// means kube-system.
+	// SchedulerName is the name in the pods' spec.schedulerName, and the default name of the leader
+	// election lease. LeaseNamespace is the namespace of that lease; empty means kube-system.
 	SchedulerName, LeaseNamespace string
-	// LeaseName is the name of the lease where it is not SchedulerName: the default
-	// scheduler's is kube-scheduler.
+	// LeaseName overrides the name of the lease: the default scheduler's is kube-scheduler.
 	LeaseName string
 	// Kubeconfig is the path of the kubeconfig as the scheduler's process sees it.
 	Kubeconfig string
-	// LeaderElect turns leader election on, whatever the source says. Without
-	// it the source decides, and is off where it says nothing.
+	// LeaderElect enables leader election. Otherwise the source decides, and the default is
+	// disabled.
 	LeaderElect bool
 
-	// Preset names a preset, see [Presets]; or Source holds a configuration,
-	// and SourceName what to call it in errors (a file name). With neither the
-	// preset is "default"; with both the request is refused.
+	// Preset is the name of a preset, see [Presets]; or Source is a configuration, with SourceName
+	// as its name in errors (a file name). If neither is set the preset is "default"; setting both
+	// is an error.
 	Preset     string
 	Source     []byte
 	SourceName string
 
-	// Plugins names the plugins that were compiled in beside the in-tree ones:
-	// the only other names that a configuration may use.
+	// Plugins are the names of the compiled-in plugins: a configuration may name only these and
+	// in-tree ones.
 	Plugins []string
-	// Enable are plugins that were compiled in and are to be enabled unless the
-	// source names them itself. They need not stand in Plugins too.
+	// Enable are compiled-in plugins to enable unless the source names them. They need not be in
+	// Plugins.
 	Enable []Plugin
-	// Extenders are asked after those of the source.
+	// Extenders are appended to those of the source.
 	Extenders []schema.Extender
-	// Lossy leaves out what cannot be carried and tells each loss in a [Note],
-	// where it would be an error else.
+	// Lossy leaves out what cannot be converted, with a [Note] for each loss, instead of failing.
 	Lossy bool
-	// InsecurePort is the loopback port for the plain HTTP listener of 1.20–1.22,
-	// which a configuration cannot switch off; 0 is DefaultInsecurePort.
-	// Releases from 1.23 on have none.
+	// InsecurePort is the loopback port of the plain HTTP listener of 1.20–1.22, which a
+	// configuration cannot disable; 0 means DefaultInsecurePort.
 	InsecurePort int
 }
 
-// Rendered is a configuration that the release reads.
+// Rendered is a configuration for a release.
 type Rendered struct {
-	// APIVersion is the config API, group and version.
+	// APIVersion is the group and version of the config API.
 	APIVersion string
 	// YAML is the document.
 	YAML []byte
-	// LeaseNamespace holds the leader election lease.
+	// LeaseNamespace is the namespace of the leader election lease.
 	LeaseNamespace string
-	// LeaderElect says whether leader election is on, so that several replicas may
-	// run.
+	// LeaderElect is set if leader election is enabled, so that several replicas can run.
 	LeaderElect bool
-	// Args are flags for what the source said in the configuration and the
-	// release reads from its command line only.
+	// Args are flags for settings of the source that the release reads only from its command line.
 	Args []string
-	// Ports are those of the configuration, not the secure port.
+	// Ports are the plain HTTP ports, not the secure port.
 	Ports convert.Ports
-	// Notes tell what changed from the source and why, by line.
+	// Notes are the changes to the source, by line.
 	Notes []schema.Note
-	// Plugins are the plugins that the configuration enables or configures by
-	// name, sorted.
+	// Plugins are the sorted names of the plugins that the configuration enables or configures.
 	Plugins []string
-	// Files are the paths, as the scheduler's process sees them, of the certificates
-	// and keys that the configuration names for its extenders, sorted. A scheduler
-	// that does not find one ends.
+	// Files are the sorted paths, as the scheduler's process sees them, of the certificates and
+	// keys of the extenders. The scheduler exits if one is missing.
 	Files []string
-	// Policy is the legacy Policy that the scheduler reads beside the
-	// configuration: see [RenderPolicy]. Nil where it reads none.
+	// Policy is the legacy Policy that the scheduler reads in addition: see [RenderPolicy]. Nil if
+	// it reads none.
 	Policy []byte
 }
 
-// Render returns the configuration that was asked for, in the config API that
-// the release reads. What is wrong in the source is an [*Error] with every
-// problem's line and column; what cannot be carried without losing its meaning
-// is one too. Nothing is half-converted.
+// Render returns the requested configuration in the config API that the release reads. Problems of
+// the source, and losses unless they are allowed, are an [*Error] with their lines and columns.
+// There is no partial result.
 func Render(r Request) (*Rendered, error) {
 	rules, warnings, err := versions.Select(r.Release)
 	if err != nil {
@@ -152,7 +143,7 @@ func convertDocument(doc *schema.Document, r *schema.Report, schedulerName strin
 	return convert.Document(doc, r, o)
 }
 
-// load returns the document that the request names.
+// load parses the source or preset of the request.
 func load(r *Request) (*schema.Document, error) {
 	if len(r.Source) > 0 || r.SourceName != "" {
 		if r.Preset != "" {

@@ -14,42 +14,37 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ValidateRequest says which document is to be judged, and for which release.
+// ValidateRequest is a document to validate, and the release to validate it for.
 type ValidateRequest struct {
 	Release versions.Release
-	// Source and SourceName are those of [ConvertRequest].
+	// Source and SourceName are as in [ConvertRequest].
 	Source     []byte
 	SourceName string
-	// Plugins names the plugins that are compiled in beside the in-tree ones.
+	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
 }
 
-// Validation is what is known of a document without the scheduler that will read
-// it.
+// Validation is the result of validating a document without its scheduler.
 type Validation struct {
-	// APIVersion is what the document says it is; Kind is
-	// KubeSchedulerConfiguration or Policy.
+	// APIVersion is that of the document; Kind is KubeSchedulerConfiguration or Policy.
 	APIVersion, Kind string
-	// Plugins are the plugins that it enables or configures and that are not
-	// in-tree in any release, sorted.
+	// Plugins are the sorted names of plugins that the document enables or configures and that no
+	// release has in-tree.
 	Plugins []string
-	// Problems are the reasons for which the release would refuse it, by line; none
-	// where it is valid.
+	// Problems are the reasons for which the release rejects the document, by line.
 	Problems []schema.Problem
 
 	doc *schema.Document
-	// listens says that the release listens on addresses that a configuration names,
-	// and that nothing is wrong with them.
+	// listens is set if the release listens on addresses in a configuration, and those are valid.
 	listens bool
 }
 
-// Valid says whether the release would take the document.
+// Valid reports whether the release accepts the document.
 func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
 
-// Standalone returns the document with kubeconfig in the place of the one that it
-// names, and without the files of its extenders: a scheduler that reads it wants
-// all of them to exist. Up to 1.22 it names the addresses where that scheduler
-// would listen, so that they can be replaced.
+// Standalone returns the document with another kubeconfig, and without the files of its extenders,
+// which would have to exist. Up to 1.22 it also sets the addresses of the plain HTTP listener, so
+// that they can be replaced.
 func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 	if v.listens {
 		v.doc.Root.Style &^= yaml.FlowStyle
@@ -68,9 +63,9 @@ func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 	return written, nil
 }
 
-// Validate judges a document as the scheduler of a release would: its decoder,
-// its validation, and what it checks when it starts. Nothing is mended. The error
-// is an [*Error] where the source is no document that any release reads.
+// Validate checks a document as the scheduler of a release would: decoding, validation and startup.
+// Nothing is repaired. The error is an [*Error] if the source is not a document that any release
+// reads.
 func Validate(r ValidateRequest) (*Validation, error) {
 	rules, _, err := versions.Select(r.Release)
 	if err != nil {
@@ -91,7 +86,7 @@ func Validate(r ValidateRequest) (*Validation, error) {
 	}, nil
 }
 
-// foreignPlugins returns the plugins that no release has in-tree.
+// foreignPlugins returns the plugins that are not in-tree in any release.
 func foreignPlugins(root *yaml.Node) []string {
 	var names []string
 	add := func(e *yaml.Node) {

@@ -10,9 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// deployedAddresses settles where health and metrics are served. Up to 1.22 that is a
-// plain HTTP listener that a configuration cannot switch off, so it is put on
-// loopback; after, the secure port serves both.
+// deployedAddresses sets where health and metrics are served. Up to 1.22 that is a plain HTTP
+// listener that a configuration cannot disable, so it is bound to loopback; later releases serve
+// both on the secure port.
 func (c *conversion) deployedAddresses() {
 	fields := []string{"healthzBindAddress", "metricsBindAddress"}
 	var host string
@@ -44,8 +44,7 @@ func (c *conversion) deployedAddresses() {
 	}
 }
 
-// dropAddress tells what becomes of one of the two fields, and removes it where the
-// target has none.
+// dropAddress removes one of the two fields if the target lacks it, and reports the change.
 func (c *conversion) dropAddress(name string, key, value *yaml.Node) {
 	if c.Rules.InsecurePort {
 		c.Note(key, "%s %q becomes an address on loopback: it is plain HTTP for everyone, and cannot be switched off; /healthz and /metrics are served over HTTPS on the secure port too", name, node.Text(value))
@@ -56,11 +55,11 @@ func (c *conversion) dropAddress(name string, key, value *yaml.Node) {
 	c.Note(key, "%s %q left out: %s has no plain HTTP listener; %s is served over HTTPS on the secure port (--secure-port)", name, node.Text(value), c.Release, path)
 }
 
-// ownAddresses carries where a user's own document has health and metrics served.
-// The plain HTTP listener ended with 1.22, but for v1beta2 its fields stayed.
+// ownAddresses converts the addresses of a user's own document. The plain HTTP listener was removed
+// after 1.22, but v1beta2 kept its fields.
 func (c *conversion) ownAddresses() {
 	names := []string{"healthzBindAddress", "metricsBindAddress"}
-	// v1beta1 always listened; v1beta2 was read by releases of both kinds.
+	// v1beta1 always listens; v1beta2 is read by releases with and without a listener.
 	listened := c.from.Set == schema.InV1beta1 || c.from.Set == schema.InV1beta2 && !slices.ContainsFunc(names, func(name string) bool {
 		_, value := node.Lookup(c.doc.Root, name)
 		return value != nil && schema.IsClosed(node.Text(value))
@@ -79,14 +78,13 @@ func (c *conversion) ownAddresses() {
 	}
 }
 
-// listen keeps the listener that the target cannot switch off away from others.
+// listen binds the listener that the target cannot disable to loopback.
 func (c *conversion) listen(name string, key *yaml.Node) {
 	node.Put(c.doc.Root, name, node.String("127.0.0.1:"+schema.SchedulerInsecurePort))
 	c.Note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.Release)
 }
 
-// stopListening takes an address out, and keeps the host that it names for the
-// secure port.
+// stopListening removes an address, and keeps its host for the secure port.
 func (c *conversion) stopListening(name string, key, value *yaml.Node) {
 	node.Remove(c.doc.Root, name)
 	host, _ := schema.SplitAddress(node.Text(value))

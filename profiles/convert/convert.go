@@ -9,49 +9,46 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options say for which release a document is converted.
+// Options are the release to convert for, and how.
 type Options struct {
 	Release versions.Release
 	Rules   versions.Rules
-	// To is the config API to write.
+	// To is the target config API.
 	To schema.API
-	// Plugins names the plugins that are compiled in beside the in-tree ones, points
-	// has the extension points of those of them that are known.
+	// Plugins are the names of the compiled-in plugins; Points has the extension points of those
+	// for which they are known.
 	Plugins []string
 	Points  map[string][]string
-	// Deploy says that the document is deployed: its addresses are set, and it names
-	// no plugin that is not compiled in. Else it stays the user's own, and nothing of a
-	// deployment is forced on it.
+	// Deploy is set if pmk-sched deploys the document: it sets the addresses, and rejects plugins
+	// that are not compiled in. Otherwise the document stays as the user wrote it.
 	Deploy bool
-	// InsecurePort is the port of the plain HTTP listener of a deployment; 0 is
+	// InsecurePort is the port of the plain HTTP listener of a deployment; 0 means
 	// DefaultInsecurePort.
 	InsecurePort int
 }
 
-// Ports are the ports that a configuration speaks of.
+// Ports are the plain HTTP ports of a configuration.
 type Ports struct {
-	// Insecure is the loopback port that the rendered configuration makes the
-	// scheduler listen on with plain HTTP: 1.20–1.22 only, else 0.
+	// Insecure is the loopback port of the plain HTTP listener in the rendered configuration:
+	// 1.20–1.22 only, otherwise 0.
 	Insecure int `json:"insecure,omitempty"`
-	// Source is the port that the source gave for health and metrics, else 0.
-	// From 1.23 on nothing listens there.
+	// Source is the port for health and metrics in the source, otherwise 0. From 1.23 nothing
+	// listens on it.
 	Source int `json:"source,omitempty"`
 }
 
-// DefaultInsecurePort is the loopback port of the plain HTTP listener of
-// 1.20–1.22 where the caller names none. 10251 is the default scheduler's, 10252
-// was the controller manager's.
+// DefaultInsecurePort is the default loopback port of the plain HTTP listener of 1.20–1.22. The
+// default scheduler has 10251, the controller manager had 10252.
 const DefaultInsecurePort = 10261
 
-// Result is what a release needs beside the document.
+// Result is what the scheduler needs in addition to the document.
 type Result struct {
-	// Args are flags for what the document cannot say any more.
+	// Args are flags that replace fields of the source.
 	Args  []string
 	Ports Ports
 }
 
-// conversion converts one document from the config API that it was written in to
-// the one that a release reads.
+// conversion converts one document to the config API that a release reads.
 type conversion struct {
 	*schema.Report
 	Options
@@ -61,8 +58,8 @@ type conversion struct {
 	minor int
 }
 
-// Document converts a document in place. Each step leaves a document that the
-// following ones understand; none looks at what a later one writes.
+// Document converts a document in place. The steps are ordered: none depends on the output of a
+// later one.
 func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 	minor := o.Release.Minor
 	o.To = o.To.Of(minor)
@@ -88,7 +85,7 @@ func Document(doc *schema.Document, r *schema.Report, o Options) Result {
 	return c.Result
 }
 
-// setAPIVersion writes the target's apiVersion.
+// setAPIVersion writes the apiVersion of the target.
 func (c *conversion) setAPIVersion() {
 	_, version := node.Lookup(c.doc.Root, "apiVersion")
 	if c.from.Name == c.To.Name {
@@ -100,13 +97,12 @@ func (c *conversion) setAPIVersion() {
 	version.Value = c.To.GroupVersion()
 }
 
-// accepted names the config APIs that the release reads.
+// accepted returns the config APIs that the release reads.
 func (c *conversion) accepted() string {
 	return strings.Join(schema.ShortNames(c.Rules.Accepted), " and ")
 }
 
-// dropEmptyProfile takes out the profile that a document without any stands for, where
-// nothing had to be written into it.
+// dropEmptyProfile removes the implicit profile if nothing was written to it.
 func (c *conversion) dropEmptyProfile() {
 	all := node.Get(c.doc.Root, "profiles")
 	if len(node.Items(all)) == 1 && node.IsMapping(all.Content[0]) && len(all.Content[0].Content) == 0 {

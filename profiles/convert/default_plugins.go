@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// keepDefaultWeights writes out the weights of default plugins where the target
-// has others, so that the scores keep their proportions.
+// keepDefaultWeights writes out the default weights of the source where the target has others, so
+// that scores keep their proportions.
 func (c *profileConversion) keepDefaultWeights() {
 	if c.doc.Preset {
 		return
@@ -32,9 +32,8 @@ func (c *profileConversion) keepDefaultWeights() {
 	}
 }
 
-// lostDefaults tells which default plugins of the source's config API are gone
-// without a successor, where the source did not disable them itself: off are
-// those that it did.
+// lostDefaults reports the default plugins of the source's config API that the target removed
+// without a successor, unless the source disabled them: off has those that it did.
 func (c *conversion) lostDefaults(off []string) {
 	for _, f := range removedPlugins() {
 		p, _ := schema.InTreeNamed(f.name)
@@ -46,8 +45,8 @@ func (c *conversion) lostDefaults(off []string) {
 	}
 }
 
-// defaultsFirst keeps the order where it counts: a default that is enabled again
-// stands before the others in the source's config API, wherever it is named.
+// defaultsFirst keeps the order where it matters: the source's config API puts a default that is
+// enabled again before the others.
 func (c *profileConversion) defaultsFirst(set schema.PluginSet) {
 	slices.SortStableFunc(node.Items(set.Node, "enabled"), func(a, b *yaml.Node) int {
 		first := func(e *yaml.Node) int {
@@ -60,8 +59,8 @@ func (c *profileConversion) defaultsFirst(set schema.PluginSet) {
 	})
 }
 
-// disableFirst disables each default plugin that is enabled by name, where the
-// target would run it twice otherwise and refuse to start.
+// disableFirst disables each default plugin that is enabled by name, where the target would
+// otherwise enable it twice and fail to start.
 func (c *profileConversion) disableFirst() {
 	if !c.To.Duplicates {
 		return
@@ -83,8 +82,8 @@ func (c *profileConversion) disableFirst() {
 	}
 }
 
-// disableAvoidPods disables the one default of v1beta1 that later config APIs do
-// not have: it would outweigh all others, as it never did for the source.
+// disableAvoidPods disables the one default of v1beta1 that later config APIs lack: it would
+// outweigh all others.
 func (c *profileConversion) disableAvoidPods() {
 	const point = "score"
 	if c.doc.Preset || c.from.Set == schema.InV1beta1 || c.To.Set != schema.InV1beta1 || schema.IsDisabled(c.sets, point, schema.NodePreferAvoidPods) ||
@@ -95,12 +94,11 @@ func (c *profileConversion) disableAvoidPods() {
 	c.Note(node.Get(c.doc.Root, "apiVersion"), "%s disabled: it is a default of %s only", schema.NodePreferAvoidPods, c.To.Name)
 }
 
-// disableOverridden keeps multiPoint from bringing default plugins to an extension
-// point that names two of them or more itself: up to 1.29.0 the scheduler then
-// enables one of them twice, and multiplies its scores by the weight twice, which
-// ends scheduling where they get too high (expandMultiPointPlugins in
-// pkg/scheduler/framework/runtime/framework.go: it deletes from the list that it
-// walks along). What is disabled by name is not brought, so nothing is doubled.
+// disableOverridden prevents multiPoint from enabling default plugins at an extension point that
+// names at least two of them. Up to 1.29.0 the scheduler otherwise enables one of them twice and
+// multiplies its scores by the weight twice, and scheduling fails if they get too high
+// (expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go deletes from the list
+// that it iterates over).
 func (c *profileConversion) disableOverridden() {
 	if !c.To.MultiPoint || c.minor >= 30 {
 		return
@@ -125,9 +123,8 @@ func (c *profileConversion) disableOverridden() {
 	}
 }
 
-// disableLater disables a default plugin at preFilter too, where it came to take
-// part in that later, and the source disables it wherever its config API has it:
-// preFilter alone can reject a node or the pod.
+// disableLater disables a default plugin at preFilter too if it implements preFilter only in the
+// target, and the source disables it everywhere else: preFilter alone can reject a node or the pod.
 func (c *profileConversion) disableLater() {
 	const point = "preFilter"
 	if c.from.MultiPoint || !c.To.MultiPoint || schema.IsDisabled(c.sets, point, schema.AllPlugins) {
@@ -146,7 +143,7 @@ func (c *profileConversion) disableLater() {
 	}
 }
 
-// off says whether a default plugin is not at work at an extension point.
+// off reports whether a default plugin is disabled at an extension point.
 func (c *profileConversion) off(point, name string) bool {
 	return schema.IsDisabled(c.sets, point, name) && schema.Entry(c.sets, point, "enabled", name) == nil
 }

@@ -5,9 +5,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// ownElection carries the lock of a user's own document: client-go has known
-// leases only since 1.27, and no lock that is not written to a lease too since
-// 1.24 (tools/leaderelection/resourcelock/interface.go).
+// ownElection converts the lock of a user's own document: since 1.27 client-go supports only
+// leases, and since 1.24 only locks that include a lease
+// (tools/leaderelection/resourcelock/interface.go).
 func (c *conversion) ownElection() {
 	lease := node.Get(c.doc.Root, "leaderElection")
 	key, lock := node.Lookup(lease, "resourceLock")

@@ -7,8 +7,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// dropIgnored takes out the plugin sets that the source's config API accepts and
-// then ignores: written anywhere else they would begin to count.
+// dropIgnored removes the plugin sets that the source's config API accepts and ignores: in another
+// one they would take effect.
 func (c *profileConversion) dropIgnored() {
 	for _, point := range c.from.Ignored {
 		key, set := node.Remove(c.sets, point)
@@ -18,8 +18,8 @@ func (c *profileConversion) dropIgnored() {
 	}
 }
 
-// dropUnsupportedPoints takes out the plugin sets of extension points that the target does
-// not have; one that enables something cannot be left out.
+// dropUnsupportedPoints removes the plugin sets of extension points that the target lacks; it is a
+// loss if one enables a plugin.
 func (c *profileConversion) dropUnsupportedPoints() {
 	for _, p := range schema.ExtensionPoints() {
 		key, set := node.Lookup(c.sets, p.Name)
@@ -36,9 +36,9 @@ func (c *profileConversion) dropUnsupportedPoints() {
 	}
 }
 
-// dropUnsupportedEntries takes out plugins that do not take part in the extension point yet,
-// which stops the scheduler. Before preFilter and preScore they did the same work
-// later; scoring is lost.
+// dropUnsupportedEntries removes plugins that do not implement the extension point in the target,
+// since the scheduler would not start. Without preFilter and preScore they do the same work later;
+// a missing score is a loss.
 func (c *profileConversion) dropUnsupportedEntries() {
 	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
@@ -59,8 +59,8 @@ func (c *profileConversion) dropUnsupportedEntries() {
 	}
 }
 
-// preEnqueue carries a plugin set that the target would accept and then ignore:
-// through multiPoint, for the plugin that has no other extension point.
+// preEnqueue converts a plugin set that the target would accept and ignore. SchedulingGates, which
+// has no other extension point, can be enabled under multiPoint.
 func (c *profileConversion) preEnqueue() {
 	const point = "preEnqueue"
 	if !slices.Contains(c.To.Ignored, point) || c.minor < 26 {

@@ -7,9 +7,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// dropUnsupported takes out of a mapping, and of those below it, what the target does not
-// have, where nothing is lost by it. The fields that rules speak of are gone by
-// then.
+// dropUnsupported removes from a mapping, recursively, the fields that the target lacks. Fields
+// with rules of their own are already gone.
 func (c *conversion) dropUnsupported(n *yaml.Node, o schema.Object, where string) {
 	for _, f := range o.Fields {
 		key, value := node.Lookup(n, f.Name)
@@ -52,7 +51,7 @@ func (c *conversion) dropField(n, key *yaml.Node, f schema.Field, where string) 
 	}
 }
 
-// hasField says whether the document has a field of that name in the target.
+// hasField reports whether the target has a top-level field.
 func (c *conversion) hasField(name string) bool {
 	_, ok := schema.Configuration().Field(name, c.To)
 	return ok

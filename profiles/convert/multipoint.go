@@ -47,8 +47,8 @@ func (m *multiPointExpansion) run(key *yaml.Node) {
 	}
 }
 
-// checkExpandable refuses a plugin under multiPoint that would be lost: one that
-// the release does not have, or whose extension points are not known here.
+// checkExpandable rejects a plugin under multiPoint that would be lost: one that the release lacks,
+// or whose extension points are unknown.
 func (m *multiPointExpansion) checkExpandable(e *yaml.Node) {
 	name := node.Text(e, "name")
 	known, ok := m.pluginNamed(name)
@@ -69,8 +69,7 @@ func (m *multiPointExpansion) checkExpandable(e *yaml.Node) {
 		"%s has no multiPoint, and which extension points plugin %s implements is not known here", m.To.Name, name)
 }
 
-// pluginNamed returns what is known of a plugin: an in-tree one, or one that was
-// compiled in.
+// pluginNamed returns an in-tree or compiled-in plugin by name.
 func (c *conversion) pluginNamed(name string) (schema.InTree, bool) {
 	if points, ok := c.Points[name]; ok {
 		return schema.InTree{Name: name, Points: points}, true
@@ -78,7 +77,7 @@ func (c *conversion) pluginNamed(name string) (schema.InTree, bool) {
 	return schema.InTreeNamed(name)
 }
 
-// readsPoint says whether the target has an extension point and heeds it.
+// readsPoint reports whether the target has an extension point and does not ignore it.
 func (c *conversion) readsPoint(name string) bool {
 	return !slices.Contains(c.To.Ignored, name) && slices.ContainsFunc(schema.ExtensionPoints(), func(p schema.ExtensionPoint) bool {
 		return p.Name == name && schema.Field{APIs: p.APIs, Since: p.Since}.In(c.To)
@@ -102,8 +101,8 @@ func (m *multiPointExpansion) disableAt(point string) {
 	}
 }
 
-// enableAt enables at one extension point what multiPoint enables and the
-// point does not have yet, or has with another weight.
+// enableAt enables at one extension point what multiPoint enables, if the point lacks it or has
+// another weight.
 func (m *multiPointExpansion) enableAt(point string) {
 	all := slices.ContainsFunc(m.disabled, func(e *yaml.Node) bool { return node.Text(e, "name") == schema.AllPlugins })
 	for _, e := range m.enabled {
@@ -123,15 +122,15 @@ func (m *multiPointExpansion) enableAt(point string) {
 	}
 }
 
-// isV1beta2Default says whether a plugin is a default of an extension point in the
-// names of v1beta2, which are those of the source here.
+// isV1beta2Default reports whether v1beta2, whose plugin names the document has here, enables a
+// plugin at an extension point by default.
 func (m *multiPointExpansion) isV1beta2Default(point, name string) bool {
 	a, _ := schema.APINamed("v1beta2")
 	return schema.IsDefault(a.Of(m.minor), point, name)
 }
 
-// checkGatesStayEnabled tells that SchedulingGates, which multiPoint switched off, cannot be
-// off where the target ignores preEnqueue.
+// checkGatesStayEnabled reports that SchedulingGates, which multiPoint disabled, cannot be disabled
+// if the target ignores preEnqueue.
 func (m *multiPointExpansion) checkGatesStayEnabled() {
 	named := func(e *yaml.Node) bool { return node.Text(e, "name") == schema.SchedulingGates }
 	if m.minor < 27 || slices.ContainsFunc(m.enabled, named) {

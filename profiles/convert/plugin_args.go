@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// onlyType says whether arguments hold nothing but what kind they are.
+// onlyType reports whether arguments contain nothing but apiVersion and kind.
 func onlyType(args *yaml.Node) bool {
 	if !node.IsMapping(args) {
 		return node.IsNull(args)
@@ -22,8 +22,7 @@ func onlyType(args *yaml.Node) bool {
 	return true
 }
 
-// pluginArgs writes the target's apiVersion into typed arguments and takes out
-// what it does not have.
+// pluginArgs writes the target's apiVersion to typed arguments and removes fields that it lacks.
 func (c *profileConversion) pluginArgs() {
 	for _, e := range slices.Clone(node.Items(c.profile, "pluginConfig")) {
 		name, given := node.Text(e, "name"), node.Get(e, "args")
@@ -43,9 +42,8 @@ func (c *profileConversion) pluginArgs() {
 	}
 }
 
-// spreadDefaulting writes out how PodTopologySpread comes by its default
-// constraints: from v1beta2 on a list of them alone is refused
-// (pkg/scheduler/apis/config/<api>/defaults.go).
+// spreadDefaulting writes out the defaultingType of PodTopologySpread: from v1beta2, constraints
+// without it are rejected (pkg/scheduler/apis/config/<api>/defaults.go).
 func (c *profileConversion) spreadDefaulting() {
 	args := node.Get(schema.ConfigOf(c.profile, schema.PodTopologySpread), "args")
 	key, constraints := node.Lookup(args, "defaultConstraints")

@@ -10,8 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// exists says whether the release can enable a plugin in the config API that is
-// rendered.
+// exists reports whether the release can enable a plugin in the target config API.
 func (c *conversion) exists(name string) bool {
 	if slices.Contains(c.Plugins, name) {
 		return true
@@ -19,8 +18,8 @@ func (c *conversion) exists(name string) bool {
 	return slices.Contains(c.Rules.Plugins, name) && !slices.Contains(c.Rules.RejectedPlugins[c.To.GroupVersion()], name)
 }
 
-// checkNames refuses every name that the release's scheduler would stop at, and
-// those that it would pass over without a word because nothing is called so.
+// checkNames rejects names that would stop the scheduler, and unknown names that it would silently
+// ignore.
 func (c *profileConversion) checkNames() {
 	c.dropForeign()
 	for _, set := range schema.PluginSets(c.sets) {
@@ -48,7 +47,7 @@ func (c *profileConversion) checkNames() {
 	}
 }
 
-// dropForeign takes out, as losses, plugins of other releases that are enabled.
+// dropForeign removes enabled plugins of other releases, if losses are allowed.
 func (c *profileConversion) dropForeign() {
 	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
@@ -60,8 +59,8 @@ func (c *profileConversion) dropForeign() {
 	}
 }
 
-// checkName refuses a name that the release does not have. Where nothing is
-// enabled by it (idle), a plugin of some other release is harmless.
+// checkName rejects a name that the release lacks. If idle, the name enables nothing, so a plugin
+// of another release is harmless.
 func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
 	available := slices.Concat(c.Rules.Plugins, c.Plugins)
 	switch {

@@ -15,8 +15,8 @@ type profileConversion struct {
 	sets *yaml.Node
 }
 
-// run applies the rules in their order: names are settled before weights, and weights before what
-// v1beta1 requires to be disabled first.
+// run applies the rules in order: names are settled before weights, and weights before
+// disableFirst.
 func (c *profileConversion) run() {
 	c.dropIgnored()
 	c.preEnqueue()
@@ -39,7 +39,7 @@ func (c *profileConversion) run() {
 	c.pruneEmpty()
 }
 
-// pruneEmpty removes the plugin sets that are empty by now.
+// pruneEmpty removes plugin sets that are empty after the conversion.
 func (c *profileConversion) pruneEmpty() {
 	for _, point := range schema.ExtensionPoints() {
 		if set := node.Get(c.sets, point.Name); node.IsMapping(set) {

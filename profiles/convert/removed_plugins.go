@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// replaceNames puts the successor in the place of each plugin that the release
-// no longer has, and leaves out what only disabled one.
+// replaceNames replaces each plugin that the release removed with its successor, and drops entries
+// that only disable one.
 func (c *profileConversion) replaceNames() {
 	for _, set := range schema.PluginSets(c.sets) {
 		for _, e := range slices.Clone(node.Items(set.Node, "enabled")) {
@@ -54,7 +54,7 @@ func (c *profileConversion) replaceName(point string, e *yaml.Node, f removedPlu
 	c.Note(e, "%s becomes %s: %s does not have it; %s", f.name, f.successor, c.Release, f.why)
 }
 
-// reachedByMultiPoint says whether a plugin reaches an extension point by way of multiPoint.
+// reachedByMultiPoint reports whether multiPoint enables a plugin at an extension point.
 func (c *profileConversion) reachedByMultiPoint(point, name string) bool {
 	if !c.To.MultiPoint || point == schema.MultiPoint || schema.IsDisabled(c.sets, point, name) {
 		return false
@@ -63,17 +63,18 @@ func (c *profileConversion) reachedByMultiPoint(point, name string) bool {
 		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(c.sets, schema.MultiPoint, name)
 }
 
-// removedPlugin is what becomes of a plugin that a release no longer has.
+// removedPlugin is a plugin that was removed, and what replaces it.
 type removedPlugin struct {
 	name string
-	// successor takes its place; empty: nothing does.
+	// successor replaces it; empty means that nothing does.
 	successor string
 	why       string
 	try       string
 }
 
-// removedPlugins covers what left the registry (pkg/scheduler/framework/plugins/registry.go),
-// but for the plugins that became strategies of NodeResourcesFit: see scoring.
+// removedPlugins are the plugins that left the registry
+// (pkg/scheduler/framework/plugins/registry.go), except for those that became strategies of
+// NodeResourcesFit: see scoring.
 func removedPlugins() []removedPlugin {
 	volumes := func(name string) removedPlugin {
 		return removedPlugin{name: name, successor: "NodeVolumeLimits", why: "volumes of that kind are handled by their CSI driver, whose limits NodeVolumeLimits counts"}
@@ -99,9 +100,8 @@ func removedPluginNamed(name string) (removedPlugin, bool) {
 	return removedPlugin{}, false
 }
 
-// nodeLabels carries the nodes that the plugin NodeLabel filtered, which ended
-// with 1.22, to affinity that NodeAffinity adds to every pod. What it scored is
-// not the same there.
+// nodeLabels converts the filter of the plugin NodeLabel, which was removed after 1.22, to the
+// addedAffinity of NodeAffinity. Its scores have no equivalent.
 func (c *profileConversion) nodeLabels() {
 	args := node.Get(schema.ConfigOf(c.profile, schema.NodeLabel), "args")
 	e := schema.Entry(c.sets, "filter", "enabled", schema.NodeLabel)

@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// scoring carries how nodes are scored by their resources: three plugins in
-// v1beta1, one with three strategies after.
+// scoring converts resource scoring: three plugins in v1beta1, one plugin with three strategies
+// later.
 func (c *profileConversion) scoring() {
 	s := scoringConversion{c}
 	switch old := schema.InV1beta1; {
@@ -24,15 +24,14 @@ func (c *profileConversion) scoring() {
 // scoringConversion converts between the three plugins and the strategies of one.
 type scoringConversion struct{ *profileConversion }
 
-// scorer is a plugin of v1beta1 that is at work, with the line that enables it;
-// nil where it is one by default.
+// scorer is an enabled plugin of v1beta1 with the entry that enables it; nil if it is enabled by
+// default.
 type scorer struct {
 	schema.Strategy
 	entry *yaml.Node
 }
 
-// toStrategy makes NodeResourcesFit score the way the plugin did that v1beta1
-// has at work.
+// toStrategy gives NodeResourcesFit the strategy of the plugin that v1beta1 enables.
 func (c *scoringConversion) toStrategy() {
 	working := c.selectScorer(scorers(c.sets))
 	c.dropOldDisabled(working)
@@ -47,8 +46,8 @@ func (c *scoringConversion) toStrategy() {
 	}
 }
 
-// selectScorer settles which of several stays: the
-// heaviest, and one that is enabled by name before one that is a default.
+// selectScorer selects one of several plugins: the one with the highest weight, and an entry before
+// a default.
 func (c *scoringConversion) selectScorer(working []scorer) []scorer {
 	if len(working) < 2 {
 		return working
@@ -72,7 +71,7 @@ func (c *scoringConversion) selectScorer(working []scorer) []scorer {
 	return []scorer{stays}
 }
 
-// scorers returns what scores by resources in a profile of v1beta1.
+// scorers returns the plugins of v1beta1 that score by resources in a profile.
 func scorers(plugins *yaml.Node) []scorer {
 	var working []scorer
 	for _, s := range append(schema.Strategies(), schema.Strategy{Plugin: schema.ResourcesFit}) {
@@ -84,9 +83,8 @@ func scorers(plugins *yaml.Node) []scorer {
 	return working
 }
 
-// dropOldDisabled settles the lines that disable the old plugins. Only the
-// default among them meant something: without any scorer it now has to disable
-// NodeResourcesFit.
+// dropOldDisabled converts the entries that disable the old plugins. Only the default among them
+// had an effect: without a scorer, NodeResourcesFit has to be disabled.
 func (c *scoringConversion) dropOldDisabled(working []scorer) {
 	if e := schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit); e != nil {
 		schema.DropEntry(c.sets, "score", "disabled", e)
@@ -107,8 +105,7 @@ func (c *scoringConversion) dropOldDisabled(working []scorer) {
 	}
 }
 
-// setStrategy gives NodeResourcesFit the strategy, weight and arguments of a
-// plugin.
+// setStrategy gives NodeResourcesFit the strategy, weight and arguments of a plugin.
 func (c *scoringConversion) setStrategy(s scorer) {
 	if s.Plugin == schema.ResourcesFit {
 		return
@@ -135,8 +132,7 @@ func (c *scoringConversion) setStrategy(s scorer) {
 	}
 }
 
-// toPlugin makes the plugin of v1beta1 score the way NodeResourcesFit was told
-// to.
+// toPlugin enables the plugin of v1beta1 for the strategy of NodeResourcesFit.
 func (c *scoringConversion) toPlugin() {
 	wanted := schema.Strategies()[0]
 	key, told := node.Remove(node.Get(schema.ConfigOf(c.profile, schema.ResourcesFit), "args"), "scoringStrategy")
@@ -170,8 +166,8 @@ func (c *scoringConversion) toPlugin() {
 	}
 }
 
-// renameScorer puts the old plugin's name where NodeResourcesFit stands under
-// score, and enables it where NodeResourcesFit was at work by default.
+// renameScorer replaces NodeResourcesFit under score with the old plugin, and enables the old
+// plugin if NodeResourcesFit was enabled by default.
 func (c *scoringConversion) renameScorer(wanted schema.Strategy) {
 	e, off := schema.Entry(c.sets, "score", "enabled", schema.ResourcesFit), schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit)
 	byDefault := e == nil && !schema.IsDisabled(c.sets, "score", schema.ResourcesFit)

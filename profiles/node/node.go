@@ -1,5 +1,5 @@
-// Package node reads and edits YAML nodes. Functions that read take nil for a missing node, and a path of field names
-// below it.
+// Package node reads and edits YAML nodes. A missing node is nil; functions that read accept nil,
+// and some a path of field names.
 package node
 
 import (
@@ -22,10 +22,10 @@ func Copy(n *yaml.Node) *yaml.Node {
 	return &clone
 }
 
-// Position is a place in the source; the zero value is the document as a whole.
+// Position is a line and column of the source; the zero value is the document as a whole.
 type Position struct{ Line, Column int }
 
-// At returns where a node was written. A node that was added has no place.
+// At returns the position of a node; an added node has none.
 func At(n *yaml.Node) Position {
 	if n == nil {
 		return Position{}
@@ -61,8 +61,7 @@ func Get(m *yaml.Node, path ...string) *yaml.Node {
 	return m
 }
 
-// Put sets a field of a mapping, at its place where it is there, else at the end.
-// The comments of a replaced value stay.
+// Put sets a field of a mapping in place, or appends it. The comments of a replaced value are kept.
 func Put(m *yaml.Node, name string, value *yaml.Node) {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		if m.Content[i].Value != name {
@@ -77,7 +76,7 @@ func Put(m *yaml.Node, name string, value *yaml.Node) {
 	m.Content = append(m.Content, String(name), value)
 }
 
-// Remove takes a field out of a mapping and returns its key and value, or nil.
+// Remove removes a field from a mapping and returns its key and value, or nil.
 func Remove(m *yaml.Node, name string) (key, value *yaml.Node) {
 	if !IsMapping(m) {
 		return nil, nil
@@ -92,7 +91,7 @@ func Remove(m *yaml.Node, name string) (key, value *yaml.Node) {
 	return nil, nil
 }
 
-// Child returns the mapping in a field, and makes it where it is missing or null.
+// Child returns the mapping in a field and creates it if it is missing or null.
 func Child(m *yaml.Node, name string) *yaml.Node {
 	if n := Get(m, name); IsMapping(n) {
 		return n
@@ -102,7 +101,7 @@ func Child(m *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-// List returns the sequence in a field, and makes it where it is missing or null.
+// List returns the sequence in a field and creates it if it is missing or null.
 func List(m *yaml.Node, name string) *yaml.Node {
 	if n := Get(m, name); IsSequence(n) {
 		return n
@@ -112,7 +111,7 @@ func List(m *yaml.Node, name string) *yaml.Node {
 	return n
 }
 
-// Items returns the elements of a sequence, none for anything else.
+// Items returns the elements of the sequence at a path, or nil.
 func Items(n *yaml.Node, path ...string) []*yaml.Node {
 	n = Get(n, path...)
 	if !IsSequence(n) {
@@ -121,7 +120,7 @@ func Items(n *yaml.Node, path ...string) []*yaml.Node {
 	return n.Content
 }
 
-// Filter leaves in a sequence what the condition holds for.
+// Filter keeps the elements of a sequence for which the condition holds.
 func Filter(n *yaml.Node, holds func(*yaml.Node) bool) {
 	if !IsSequence(n) {
 		return
@@ -135,14 +134,14 @@ func Filter(n *yaml.Node, holds func(*yaml.Node) bool) {
 	n.Content = kept
 }
 
-// Prune removes a field that is an empty mapping or sequence.
+// Prune removes a field if it is an empty mapping or sequence.
 func Prune(m *yaml.Node, name string) {
 	if n := Get(m, name); n != nil && (IsNull(n) || n.Kind != yaml.ScalarNode && len(n.Content) == 0) {
 		Remove(m, name)
 	}
 }
 
-// Mapping is a mapping of the given fields: name, value, name, value…
+// Mapping returns a mapping of the given fields: name, value, name, value…
 func Mapping(fields ...any) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -151,7 +150,7 @@ func Mapping(fields ...any) *yaml.Node {
 	return n
 }
 
-// BlockStyle has JSON written as the YAML around it.
+// BlockStyle writes JSON as block-style YAML.
 func BlockStyle(n *yaml.Node) {
 	n.Style &^= yaml.FlowStyle | yaml.DoubleQuotedStyle
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {

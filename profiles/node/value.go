@@ -7,8 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// IsYAML11Bool says whether Kubernetes, which reads YAML 1.1, takes an unquoted word
-// for true or false.
+// IsYAML11Bool reports whether an unquoted word is a boolean in YAML 1.1, which Kubernetes reads.
 func IsYAML11Bool(n *yaml.Node) bool {
 	switch strings.ToLower(n.Value) {
 	case "yes", "no", "on", "off", "y", "n":
@@ -17,7 +16,7 @@ func IsYAML11Bool(n *yaml.Node) bool {
 	return false
 }
 
-// Describe says what a node is, in words for an error.
+// Describe describes a node for an error message.
 func Describe(n *yaml.Node) string {
 	switch {
 	case IsMapping(n):
@@ -37,7 +36,7 @@ func IsNull(n *yaml.Node, path ...string) bool {
 	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
 }
 
-// Text returns the scalar's value, or "" for anything else.
+// Text returns the scalar at a path, or "" for anything else.
 func Text(n *yaml.Node, path ...string) string {
 	n = Get(n, path...)
 	if n == nil || n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
@@ -46,7 +45,7 @@ func Text(n *yaml.Node, path ...string) string {
 	return n.Value
 }
 
-// Number returns the scalar's value as an integer, or 0.
+// Number returns the integer at a path, or 0.
 func Number(n *yaml.Node, path ...string) int {
 	i, err := strconv.Atoi(Text(n, path...))
 	if err != nil {
@@ -55,15 +54,15 @@ func Number(n *yaml.Node, path ...string) int {
 	return i
 }
 
-// String is a string scalar, quoted where YAML would read it as something else.
+// String returns a string scalar, quoted where necessary.
 func String(s string) *yaml.Node {
 	n := &yaml.Node{}
 	SetString(n, s)
 	return n
 }
 
-// SetString makes a node a string scalar. Kubernetes reads YAML 1.1, where a bare
-// "y" is true; the encoder minds 1.2 only.
+// SetString makes a node a string scalar. Kubernetes reads YAML 1.1, where a bare "y" is true; the
+// encoder only knows YAML 1.2.
 func SetString(n *yaml.Node, s string) {
 	n.SetString(s)
 	if n.Style == 0 && IsYAML11Bool(n) {
@@ -71,14 +70,13 @@ func SetString(n *yaml.Node, s string) {
 	}
 }
 
-// IsZero says whether a number is missing or 0, for which the scheduler puts its
-// default.
+// IsZero reports whether a number is missing or 0, so that the scheduler uses its default.
 func IsZero(s string) bool {
 	v, err := strconv.ParseFloat(s, 64)
 	return s == "" || err == nil && v == 0
 }
 
-// IsTrue reads a boolean as YAML 1.1 does, like the scheduler.
+// IsTrue reads the boolean at a path as YAML 1.1 does, like the scheduler.
 func IsTrue(n *yaml.Node, path ...string) bool {
 	switch strings.ToLower(Text(n, path...)) {
 	case "true", "yes", "on", "y":

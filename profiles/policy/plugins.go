@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// plugins returns the plugin sets of v1beta1 that say what the Policy does: what
-// differs from the defaults.
+// plugins returns the plugin sets of v1beta1 that are equivalent to the Policy: the differences
+// from the defaults.
 func (p *reader) plugins() *yaml.Node {
 	plugins := node.Mapping()
 	for _, known := range schema.InTreePlugins() {
@@ -41,8 +41,8 @@ func find(wishes []activePlugin, name string) *activePlugin {
 	return &wishes[i]
 }
 
-// place settles one plugin at one extension point. What is named and lost later
-// stands there even if it is a default, so that the loss is told.
+// place enables or disables one plugin at one extension point. A plugin that the conversion drops
+// later is enabled even if it is a default, so that the loss is reported.
 func (p *reader) place(plugins *yaml.Node, known schema.InTree, point string, wanted *activePlugin, weight int) {
 	byDefault := schema.IsDefault(p.from, point, known.Name)
 	switch {
@@ -59,7 +59,7 @@ func (p *reader) place(plugins *yaml.Node, known schema.InTree, point string, wa
 	}
 }
 
-// enable adds a plugin at the place of the line that asks for it, with its comments.
+// enable adds a plugin at the position of its source, with its comments.
 func (p *reader) enable(plugins *yaml.Node, point string, wanted activePlugin, weight int) {
 	schema.Enable(plugins, point, wanted.plugin, weight)
 	all := node.Items(plugins, point, "enabled")
@@ -74,7 +74,7 @@ func (p *reader) enable(plugins *yaml.Node, point string, wanted activePlugin, w
 	}
 }
 
-// pluginConfig writes the arguments that the Policy gives the plugins.
+// pluginConfig writes the plugin arguments of the Policy.
 func (p *reader) pluginConfig(profile, hardWeight *yaml.Node) {
 	for _, plugin := range []string{schema.NodeLabel, schema.ServiceAffinity} {
 		for _, field := range []string{"presentLabels", "absentLabels", "presentLabelsPreference", "absentLabelsPreference", "affinityLabels", "antiAffinityLabelsPreference"} {

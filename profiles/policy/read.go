@@ -12,15 +12,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// activePlugin is a plugin that a Policy has at work: as a filter, or with a weight.
+// activePlugin is a plugin that a Policy enables: as a filter, or with a weight.
 type activePlugin struct {
 	plugin string
 	weight int
-	// source is the predicate or priority that asks for it; nil: a default does.
+	// source is the predicate or priority that enables it; nil for a default.
 	source *yaml.Node
 }
 
-// reader is what the predicates and priorities of a Policy come to.
+// reader reads the predicates and priorities of a Policy.
 type reader struct {
 	*schema.Report
 	// from is the config API of the configuration that the Policy becomes.
@@ -29,7 +29,7 @@ type reader struct {
 	// labels are the arguments of NodeLabel and ServiceAffinity, by plugin and name.
 	labels map[string]map[string][]string
 	ratio  *yaml.Node
-	// listed says that the default constraints of PodTopologySpread do not count.
+	// listed means that PodTopologySpread does not use its default constraints.
 	listed bool
 }
 
@@ -38,9 +38,8 @@ func newReader(r *schema.Report) *reader {
 	return &reader{Report: r, from: from.Of(22), labels: map[string]map[string][]string{}}
 }
 
-// Convert makes a configuration of v1beta1 out of a Policy, whose only profile
-// says what the Policy does (createFromPolicy in pkg/scheduler/factory.go, 1.22).
-// The conversion to the target is that of any other document then.
+// Convert converts a Policy to a v1beta1 configuration with one profile (createFromPolicy in
+// pkg/scheduler/factory.go, 1.22), which is then converted like any other.
 func Convert(doc *schema.Document, r *schema.Report, schedulerName, target string) {
 	p := newReader(r)
 	doc.API = p.from
@@ -73,7 +72,7 @@ func Convert(doc *schema.Document, r *schema.Report, schedulerName, target strin
 	doc.Root = root
 }
 
-// CheckNames refuses predicates and priorities that no release knows.
+// CheckNames reports unknown predicates and priorities.
 func CheckNames(doc *schema.Document) schema.Problems {
 	p := newReader(schema.NewReport(doc, false))
 	p.readPredicates(node.Get(doc.Root, "predicates"))
@@ -81,7 +80,7 @@ func CheckNames(doc *schema.Document) schema.Problems {
 	return p.Problems
 }
 
-// readPredicates finds the filters.
+// readPredicates reads the filters.
 func (p *reader) readPredicates(given *yaml.Node) {
 	for _, known := range predicates() {
 		if known.always || known.byDefault && node.IsNull(given) {
@@ -116,8 +115,8 @@ func (p *reader) readPredicates(given *yaml.Node) {
 	}
 }
 
-// readPriorities finds what scores, and with which weights. Where two name one
-// plugin, the last counts, but for the spreading of pods.
+// readPriorities reads the scoring plugins and their weights. If two priorities name one plugin,
+// the last one applies, except for pod spreading.
 func (p *reader) readPriorities(given *yaml.Node) {
 	byName := map[string]activePlugin{}
 	for _, known := range priorities() {
@@ -154,7 +153,7 @@ func (p *reader) readPriorities(given *yaml.Node) {
 	}
 }
 
-// customPriority reads a priority that its argument describes.
+// customPriority reads a priority that is defined by its argument.
 func (p *reader) customPriority(e *yaml.Node, name string, weight int) {
 	argument := node.Get(e, "argument")
 	spread, label, ratio := node.Get(argument, "serviceAntiAffinity"), node.Get(argument, "labelPreference"), node.Get(argument, "requestedToCapacityRatioArguments")
@@ -181,8 +180,8 @@ func (p *reader) customPriority(e *yaml.Node, name string, weight int) {
 	}
 }
 
-// weighted adds a label to what a plugin scores. Each label has the weight of its
-// priority, which has to be the same for all of them.
+// weighted adds a label that a plugin scores. All labels have the same weight, that of their
+// priority.
 func (p *reader) weighted(plugin, field string, label *yaml.Node, weight int, e *yaml.Node) {
 	p.label(plugin, field, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{label}})
 	i := slices.IndexFunc(p.scores, func(w activePlugin) bool { return w.plugin == plugin })
@@ -230,7 +229,7 @@ func (p *reader) label(plugin, field string, labels *yaml.Node) {
 	}
 }
 
-// legacyExtenders spells the extenders' fields as configurations do.
+// legacyExtenders renames the fields of extenders to those of a configuration.
 func (p *reader) legacyExtenders(extenders *yaml.Node) {
 	for _, e := range node.Items(extenders) {
 		if key, _ := node.Lookup(e, "enableHttps"); key != nil {

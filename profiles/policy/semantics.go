@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// args returns the arguments of a plugin as plain data, without those that are the
-// defaults (pkg/scheduler/apis/config/v1beta1/defaults.go).
+// args returns the arguments of a plugin as plain data, without default values
+// (pkg/scheduler/apis/config/v1beta1/defaults.go).
 func (s Writer) args(plugin string) map[string]any {
 	found := map[string]any{}
 	given := node.Get(schema.ConfigOf(s.Profile, plugin), "args")
@@ -31,7 +31,7 @@ func (s Writer) args(plugin string) map[string]any {
 	return found
 }
 
-// Semantics is what a profile comes to.
+// Semantics is the effect of a profile: its effective plugins with weights and arguments.
 type Semantics struct {
 	plugins map[string]map[string]int
 	args    map[string]map[string]any
@@ -50,7 +50,7 @@ func SemanticsOf(profile *yaml.Node, a schema.API) Semantics {
 	return m
 }
 
-// Differences tells what of a meaning another does not have, or has beside it.
+// Differences describes how another profile differs.
 func (m Semantics) Differences(other Semantics) []string {
 	var lost []string
 	for _, point := range schema.PointNames() {

@@ -4,21 +4,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// The names that a Policy uses, and the plugins that took their places, are those
-// of pkg/scheduler/framework/plugins/legacy_registry.go, 1.22.
+// The names in a Policy, and the plugins that replaced them, are those of
+// pkg/scheduler/framework/plugins/legacy_registry.go, 1.22.
 const (
 	selectorSpreadPriority = "SelectorSpreadPriority"
 	evenPodsSpreadPriority = "EvenPodsSpreadPriority"
 	equalPriority          = "EqualPriority"
 )
 
-// predicate is a predicate of a Policy and the plugins that filter for it, at all
-// of their extension points but those that score.
+// predicate is a predicate of a Policy and its filter plugins, which run at all of their extension
+// points except for scoring.
 type predicate struct {
 	name    string
 	plugins []string
-	// byDefault says that it is at work where a Policy names no predicates at all;
-	// always, that it is whatever the Policy names.
+	// byDefault means that it is enabled if a Policy has no predicates; always, that it is always
+	// enabled.
 	byDefault, always bool
 }
 
@@ -47,11 +47,10 @@ func predicates() []predicate {
 	}
 }
 
-// priority is a priority of a Policy and the plugin that scores for it.
+// priority is a priority of a Policy and its scoring plugin.
 type priority struct {
 	name, plugin string
-	// weight is that where a Policy names no priorities at all; 0: it is not at
-	// work then.
+	// weight is the weight if a Policy has no priorities; 0 means that it is then disabled.
 	weight int
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// CopyFields takes over what a Policy says of predicates and priorities.
+// CopyFields copies the predicates and priorities of a Policy.
 func CopyFields(policy, source *yaml.Node) {
 	for _, name := range []string{"predicates", "priorities", "hardPodAffinitySymmetricWeight", "alwaysCheckAllPredicates"} {
 		if key, value := node.Lookup(source, name); key != nil {
@@ -19,7 +19,7 @@ func CopyFields(policy, source *yaml.Node) {
 	}
 }
 
-// WriteExtenders spells the extenders' fields as a Policy does.
+// WriteExtenders renames the fields of extenders to those of a Policy.
 func WriteExtenders(extenders *yaml.Node) {
 	for _, e := range node.Items(extenders) {
 		if key, _ := node.Lookup(e, "enableHTTPS"); key != nil {
@@ -31,8 +31,8 @@ func WriteExtenders(extenders *yaml.Node) {
 	}
 }
 
-// Writer says one profile of v1beta1 as predicates and priorities. What it cannot
-// say it leaves out; comparing meanings tells.
+// Writer writes one v1beta1 profile as predicates and priorities. It leaves out what a Policy
+// cannot express; comparing [Semantics] finds that.
 type Writer struct {
 	Profile *yaml.Node
 	API     schema.API
@@ -53,8 +53,7 @@ func (s Writer) Write(policy *yaml.Node) {
 	}
 }
 
-// predicates names the predicates for a set of filters; of several that would do,
-// the one for most.
+// predicates returns the predicates for a set of filters, preferring those that cover most.
 func (s Writer) predicates(filters map[string]int) []*yaml.Node {
 	var said []*yaml.Node
 	covered := map[string]bool{}
@@ -92,7 +91,7 @@ func (s Writer) predicates(filters map[string]int) []*yaml.Node {
 	return said
 }
 
-// priorities names the priorities for scoring plugins and their weights.
+// priorities returns the priorities for scoring plugins and their weights.
 func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 	var said []*yaml.Node
 	add := func(name string, weight int, argument *yaml.Node) {
@@ -120,8 +119,7 @@ func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 				node.Put(ratio, field, node.Copy(given))
 			}
 		}
-		// By the plugin's own name the release would take it for known, and pass over
-		// its argument.
+		// The release ignores the argument of a priority with the name of the plugin.
 		add(schema.CapacityRatio+"-shape", weight, node.Mapping("requestedToCapacityRatioArguments", ratio))
 	}
 	for _, field := range []struct {
@@ -146,7 +144,7 @@ func (s Writer) priorities(scores map[string]int) []*yaml.Node {
 	return said
 }
 
-// share is the weight of one label: a plugin's is that of all its labels together.
+// share returns the weight of one label: a plugin's weight is the sum over its labels.
 func (s Writer) share(plugin string, scores map[string]int) int {
 	count := 0
 	for _, field := range []string{"presentLabelsPreference", "absentLabelsPreference", "antiAffinityLabelsPreference"} {

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// LeaseLock is the one lock that every release accepts; from 1.27 it is the only one.
+// LeaseLock is the resource lock that every release supports, and the only one from 1.27.
 const LeaseLock = "leases"
 
 const DefaultSchedulerName = "default-scheduler"
 
-// defaultInsecure is where 1.20–1.22 serve health and metrics over plain HTTP
-// unless told otherwise (pkg/scheduler/apis/config/types.go).
+// SchedulerInsecurePort is the default port on which 1.20–1.22 serve health and metrics over plain
+// HTTP (pkg/scheduler/apis/config/types.go).
 const SchedulerInsecurePort = "10251"
 
-// SplitAddress takes host and port apart; either may be missing.
+// SplitAddress splits an address into host and port; either may be missing.
 func SplitAddress(s string) (host string, port int) {
 	i := strings.LastIndexByte(s, ':')
 	if i < 0 {
@@ -36,7 +36,7 @@ func Loopback(host string) bool {
 	return err == nil && address.IsLoopback()
 }
 
-// IsClosed says whether an address is that of no listener.
+// IsClosed reports whether an address disables its listener.
 func IsClosed(address string) bool {
 	_, port := SplitAddress(address)
 	return address == "" || strings.HasSuffix(address, ":0") && port == 0

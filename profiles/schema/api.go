@@ -7,33 +7,32 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// API is one config API and how the release that reads it treats what it says.
+// API is one version of the config API, and how the releases that read it behave.
 type API struct {
-	// Name is the version: v1beta1.
+	// Name is the version, for example v1beta1.
 	Name string
-	// Set is the one bit that stands for it in an apiSet.
+	// Set has the bit of this version.
 	Set APISet
-	// MultiPoint says that the defaults are enabled under plugins.multiPoint and
-	// spread from there; before, each extension point has its own.
+	// MultiPoint is set if default plugins are enabled under plugins.multiPoint; otherwise each
+	// extension point has its own defaults.
 	MultiPoint bool
-	// Duplicates says that enabling a default plugin again without disabling it
-	// enables it twice, which the scheduler refuses
-	// (pkg/scheduler/apis/config/v1beta1/default_plugins.go).
+	// Duplicates is set if enabling a default plugin without disabling it enables it twice, which
+	// the scheduler rejects (pkg/scheduler/apis/config/v1beta1/default_plugins.go).
 	Duplicates bool
-	// Ignored are the extension points that the decoder accepts and the defaulting
-	// then drops without a word (mergePlugins in <api>/default_plugins.go).
+	// Ignored are the extension points that the decoder accepts and the defaulting silently drops
+	// (mergePlugins in <api>/default_plugins.go).
 	Ignored []string
-	// Minor is the minor that reads it; 0 is any.
+	// Minor is the minor release that reads it; 0 means any.
 	Minor int
 }
 
-// Of returns the config API as one minor reads it.
+// Of returns the config API as read by a minor release.
 func (a API) Of(minor int) API {
 	a.Minor = minor
 	return a
 }
 
-// readers returns the first and the last minor that read the config API.
+// readers returns the first and the last minor release that read the config API.
 func (a API) readers() (first, last int) {
 	for _, release := range versions.Releases() {
 		rules, _, err := versions.Select(release)
@@ -45,7 +44,7 @@ func (a API) readers() (first, last int) {
 	return first, last
 }
 
-// GroupVersion returns group and version, as they stand in apiVersion.
+// GroupVersion returns the value of apiVersion.
 func (a API) GroupVersion() string { return ConfigGroup + "/" + a.Name }
 
 // APISet is a set of config APIs.
@@ -60,7 +59,7 @@ const (
 	inEvery = InV1beta1 | InV1beta2 | inV1beta3 | InV1
 )
 
-// Has says whether the set holds one config API at least of another.
+// Has reports whether the sets overlap.
 func (s APISet) Has(other APISet) bool { return s&other != 0 }
 
 // APIs lists the config APIs, oldest first.
@@ -73,7 +72,7 @@ func APIs() []API {
 	}
 }
 
-// APINamed returns the config API of a version such as v1beta3.
+// APINamed returns a config API by its version, for example v1beta3.
 func APINamed(name string) (API, bool) {
 	all := APIs()
 	i := slices.IndexFunc(all, func(a API) bool { return a.Name == name })
@@ -83,7 +82,7 @@ func APINamed(name string) (API, bool) {
 	return all[i], true
 }
 
-// APIVersions returns group and version of every config API, oldest first.
+// APIVersions returns the group and version of every config API, oldest first.
 func APIVersions() []string {
 	var all []string
 	for _, a := range APIs() {
@@ -92,14 +91,14 @@ func APIVersions() []string {
 	return all
 }
 
-// SourceMinor returns the minor whose defaults a document of the config API
-// means: the target's where it reads the API too, else the one nearest to it.
+// SourceMinor returns the minor release whose defaults apply to a document of the config API: the
+// target if it reads the API, otherwise the closest one that does.
 func (a API) SourceMinor(target int) int {
 	first, last := a.readers()
 	return min(max(target, first), last)
 }
 
-// ShortNames takes the group off config APIs.
+// ShortNames removes the group from config APIs.
 func ShortNames(all []string) []string {
 	var names []string
 	for _, version := range all {

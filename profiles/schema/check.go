@@ -12,9 +12,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// checkObject finds what a strict decoder of the config API would refuse in a mapping:
-// unknown fields, fields given twice, values of another kind. where is the path
-// of the mapping, empty for the document.
+// checkObject reports what a strict decoder of the config API rejects in a mapping: unknown fields,
+// duplicate fields, values of the wrong type. where is the path of the mapping, empty for the
+// document.
 func checkObject(p *Problems, n *yaml.Node, o Object, a API, where string) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -41,8 +41,8 @@ func checkObject(p *Problems, n *yaml.Node, o Object, a API, where string) {
 	}
 }
 
-// unknownField says what was probably meant: another spelling, or a field of
-// another config API.
+// unknownField reports an unknown field and suggests another spelling, or names the config API that
+// has it.
 func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
 	var names []string
 	for _, f := range o.Fields {
@@ -62,7 +62,7 @@ func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
 	p.Add(node.At(key), try, "unknown field %q", Join(where, key.Value))
 }
 
-// expectedLocations says where the fields stand that are most often put at a wrong level.
+// expectedLocations has the location of fields that are often put at the wrong level.
 func expectedLocations() map[string]string {
 	return map[string]string{
 		"plugins":       "into a profile: indent it below the profile's schedulerName",
@@ -120,7 +120,7 @@ func checkItems(p *Problems, n *yaml.Node, f Field, a API, where string) {
 	}
 }
 
-// scalarProblem returns what the value should have been, or "".
+// scalarProblem returns what the value should be, or "" if it is valid.
 func scalarProblem(n *yaml.Node, f Field) string {
 	if f.Kind == kindAny {
 		return ""
@@ -165,8 +165,7 @@ func scalarProblem(n *yaml.Node, f Field) string {
 	return ""
 }
 
-// checkArgs checks one element of pluginConfig: its args are of the kind that
-// belongs to its name.
+// checkArgs checks one element of pluginConfig: the kind of its args has to match its name.
 func checkArgs(p *Problems, n *yaml.Node, a API, where string) {
 	name, given := node.Text(n, "name"), node.Get(n, "args")
 	known, ok := KnownArgs(name)

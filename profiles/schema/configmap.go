@@ -10,16 +10,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// policyKey is the key under which 1.20–1.22 look for a Policy in the ConfigMap
-// that --policy-configmap names (pkg/scheduler/apis/config/types.go).
+// policyKey is the key of a Policy in the ConfigMap that --policy-configmap names, 1.20–1.22
+// (pkg/scheduler/apis/config/types.go).
 const policyKey = "policy.cfg"
 
-// configurationText tells a configuration among the texts of a ConfigMap, even
-// where it cannot be read, so that its errors are told.
+// configurationText matches a configuration among the values of a ConfigMap, even a malformed one,
+// so that its errors are reported.
 var configurationText = regexp.MustCompile(`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
-// unwrap puts the configuration that a ConfigMap holds in the place of the
-// ConfigMap. Its lines keep the numbers that they have in the file.
+// unwrap replaces a ConfigMap with the configuration in it. Positions remain those in the file.
 func (d *Document) unwrap(mending bool) *Problem {
 	_, kind := node.Lookup(d.Root, "kind")
 	data := node.Get(d.Root, "data")
@@ -54,8 +53,8 @@ func (d *Document) unwrap(mending bool) *Problem {
 	return nil
 }
 
-// placeIn returns where a line and column of the text in a scalar stand in the
-// file. In a quoted one all of them are where the scalar begins.
+// placeIn returns a function that maps a position in the text of a scalar to the file. Positions in
+// a quoted scalar map to its start.
 func placeIn(file string, n *yaml.Node) func(line, column int) (int, int) {
 	if n.Style&yaml.LiteralStyle == 0 {
 		return func(int, int) (int, int) { return n.Line, n.Column }
@@ -71,7 +70,7 @@ func placeIn(file string, n *yaml.Node) func(line, column int) (int, int) {
 	return func(line, column int) (int, int) { return n.Line + line, shift + column }
 }
 
-// move gives every node of a tree its place in another text.
+// move maps the positions of all nodes of a tree.
 func move(n *yaml.Node, place func(line, column int) (int, int)) {
 	n.Line, n.Column = place(n.Line, n.Column)
 	for _, child := range n.Content {

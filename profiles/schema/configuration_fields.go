@@ -1,6 +1,6 @@
 package schema
 
-// Configuration is KubeSchedulerConfiguration
+// Configuration has the fields of KubeSchedulerConfiguration
 // (staging/src/k8s.io/kube-scheduler/config/<api>/types.go).
 func Configuration() Object {
 	return Object{Fields: []Field{
@@ -23,7 +23,7 @@ func Configuration() Object {
 	}}
 }
 
-// leaderElection and clientConnection are component-base's
+// leaderElection and clientConnection are types of component-base
 // (staging/src/k8s.io/component-base/config/v1alpha1/types.go).
 func leaderElection() Object {
 	return Object{Fields: []Field{
@@ -56,8 +56,7 @@ func profile() Object {
 	}}
 }
 
-// pluginsObject holds one plugin set for each extension point. A set that the
-// target lacks is judged by what it enables (see fitPoints), not here.
+// pluginsObject has one plugin set for each extension point.
 func pluginsObject() Object {
 	var o Object
 	for _, p := range ExtensionPoints() {
@@ -66,17 +65,17 @@ func pluginsObject() Object {
 	return o
 }
 
-// ExtensionPoint is an extension point, or multiPoint, which stands for all of them.
+// ExtensionPoint is an extension point, or multiPoint, which enables plugins at all of them.
 type ExtensionPoint struct {
 	Name  string
 	APIs  APISet
 	Since int
 }
 
-// Extension points that rules name one by one.
+// Extension points with rules of their own.
 const (
 	MultiPoint = "multiPoint"
-	// Only one plugin sorts the queue, and the first that does not skip a pod binds it.
+	// One plugin sorts the queue; the first bind plugin that does not skip a pod binds it.
 	PointQueueSort = "queueSort"
 	PointBind      = "bind"
 )
@@ -108,7 +107,7 @@ func plugin() Object {
 	}}
 }
 
-// pluginConfig has args of the plugin's own kind: see argsOf.
+// pluginConfig has the args of one plugin: see KnownArgs.
 func pluginConfig() Object {
 	return Object{Also: checkArgs, Fields: []Field{
 		{Name: "name", Kind: kindString, Required: true},

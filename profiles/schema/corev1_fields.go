@@ -1,7 +1,7 @@
 package schema
 
-// nodeAffinity and spreadConstraint are types of the core API that arguments of
-// plugins hold (staging/src/k8s.io/api/core/v1/types.go).
+// nodeAffinity and spreadConstraint are types of the core API that plugin arguments contain
+// (staging/src/k8s.io/api/core/v1/types.go).
 func nodeAffinity() Object {
 	return Object{Fields: []Field{
 		{Name: "requiredDuringSchedulingIgnoredDuringExecution", Kind: kindObject, Object: nodeSelector},

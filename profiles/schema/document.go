@@ -1,5 +1,6 @@
-// Package schema has the scheduler configuration as a document: YAML nodes with positions, the fields and plugin arguments
-// of each config API, and what is reported about a document.
+// Package schema parses scheduler configuration into documents that keep positions and comments. It
+// has the fields and plugin arguments of each config API as data, and the problems and notes that
+// are reported about a document.
 package schema
 
 import (
@@ -12,33 +13,31 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// Group and kind of a configuration.
+// Group and kind of a scheduler configuration.
 const (
 	ConfigGroup = "kubescheduler.config.k8s.io"
 	ConfigKind  = "KubeSchedulerConfiguration"
 )
 
-// Document is a configuration as YAML nodes, with what was mended to read it.
+// Document is a configuration as YAML nodes, with notes on repairs.
 type Document struct {
 	Name string
-	// Text is the document as it was written, without a ConfigMap around it.
+	// Text is the source, without a ConfigMap around it.
 	Text []byte
 	API  API
 	Root *yaml.Node
-	// Preset says that nobody wrote the document: what the release's own defaults
-	// are is then right.
+	// Preset is set for a preset: the defaults of the release apply, whatever they are.
 	Preset bool
-	// Policy says that it is a legacy Policy, which c.policy makes a configuration.
+	// Policy is set if the source is a legacy Policy.
 	Policy bool
-	// Flow says that the source was JSON.
+	// Flow is set if the source is JSON.
 	Flow  bool
 	Notes []Note
 }
 
-// Parse reads a configuration strictly: one document, one mapping, a known kind
-// and config API, no field that this API lacks, none twice, every value of its
-// kind. What is only laid out wrongly and can be meant in one way is mended,
-// with a note.
+// Parse parses a configuration strictly: one document, a known kind and config API, no unknown or
+// duplicate fields, values of the right type. Layout errors with only one possible meaning are
+// repaired, with a note.
 func Parse(name string, source []byte) (*Document, error) {
 	doc, err := Read(name, source, true)
 	if err != nil {
@@ -52,7 +51,7 @@ func Parse(name string, source []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Check finds what a strict decoder of the config API would refuse.
+// Check reports what a strict decoder of the config API rejects.
 func (d *Document) Check(p *Problems, a API) {
 	if d.Policy {
 		checkObject(p, d.Root, policyObject(), a, "")
@@ -61,8 +60,8 @@ func (d *Document) Check(p *Problems, a API) {
 	checkObject(p, d.Root, Configuration(), a, "")
 }
 
-// Read finds the document in a source, and what it is; its fields are not
-// looked at yet. With mending, what can be meant in one way only is put right.
+// Read finds the document in a source and identifies it, without checking its fields. With mending,
+// layout errors with only one possible meaning are repaired.
 func Read(name string, source []byte, mending bool) (*Document, error) {
 	fail := func(p ...Problem) error { return Problems(p).Err(name) }
 	if len(source) > maxSource {
@@ -87,7 +86,7 @@ func Read(name string, source []byte, mending bool) (*Document, error) {
 	return doc, nil
 }
 
-// load reads the nodes of a source.
+// load parses the source into nodes.
 func (d *Document) load(source []byte, mending bool) *Problem {
 	root, problem := Decode(source)
 	if problem != nil {
@@ -102,7 +101,7 @@ func (d *Document) load(source []byte, mending bool) *Problem {
 	return expandAliases(root)
 }
 
-// identify finds the config API that the document says it is written in.
+// identify determines the kind and config API of the document.
 func (d *Document) identify() *Problem {
 	versionKey, version := node.Lookup(d.Root, "apiVersion")
 	kindKey, kind := node.Lookup(d.Root, "kind")
@@ -132,8 +131,7 @@ func (d *Document) identify() *Problem {
 	return nil
 }
 
-// Profiles returns the profiles of the document, and makes the one that a
-// configuration without any stands for.
+// Profiles returns the profiles of the document, and adds the implicit one if there are none.
 func (d *Document) Profiles() []*yaml.Node {
 	all := node.List(d.Root, "profiles")
 	if len(all.Content) == 0 {

@@ -6,8 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// CanEnable says whether a plugin can be enabled at an extension point, as far as
-// is known.
+// CanEnable reports whether a plugin can be enabled at an extension point. Unknown plugins can.
 func CanEnable(name, point string, minor int) bool {
 	if name == ResourcesFit && point == "score" && minor < 22 {
 		return false // three plugins of other names did that
@@ -16,9 +15,8 @@ func CanEnable(name, point string, minor int) bool {
 	return !known || point == MultiPoint || minor > lastSurveyed || p.Implements(point, minor)
 }
 
-// IsDefault says whether a config API enables a plugin at an extension point
-// without being told. NodeResourcesFit scores from v1beta2 on, VolumeBinding
-// where multiPoint spreads it.
+// IsDefault reports whether a config API enables a plugin at an extension point by default.
+// NodeResourcesFit scores from v1beta2; VolumeBinding scores where multiPoint enables it.
 func IsDefault(a API, point, name string) bool {
 	p, ok := InTreeNamed(name)
 	switch {
@@ -34,8 +32,8 @@ func IsDefault(a API, point, name string) bool {
 	return p.Implements(point, a.Minor)
 }
 
-// EffectivePlugins returns the plugins of an extension point and their weights; 0 where they
-// do not score.
+// EffectivePlugins returns the plugins that run at an extension point, with their weights; 0 if
+// they do not score.
 func EffectivePlugins(plugins *yaml.Node, point string, a API) map[string]int {
 	found := map[string]int{}
 	for _, name := range MergedPlugins(plugins, point, a) {
@@ -52,8 +50,8 @@ func EffectivePlugins(plugins *yaml.Node, point string, a API) map[string]int {
 	return found
 }
 
-// MergedPlugins returns the plugins that an extension point has after the defaults of
-// the config API were added (mergePluginSet in <api>/default_plugins.go).
+// MergedPlugins returns the plugins of an extension point merged with the defaults of the config
+// API (mergePluginSet in <api>/default_plugins.go).
 func MergedPlugins(plugins *yaml.Node, point string, a API) []string {
 	var names []string
 	add := func(name string) { names = append(names, name) }

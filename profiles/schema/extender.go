@@ -4,65 +4,59 @@ import (
 	"time"
 )
 
-// DefaultExtenderTimeout is how long a scheduler waits for an extender's answer
-// where nobody says. The scheduler's own default, 5 s
-// (pkg/scheduler/extender.go), is what a hanging extender would cost every pod.
+// DefaultExtenderTimeout is the default timeout of a call to an extender. The scheduler's own
+// default is 5 s (pkg/scheduler/extender.go), which an unresponsive extender would cost every pod.
 const DefaultExtenderTimeout = time.Second
 
-// Extender is an HTTP service that the scheduler asks about every pod, and what
-// it is asked: one element of extenders in a configuration. [Render] writes it
-// for the config API that the release reads.
+// Extender is an HTTP service that the scheduler calls for every pod: one element of extenders in a
+// configuration.
 type Extender struct {
-	// Name is what messages call it; it stands in the rendered configuration as a
-	// comment only.
+	// Name is used in messages, and in a comment of the rendered configuration.
 	Name string
 	// URLPrefix is the address without the verb: https://host:port/path.
 	URLPrefix string
-	// Verbs are appended to URLPrefix. An empty one is not asked for; one at least
-	// is needed.
+	// Verbs are appended to URLPrefix. An empty one is not called; at least one is required.
 	FilterVerb, PrioritizeVerb, PreemptVerb, BindVerb string
-	// Weight multiplies the scores, 0 to 10 each, that prioritize answers with; it
-	// belongs to PrioritizeVerb, and is above 0 then.
+	// Weight multiplies the scores (0 to 10) that prioritize returns. It is above 0 if there is a
+	// PrioritizeVerb.
 	Weight int64
-	// EnableHTTPS has the scheduler use TLS, as TLS says. Without a CA there it
-	// would take any certificate, which is refused unless TLS.Insecure says so.
+	// EnableHTTPS makes the scheduler use TLS, configured by TLS. Without a CA it would accept any
+	// certificate, which is rejected unless TLS.Insecure is set.
 	EnableHTTPS bool
 	TLS         *ExtenderTLS
-	// HTTPTimeout is for each call; 0 is [DefaultExtenderTimeout].
+	// HTTPTimeout is the timeout of each call; 0 means [DefaultExtenderTimeout].
 	HTTPTimeout time.Duration
-	// NodeCacheCapable says that the extender knows the nodes itself, so that the
-	// scheduler sends their names only. Nil is true.
+	// NodeCacheCapable means that the extender caches nodes, so that the scheduler sends only their
+	// names. Nil means true.
 	NodeCacheCapable *bool
-	// ManagedResources limit the extender to pods that request one of them. None:
-	// it is asked about every pod.
+	// ManagedResources limit the extender to pods that request one of them. If empty, it is called
+	// for every pod.
 	ManagedResources []ManagedResource
-	// Ignorable says whether pods are scheduled without the extender where it does
-	// not answer. Nil is refused: neither is right for everyone.
+	// Ignorable means that pods are scheduled while the extender is unavailable. It is required:
+	// neither value is a safe default.
 	Ignorable *bool
 }
 
-// ExtenderTLS says how the scheduler and an extender prove who they are.
+// ExtenderTLS configures how the scheduler and an extender authenticate each other.
 type ExtenderTLS struct {
-	// Insecure takes any certificate.
+	// Insecure accepts any certificate.
 	Insecure bool
-	// ServerName is the name that the certificate is checked against, and sent with
-	// SNI. Empty: the host of the URL.
+	// ServerName is the expected name in the certificate, also sent as SNI. Empty means the host of
+	// the URL.
 	ServerName string
-	// CAFile is the path, as the scheduler's process sees it, of the certificates
-	// that the extender's has to be signed by; CAData are those certificates, PEM.
-	// Give one of the two.
+	// CAFile is the path of the CA certificates, as the scheduler's process sees it; CAData are the
+	// certificates, PEM. Set one of them.
 	CAFile string
 	CAData []byte
-	// CertFile and KeyFile are the paths, as the scheduler's process sees them, of
-	// the certificate and key that the scheduler shows. Both or none.
+	// CertFile and KeyFile are the paths of the client certificate and key, as the scheduler's
+	// process sees them. Set both or none.
 	CertFile, KeyFile string
 }
 
-// ManagedResource is an extended resource that an extender cares for.
+// ManagedResource is an extended resource that an extender manages.
 type ManagedResource struct {
-	// Name is that of the resource, example.com/gpu.
+	// Name is the name of the resource, for example example.com/gpu.
 	Name string
-	// IgnoredByScheduler has the scheduler leave the resource to the extender, where
-	// it would check that it fits else.
+	// IgnoredByScheduler means that the scheduler does not check whether the resource fits.
 	IgnoredByScheduler bool
 }

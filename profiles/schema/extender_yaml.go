@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// WithDefaults returns the extender as it is written.
+// WithDefaults returns the extender with defaults filled in.
 func (e Extender) WithDefaults() Extender {
 	e.HTTPTimeout = cmp.Or(e.HTTPTimeout, DefaultExtenderTimeout)
 	if e.NodeCacheCapable == nil {
@@ -22,8 +22,7 @@ func (e Extender) WithDefaults() Extender {
 	return e
 }
 
-// Node is the extender as an element of extenders, which is the same in every
-// config API.
+// Node returns the extender as an element of extenders, which is the same in every config API.
 func (e Extender) Node() *yaml.Node {
 	e = e.WithDefaults()
 	n := node.Mapping("urlPrefix", node.String(e.URLPrefix))
@@ -69,9 +68,8 @@ func (e Extender) Node() *yaml.Node {
 	return n
 }
 
-// ReadExtender is the reverse of node, for an extender that somebody wrote. What
-// is not said is as the scheduler takes it: its node cache is not the extender's
-// own. Ignorable stays nil.
+// ReadExtender reads an element of extenders. Unset fields have the scheduler's defaults, so
+// NodeCacheCapable is false. An unset Ignorable is nil.
 func ReadExtender(n *yaml.Node) Extender {
 	cached := node.IsTrue(n, "nodeCacheCapable")
 	e := Extender{
@@ -100,8 +98,7 @@ func ReadExtender(n *yaml.Node) Extender {
 	return e
 }
 
-// ReadTimeout reads a duration, or the nanoseconds of a Policy; 0 where there is
-// none.
+// ReadTimeout reads a duration, or the nanoseconds of a Policy; 0 if there is none.
 func ReadTimeout(n *yaml.Node) time.Duration {
 	if nanoseconds, err := strconv.ParseInt(node.Text(n), 10, 64); err == nil {
 		return time.Duration(nanoseconds)
@@ -113,10 +110,10 @@ func ReadTimeout(n *yaml.Node) time.Duration {
 	return d
 }
 
-// filesOfExtenders are the fields of tlsConfig that hold paths.
+// filesOfExtenders are the fields of tlsConfig that contain paths.
 func filesOfExtenders() []string { return []string{"caFile", "certFile", "keyFile"} }
 
-// ExtenderFiles returns the files that the extenders of a configuration name.
+// ExtenderFiles returns the files that the extenders of a configuration refer to.
 func ExtenderFiles(root *yaml.Node) []string {
 	var files []string
 	for _, e := range node.Items(root, "extenders") {
@@ -130,7 +127,7 @@ func ExtenderFiles(root *yaml.Node) []string {
 	return slices.Compact(files)
 }
 
-// DropExtenderFiles takes the files out of the extenders of a configuration.
+// DropExtenderFiles removes the files from the extenders of a configuration.
 func DropExtenderFiles(root *yaml.Node) {
 	for _, e := range node.Items(root, "extenders") {
 		for _, name := range filesOfExtenders() {

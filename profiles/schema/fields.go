@@ -6,7 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Field returns the field of that name as the config API has it.
+// Field returns a field by name if the config API has it.
 func (o Object) Field(name string, a API) (Field, bool) {
 	for _, f := range o.Fields {
 		if f.Name == name && f.In(a) {
@@ -18,7 +18,7 @@ func (o Object) Field(name string, a API) (Field, bool) {
 
 func Join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
-// Kind is the form of a value.
+// Kind is the type of a value.
 type Kind int
 
 const (
@@ -34,37 +34,34 @@ const (
 	kindStrings // a list of strings
 )
 
-// Object is a mapping with known fields, and what else is to be checked about it.
+// Object is a mapping with known fields, and an additional check.
 type Object struct {
 	Fields []Field
 	Also   func(p *Problems, n *yaml.Node, a API, where string)
 }
 
-// Field is one field of an object: where it exists, and what becomes of it where
-// it does not.
+// Field is one field of an object: which config APIs have it, and what happens to it in others.
 type Field struct {
 	Name   string
 	Kind   Kind
 	Object func() Object // for kindObject and kindObjects
 	// APIs are the config APIs that have the field; 0 means all.
 	APIs APISet
-	// Since is the first minor whose config APIs have it; 0 means always.
+	// Since is the first minor release that has it; 0 means all.
 	Since int
-	// Lost says why the field can be left out where the target lacks it. Empty: it
-	// cannot, and saying so is an error, unless a rule has taken it away before.
+	// Lost is why the field can be left out if the target lacks it. If empty, leaving it out is a
+	// loss.
 	Lost string
-	// Least and most bound a number; most 0 means no upper bound.
+	// Least and Most bound a number; Most 0 means no upper bound.
 	Least, Most int
 	Bounded     bool
-	// Required says that the object means nothing without the field.
+	// Required means that the object is invalid without the field.
 	Required bool
-	// Hoisted says that the field of an only profile can move to the top of the
-	// document, where the target has it.
+	// Hoisted means that the field of a single profile can move to the top level of the document.
 	Hoisted bool
 }
 
-// In says whether the field exists in a config API: in any release, or as one
-// minor reads it.
+// In reports whether the config API has the field, in any release or in the API's minor release.
 func (f Field) In(a API) bool {
 	return (f.APIs == 0 || f.APIs.Has(a.Set)) && (a.Minor == 0 || a.Minor >= f.Since)
 }

@@ -4,8 +4,7 @@ import (
 	"strings"
 )
 
-// Nearest returns the candidate that was probably meant by a mistyped name, or
-// "" where none is near.
+// Nearest returns the candidate closest to a mistyped name, or "" if none is close.
 func Nearest(name string, candidates []string) string {
 	best, bestDistance := "", 1+max(1, len(name)/4)
 	for _, candidate := range candidates {
@@ -16,8 +15,7 @@ func Nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, delete or replace to get from a
-// to b.
+// distance returns the edit distance between a and b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

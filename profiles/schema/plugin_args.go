@@ -1,8 +1,8 @@
 package schema
 
-// KnownArgs returns the arguments that an in-tree plugin takes, and false where it
-// takes none or is not in-tree (staging/src/k8s.io/kube-scheduler/config/<api>/
-// types_pluginargs.go). Arguments of other plugins are carried as they are.
+// KnownArgs returns the arguments of an in-tree plugin, and false if it has none or is not in-tree
+// (staging/src/k8s.io/kube-scheduler/config/<api>/types_pluginargs.go). Arguments of other plugins
+// are not changed.
 func KnownArgs(plugin string) (Args, bool) {
 	for _, a := range argsObjects() {
 		if a.Plugin == plugin {
@@ -12,23 +12,22 @@ func KnownArgs(plugin string) (Args, bool) {
 	return Args{}, false
 }
 
-// Args are the arguments of one plugin: the fields of its kind <plugin>Args.
+// Args are the arguments of one plugin: the fields of the kind <plugin>Args.
 type Args struct {
 	Plugin string
-	// APIs are the config APIs that have the kind; since is its first minor.
+	// APIs are the config APIs that have the kind; Since is its first minor release.
 	APIs   APISet
 	Since  int
 	Fields []Field
 }
 
-// Object returns the arguments' fields with the two that every kind has.
+// Object returns the fields of the arguments, including apiVersion and kind.
 func (a Args) Object() Object {
 	head := []Field{{Name: "apiVersion", Kind: kindString}, {Name: "kind", Kind: kindString}}
 	return Object{Fields: append(head, a.Fields...)}
 }
 
-// In says whether a config API has the kind: in any release, or as one minor
-// reads it.
+// In reports whether the config API has the kind, in any release or in the API's minor release.
 func (a Args) In(target API) bool {
 	return (a.APIs == 0 || a.APIs.Has(target.Set)) && (target.Minor == 0 || target.Minor >= a.Since)
 }
@@ -103,8 +102,8 @@ func shapePoint() Object {
 	}}
 }
 
-// Strategy pairs a plugin of v1beta1 with the strategy of NodeResourcesFit that
-// took its place in v1beta2 (types_pluginargs.go, ScoringStrategyType).
+// Strategy pairs a plugin of v1beta1 with the strategy of NodeResourcesFit that replaced it in
+// v1beta2 (types_pluginargs.go, ScoringStrategyType).
 type Strategy struct{ Plugin, Name string }
 
 func Strategies() []Strategy {

@@ -6,7 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// EverInTree says whether some supported release has a plugin of that name.
+// EverInTree reports whether any supported release has an in-tree plugin of that name.
 func EverInTree(name string) bool {
 	for _, release := range versions.Releases() {
 		rules, _, err := versions.Select(release)
@@ -17,8 +17,8 @@ func EverInTree(name string) bool {
 	return false
 }
 
-// The plugins that scored nodes by their resources up to v1beta1, and the one
-// that took their place with a strategy for each.
+// The plugins of v1beta1 that score nodes by their resources, and the plugin that replaced them
+// with one strategy for each.
 const (
 	LeastAllocated = "NodeResourcesLeastAllocated"
 	MostAllocated  = "NodeResourcesMostAllocated"
@@ -26,7 +26,7 @@ const (
 	ResourcesFit   = "NodeResourcesFit"
 )
 
-// Plugins that rules name one by one.
+// Plugins with rules of their own.
 const (
 	VolumeBinding       = "VolumeBinding"
 	SchedulingGates     = "SchedulingGates"
@@ -38,29 +38,27 @@ const (
 	DefaultBinder       = "DefaultBinder"
 )
 
-// InTree is what has to be known of an in-tree plugin to carry its name from one
-// config API to another. Whether a release has it at all is in versions.Rules.
+// InTree is what conversion needs to know about an in-tree plugin. versions.Rules has the releases
+// that have it.
 type InTree struct {
 	Name string
-	// Points are the extension points that it takes part in. late has the minor of
-	// those that came after 1.20.
+	// Points are the extension points that it implements. Late has the first minor release of those
+	// added after 1.20.
 	Points []string
 	Late   map[string]int
-	// Defaults are the config APIs that enable it without being told; from minor
-	// on where it is not 0.
+	// Defaults are the config APIs that enable it by default, from release Minor if that is not 0.
 	Defaults APISet
 	Minor    int
-	// weights are its default weights under score, with the defaults per extension
-	// point (v1beta1, v1beta2) and with those of multiPoint (v1beta3, v1).
+	// PointWeight is its default score weight in v1beta1 and v1beta2, which have defaults for each
+	// extension point; MultiPointWeight is that in v1beta3 and v1.
 	PointWeight, MultiPointWeight int
 }
 
-// lastSurveyed is the last minor of which it is known where each plugin of
-// inTreePlugins takes part.
+// lastSurveyed is the last minor release for which the extension points in InTreePlugins are known.
 const lastSurveyed = 37
 
-// InTreePlugins is read from pkg/scheduler/algorithmprovider/registry.go (up to
-// 1.21) and pkg/scheduler/apis/config/<api>/default_plugins.go.
+// InTreePlugins has the contents of pkg/scheduler/algorithmprovider/registry.go (up to 1.21) and
+// pkg/scheduler/apis/config/<api>/default_plugins.go.
 func InTreePlugins() []InTree {
 	return []InTree{
 		{Name: "PrioritySort", Points: []string{"queueSort"}, Defaults: inEvery},
@@ -97,7 +95,7 @@ func InTreePlugins() []InTree {
 	}
 }
 
-// InTreeNamed returns what is known of an in-tree plugin.
+// InTreeNamed returns an in-tree plugin by name.
 func InTreeNamed(name string) (InTree, bool) {
 	all := InTreePlugins()
 	i := slices.IndexFunc(all, func(p InTree) bool { return p.Name == name })
@@ -107,12 +105,12 @@ func InTreeNamed(name string) (InTree, bool) {
 	return all[i], true
 }
 
-// Implements says whether the plugin takes part in an extension point at a minor.
+// Implements reports whether the plugin implements an extension point in a minor release.
 func (p InTree) Implements(point string, minor int) bool {
 	return slices.Contains(p.Points, point) && (minor == 0 || minor >= p.Late[point])
 }
 
-// Weight returns the plugin's default weight under score in a config API.
+// Weight returns the plugin's default score weight in a config API.
 func (p InTree) Weight(a API) int {
 	if a.MultiPoint {
 		return p.MultiPointWeight

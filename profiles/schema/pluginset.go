@@ -6,7 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// AllPlugins in a list of disabled plugins stands for all the defaults.
+// AllPlugins disables all default plugins.
 const AllPlugins = "*"
 
 // PluginSet is the plugin set of one extension point.
@@ -16,8 +16,7 @@ type PluginSet struct {
 	Node  *yaml.Node
 }
 
-// PluginSets returns the plugin sets of a profile in their order, without those
-// that are empty.
+// PluginSets returns the plugin sets of a profile in document order, without empty ones.
 func PluginSets(plugins *yaml.Node) []PluginSet {
 	var sets []PluginSet
 	if !node.IsMapping(plugins) {
@@ -31,8 +30,8 @@ func PluginSets(plugins *yaml.Node) []PluginSet {
 	return sets
 }
 
-// Entry returns the element of a set's list ("enabled", "disabled") that names a
-// plugin, or nil.
+// Entry returns the element of a list of a plugin set ("enabled", "disabled") with a plugin's name,
+// or nil.
 func Entry(plugins *yaml.Node, point, in, name string) *yaml.Node {
 	for _, e := range node.Items(plugins, point, in) {
 		if node.Text(e, "name") == name {
@@ -42,12 +41,12 @@ func Entry(plugins *yaml.Node, point, in, name string) *yaml.Node {
 	return nil
 }
 
-// IsDisabled says whether a set disables a default plugin, by name or with all.
+// IsDisabled reports whether a plugin set disables a default plugin, by name or with "*".
 func IsDisabled(plugins *yaml.Node, point, name string) bool {
 	return Entry(plugins, point, "disabled", name) != nil || Entry(plugins, point, "disabled", AllPlugins) != nil
 }
 
-// DisabledNames returns the names that a set disables.
+// DisabledNames returns the names that a plugin set disables.
 func DisabledNames(plugins *yaml.Node, point string) []string {
 	var names []string
 	for _, e := range node.Items(plugins, point, "disabled") {
@@ -56,7 +55,7 @@ func DisabledNames(plugins *yaml.Node, point string) []string {
 	return names
 }
 
-// Enable adds a plugin to a set; weight 0 is not written.
+// Enable adds a plugin to a plugin set; a weight of 0 is omitted.
 func Enable(plugins *yaml.Node, point, name string, weight int) {
 	added := node.Mapping("name", node.String(name))
 	if weight > 0 {
@@ -66,18 +65,18 @@ func Enable(plugins *yaml.Node, point, name string, weight int) {
 	l.Content = append(l.Content, added)
 }
 
-// Disable adds a plugin to what a set disables.
+// Disable disables a plugin in a plugin set.
 func Disable(plugins *yaml.Node, point, name string) {
 	l := node.List(node.Child(plugins, point), "disabled")
 	l.Content = append(l.Content, node.Mapping("name", node.String(name)))
 }
 
-// DropEntry removes an element from a set's list.
+// DropEntry removes an element from a list of a plugin set.
 func DropEntry(plugins *yaml.Node, point, in string, gone *yaml.Node) {
 	node.Filter(node.Get(plugins, point, in), func(n *yaml.Node) bool { return n != gone })
 }
 
-// Rename gives an element of a list another name; its comments and weight stay.
+// Rename renames an element of a list; its comments and weight are kept.
 func Rename(e *yaml.Node, name string) {
 	_, value := node.Lookup(e, "name")
 	value.Value = name
@@ -93,7 +92,7 @@ func ConfigOf(profile *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// ArgsOf returns the args of a plugin, and makes them where there are none.
+// ArgsOf returns the args of a plugin and creates them if there are none.
 func ArgsOf(profile *yaml.Node, name string) *yaml.Node {
 	e := ConfigOf(profile, name)
 	if e == nil {
@@ -109,7 +108,7 @@ func DropConfig(profile, gone *yaml.Node) {
 	node.Filter(node.Get(profile, "pluginConfig"), func(n *yaml.Node) bool { return n != gone })
 }
 
-// PointNames returns the names of all extension points but multiPoint.
+// PointNames returns the names of all extension points except multiPoint.
 func PointNames() []string {
 	var names []string
 	for _, p := range ExtensionPoints() {

@@ -11,15 +11,15 @@ import (
 
 const PolicyKind = "Policy"
 
-// policyAPI stands for the config API of a Policy: it is none of the others, and
-// 1.20–1.22 read it (staging/src/k8s.io/kube-scheduler/config/v1/register.go).
+// policyAPI is the config API of a Policy, which 1.20–1.22 read
+// (staging/src/k8s.io/kube-scheduler/config/v1/register.go).
 func policyAPI() API { return API{Name: "a Policy", Duplicates: true, Set: InV1beta1} }
 
 func isPolicyVersion(version string) bool {
 	return version == "v1" || version == ConfigGroup+"/v1"
 }
 
-// policyObject is Policy (staging/src/k8s.io/kube-scheduler/config/v1/types.go,
+// policyObject has the fields of Policy (staging/src/k8s.io/kube-scheduler/config/v1/types.go,
 // 1.22).
 func policyObject() Object {
 	return Object{Fields: []Field{
@@ -74,8 +74,8 @@ func ratioArguments() Object {
 	}}
 }
 
-// oneArgument holds a custom predicate or priority to the one argument that it
-// may have (validatePredicate in pkg/scheduler/framework/plugins/legacy_registry.go).
+// oneArgument checks that a custom predicate or priority has only one argument (validatePredicate
+// in pkg/scheduler/framework/plugins/legacy_registry.go).
 func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	key, argument := node.Lookup(n, "argument")
 	if node.IsMapping(argument) && len(argument.Content) != 2 {
@@ -83,8 +83,8 @@ func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	}
 }
 
-// legacyExtender is an extender of a Policy: HTTPS is spelt another way, and the
-// time-out is a number of nanoseconds.
+// legacyExtender has the fields of an extender of a Policy: enableHttps is spelled differently, and
+// the timeout is in nanoseconds.
 func legacyExtender() Object {
 	o := extender()
 	for i, f := range o.Fields {
@@ -98,9 +98,8 @@ func legacyExtender() Object {
 	return o
 }
 
-// lenientExtenders reads the extenders of a Policy as 1.20–1.22 did: in any case,
-// and passing over what they do not know. What looks mistyped stays, to be
-// complained about.
+// lenientExtenders reads the extenders of a Policy as 1.20–1.22 do: case-insensitively and ignoring
+// unknown fields. Probable typos are kept, so that they are reported.
 func (d *Document) lenientExtenders() {
 	var names []string
 	for _, f := range legacyExtender().Fields {
@@ -120,8 +119,8 @@ func (d *Document) lenientExtenders() {
 	}
 }
 
-// properCase spells the fields of the extenders of a Policy as they are spelt
-// now: their decoder does not mind the case (UnmarshalJSON of LegacyExtender).
+// properCase corrects the case of the fields of a Policy's extenders, whose decoder is
+// case-insensitive (UnmarshalJSON of LegacyExtender).
 func properCase(n *yaml.Node, o Object) {
 	if !node.IsMapping(n) {
 		return

@@ -9,18 +9,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// Problem is one thing that is wrong with a configuration. Line and Column count
-// from 1; Line 0 is the document as a whole. Try says what to do about it and may
-// be empty.
+// Problem is one defect of a configuration. Line and Column count from 1; Line 0 is the document as
+// a whole. Try is what to do about it and may be empty.
 type Problem struct {
 	Line, Column int
 	Message, Try string
 }
 
-// Error says what is wrong with a configuration that was given: every problem
-// that was found, in the order of the file.
+// Error has every problem of a configuration, in document order.
 type Error struct {
-	// Name is what the source is called, a file name mostly; may be empty.
+	// Name is the name of the source, usually a file name; may be empty.
 	Name     string
 	Problems []Problem
 }
@@ -40,10 +38,10 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Invalid marks the error as one of the input, not of the machine or cluster.
+// Invalid reports that the input is wrong.
 func (e *Error) Invalid() bool { return true }
 
-// Hint says what to do about the first problems, each piece of advice once.
+// Hint returns the advice for the first problems, without repetition.
 func (e *Error) Hint() string {
 	var hints []string
 	for _, p := range e.Problems {
@@ -54,15 +52,14 @@ func (e *Error) Hint() string {
 	return strings.Join(hints[:min(len(hints), 3)], "; ")
 }
 
-// Problems collects what is found on the way, so that a person sees all of it at
-// once.
+// Problems collects problems, so that all of them are reported at once.
 type Problems []Problem
 
 func (p *Problems) Add(at node.Position, try, format string, args ...any) {
 	*p = append(*p, Problem{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...), Try: try})
 }
 
-// Err returns the problems as an *Error, or nil where there are none.
+// Err returns the problems as an *Error, or nil if there are none.
 func (p Problems) Err(name string) error {
 	if len(p) == 0 {
 		return nil
@@ -70,7 +67,7 @@ func (p Problems) Err(name string) error {
 	return &Error{Name: name, Problems: p.Sorted()}
 }
 
-// Sorted returns the problems in the order of the source, each once.
+// Sorted returns the problems in document order, without duplicates.
 func (p Problems) Sorted() []Problem {
 	slices.SortStableFunc(p, func(a, b Problem) int {
 		return cmp.Or(a.Line-b.Line, a.Column-b.Column, cmp.Compare(a.Message, b.Message))

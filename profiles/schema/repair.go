@@ -15,10 +15,9 @@ var (
 	bareValue = regexp.MustCompile(`^( *)([^\s:#\-\[\]{}&*!|>'"%@` + "`" + `][^\s:#]*)[ \t\r]*$`)
 )
 
-// joinWrapped mends a value that was wrapped onto the next line without being
-// indented below its key, as paper and word processors do. Such a line cannot
-// mean anything else: it has no key, and the line before has a key and no value.
-// The lines keep their numbers.
+// joinWrapped repairs a value that was wrapped onto the next line without indentation, as happens
+// in print and word processors. Such a line can only be a value: it has no key, and the previous
+// line has a key and no value. Line numbers are kept.
 func joinWrapped(source []byte) ([]byte, []Note) {
 	lines := strings.Split(string(source), "\n")
 	var notes []Note
@@ -35,9 +34,8 @@ func joinWrapped(source []byte) ([]byte, []Note) {
 	return []byte(strings.Join(lines, "\n")), notes
 }
 
-// repair moves fields that stand at the wrong level to the only place where they
-// can belong, and tells each move. What could belong in several places is left
-// for check to complain about.
+// repair moves misplaced fields to the only place where they fit, with a note. Fields that fit in
+// several places are left for checkObject to report.
 func repair(root *yaml.Node) []Note {
 	var notes []Note
 	tell := func(key *yaml.Node, format string, args ...any) {
@@ -52,8 +50,8 @@ func repair(root *yaml.Node) []Note {
 
 type teller func(key *yaml.Node, format string, args ...any)
 
-// repairProfiles moves plugins and pluginConfig from the top of the document into
-// the profile, where there is only one.
+// repairProfiles moves plugins and pluginConfig from the top level into the profile if there is
+// only one.
 func repairProfiles(root *yaml.Node, tell teller) {
 	profiles := node.Get(root, "profiles")
 	if len(node.Items(profiles)) != 1 || !node.IsMapping(profiles.Content[0]) {
@@ -70,9 +68,9 @@ func repairProfiles(root *yaml.Node, tell teller) {
 	}
 }
 
-// repairPlugins moves enabled, disabled and weight from beside an extension point
-// that is empty into it, where only one is empty; and a weight from beside the
-// list of enabled plugins into the only plugin of that list.
+// repairPlugins moves enabled, disabled and weight from next to an empty extension point into it,
+// if only one is empty; and a weight from next to the list of enabled plugins into the only plugin
+// of that list.
 func repairPlugins(plugins *yaml.Node, tell teller) {
 	if !node.IsMapping(plugins) {
 		return

@@ -9,21 +9,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// Note is one thing that changed on the way from the source to the rendered
-// configuration, and why. Line and Column count from 1 in the source; Line 0 is
-// the document as a whole.
+// Note is one change to a document, and the reason for it. Line and Column count from 1 in the
+// source; Line 0 is the document as a whole.
 type Note struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
-	// Loss marks what could not be carried and was left out on demand.
+	// Loss marks what could not be converted and was left out on request.
 	Loss bool `json:"loss,omitempty"`
-	// Warning marks what is carried as it stands, and probably not as wished.
+	// Warning marks what was kept, but is probably not intended.
 	Warning bool `json:"warning,omitempty"`
 }
 
-// String returns the note as "line 3: …", or the bare message for the whole
-// document.
+// String returns the note as "line 3: …", or only the message for the whole document.
 func (n Note) String() string {
 	if n.Line == 0 {
 		return n.Message
@@ -31,35 +29,36 @@ func (n Note) String() string {
 	return fmt.Sprintf("line %d: %s", n.Line, n.Message)
 }
 
-// Report collects what changes in a document, and what is wrong with it.
+// Report collects the changes to a document, and its problems.
 type Report struct {
 	Notes    []Note
 	Problems Problems
-	// Lossy allows losses: what cannot be converted is a note then, not a problem.
+	// Lossy turns losses into notes; otherwise they are problems.
 	Lossy bool
-	// Generated are nodes that stand for nothing in the source: there are no notes about them.
+	// Generated are nodes without a source; there are no notes on them.
 	Generated map[*yaml.Node]bool
 }
 
-// NewReport returns the report of a document, with the notes of its parser.
+// NewReport returns the report of a document, with the notes of the parser.
 func NewReport(doc *Document, lossy bool) *Report {
 	return &Report{Notes: slices.Clone(doc.Notes), Lossy: lossy, Generated: map[*yaml.Node]bool{}}
 }
 
-// Note reports what changed at a node of the source; nil is the whole document.
+// Note reports a change at a node of the source; nil is the whole document.
 func (r *Report) Note(n *yaml.Node, format string, args ...any) {
 	if !r.Generated[n] {
 		r.add(Note{Message: fmt.Sprintf(format, args...)}, n)
 	}
 }
 
-// Warn reports what is converted as it is, and probably not meant.
+// Warn reports something that is kept, but probably not intended.
 func (r *Report) Warn(n *yaml.Node, message string) {
 	place := node.At(n)
 	r.Notes = append(r.Notes, Note{Line: place.Line, Column: place.Column, Message: message, Warning: true})
 }
 
-// Loss reports what cannot be converted and is left out: a problem, unless losses are allowed.
+// Loss reports something that cannot be converted and is left out: a problem, unless losses are
+// allowed.
 func (r *Report) Loss(n *yaml.Node, try, format string, args ...any) {
 	if r.Lossy {
 		r.add(Note{Message: fmt.Sprintf(format, args...), Loss: true}, n)
@@ -81,8 +80,7 @@ func (r *Report) add(added Note, n *yaml.Node) {
 	}
 }
 
-// Set writes a field that pmk-sched decides on, and tells where the source had
-// something else.
+// Set writes a field that pmk-sched decides on, and reports a different value in the source.
 func (r *Report) Set(m *yaml.Node, name string, value *yaml.Node, why string) {
 	key, old := node.Lookup(m, name)
 	if key != nil && !node.IsNull(old) && node.Text(old) == value.Value {
@@ -94,7 +92,7 @@ func (r *Report) Set(m *yaml.Node, name string, value *yaml.Node, why string) {
 	node.Put(m, name, value)
 }
 
-// SortedNotes returns the notes in the order of the source.
+// SortedNotes returns the notes in document order.
 func (r *Report) SortedNotes() []Note {
 	slices.SortStableFunc(r.Notes, func(a, b Note) int { return a.Line - b.Line })
 	return r.Notes

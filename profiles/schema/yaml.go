@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// maxSource is what fits into a ConfigMap beside its metadata, in bytes.
+	// maxSource is the largest size, in bytes, that fits in a ConfigMap.
 	maxSource = 1 << 20
-	// maxNodes stops a few aliases from growing into millions of nodes.
+	// maxNodes limits the expansion of aliases.
 	maxNodes = 100_000
 )
 
@@ -57,8 +57,7 @@ func Decode(source []byte) (*yaml.Node, *Problem) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
-// syntaxProblem puts a column to the line that the YAML reader complains about,
-// and says it where a tab is the cause.
+// syntaxProblem adds a column to an error of the YAML parser, and detects tabs.
 func syntaxProblem(source []byte, err error) *Problem {
 	p := &Problem{Line: 1, Column: 1, Message: "not YAML: " + err.Error(), Try: "check the indentation: spaces only, two for each level"}
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
@@ -81,8 +80,8 @@ func syntaxProblem(source []byte, err error) *Problem {
 	return p
 }
 
-// expandAliases puts a copy of its anchor in the place of each alias, so that
-// what is edited in one place does not change in another.
+// expandAliases replaces each alias with a copy of its anchor, so that edits do not affect other
+// places.
 func expandAliases(root *yaml.Node) *Problem {
 	count := 0
 	var walk func(n *yaml.Node, depth int) *Problem

@@ -9,12 +9,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// lastRepeated is the last minor that configures NodeResourcesFit a second time
-// for resources that an extender takes over, and refuses the first then
-// (pkg/scheduler/factory.go).
+// lastRepeated is the last minor release that configures NodeResourcesFit a second time for
+// resources that an extender manages, and rejects existing arguments (pkg/scheduler/factory.go).
 const lastRepeated = 21
 
-// resources judges managedResources, of all extenders together.
+// resources checks the managedResources of all extenders.
 func (x *extenderCheck) resources() {
 	managed := map[string]string{}
 	for _, e := range x.all {
@@ -40,8 +39,8 @@ func (x *extenderCheck) resources() {
 	}
 }
 
-// ignoredTwice judges resources that both an extender and the arguments of
-// NodeResourcesFit take away from the scheduler.
+// ignoredTwice checks resources that are ignored by both an extender and the arguments of
+// NodeResourcesFit.
 func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 	for _, fit := range x.fit {
 		ignored := node.Get(fit, "args", "ignoredResources")
@@ -55,8 +54,8 @@ func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 	}
 }
 
-// extendedResource says what is wrong with the name of an extended resource, or
-// "" (IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go).
+// extendedResource returns what is wrong with the name of an extended resource, or ""
+// (IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go).
 func extendedResource(name string) string {
 	switch {
 	case !strings.Contains(name, "/"), strings.Contains(name, "kubernetes.io/"):

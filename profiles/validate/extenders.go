@@ -15,25 +15,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// longTimeout is the scheduler's own default: what it waits longer for is told.
+// longTimeout is the scheduler's default timeout; there is a warning about longer ones.
 const longTimeout = 5 * time.Second
 
-// severity says how bad something is.
+// severity is the severity of a finding.
 type severity int
 
 const (
-	// warning does what it says, which is seldom what is meant: a warning.
+	// warning marks what works as configured, but is rarely intended.
 	warning severity = iota
-	// wrong is accepted by the scheduler and does not do what it says. Where a
-	// person wrote the configuration, and it may have served for years, it is a
-	// warning; else an error.
+	// wrong marks what the scheduler accepts, but does not work as configured. It is a warning in a
+	// source, which may have been in use for years, and an error otherwise.
 	wrong
-	// refused is what the scheduler does not start with.
+	// refused marks what the scheduler does not start with.
 	refused
 )
 
-// checkedExtender is an extender as the scheduler takes it; node is the element of
-// the source that says so, nil for one of the request.
+// checkedExtender is an extender with defaults; node is its element in the source, nil for an
+// extender of the request.
 type checkedExtender struct {
 	schema.Extender
 	what string
@@ -45,7 +44,7 @@ func toCheck(e schema.Extender) checkedExtender {
 	return checkedExtender{Extender: e.WithDefaults(), what: what}
 }
 
-// at is where a field is written, or else the extender.
+// at returns the key of a field, or the extender if the field is missing.
 func (e checkedExtender) at(field string) *yaml.Node {
 	if key, _ := node.Lookup(e.node, field); key != nil {
 		return key
@@ -62,24 +61,24 @@ func (e checkedExtender) tls() schema.ExtenderTLS {
 
 func (e checkedExtender) hasCA() bool { return e.tls().CAFile != "" || len(e.tls().CAData) > 0 }
 
-// ExtenderFinding is one thing that is to be told about an extender.
+// ExtenderFinding is a problem or warning about an extender.
 type ExtenderFinding struct {
 	severity severity
 	added    bool
 	Node     *yaml.Node
-	// Message and try are those of a problem.
+	// Message and Try are as in a problem.
 	Message, Try string
 }
 
-// Refuses says whether the extender is not to be deployed.
+// Refuses reports whether the extender must not be deployed.
 func (f ExtenderFinding) Refuses() bool {
 	return f.severity == refused || f.severity == wrong && f.added
 }
 
-// starts says whether a scheduler starts with the extender.
+// starts reports whether a scheduler starts with the extender.
 func (f ExtenderFinding) starts() bool { return f.severity != refused }
 
-// extenderCheck judges all extenders of one scheduler. The limits are those of
+// extenderCheck checks all extenders of one scheduler. The limits are those of
 // pkg/scheduler/apis/config/validation/validation.go and pkg/scheduler/extender.go.
 type extenderCheck struct {
 	release versions.Release
@@ -89,7 +88,7 @@ type extenderCheck struct {
 	findings []ExtenderFinding
 }
 
-// Extenders judges the extenders of a document, and those that are added to it.
+// Extenders checks the extenders of a document, and those to be added to it.
 func Extenders(release versions.Release, root *yaml.Node, added []schema.Extender) []ExtenderFinding {
 	x := extenderCheck{release: release}
 	for i, e := range node.Items(root, "extenders") {
@@ -145,9 +144,8 @@ func (x *extenderCheck) verbs(e checkedExtender) {
 	}
 }
 
-// address judges where the extender is. Whether the scheduler uses TLS depends on
-// the URL alone; enableHTTPS without a CA only turns the check of the certificate
-// off.
+// address checks the URL. It alone determines whether the scheduler uses TLS; enableHTTPS without a
+// CA only disables certificate verification.
 func (x *extenderCheck) address(e checkedExtender) {
 	parsed, err := url.Parse(e.URLPrefix)
 	switch {
@@ -166,7 +164,7 @@ func (x *extenderCheck) address(e checkedExtender) {
 	}
 }
 
-// identity judges how both sides show who they are.
+// identity checks how both sides authenticate.
 func (x *extenderCheck) identity(e checkedExtender) {
 	t := e.tls()
 	if t.Insecure && e.hasCA() {
@@ -200,9 +198,9 @@ func (x *extenderCheck) timeout(e checkedExtender) {
 	}
 }
 
-// nodesLookEmpty is the first minor in which what comes back from a filter with
-// whole nodes has lost its pods: scores by resources are those of empty nodes
-// (kubernetes#141781; the newest release known here, 1.37.1, has it too).
+// nodesLookEmpty is the first minor release in which nodes that a filter returns whole have lost
+// their pods: resource scores are those of empty nodes (kubernetes#141781; also in 1.37.1, the
+// newest release known here).
 const nodesLookEmpty = 33
 
 func (x *extenderCheck) cache(e checkedExtender) {
@@ -217,8 +215,8 @@ func (x *extenderCheck) cache(e checkedExtender) {
 	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false all nodes are sent whole with each call, which is slow where there are many")
 }
 
-// ignoresBind is the first minor that ignores a failure of an ignorable extender
-// to bind (kubernetes#122503).
+// ignoresBind is the first minor release that ignores a failure of an ignorable extender to bind
+// (kubernetes#122503).
 const ignoresBind = 30
 
 func (x *extenderCheck) ignorable(e checkedExtender) {

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// checkValues is the scheduler's own validation
+// checkValues applies the scheduler's own validation
 // (pkg/scheduler/apis/config/validation/validation.go).
 func (j *validator) checkValues() (wrong bool) {
 	root := j.doc.Root
@@ -49,7 +49,7 @@ func (j *validator) checkValues() (wrong bool) {
 	return len(j.problems) > 0
 }
 
-// queueSort returns the names of what sorts the queue for a profile.
+// queueSort returns the queueSort plugins of a profile.
 func queueSort(p *yaml.Node, a schema.API) string {
 	set := node.Get(p, "plugins", "queueSort")
 	names := schema.MergedPlugins(node.Get(p, "plugins"), "queueSort", a)
@@ -59,8 +59,8 @@ func queueSort(p *yaml.Node, a schema.API) string {
 	return strings.Join(names, " ")
 }
 
-// rejected returns the plugins that the validation refuses by name where they are
-// enabled or configured (invalidPluginsByVersion).
+// rejected returns the plugins that the validation rejects by name if they are enabled or
+// configured (invalidPluginsByVersion).
 func (j *validator) rejected() []string {
 	switch minor := j.api.Minor; {
 	case j.api.Set == schema.InV1 && minor >= 31:
@@ -84,8 +84,7 @@ func (j *validator) rejectedNames(p *yaml.Node) {
 	}
 }
 
-// election holds for a scheduler that elects a leader, as it does unless told
-// not to.
+// election checks leader election, which is enabled by default.
 func (j *validator) election(lease *yaml.Node) {
 	if elect := node.Get(lease, "leaderElect"); !node.IsNull(elect) && !node.IsTrue(elect) {
 		return
@@ -111,8 +110,8 @@ func (j *validator) election(lease *yaml.Node) {
 	}
 }
 
-// addresses holds the plain HTTP listener: it cannot be switched off up to 1.22,
-// and not on after.
+// addresses checks the plain HTTP listener: it cannot be disabled up to 1.22, nor enabled in later
+// releases.
 func (j *validator) addresses() {
 	for _, name := range []string{"healthzBindAddress", "metricsBindAddress"} {
 		_, value := node.Lookup(j.doc.Root, name)
@@ -131,7 +130,7 @@ func (j *validator) addresses() {
 	}
 }
 
-// extenders is what the release asks of them.
+// extenders checks the extenders for the release.
 func (j *validator) extenders() {
 	for _, f := range Extenders(j.Release, j.doc.Root, nil) {
 		if !f.starts() {

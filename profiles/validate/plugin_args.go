@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// pluginArgs is what a release asks of the arguments of its plugins beyond their
-// form (pkg/scheduler/apis/config/validation/validation_pluginargs.go).
+// pluginArgs checks the values of plugin arguments
+// (pkg/scheduler/apis/config/validation/validation_pluginargs.go).
 func (j *validator) pluginArgs(p *yaml.Node) {
 	seen := map[string]bool{}
 	for _, e := range node.Items(p, "pluginConfig") {
@@ -50,7 +50,7 @@ func (j *validator) pluginArgs(p *yaml.Node) {
 	}
 }
 
-// checkLabels refuses a label that has to be there and not to be there.
+// checkLabels rejects a label that has to be both present and absent.
 func (j *validator) checkLabels(present, absent *yaml.Node) {
 	for _, p := range node.Items(present) {
 		if slices.ContainsFunc(node.Items(absent), func(a *yaml.Node) bool { return node.Text(a) == node.Text(p) }) {
@@ -75,7 +75,7 @@ func (j *validator) strategy(s *yaml.Node) {
 	}
 }
 
-// weights bounds the weights of resources; a missing one counts 1 where least is 0.
+// weights checks the weights of resources; a missing weight is 1 if least is 0.
 func (j *validator) weights(resources *yaml.Node, least int) {
 	for _, r := range node.Items(resources) {
 		if w := node.Number(r, "weight"); w < least || w > 100 {

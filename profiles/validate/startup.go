@@ -10,9 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// checkStartup is what the scheduler refuses when it puts its profiles together
-// (NewFramework in pkg/scheduler/framework/runtime/framework.go) and sets up its
-// leader election.
+// checkStartup checks what the scheduler rejects when it builds its profiles (NewFramework in
+// pkg/scheduler/framework/runtime/framework.go) and sets up leader election.
 func (j *validator) checkStartup() {
 	root := j.doc.Root
 	if j.doc.Policy {
@@ -40,8 +39,8 @@ func (j *validator) checkStartup() {
 	}
 }
 
-// reaches says whether a plugin may reach an extension point by way of
-// multiPoint, so that what is there cannot be told.
+// reaches reports whether multiPoint may enable plugins at an extension point, so that its plugins
+// are unknown.
 func (j *validator) reaches(plugins *yaml.Node, point string) bool {
 	return j.api.MultiPoint && (node.Get(plugins, schema.MultiPoint) != nil || !schema.IsDisabled(plugins, point, schema.AllPlugins))
 }
@@ -67,7 +66,7 @@ func (j *validator) pluginNames(set schema.PluginSet) {
 	}
 }
 
-// checkImplements refuses an in-tree plugin at an extension point where it has nothing.
+// checkImplements rejects an in-tree plugin at an extension point that it does not implement.
 func (j *validator) checkImplements(set schema.PluginSet, e *yaml.Node, name string) {
 	if slices.Contains(j.Plugins, name) || schema.CanEnable(name, set.Point, j.api.Minor) {
 		return
@@ -75,7 +74,7 @@ func (j *validator) checkImplements(set schema.PluginSet, e *yaml.Node, name str
 	j.add(node.Get(e, "name"), "leave it out", "plugin %s takes no part in %s in %s", name, set.Point, j.Release)
 }
 
-// checkEnabledTwice refuses a plugin that ends up enabled twice at one extension point.
+// checkEnabledTwice rejects a plugin that is enabled twice at one extension point.
 func (j *validator) checkEnabledTwice(plugins *yaml.Node, set schema.PluginSet) {
 	seen := map[string]bool{}
 	for _, name := range schema.MergedPlugins(plugins, set.Point, j.api) {

@@ -1,5 +1,5 @@
-// Package validate checks a document against the built-in rules of a release: the decoder's, the validation's and those
-// of the scheduler's startup.
+// Package validate checks a document against the built-in rules of a release: its decoder, its
+// validation, and the startup of its scheduler.
 package validate
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// validator is a document before the scheduler of a release, in the steps in
-// which that looks at it. Each step is left out where one before found something.
+// validator checks a document in the same steps as the scheduler of a release. A step is skipped if
+// an earlier one found a problem.
 type validator struct {
 	Options
 	doc      *schema.Document
@@ -22,15 +22,15 @@ type validator struct {
 	problems schema.Problems
 }
 
-// Options say for which release a document is validated.
+// Options are the release to validate for.
 type Options struct {
 	Release versions.Release
 	Rules   versions.Rules
-	// Plugins names the plugins that are compiled in beside the in-tree ones.
+	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
 }
 
-// Document returns the reasons for which the scheduler of the release refuses a document.
+// Document returns the problems for which the scheduler of the release rejects a document.
 func Document(doc *schema.Document, o Options) schema.Problems {
 	j := newValidator(doc, o)
 	if !j.checkFields() && !j.checkValues() {
@@ -39,7 +39,7 @@ func Document(doc *schema.Document, o Options) schema.Problems {
 	return j.problems
 }
 
-// Addresses returns what is wrong with the addresses of the plain HTTP listener.
+// Addresses returns the problems of the addresses of the plain HTTP listener.
 func Addresses(doc *schema.Document, o Options) schema.Problems {
 	j := newValidator(doc, o)
 	j.addresses()
@@ -54,8 +54,8 @@ func (j *validator) add(n *yaml.Node, try, format string, args ...any) {
 	j.problems.Add(node.At(n), try, format, args...)
 }
 
-// checkFields is the strict decoder of the config API. Like the others it says
-// whether it found something.
+// checkFields applies the strict decoder of the config API. Like the other steps it reports whether
+// it found a problem.
 func (j *validator) checkFields() (wrong bool) {
 	if j.doc.Policy {
 		if !j.Rules.Policy {
