@@ -87,7 +87,7 @@ func Convert(r ConvertRequest) (*Converted, error) {
 // target returns the config API and the release of the request.
 func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	if r.Release.IsZero() && r.API == "" {
-		return schema.API{}, r.Release, errors.New("convert scheduler configuration: neither config API nor release was named")
+		return schema.API{}, r.Release, errors.New("convert scheduler configuration: a config API or a release is required")
 	}
 	release := r.Release
 	name := r.API
@@ -100,7 +100,7 @@ func (r ConvertRequest) target() (schema.API, versions.Release, error) {
 	}
 	to, ok := schema.APINamed(strings.TrimPrefix(name, schema.ConfigGroup+"/"))
 	if !ok {
-		return schema.API{}, release, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("config API %q is not known", name), Try: "use one of " + strings.Join(apiNames(), ", ")}}}
+		return schema.API{}, release, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("unknown config API %q", name), Try: "use one of " + strings.Join(apiNames(), ", ")}}}
 	}
 	if release.IsZero() {
 		return to, newestReader(to), nil
@@ -135,13 +135,13 @@ func Target(to string) (api string, release versions.Release, err error) {
 		return a.Name, release, nil
 	}
 	if to == schema.PolicyKind {
-		return "", release, &schema.Error{Problems: []schema.Problem{{Message: "a Policy cannot be written: it says less than a configuration does", Try: "for releases before 1.23 take v1beta1"}}}
+		return "", release, &schema.Error{Problems: []schema.Problem{{Message: "converting to a Policy is not supported", Try: "use v1beta1 for releases before 1.23"}}}
 	}
 	release, err = versions.Parse(to)
 	if err != nil {
 		return "", release, &schema.Error{Problems: []schema.Problem{{
-			Message: fmt.Sprintf("%q is neither a config API nor a release", to),
-			Try:     "name one of " + strings.Join(apiNames(), ", ") + ", or a release such as v1.24.3",
+			Message: fmt.Sprintf("invalid target %q: must be a config API or a release", to),
+			Try:     "use one of " + strings.Join(apiNames(), ", ") + ", or a release such as v1.24.3",
 		}}}
 	}
 	return "", release, nil

@@ -110,10 +110,10 @@ func TestLosses(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
 		{"plugin without a successor", "v1", v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: ServiceAffinity}]}}\n", "4:32: plugin ServiceAffinity does not exist in v1.37.1"},
 		{"priority without a successor", "v1", policy + "priorities:\n- {name: NodePreferAvoidPodsPriority, weight: 10000}\n", "4:3: plugin NodePreferAvoidPods does not exist"},
-		{"alwaysCheckAllPredicates", "v1beta1", policy + "alwaysCheckAllPredicates: true\n", "3:1: alwaysCheckAllPredicates has no successor"},
+		{"alwaysCheckAllPredicates", "v1beta1", policy + "alwaysCheckAllPredicates: true\n", "3:1: alwaysCheckAllPredicates has no successor: filters stop at the first that rejects a node"},
 		{"two that score by resources", "v1", policy + "priorities:\n- {name: LeastRequestedPriority, weight: 2}\n- {name: MostRequestedPriority, weight: 3}\n", "5:3: NodeResourcesLeastAllocated and NodeResourcesMostAllocated both score"},
 		{"labels that were scored", "v1", policy + "priorities:\n- {name: a, weight: 2, argument: {labelPreference: {label: x}}}\n", "4:3: plugin NodeLabel does not exist"},
-		{"preEnqueue where it is ignored", "v1beta3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "4:36: in v1beta3 preEnqueue is accepted and ignored"},
+		{"preEnqueue where it is ignored", "v1beta3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "4:36: v1beta3 accepts and ignores preEnqueue"},
 		{"preEnqueue before there was any", "v1beta3@v1.24.3", v1 + "profiles:\n- plugins: {preEnqueue: {enabled: [{name: MyPlugin}]}}\n", "4:13: v1.24.3 has no extension point preEnqueue"},
 		{"gates that cannot be off", "v1beta2", v1 + "profiles:\n- plugins: {preEnqueue: {disabled: [{name: SchedulingGates}]}}\n", "4:37: SchedulingGates cannot be disabled in v1beta2"},
 		{"multiPoint of a foreign plugin", "v1beta2", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: MyPlugin}]}}\n", "v1beta2 has no multiPoint"},
@@ -154,10 +154,10 @@ func TestLossyIsNoExcuse(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
 		{"mistyped plugin", "v1", v1 + "profiles:\n- plugins: {score: {enabled: [{name: ImageLocalty}]}}\n", "did you mean ImageLocality"},
 		{"mistyped predicate", "v1", policy + "predicates: [{name: PodFitsResource}]\n", "did you mean PodFitsResources"},
-		{"unknown priority", "v1", policy + "priorities: [{name: Foo, weight: 1}]\n", "remove it, or give its argument"},
+		{"unknown priority", "v1", policy + "priorities: [{name: Foo, weight: 1}]\n", "remove it, or set its argument"},
 		{"weights that differ", "v1beta1", policy + "priorities:\n- {name: a, weight: 1, argument: {labelPreference: {label: x}}}\n- {name: b, weight: 2, argument: {labelPreference: {label: z}}}\n", "the same weight"},
-		{"two ratios", "v1beta1", policy + "priorities:\n- {name: a, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n- {name: b, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n", "keep one of them"},
-		{"two arguments", "v1", policy + "predicates: [{name: a, argument: {serviceAffinity: {}, labelsPresence: {}}}]\n", "give one"},
+		{"two ratios", "v1beta1", policy + "priorities:\n- {name: a, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n- {name: b, weight: 1, argument: {requestedToCapacityRatioArguments: {shape: []}}}\n", "remove one of them"},
+		{"two arguments", "v1", policy + "predicates: [{name: a, argument: {serviceAffinity: {}, labelsPresence: {}}}]\n", "keep one; add a second entry for the other"},
 		{"mistyped extender", "v1", policy + "extenders: [{urlPrefix: 'http://x', filterVerbs: x}]\n", `did you mean "filterVerb"`},
 		{"bare y", "v1beta1", policy + "predicates: [{name: a, argument: {labelsPresence: {labels: [y]}}}]\n", ""},
 		{"plugin at a point that it has nothing to do with", "v1", v1 + "profiles:\n- plugins: {filter: {enabled: [{name: ImageLocality}]}}\n", ""},
@@ -199,9 +199,9 @@ func TestConfigMaps(t *testing.T) {
 		{"a configuration", "apiVersion: v1\ndata:\n  other: \"x\"\n  c.yaml: |-\n      apiVersion: kubescheduler.config.k8s.io/v1\n      kind: KubeSchedulerConfiguration\n\n      paralelism: 3\nkind: ConfigMap\n", `f.yaml:8:7: unknown field "paralelism"`},
 		{"quoted", "apiVersion: v1\nkind: ConfigMap\ndata: {a: \"apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\nfoo: 1\\n\"}\n", `f.yaml:3:11: unknown field "foo"`},
 		{"broken inside", "apiVersion: v1\nkind: ConfigMap\ndata:\n  a: |\n    kind: KubeSchedulerConfiguration\n    b: [\n", "f.yaml:"},
-		{"two of them", "apiVersion: v1\nkind: ConfigMap\ndata: {a: 'kind: Policy', b: 'kind: KubeSchedulerConfiguration'}\n", "several of its keys hold a configuration: a, b"},
-		{"none", "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n", "none of its keys holds a configuration"},
-		{"no text", "apiVersion: v1\nkind: ConfigMap\ndata: {policy.cfg: {kind: Policy}}\n", "data of a ConfigMap is text"},
+		{"two of them", "apiVersion: v1\nkind: ConfigMap\ndata: {a: 'kind: Policy', b: 'kind: KubeSchedulerConfiguration'}\n", "several keys with a configuration: a, b"},
+		{"none", "apiVersion: v1\nkind: ConfigMap\ndata: {a: b}\n", "the ConfigMap has no key with a configuration"},
+		{"no text", "apiVersion: v1\nkind: ConfigMap\ndata: {policy.cfg: {kind: Policy}}\n", "data of a ConfigMap: expected text at key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := own(t, "v1", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -37,17 +37,17 @@ func (d *deployment) identity() {
 		name := node.Text(n)
 		switch {
 		case name == "":
-			d.Refuse(p, "give each profile a schedulerName", "a profile has no schedulerName, and there are %d profiles", len(profiles))
+			d.Refuse(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles", len(profiles))
 		case seen[name]:
-			d.Refuse(n, "give each profile a name of its own", "two profiles are named %q", name)
+			d.Refuse(n, "use a different name for each profile", "two profiles are named %q", name)
 		case name == schema.DefaultSchedulerName && wanted != schema.DefaultSchedulerName:
-			d.Refuse(n, "rename or remove that profile", "a second scheduler with a profile named %s would fight the cluster's own for the same pods", schema.DefaultSchedulerName)
+			d.Refuse(n, "rename or remove that profile", "a second scheduler with a profile named %s would compete with the default scheduler for pods", schema.DefaultSchedulerName)
 		}
 		seen[name] = true
 	}
 	if !seen[wanted] {
-		d.Refuse(node.Get(d.doc.Root, "profiles"), "name one profile "+wanted+", or deploy with --name and the name of one of them",
-			"none of the %d profiles is named %q, the scheduler that is deployed", len(profiles), wanted)
+		d.Refuse(node.Get(d.doc.Root, "profiles"), "name one profile "+wanted+", or set --name to the name of one of them",
+			"none of the %d profiles has the name of the deployed scheduler, %q", len(profiles), wanted)
 	}
 }
 
@@ -58,7 +58,7 @@ func (d *deployment) rename(profile *yaml.Node, wanted string) {
 		node.Remove(profile, "schedulerName")
 		profile.Content = append([]*yaml.Node{node.String("schedulerName"), node.String(wanted)}, profile.Content...)
 	case node.Text(n) != wanted:
-		d.Note(n, "schedulerName %s becomes %s, the name that is deployed; pods ask for it in spec.schedulerName", node.Text(n), wanted)
+		d.Note(n, "schedulerName %s becomes %s, the name of the deployed scheduler; use it in spec.schedulerName of pods", node.Text(n), wanted)
 		d.Report.Set(profile, "schedulerName", node.String(wanted), "")
 	}
 }
@@ -67,14 +67,14 @@ func (d *deployment) rename(profile *yaml.Node, wanted string) {
 // source sets them.
 func (d *deployment) connection() {
 	client := node.Child(d.doc.Root, "clientConnection")
-	d.Report.Set(client, "kubeconfig", node.String(d.request.Kubeconfig), "it is where the file is mounted")
+	d.Report.Set(client, "kubeconfig", node.String(d.request.Kubeconfig), "the path of the mounted file")
 	qps, burst := node.Text(client, "qps"), node.Text(client, "burst")
 	if !node.IsZero(qps) || !node.IsZero(burst) {
 		return
 	}
 	node.Put(client, "qps", node.Int(clientQPS))
 	node.Put(client, "burst", node.Int(clientBurst))
-	d.Note(nil, "clientConnection.qps and burst set to %d: the defaults, 50 and 100, hold the scheduler to about 55 pods a second", clientQPS)
+	d.Note(nil, "clientConnection.qps and burst set to %d: the defaults, 50 and 100, limit the scheduler to about 55 pods per second", clientQPS)
 }
 
 // election gives the scheduler a lease of its own: by default it would compete with the cluster's
@@ -83,12 +83,12 @@ func (d *deployment) election() bool {
 	lease := node.Child(d.doc.Root, "leaderElection")
 	switch n := node.Get(lease, "leaderElect"); {
 	case d.request.LeaderElect:
-		d.Report.Set(lease, "leaderElect", node.Bool(true), "more than one replica may run, and one of them schedules")
+		d.Report.Set(lease, "leaderElect", node.Bool(true), "several replicas may run, and one of them schedules")
 	case node.IsNull(n):
 		node.Put(lease, "leaderElect", node.Bool(false))
 	}
-	d.Report.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)), "the lease carries the scheduler's name")
-	d.Report.Set(lease, "resourceNamespace", node.String(d.request.LeaseNamespace), "the lease is kept there")
-	d.Report.Set(lease, "resourceLock", node.String(schema.LeaseLock), "every release accepts leases, and newer ones nothing else")
+	d.Report.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)), "the lease has the scheduler's name")
+	d.Report.Set(lease, "resourceNamespace", node.String(d.request.LeaseNamespace), "the namespace of the lease")
+	d.Report.Set(lease, "resourceLock", node.String(schema.LeaseLock), "every release supports leases, and newer ones only leases")
 	return node.IsTrue(lease, "leaderElect")
 }

@@ -68,11 +68,11 @@ profiles:
 
 func TestPluginsThatCannotBeEnabledAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*profiles.Plugin){
-		`does not act at the extension point "bind"`: func(p *profiles.Plugin) { p.Enable = []string{"bind"} },
-		"the weight -1 means nothing":                func(p *profiles.Plugin) { p.Weight = -1 },
-		"the weight 2 means nothing":                 func(p *profiles.Plugin) { p.Points, p.Weight = []string{"filter"}, 2 },
-		"not a mapping":                              func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
-		"not YAML":                                   func(p *profiles.Plugin) { p.Args = []byte("{") },
+		`does not implement the extension point "bind"`: func(p *profiles.Plugin) { p.Enable = []string{"bind"} },
+		"invalid weight -1":                func(p *profiles.Plugin) { p.Weight = -1 },
+		"invalid weight 2":                 func(p *profiles.Plugin) { p.Points, p.Weight = []string{"filter"}, 2 },
+		"args: expected a mapping, got":                              func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
+		"parse args: yaml":                                   func(p *profiles.Plugin) { p.Args = []byte("{") },
 	} {
 		p := loaded()
 		change(&p)

@@ -56,7 +56,7 @@ func TestAnExtenderThatIsDroppedLeavesTheBytesFromBefore(t *testing.T) {
 func TestAnExtenderThatCannotBeIsNotAdded(t *testing.T) {
 	_, _, err := profiles.SetExtenders([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"),
 		versions.Release{Major: 1, Minor: 36}, nil, []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter"}})
-	if err == nil || !strings.Contains(err.Error(), "extender x: what is to happen when it does not answer is not said") {
+	if err == nil || !strings.Contains(err.Error(), "extender x: ignorable is not set") {
 		t.Errorf("error is %v", err)
 	}
 }

@@ -120,19 +120,19 @@ func TestWhatNoPolicyCanSayIsRefused(t *testing.T) {
 		change                        func(*profiles.Request)
 		want, hint                    string
 	}{
-		{name: "a release that reads none", release: "v1.23.17", want: "v1.23.17 does not read a Policy; 1.22 was the last to", hint: "--policy-configmap"},
-		{name: "a second scheduler of 1.22", release: "v1.22.2", want: "v1.22.2 names every scheduler with a Policy default-scheduler"},
-		{name: "arguments of spreading", release: "v1.21.3", preset: "topology-spread", want: "preset topology-spread: this cannot be said in a Policy: the arguments of plugin PodTopologySpread"},
-		{name: "two profiles", release: "v1.21.3", source: v1beta1 + "profiles: [{schedulerName: my-scheduler}, {schedulerName: b}]\n", want: "2 profiles cannot be said in a Policy"},
+		{name: "a release that reads none", release: "v1.23.17", want: "v1.23.17 does not read a Policy; the last release to do so was 1.22", hint: "--policy-configmap"},
+		{name: "a second scheduler of 1.22", release: "v1.22.2", want: "so it would compete with the default scheduler for pods, and no pod could use"},
+		{name: "arguments of spreading", release: "v1.21.3", preset: "topology-spread", want: "preset topology-spread: a Policy cannot express: the arguments of plugin PodTopologySpread"},
+		{name: "two profiles", release: "v1.21.3", source: v1beta1 + "profiles: [{schedulerName: my-scheduler}, {schedulerName: b}]\n", want: "a Policy cannot have 2 profiles"},
 		{name: "another binder", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {bind: {disabled: [{name: DefaultBinder}], enabled: [{name: MyPlugin}]}}}]\n",
-			change: func(r *profiles.Request) { r.Plugins = []string{extraName} }, want: "plugin MyPlugin at bind; that plugin DefaultBinder is not enabled at bind"},
-		{name: "no preemption", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}}]\n", want: "that plugin DefaultPreemption is not enabled at postFilter"},
-		{name: "a mandatory predicate left out", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n", want: "that plugin TaintToleration is not enabled at filter"},
-		{name: "a filter without its preFilter", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {preFilter: {disabled: [{name: NodePorts}]}}}]\n", want: "that plugin NodePorts is not enabled at preFilter"},
-		{name: "no hard affinity", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 0}}]}]\n", want: "the arguments of plugin InterPodAffinity"},
-		{name: "resources ignored by groups", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [example.com]}}]}]\n", want: "the arguments of plugin NodeResourcesFit"},
+			change: func(r *profiles.Request) { r.Plugins = []string{extraName} }, want: "plugin MyPlugin at bind; plugin DefaultBinder disabled at bind"},
+		{name: "no preemption", release: "v1.20.15", source: v1beta1 + "profiles: [{plugins: {postFilter: {disabled: [{name: DefaultPreemption}]}}}]\n", want: "plugin DefaultPreemption disabled at postFilter"},
+		{name: "a mandatory predicate left out", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {filter: {disabled: [{name: TaintToleration}]}}}]\n", want: "plugin TaintToleration disabled at filter"},
+		{name: "a filter without its preFilter", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {preFilter: {disabled: [{name: NodePorts}]}}}]\n", want: "plugin NodePorts disabled at preFilter"},
+		{name: "no hard affinity", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 0}}]}]\n", want: "the arguments of plugin"},
+		{name: "resources ignored by groups", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [example.com]}}]}]\n", want: "the arguments of plugin"},
 		{name: "a plugin of one's own", release: "v1.21.3", change: func(r *profiles.Request) { r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}}} },
-			want: "plugin MyPlugin cannot be enabled in a Policy, which knows in-tree plugins only"},
+			want: "plugin MyPlugin cannot be enabled in a Policy, which only supports in-tree plugins"},
 		{name: "a release from before", release: "v1.19.16", want: "v1.19.16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 func (d *deployment) extenders() {
 	for _, e := range node.Items(d.doc.Root, "extenders") {
 		if key, value := node.Lookup(node.Get(e, "tlsConfig"), "keyData"); node.Text(value) != "" {
-			d.Note(key, "keyData is a private key, and the configuration is kept in a ConfigMap: whoever may read ConfigMaps there can read it; use keyFile instead")
+			d.Note(key, "keyData is a private key in a ConfigMap, visible to everyone who can read it; use keyFile instead")
 		}
 	}
 	for _, f := range validate.Extenders(d.request.Release, d.doc.Root, d.request.Extenders) {

@@ -34,14 +34,14 @@ func (p Plugin) check() error {
 	}
 	for _, point := range p.Enable {
 		if !slices.Contains(p.Points, point) {
-			return refuse("it acts at "+strings.Join(p.Points, ", "), "it does not act at the extension point %q", point)
+			return refuse("it implements "+strings.Join(p.Points, ", "), "it does not implement the extension point %q", point)
 		}
 	}
 	if p.Weight < 0 || p.Weight > 0 && !slices.Contains(p.Points, "score") {
-		return refuse("leave the weight out", "the weight %d means nothing: it multiplies scores, and is above 0", p.Weight)
+		return refuse("remove the weight", "invalid weight %d: must be above 0, and only for plugins that score", p.Weight)
 	}
 	if _, err := p.args(); err != nil {
-		return refuse("write args as a mapping, as the plugin's documentation shows", "%s", err)
+		return refuse("write args as a mapping, see the documentation of the plugin", "%s", err)
 	}
 	return nil
 }
@@ -53,13 +53,13 @@ func (p Plugin) args() (*yaml.Node, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(p.Args, &doc); err != nil {
-		return nil, fmt.Errorf("its args are not YAML: %w", err)
+		return nil, fmt.Errorf("parse args: %w", err)
 	}
 	if len(doc.Content) == 0 || node.IsNull(doc.Content[0]) {
 		return nil, nil
 	}
 	if !node.IsMapping(doc.Content[0]) {
-		return nil, fmt.Errorf("its args are %s, not a mapping", node.Describe(doc.Content[0]))
+		return nil, fmt.Errorf("args: expected a mapping, got %s", node.Describe(doc.Content[0]))
 	}
 	node.BlockStyle(doc.Content[0])
 	return doc.Content[0], nil
@@ -183,7 +183,7 @@ func (d *deployment) addArgs(profile *yaml.Node, plugin Plugin) {
 	for i := 0; i+1 < len(given.Content); i += 2 {
 		key, value := given.Content[i], given.Content[i+1]
 		if old := node.Get(args, key.Value); old != nil {
-			d.Note(old, "%s of plugin %s stays as the configuration has it", key.Value, plugin.Name)
+			d.Note(old, "%s of plugin %s not changed: the configuration sets it", key.Value, plugin.Name)
 			continue
 		}
 		node.Put(args, key.Value, value)

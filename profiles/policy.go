@@ -74,16 +74,16 @@ func policyPossible(r Request, rules versions.Rules) error {
 	fail := func(try, format string, args ...any) error {
 		return &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf(format, args...), Try: try}}}
 	}
-	const without = "leave --policy-configmap out: a KubeSchedulerConfiguration says the same"
+	const without = "omit --policy-configmap: a KubeSchedulerConfiguration can express the same"
 	switch {
 	case !rules.Policy:
-		return fail(without, "%s does not read a Policy; 1.22 was the last to", r.Release)
+		return fail(without, "%s does not read a Policy; the last release to do so was 1.22", r.Release)
 	case r.Release.Minor > policyNamed && r.SchedulerName != schema.DefaultSchedulerName:
-		return fail(without+"; the default scheduler itself takes one (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would fight the cluster's own for the same pods, and no pod could ask for %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
+		return fail(without+"; the default scheduler supports it (`pmk-sched replace --policy-configmap`)", "%s names every scheduler with a Policy %s, so it would compete with the default scheduler for pods, and no pod could use %s", r.Release, schema.DefaultSchedulerName, r.SchedulerName)
 	}
 	for _, p := range r.Enable {
 		if p.Enable == nil || len(p.Enable) > 0 {
-			return fail(without, "plugin %s cannot be enabled in a Policy, which knows in-tree plugins only", p.Name)
+			return fail(without, "plugin %s cannot be enabled in a Policy, which only supports in-tree plugins", p.Name)
 		}
 	}
 	return nil
@@ -95,8 +95,8 @@ func sayAsPolicy(legacy, configuration *yaml.Node, r Request) error {
 	all := node.Items(configuration, "profiles")
 	if len(all) != 1 {
 		return &schema.Error{Name: r.SourceName, Problems: []schema.Problem{{
-			Message: fmt.Sprintf("%d profiles cannot be said in a Policy, which has one", len(all)),
-			Try:     "leave --policy-configmap out",
+			Message: fmt.Sprintf("a Policy cannot have %d profiles", len(all)),
+			Try:     "omit --policy-configmap",
 		}}}
 	}
 	from, _ := schema.APINamed("v1beta1")
@@ -114,13 +114,13 @@ func sayAsPolicy(legacy, configuration *yaml.Node, r Request) error {
 	}
 	root, problem := schema.Decode(carried.YAML)
 	if problem != nil {
-		return schema.Problems{*problem}.Err("the Policy, carried back")
+		return schema.Problems{*problem}.Err("the converted Policy")
 	}
 	is := policy.SemanticsOf(node.Items(root, "profiles")[0], s.API)
 	if lost := policy.SemanticsOf(s.Profile, s.API).Differences(is); len(lost) > 0 {
 		return &schema.Error{Name: cmp.Or(r.SourceName, "preset "+r.Preset), Problems: []schema.Problem{{
-			Message: "this cannot be said in a Policy: " + strings.Join(lost, "; "),
-			Try:     "leave --policy-configmap out: " + r.Release.String() + " reads a KubeSchedulerConfiguration too",
+			Message: "a Policy cannot express: " + strings.Join(lost, "; "),
+			Try:     "omit --policy-configmap: " + r.Release.String() + " reads a KubeSchedulerConfiguration too",
 		}}}
 	}
 	return nil

@@ -22,12 +22,12 @@ type Preset struct {
 // Presets returns the presets in display order.
 func Presets() []Preset {
 	return []Preset{
-		{"default", "the release's own defaults, under a name and a lease of its own"},
-		{"binpack", "fills nodes one after the other (MostAllocated), so that whole nodes stay free"},
-		{"spread", "prefers the emptiest nodes (LeastAllocated with three times its weight)"},
-		{"capacity-ratio", "fills nodes up to about 70 % and avoids those that are fuller (RequestedToCapacityRatio)"},
+		{"default", "the defaults of the release"},
+		{"binpack", "fills nodes one after another (MostAllocated), so that other nodes stay empty"},
+		{"spread", "prefers the least allocated nodes (LeastAllocated with triple weight)"},
+		{"capacity-ratio", "fills nodes up to about 70 % (RequestedToCapacityRatio)"},
 		{"topology-spread", "spreads the pods of a set evenly over zones and hosts (PodTopologySpread with maxSkew 1)"},
-		{"throughput", "more pods a second on large clusters: looks at fewer nodes for each pod, more at a time, and retries sooner"},
+		{"throughput", "schedules more pods per second in large clusters: checks fewer nodes per pod, more in parallel, and retries sooner"},
 	}
 }
 
@@ -44,7 +44,7 @@ func presetDocument(name string) (*schema.Document, error) {
 	if meant := schema.Nearest(name, names); meant != "" {
 		try = fmt.Sprintf("did you mean %q?", meant)
 	}
-	return nil, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("there is no preset %q", name), Try: try}}}
+	return nil, &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf("unknown preset %q", name), Try: try}}}
 }
 
 func parsePreset(name string) (*schema.Document, error) {

@@ -85,7 +85,7 @@ func Render(r Request) (*Rendered, error) {
 		return nil, fmt.Errorf("render scheduler configuration: %w", err)
 	}
 	if r.SchedulerName == "" || r.Kubeconfig == "" {
-		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are needed")
+		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are required")
 	}
 	if _, err := CheckExtenders(r.Release, r.Extenders); err != nil {
 		return nil, err // their fault is not that of the source
@@ -148,8 +148,8 @@ func load(r *Request) (*schema.Document, error) {
 	if len(r.Source) > 0 || r.SourceName != "" {
 		if r.Preset != "" {
 			return nil, &schema.Error{Problems: []schema.Problem{{
-				Message: fmt.Sprintf("render scheduler configuration: both the preset %q and a configuration were given", r.Preset),
-				Try:     "give one of them; a configuration can hold what the preset does (profile show)",
+				Message: fmt.Sprintf("render scheduler configuration: preset %q and a configuration are mutually exclusive", r.Preset),
+				Try:     "use one of them; `pmk-sched profile show` prints a preset to start from",
 			}}}
 		}
 		if r.SourceName == "" {

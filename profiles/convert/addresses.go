@@ -40,19 +40,19 @@ func (c *conversion) deployedAddresses() {
 		}
 	} else if host != "" {
 		c.Args = append(c.Args, "--bind-address="+host)
-		c.Note(nil, "health and metrics were served on %s only; --bind-address=%s keeps that on the host's network", host, host)
+		c.Note(nil, "health and metrics were only served on %s; --bind-address=%s preserves that", host, host)
 	}
 }
 
 // dropAddress removes one of the two fields if the target lacks it, and reports the change.
 func (c *conversion) dropAddress(name string, key, value *yaml.Node) {
 	if c.Rules.InsecurePort {
-		c.Note(key, "%s %q becomes an address on loopback: it is plain HTTP for everyone, and cannot be switched off; /healthz and /metrics are served over HTTPS on the secure port too", name, node.Text(value))
+		c.Note(key, "%s %q becomes a loopback address: the plain HTTP listener cannot be disabled; the secure port serves /healthz and /metrics too", name, node.Text(value))
 		return
 	}
 	node.Remove(c.doc.Root, name)
 	path := map[string]string{"healthzBindAddress": "/healthz", "metricsBindAddress": "/metrics"}[name]
-	c.Note(key, "%s %q left out: %s has no plain HTTP listener; %s is served over HTTPS on the secure port (--secure-port)", name, node.Text(value), c.Release, path)
+	c.Note(key, "%s %q left out: %s has no plain HTTP listener; %s is served on the secure port (--secure-port)", name, node.Text(value), c.Release, path)
 }
 
 // ownAddresses converts the addresses of a user's own document. The plain HTTP listener was removed
@@ -81,7 +81,7 @@ func (c *conversion) ownAddresses() {
 // listen binds the listener that the target cannot disable to loopback.
 func (c *conversion) listen(name string, key *yaml.Node) {
 	node.Put(c.doc.Root, name, node.String("127.0.0.1:"+schema.SchedulerInsecurePort))
-	c.Note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot switch off", name, c.Release)
+	c.Note(key, "%s set to loopback: %s serves health and metrics over plain HTTP, which a configuration cannot disable", name, c.Release)
 }
 
 // stopListening removes an address, and keeps its host for the secure port.
@@ -93,12 +93,12 @@ func (c *conversion) stopListening(name string, key, value *yaml.Node) {
 		switch {
 		case len(c.Args) == 0:
 			c.Args = append(c.Args, flag)
-			c.Note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, node.Text(value), flag, c.Release)
+			c.Note(key, "%s %q becomes the flag %s: %s has no plain HTTP listener and serves both on the secure port (--secure-port, default 10259)", name, node.Text(value), flag, c.Release)
 			return
 		case c.Args[0] != flag:
 			c.Loss(key, "use one host for both addresses", "%s %q: %s serves health and metrics on one address, %s", name, node.Text(value), c.Release, c.Args[0])
 			return
 		}
 	}
-	c.Note(key, "%s %q left out: %s has no plain HTTP listener, and serves the same over HTTPS on the secure port (--secure-port, 10259 unless given)", name, node.Text(value), c.Release)
+	c.Note(key, "%s %q left out: %s has no plain HTTP listener and serves both on the secure port (--secure-port, default 10259)", name, node.Text(value), c.Release)
 }

@@ -28,7 +28,7 @@ func (c *profileConversion) keepDefaultWeights() {
 		kept = append(kept, fmt.Sprintf("%s %d (not %d)", p.Name, was, is))
 	}
 	if len(kept) > 0 {
-		c.Note(node.Get(c.doc.Root, "apiVersion"), "default weights of %s written out under score, since %s has others: %s", c.from.Name, c.To.Name, strings.Join(kept, ", "))
+		c.Note(node.Get(c.doc.Root, "apiVersion"), "default weights of %s written out under score, since %s has different ones: %s", c.from.Name, c.To.Name, strings.Join(kept, ", "))
 	}
 }
 
@@ -41,7 +41,7 @@ func (c *conversion) lostDefaults(off []string) {
 			slices.Contains(off, f.name) || slices.Contains(off, schema.AllPlugins) {
 			continue
 		}
-		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, is not there in %s: %s", f.name, c.from.Name, c.Release, f.why)
+		c.Note(node.Get(c.doc.Root, "apiVersion"), "%s, a default of %s, does not exist in %s: %s", f.name, c.from.Name, c.Release, f.why)
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *profileConversion) disableFirst() {
 			}
 			schema.Disable(c.sets, set.Point, name)
 			if c.from.Duplicates && !c.doc.Policy {
-				c.Note(e, "%s is a default of %s; disabled first, since enabling it again would run it twice and stop the scheduler", name, c.To.Name)
+				c.Note(e, "%s disabled before it is enabled: it is a default of %s, and enabling it twice stops the scheduler", name, c.To.Name)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (c *profileConversion) disableOverridden() {
 		for _, name := range named {
 			schema.Disable(c.sets, set.Point, name)
 		}
-		c.Note(set.Key, "%s disabled under %s too, before they are enabled there: %s may run one of them twice otherwise", strings.Join(named, ", "), set.Point, c.Release)
+		c.Note(set.Key, "%s disabled under %s before they are enabled there: otherwise %s may run one of them twice", strings.Join(named, ", "), set.Point, c.Release)
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *profileConversion) disableLater() {
 		had := slices.DeleteFunc(slices.Clone(p.Points), func(at string) bool { return !schema.IsDefault(c.from, at, p.Name) })
 		if len(had) > 0 && !slices.ContainsFunc(had, func(at string) bool { return !c.off(at, p.Name) }) {
 			schema.Disable(c.sets, point, p.Name)
-			c.Note(node.Get(c.sets, had[0], "disabled"), "%s disabled under %s too, where it takes part in %s", p.Name, point, c.Release)
+			c.Note(node.Get(c.sets, had[0], "disabled"), "%s disabled under %s too, which it implements in %s", p.Name, point, c.Release)
 		}
 	}
 }

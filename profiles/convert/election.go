@@ -14,13 +14,13 @@ func (c *conversion) ownElection() {
 	elects := node.IsNull(lease, "leaderElect") || node.IsTrue(lease, "leaderElect")
 	switch was := node.Text(lock); {
 	case lease == nil && !c.Rules.LeaderElectFlagsWithConfig && c.from.Set != schema.InV1beta1:
-		c.Note(nil, "%s ignores --leader-elect and the flags that belong to it where there is a --config; what they said has to stand under leaderElection", c.Release)
+		c.Note(nil, "%s ignores the --leader-elect flags if --config is set; move their values to leaderElection", c.Release)
 	case was == "" || was == schema.LeaseLock || !elects:
 	case c.minor >= 27:
 		c.Set(lease, "resourceLock", node.String(schema.LeaseLock), "")
-		c.Note(key, "resourceLock %s becomes leases, the only one in %s; replicas that still hold the other do not see the lease, so end them first", was, c.Release)
+		c.Note(key, "resourceLock %s becomes leases, the only one in %s; stop replicas that use the old lock first, since they ignore the lease", was, c.Release)
 	case c.minor >= 24 && (was == "endpoints" || was == "configmaps"):
 		c.Set(lease, "resourceLock", node.String(was+"leases"), "")
-		c.Note(key, "resourceLock %s becomes %sleases: %s does not have it, and this one holds both", was, was, c.Release)
+		c.Note(key, "resourceLock %s becomes %sleases, which includes both: %s does not support it", was, was, c.Release)
 	}
 }

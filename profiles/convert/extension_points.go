@@ -13,7 +13,7 @@ func (c *profileConversion) dropIgnored() {
 	for _, point := range c.from.Ignored {
 		key, set := node.Remove(c.sets, point)
 		if node.IsMapping(set) && len(set.Content) > 0 {
-			c.Note(key, "%s left out: in %s it is accepted and ignored, so it never was in effect; write the file in v1 to have it count", point, c.from.Name)
+			c.Note(key, "%s left out: %s accepts and ignores it, so it had no effect; to enable it, write the file in v1", point, c.from.Name)
 		}
 	}
 }
@@ -27,7 +27,7 @@ func (c *profileConversion) dropUnsupportedPoints() {
 			continue
 		}
 		if enabled := node.Items(set, "enabled"); len(enabled) > 0 {
-			c.Loss(key, "leave it out, or enable the plugin at another extension point",
+			c.Loss(key, "remove it, or enable the plugin at another extension point",
 				"%s has no extension point %s, where %s is enabled", c.Release, p.Name, node.Text(enabled[0], "name"))
 		} else {
 			c.Note(key, "%s left out: %s does not have that extension point, so there is nothing to disable", p.Name, c.Release)
@@ -47,13 +47,13 @@ func (c *profileConversion) dropUnsupportedEntries() {
 			switch {
 			case slices.Contains(c.Plugins, name) || schema.CanEnable(name, set.Point, c.minor):
 			case !slices.Contains(p.Points, set.Point):
-				c.Refuse(e, "leave the line out", "plugin %s takes no part in %s", name, set.Point)
+				c.Refuse(e, "remove the line", "plugin %s does not implement %s", name, set.Point)
 			case set.Point == "score":
 				schema.DropEntry(c.sets, set.Point, "enabled", e)
-				c.Loss(e, "leave the line out", "plugin %s does not score in %s", name, c.Release)
+				c.Loss(e, "remove the line", "plugin %s does not score in %s", name, c.Release)
 			default:
 				schema.DropEntry(c.sets, set.Point, "enabled", e)
-				c.Note(e, "%s left out of %s: in %s it takes no part there, and does its work at the others", name, set.Point, c.Release)
+				c.Note(e, "%s left out of %s: in %s it does not implement this extension point, and works at the others", name, set.Point, c.Release)
 			}
 		}
 	}
@@ -73,24 +73,24 @@ func (c *profileConversion) preEnqueue() {
 			c.Note(e, "%s left out: it is a default of %s, which ignores preEnqueue", name, c.Release)
 		case name == schema.SchedulingGates && c.To.MultiPoint:
 			schema.Enable(c.sets, schema.MultiPoint, name, 0)
-			c.Note(e, "%s moved to multiPoint: in %s preEnqueue is accepted and ignored", name, c.To.Name)
+			c.Note(e, "%s moved to multiPoint: %s accepts and ignores preEnqueue", name, c.To.Name)
 		default:
-			c.Loss(e, "write the file in v1, which heeds it, or enable the plugin under multiPoint",
-				"in %s preEnqueue is accepted and ignored, so %s would not be in effect there", c.To.Name, name)
+			c.Loss(e, "write the file in v1, or enable the plugin under multiPoint",
+				"%s accepts and ignores preEnqueue, so %s would have no effect", c.To.Name, name)
 		}
 	}
 	for _, e := range node.Items(set, "disabled") {
 		name := node.Text(e, "name")
 		switch gates := name == schema.SchedulingGates || name == schema.AllPlugins; {
 		case !gates || c.minor < 27:
-			c.Note(e, "%s need not be disabled under preEnqueue: it is no default there in %s", name, c.Release)
+			c.Note(e, "%s need not be disabled under preEnqueue: it is not a default in %s", name, c.Release)
 		case c.To.MultiPoint:
 			if !schema.IsDisabled(c.sets, schema.MultiPoint, schema.SchedulingGates) {
 				schema.Disable(c.sets, schema.MultiPoint, schema.SchedulingGates)
 			}
-			c.Note(e, "%s disabled under multiPoint: in %s preEnqueue is accepted and ignored", schema.SchedulingGates, c.To.Name)
+			c.Note(e, "%s disabled under multiPoint: %s accepts and ignores preEnqueue", schema.SchedulingGates, c.To.Name)
 		default:
-			c.Loss(e, "leave the line out", "%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, c.To.Name)
+			c.Loss(e, "remove the line", "%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, c.To.Name)
 		}
 	}
 }

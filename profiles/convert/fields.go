@@ -44,10 +44,10 @@ func (c *conversion) dropField(n, key *yaml.Node, f schema.Field, where string) 
 	case f.Hoisted && len(c.doc.Profiles()) == 1:
 		node.Remove(n, f.Name)
 		node.Put(c.doc.Root, f.Name, value)
-		c.Note(key, "%s moved to the top of the document: %s has it there only", f.Name, c.Release)
+		c.Note(key, "%s moved to the top level: %s only has it there", f.Name, c.Release)
 	default:
 		node.Remove(n, f.Name)
-		c.Loss(key, "leave it out", "%s does not have %s in %s", c.Release, name, c.To.Name)
+		c.Loss(key, "remove it", "%s does not have %s in %s", c.Release, name, c.To.Name)
 	}
 }
 

@@ -28,7 +28,7 @@ type multiPointExpansion struct {
 }
 
 func (m *multiPointExpansion) run(key *yaml.Node) {
-	m.Note(key, "multiPoint written out for each extension point: %s does not have it", m.To.Name)
+	m.Note(key, "multiPoint written out for each extension point: %s lacks it", m.To.Name)
 	m.checkGatesStayEnabled()
 	for _, e := range m.enabled {
 		m.checkExpandable(e)
@@ -66,7 +66,7 @@ func (m *multiPointExpansion) checkExpandable(e *yaml.Node) {
 		return
 	}
 	m.Loss(e, "enable it under each extension point that it implements, such as filter or score",
-		"%s has no multiPoint, and which extension points plugin %s implements is not known here", m.To.Name, name)
+		"%s has no multiPoint, and the extension points of plugin %s are unknown", m.To.Name, name)
 }
 
 // pluginNamed returns an in-tree or compiled-in plugin by name.
@@ -138,7 +138,7 @@ func (m *multiPointExpansion) checkGatesStayEnabled() {
 	}
 	for _, e := range m.disabled {
 		if named(e) || node.Text(e, "name") == schema.AllPlugins {
-			m.Loss(e, "enable "+schema.SchedulingGates+" beside it, if pods may wait for their gates",
+			m.Loss(e, "enable "+schema.SchedulingGates+" too, if pods may wait for their gates",
 				"%s cannot be disabled in %s, which ignores preEnqueue", schema.SchedulingGates, m.To.Name)
 		}
 	}

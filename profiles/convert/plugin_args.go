@@ -32,7 +32,7 @@ func (c *profileConversion) pluginArgs() {
 		}
 		if !known.In(c.To) {
 			schema.DropConfig(c.profile, e)
-			c.Loss(e, "leave the entry out", "plugin %s takes no arguments in %s", name, c.Release)
+			c.Loss(e, "remove the entry", "plugin %s takes no arguments in %s", name, c.Release)
 			continue
 		}
 		if v := node.Get(given, "apiVersion"); v != nil {
@@ -51,5 +51,5 @@ func (c *profileConversion) spreadDefaulting() {
 		return
 	}
 	node.Put(args, "defaultingType", node.String("List"))
-	c.Note(key, "defaultingType List written out: %s would take System, and refuse constraints beside it", c.To.Name)
+	c.Note(key, "defaultingType List written out: the default of %s is System, which rejects constraints", c.To.Name)
 }

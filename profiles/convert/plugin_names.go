@@ -27,7 +27,7 @@ func (c *profileConversion) checkNames() {
 		for _, e := range node.Items(set.Node, "enabled") {
 			name := node.Text(e, "name")
 			if c.checkName(node.Get(e, "name"), name, false); seen[name] {
-				c.Refuse(e, "keep one of the two", "plugin %s is enabled twice under %s", name, set.Point)
+				c.Refuse(e, "remove one of them", "plugin %s is enabled twice under %s", name, set.Point)
 			}
 			seen[name] = true
 		}
@@ -41,7 +41,7 @@ func (c *profileConversion) checkNames() {
 	for _, e := range node.Items(c.profile, "pluginConfig") {
 		name := node.Text(e, "name")
 		if c.checkName(node.Get(e, "name"), name, true); seen[name] {
-			c.Refuse(e, "keep one of the two", "pluginConfig has two entries for %s", name)
+			c.Refuse(e, "remove one of them", "pluginConfig has two entries for %s", name)
 		}
 		seen[name] = true
 	}
@@ -70,7 +70,7 @@ func (c *conversion) checkName(n *yaml.Node, name string, idle bool) {
 		c.Note(n, "%s does not exist in %s; the line has no effect", name, c.Release)
 		return
 	case !c.Deploy && !schema.EverInTree(name) && schema.Nearest(name, available) == "":
-		c.Note(n, "%s is no plugin of Kubernetes; %s needs it compiled in", name, c.Release)
+		c.Note(n, "%s is not an in-tree plugin; compile it into %s", name, c.Release)
 		return
 	}
 	try := "plugins of " + c.Release.String() + ": " + strings.Join(available, ", ") + "; compile others in with --with"

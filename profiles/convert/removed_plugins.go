@@ -47,7 +47,7 @@ func (c *profileConversion) replaceName(point string, e *yaml.Node, f removedPlu
 		c.reachedByMultiPoint(point, f.successor)
 	if there {
 		schema.DropEntry(c.sets, point, "enabled", e)
-		c.Note(e, "%s left out: %s does not have it; %s, and that is enabled already", f.name, c.Release, f.why)
+		c.Note(e, "%s left out: %s does not have it; %s, which is already enabled", f.name, c.Release, f.why)
 		return
 	}
 	schema.Rename(e, f.successor)
@@ -77,17 +77,17 @@ type removedPlugin struct {
 // NodeResourcesFit: see scoring.
 func removedPlugins() []removedPlugin {
 	volumes := func(name string) removedPlugin {
-		return removedPlugin{name: name, successor: "NodeVolumeLimits", why: "volumes of that kind are handled by their CSI driver, whose limits NodeVolumeLimits counts"}
+		return removedPlugin{name: name, successor: "NodeVolumeLimits", why: "a CSI driver handles such volumes, and NodeVolumeLimits checks its limits"}
 	}
 	return []removedPlugin{
-		{name: "SelectorSpread", successor: "PodTopologySpread", why: "PodTopologySpread spreads the pods of a service or set over hosts and zones by default"},
+		{name: "SelectorSpread", successor: "PodTopologySpread", why: "PodTopologySpread spreads the pods of a service or set over nodes and zones by default"},
 		volumes("EBSLimits"), volumes("GCEPDLimits"), volumes("AzureDiskLimits"), volumes("CinderLimits"),
-		{name: "NodePreferAvoidPods", why: "nothing reads the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods any more",
+		{name: "NodePreferAvoidPods", why: "the node annotation scheduler.alpha.kubernetes.io/preferAvoidPods is no longer read",
 			try: "taint such nodes with the effect PreferNoSchedule, and remove the line"},
 		{name: "NodeLabel", why: "it was removed in 1.23 without a successor",
-			try: "say it with NodeAffinity: args.addedAffinity in pluginConfig (`pmk-sched profile show` prints a whole file)"},
+			try: "use NodeAffinity: args.addedAffinity in pluginConfig (`pmk-sched profile show` prints a complete file)"},
 		{name: "ServiceAffinity", why: "it was removed in 1.23 without a successor",
-			try: "say it with inter-pod affinity in the pods, and remove the line"},
+			try: "use inter-pod affinity in the pods, and remove the line"},
 	}
 }
 
@@ -134,5 +134,5 @@ func (c *profileConversion) nodeLabels() {
 	if onlyType(args) {
 		schema.DropConfig(c.profile, schema.ConfigOf(c.profile, schema.NodeLabel))
 	}
-	c.Note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which asks for the same labels of every node: %s does not have it", c.Release)
+	c.Note(e, "NodeLabel becomes addedAffinity of NodeAffinity, which requires the same labels: %s does not have it", c.Release)
 }

@@ -52,8 +52,8 @@ func (c *scoringConversion) selectScorer(working []scorer) []scorer {
 	if len(working) < 2 {
 		return working
 	}
-	c.Loss(working[1].entry, "disable the one that is not meant: add `- name: "+working[0].Plugin+"` to plugins.score.disabled",
-		"%s and %s both score in v1beta1 (the first is a default unless disabled); in %s that is one plugin, NodeResourcesFit, with one strategy",
+	c.Loss(working[1].entry, "disable one of them: add `- name: "+working[0].Plugin+"` to plugins.score.disabled",
+		"%s and %s both score in v1beta1 (the first by default); %s has one plugin, NodeResourcesFit, with one strategy",
 		working[0].Plugin, working[1].Plugin, c.To.Name)
 	weight := func(s scorer) int { return node.Number(s.entry, "weight") }
 	stays := slices.MaxFunc(working, func(a, b scorer) int { return weight(a) - weight(b) })
@@ -66,7 +66,7 @@ func (c *scoringConversion) selectScorer(working []scorer) []scorer {
 		}
 	}
 	if c.Lossy {
-		c.Loss(stays.entry, "", "%s is the one that stays", stays.Plugin)
+		c.Loss(stays.entry, "", "%s is kept", stays.Plugin)
 	}
 	return []scorer{stays}
 }
@@ -88,7 +88,7 @@ func scorers(plugins *yaml.Node) []scorer {
 func (c *scoringConversion) dropOldDisabled(working []scorer) {
 	if e := schema.Entry(c.sets, "score", "disabled", schema.ResourcesFit); e != nil {
 		schema.DropEntry(c.sets, "score", "disabled", e)
-		c.Note(e, "NodeResourcesFit need not be disabled: it does not score in v1beta1, so the line had no effect; in %s it would have one", c.To.Name)
+		c.Note(e, "NodeResourcesFit is no longer disabled: it does not score in v1beta1, so the line had no effect; in %s it would", c.To.Name)
 	}
 	for _, s := range schema.Strategies() {
 		e := schema.Entry(c.sets, "score", "disabled", s.Plugin)
@@ -101,7 +101,7 @@ func (c *scoringConversion) dropOldDisabled(working []scorer) {
 			continue
 		}
 		schema.DropEntry(c.sets, "score", "disabled", e)
-		c.Note(e, "%s need not be disabled: what is enabled under score in %s takes the place of the default NodeResourcesFit", s.Plugin, c.To.Name)
+		c.Note(e, "%s is no longer disabled: what is enabled under score in %s replaces the default NodeResourcesFit", s.Plugin, c.To.Name)
 	}
 }
 
@@ -113,7 +113,7 @@ func (c *scoringConversion) setStrategy(s scorer) {
 	old := schema.ConfigOf(c.profile, s.Plugin)
 	if s.entry != nil {
 		schema.Rename(s.entry, schema.ResourcesFit)
-		c.Note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s has no plugin of the old name; the weight stays", s.Plugin, s.Name, c.Release)
+		c.Note(s.entry, "%s becomes NodeResourcesFit with scoringStrategy %s in pluginConfig: %s does not have it; the weight is kept", s.Plugin, s.Name, c.Release)
 	}
 	if s.entry == nil && old == nil {
 		return
@@ -139,7 +139,7 @@ func (c *scoringConversion) toPlugin() {
 	if name := node.Text(told, "type"); name != "" {
 		i := slices.IndexFunc(schema.Strategies(), func(s schema.Strategy) bool { return s.Name == name })
 		if i < 0 {
-			c.Refuse(node.Get(told, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "scoring strategy %q is not known", name)
+			c.Refuse(node.Get(told, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", name)
 			return
 		}
 		wanted = schema.Strategies()[i]
@@ -174,7 +174,7 @@ func (c *scoringConversion) renameScorer(wanted schema.Strategy) {
 	switch {
 	case e != nil:
 		schema.Rename(e, wanted.Plugin)
-		c.Note(e, "NodeResourcesFit under score becomes %s, its name in %s; the weight stays", wanted.Plugin, c.To.Name)
+		c.Note(e, "NodeResourcesFit under score becomes %s, its name in %s; the weight is kept", wanted.Plugin, c.To.Name)
 	case byDefault && wanted.Plugin != schema.LeastAllocated:
 		schema.Enable(c.sets, "score", wanted.Plugin, 1)
 	}

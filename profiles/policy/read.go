@@ -52,7 +52,7 @@ func Convert(doc *schema.Document, r *schema.Report, schedulerName, target strin
 
 	versionKey, version := node.Lookup(old, "apiVersion")
 	kindKey, kind := node.Lookup(old, "kind")
-	r.Note(kind, "the Policy becomes a %s of %s: predicates become plugins that filter, priorities plugins that score", schema.ConfigKind, target)
+	r.Note(kind, "the Policy becomes a %s of %s: predicates become filter plugins, priorities become score plugins", schema.ConfigKind, target)
 	version.Value, kind.Value = p.from.GroupVersion(), schema.ConfigKind
 	only := node.Mapping()
 	if schedulerName != "" {
@@ -67,7 +67,7 @@ func Convert(doc *schema.Document, r *schema.Report, schedulerName, target strin
 		root.Content = append(root.Content, key, extenders)
 	}
 	if key, value := node.Lookup(old, "alwaysCheckAllPredicates"); node.IsTrue(value) {
-		r.Loss(key, "leave it out", "alwaysCheckAllPredicates has no successor: a node that one filter rejects is not shown to the others")
+		r.Loss(key, "remove it", "alwaysCheckAllPredicates has no successor: filters stop at the first that rejects a node")
 	}
 	doc.Root = root
 }
@@ -127,7 +127,7 @@ func (p *reader) readPriorities(given *yaml.Node) {
 	for _, e := range node.Items(given) {
 		name, weight := node.Text(e, "name"), node.Number(e, "weight")
 		if name == equalPriority {
-			p.Note(e, "%s left out: it scores all nodes alike", name)
+			p.Note(e, "%s left out: it gives all nodes the same score", name)
 			continue
 		}
 		i := slices.IndexFunc(priorities(), func(known priority) bool { return known.name == name })
@@ -167,7 +167,7 @@ func (p *reader) customPriority(e *yaml.Node, name string, weight int) {
 		}
 		p.weighted(schema.NodeLabel, field, node.Get(label, "label"), weight, e)
 	case ratio != nil && p.ratio != nil:
-		p.Refuse(e, "keep one of them", "a second priority of the kind requestedToCapacityRatioArguments, where one is allowed")
+		p.Refuse(e, "remove one of them", "only one priority with requestedToCapacityRatioArguments is allowed")
 	case ratio != nil:
 		p.ratio = ratio
 		p.scores = append(p.scores, activePlugin{schema.CapacityRatio, weight, e})
@@ -190,22 +190,22 @@ func (p *reader) weighted(plugin, field string, label *yaml.Node, weight int, e 
 		return
 	}
 	if first := node.Number(p.scores[i].source, "weight"); first != weight {
-		p.Refuse(e, "give them the same weight", "weight %d, where the first priority of its kind has %d", weight, first)
+		p.Refuse(e, "give them the same weight", "weight %d differs from %d, the weight of the first priority of its kind", weight, first)
 	}
 	p.scores[i].weight += weight
 }
 
 func (p *reader) unknown(e *yaml.Node, what, name string, names []string) {
-	try := "remove it, or give its argument"
+	try := "remove it, or set its argument"
 	if meant := schema.Nearest(name, names); meant != "" {
 		try = "did you mean " + meant + "?"
 	}
-	p.Refuse(node.Get(e, "name"), try, "%s %q is not known, and has no argument that says what it is", what, name)
+	p.Refuse(node.Get(e, "name"), try, "unknown %s %q without an argument", what, name)
 }
 
 func (p *reader) ignoredArgument(e *yaml.Node) {
 	if key, argument := node.Lookup(e, "argument"); !node.IsNull(argument) {
-		p.Note(key, "the argument of %s left out: it counts for names of one's own only, so it never was in effect", node.Text(e, "name"))
+		p.Note(key, "the argument of %s left out: built-in names ignore it", node.Text(e, "name"))
 	}
 }
 
@@ -238,7 +238,7 @@ func (p *reader) legacyExtenders(extenders *yaml.Node) {
 		if key, value := node.Lookup(e, "httpTimeout"); !node.IsNull(value) {
 			nanoseconds, _ := strconv.ParseInt(value.Value, 10, 64)
 			node.Put(e, "httpTimeout", node.String(time.Duration(nanoseconds).String()))
-			p.Note(key, "httpTimeout %s becomes %s: a Policy counts nanoseconds", value.Value, time.Duration(nanoseconds))
+			p.Note(key, "httpTimeout %s becomes %s: a Policy has nanoseconds", value.Value, time.Duration(nanoseconds))
 		}
 	}
 }

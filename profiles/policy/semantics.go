@@ -65,7 +65,7 @@ func (m Semantics) Differences(other Semantics) []string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(other.plugins[point])) {
 			if _, has := m.plugins[point][name]; !has {
-				lost = append(lost, fmt.Sprintf("that plugin %s is not enabled at %s", name, point))
+				lost = append(lost, fmt.Sprintf("plugin %s disabled at %s", name, point))
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func (m Semantics) Differences(other Semantics) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(other.args)) {
 		if _, has := m.args[name]; !has {
-			lost = append(lost, "that plugin "+name+" has no arguments")
+			lost = append(lost, "plugin "+name+" without arguments")
 		}
 	}
 	return lost

@@ -20,7 +20,7 @@ func checkObject(p *Problems, n *yaml.Node, o Object, a API, where string) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if line, twice := seen[key.Value]; twice {
-			p.Add(node.At(key), "keep one of the two", "field %q is given twice, first in line %d", Join(where, key.Value), line)
+			p.Add(node.At(key), "remove one of them", "duplicate field %q, first set in line %d", Join(where, key.Value), line)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -49,7 +49,7 @@ func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
 		if f.In(a) {
 			names = append(names, f.Name)
 		} else if f.Name == key.Value {
-			p.Add(node.At(key), "leave it out, or write the file in the config API that has it", "field %q does not exist in %s", Join(where, key.Value), a.Name)
+			p.Add(node.At(key), "remove it, or use the config API that has it", "field %q does not exist in %s", Join(where, key.Value), a.Name)
 			return
 		}
 	}
@@ -65,12 +65,12 @@ func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
 // expectedLocations has the location of fields that are often put at the wrong level.
 func expectedLocations() map[string]string {
 	return map[string]string{
-		"plugins":       "into a profile: indent it below the profile's schedulerName",
-		"pluginConfig":  "into a profile: indent it below the profile's schedulerName",
-		"schedulerName": "into a profile: `profiles:` and `- schedulerName: …`",
+		"plugins":       "in a profile: indent it below the profile's schedulerName",
+		"pluginConfig":  "in a profile: indent it below the profile's schedulerName",
+		"schedulerName": "in a profile: `profiles:` and `- schedulerName: …`",
 		"enabled":       "below an extension point, such as score",
 		"disabled":      "below an extension point, such as score",
-		"weight":        "beside the name of one plugin in `enabled`",
+		"weight":        "next to the name of a plugin in `enabled`",
 		"leaderElect":   "below leaderElection",
 		"kubeconfig":    "below clientConnection",
 		"qps":           "below clientConnection",
@@ -100,7 +100,7 @@ func checkValue(p *Problems, n *yaml.Node, f Field, a API, where string) {
 		wanted = scalarProblem(n, f)
 	}
 	if wanted != "" {
-		p.Add(node.At(n), "", "%s is %s, wanted is %s", where, node.Describe(n), wanted)
+		p.Add(node.At(n), "", "%s: expected %s, got %s", where, wanted, node.Describe(n))
 	}
 }
 
@@ -113,7 +113,7 @@ func checkItems(p *Problems, n *yaml.Node, f Field, a API, where string) {
 	for i, c := range n.Content {
 		place := fmt.Sprintf("%s[%d]", where, i)
 		if node.IsNull(c) {
-			p.Add(node.At(c), "remove the line, or say what is meant", "%s is empty", place)
+			p.Add(node.At(c), "remove the line, or complete it", "%s is empty", place)
 			continue
 		}
 		checkValue(p, c, item, a, place)
@@ -129,7 +129,7 @@ func scalarProblem(n *yaml.Node, f Field) string {
 	switch f.Kind {
 	case kindString:
 		if scalar && n.Tag == "!!str" && node.IsYAML11Bool(n) {
-			return "a string; Kubernetes takes it for true or false unless it is quoted"
+			return "a quoted string (Kubernetes reads it as a boolean)"
 		}
 		if !scalar || n.Tag != "!!str" {
 			return "a string"
@@ -176,14 +176,14 @@ func checkArgs(p *Problems, n *yaml.Node, a API, where string) {
 		return
 	}
 	if !node.IsMapping(given) {
-		p.Add(node.At(given), "", "%s.args is %s, wanted is a mapping", where, node.Describe(given))
+		p.Add(node.At(given), "", "%s.args: expected a mapping, got %s", where, node.Describe(given))
 		return
 	}
 	checkObject(p, given, known.Object(), a, where+".args")
 	if k := node.Get(given, "kind"); k != nil && node.Text(k) != name+"Args" {
-		p.Add(node.At(k), "write "+name+"Args, or leave the line out", "the args of plugin %s are of kind %q", name, k.Value)
+		p.Add(node.At(k), "write "+name+"Args, or remove the line", "args of plugin %s: unexpected kind %q", name, k.Value)
 	}
 	if v := node.Get(given, "apiVersion"); v != nil && node.Text(v) != ConfigGroup+"/"+a.Name {
-		p.Add(node.At(v), "leave the line out", "the args of plugin %s are of %q in a file of %s", name, v.Value, a.Name)
+		p.Add(node.At(v), "remove the line", "args of plugin %s: apiVersion %q in a %s file", name, v.Value, a.Name)
 	}
 }

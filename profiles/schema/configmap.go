@@ -32,11 +32,11 @@ func (d *Document) unwrap(mending bool) *Problem {
 	}
 	switch {
 	case len(found) == 0:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: "kind is ConfigMap, and none of its keys holds a configuration", Try: "give the text under `data:` in a file of its own"}
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has no key with a configuration", Try: "put the text under `data:` in a separate file"}
 	case len(found) > 1:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: "kind is ConfigMap, and several of its keys hold a configuration: " + strings.Join(found, ", "), Try: "give the text of one of them, under `data:`, in a file of its own"}
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: "the ConfigMap has several keys with a configuration: " + strings.Join(found, ", "), Try: "put the text of one of them in a separate file"}
 	case value.Kind != yaml.ScalarNode:
-		return &Problem{Line: value.Line, Column: value.Column, Message: fmt.Sprintf("data of a ConfigMap is text, and %s is %s", found[0], node.Describe(value)), Try: "put `|` behind the key"}
+		return &Problem{Line: value.Line, Column: value.Column, Message: fmt.Sprintf("data of a ConfigMap: expected text at key %s, got %s", found[0], node.Describe(value)), Try: "add `|` after the key"}
 	}
 	inner := &Document{Name: d.Name, Text: []byte(value.Value)}
 	place := placeIn(string(d.Text), value)
@@ -49,7 +49,7 @@ func (d *Document) unwrap(mending bool) *Problem {
 	}
 	move(inner.Root, place)
 	d.Root, d.Text, d.Notes = inner.Root, inner.Text, append(d.Notes, inner.Notes...)
-	d.Notes = append(d.Notes, Note{Line: value.Line, Column: value.Column, Message: "read from the key " + found[0] + " of a ConfigMap"})
+	d.Notes = append(d.Notes, Note{Line: value.Line, Column: value.Column, Message: "read from key " + found[0] + " of a ConfigMap"})
 	return nil
 }
 

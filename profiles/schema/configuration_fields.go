@@ -19,7 +19,7 @@ func Configuration() Object {
 		{Name: "profiles", Kind: KindObjects, Object: profile},
 		{Name: "extenders", Kind: KindObjects, Object: extender},
 		{Name: "delayCacheUntilActive", Kind: kindBool, APIs: InV1, Since: 28,
-			Lost: "a standby then fills its cache at once, which costs memory and nothing else"},
+			Lost: "a standby fills its cache immediately, which only costs memory"},
 	}}
 }
 

@@ -65,7 +65,7 @@ func (d *Document) Check(p *Problems, a API) {
 func Read(name string, source []byte, mending bool) (*Document, error) {
 	fail := func(p ...Problem) error { return Problems(p).Err(name) }
 	if len(source) > maxSource {
-		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes are more than a ConfigMap can hold (1 MiB)", len(source))})
+		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes exceed the size of a ConfigMap (1 MiB)", len(source))})
 	}
 	doc := &Document{Name: name, Text: source}
 	if problem := doc.load(source, mending); problem != nil {
@@ -111,21 +111,21 @@ func (d *Document) identify() *Problem {
 		if versionKey == nil {
 			missing = "apiVersion"
 		}
-		return &Problem{Line: d.Root.Line, Column: d.Root.Column, Message: missing + " is missing", Try: "begin the file with `apiVersion: " + ConfigGroup + "/v1` and `kind: " + ConfigKind + "`"}
+		return &Problem{Line: d.Root.Line, Column: d.Root.Column, Message: missing + " is missing", Try: "start the file with `apiVersion: " + ConfigGroup + "/v1` and `kind: " + ConfigKind + "`"}
 	case node.Text(kind) == PolicyKind && isPolicyVersion(node.Text(version)):
 		d.Policy, d.API = true, policyAPI()
 		d.lenientExtenders()
 		return nil
 	case node.Text(kind) != ConfigKind:
-		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("kind is %q, not %s", kind.Value, ConfigKind), Try: "give the scheduler's configuration; other objects are made by pmk-sched itself"}
+		return &Problem{Line: kind.Line, Column: kind.Column, Message: fmt.Sprintf("unexpected kind %q: must be %s", kind.Value, ConfigKind), Try: "pass the scheduler's configuration; pmk-sched creates the other objects"}
 	}
 	group, name, _ := strings.Cut(node.Text(version), "/")
 	if group != ConfigGroup {
-		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("apiVersion %q is not of the group %s", version.Value, ConfigGroup), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("unexpected apiVersion %q: must be in group %s", version.Value, ConfigGroup), Try: "use one of " + strings.Join(APIVersions(), ", ")}
 	}
 	found, ok := APINamed(name)
 	if !ok {
-		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("config API %q is not known", version.Value), Try: "use one of " + strings.Join(APIVersions(), ", ")}
+		return &Problem{Line: version.Line, Column: version.Column, Message: fmt.Sprintf("unknown config API %q", version.Value), Try: "use one of " + strings.Join(APIVersions(), ", ")}
 	}
 	d.API = found
 	return nil

@@ -42,12 +42,12 @@ func argsObjects() []Args {
 		}},
 		{Plugin: "DynamicResources", APIs: InV1, Since: 34, Fields: []Field{
 			{Name: "filterTimeout", Kind: kindDuration},
-			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Lost: "there is no such time-out before 1.35"},
+			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Lost: "there is no such timeout before 1.35"},
 		}},
 		{Plugin: "InterPodAffinity", Fields: []Field{
 			{Name: "hardPodAffinityWeight", Kind: kindInt, Bounded: true, Most: 100},
 			{Name: "ignorePreferredTermsOfExistingPods", Kind: kindBool, APIs: InV1beta2 | inV1beta3 | InV1, Since: 27,
-				Lost: "preferred terms of running pods count again, as they always did before 1.27"},
+				Lost: "preferred terms of existing pods are respected, as always before 1.27"},
 		}},
 		{Plugin: "NodeAffinity", Fields: []Field{{Name: "addedAffinity", Kind: kindObject, Object: nodeAffinity}}},
 		{Plugin: "NodeLabel", APIs: InV1beta1, Fields: []Field{
@@ -73,7 +73,7 @@ func argsObjects() []Args {
 		{Plugin: "VolumeBinding", Fields: []Field{
 			{Name: "bindTimeoutSeconds", Kind: kindInt, Bounded: true},
 			{Name: "shape", Kind: KindObjects, Object: shapePoint, Since: 22,
-				Lost: "it is read only with the feature gate VolumeCapacityPriority, which is not there yet"},
+				Lost: "it requires the feature gate VolumeCapacityPriority, which the release lacks"},
 		}},
 	}
 }

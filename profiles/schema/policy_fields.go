@@ -79,7 +79,7 @@ func ratioArguments() Object {
 func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	key, argument := node.Lookup(n, "argument")
 	if node.IsMapping(argument) && len(argument.Content) != 2 {
-		p.Add(node.At(key), "give one; a second entry can have the other", "%s.argument has %d arguments, wanted is one", where, len(argument.Content)/2)
+		p.Add(node.At(key), "keep one; add a second entry for the other", "%s.argument: expected one argument, got %d", where, len(argument.Content)/2)
 	}
 }
 
@@ -114,7 +114,7 @@ func (d *Document) lenientExtenders() {
 			}
 			e.Content = append(e.Content[:i:i], e.Content[i+2:]...)
 			i -= 2
-			d.Notes = append(d.Notes, Note{Line: key.Line, Column: key.Column, Message: key.Value + " left out: it is no field of an extender, and was passed over"})
+			d.Notes = append(d.Notes, Note{Line: key.Line, Column: key.Column, Message: key.Value + " left out: it is not a field of an extender, and was ignored"})
 		}
 	}
 }

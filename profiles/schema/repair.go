@@ -29,7 +29,7 @@ func joinWrapped(source []byte) ([]byte, []Note) {
 		lines[i-1] = strings.TrimRight(lines[i-1], " \t\r") + " " + value[2]
 		lines[i] = ""
 		notes = append(notes, Note{Line: i + 1, Column: len(value[1]) + 1,
-			Message: fmt.Sprintf("%s was wrapped onto a line of its own; read as the value of line %d", value[2], i)})
+			Message: fmt.Sprintf("%s is wrapped; read as the value of line %d", value[2], i)})
 	}
 	return []byte(strings.Join(lines, "\n")), notes
 }
@@ -64,7 +64,7 @@ func repairProfiles(root *yaml.Node, tell teller) {
 		}
 		key, value := node.Remove(root, name)
 		only.Content = append(only.Content, key, value)
-		tell(key, "%s stood beside profiles; moved into the only profile, where it belongs", name)
+		tell(key, "%s moved from the top level into the only profile", name)
 	}
 }
 
@@ -86,7 +86,7 @@ func repairPlugins(plugins *yaml.Node, tell teller) {
 		for _, name := range []string{"disabled", "enabled", "weight"} {
 			if key, value := node.Remove(plugins, name); key != nil {
 				set.Content = append(set.Content, key, value)
-				tell(key, "%s stood beside %s, which is empty; moved below it", name, empty[0].Value)
+				tell(key, "%s moved below %s, which was empty", name, empty[0].Value)
 			}
 		}
 	}
@@ -102,6 +102,6 @@ func repairWeight(set *yaml.Node, tell teller) {
 	}
 	if key, value := node.Remove(set, "weight"); key != nil {
 		enabled[0].Content = append(enabled[0].Content, key, value)
-		tell(key, "weight stood beside the list of enabled plugins; given to %s, the only one in it", node.Text(enabled[0], "name"))
+		tell(key, "weight moved to %s, the only enabled plugin", node.Text(enabled[0], "name"))
 	}
 }

@@ -40,17 +40,17 @@ func Decode(source []byte) (*yaml.Node, *Problem) {
 		if root != nil {
 			return nil, &Problem{
 				Line: doc.Content[0].Line, Column: doc.Content[0].Column,
-				Message: "a second document begins here; a scheduler reads one configuration",
-				Try:     "keep one document in the file, or deploy each under a --name of its own",
+				Message: "unexpected second document: a scheduler reads one configuration",
+				Try:     "keep one document in the file, or deploy each with its own --name",
 			}
 		}
 		root = doc.Content[0]
 	}
 	switch {
 	case root == nil:
-		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty: no KubeSchedulerConfiguration in it", Try: "begin with `pmk-sched profile show default`, or leave --config out"}
+		return nil, &Problem{Line: 1, Column: 1, Message: "the file is empty", Try: "start with the output of `pmk-sched profile show default`, or omit --config"}
 	case !node.IsMapping(root):
-		return nil, &Problem{Line: root.Line, Column: root.Column, Message: fmt.Sprintf("a KubeSchedulerConfiguration is a mapping, this is %s", node.Describe(root)), Try: "begin with apiVersion: and kind:"}
+		return nil, &Problem{Line: root.Line, Column: root.Column, Message: fmt.Sprintf("expected a mapping, got %s", node.Describe(root)), Try: "start with apiVersion: and kind:"}
 	}
 	return root, nil
 }
@@ -59,9 +59,9 @@ var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
 
 // syntaxProblem adds a column to an error of the YAML parser, and detects tabs.
 func syntaxProblem(source []byte, err error) *Problem {
-	p := &Problem{Line: 1, Column: 1, Message: "not YAML: " + err.Error(), Try: "check the indentation: spaces only, two for each level"}
+	p := &Problem{Line: 1, Column: 1, Message: "invalid YAML: " + err.Error(), Try: "check the indentation: two spaces for each level"}
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
-		p.Message = "not YAML: " + found[2]
+		p.Message = "invalid YAML: " + found[2]
 		if line, err := strconv.Atoi(found[1]); err == nil {
 			p.Line = line
 		}
@@ -70,7 +70,7 @@ func syntaxProblem(source []byte, err error) *Problem {
 	for i, line := range lines {
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
 		if tab := strings.IndexByte(indent, '\t'); tab >= 0 && strings.TrimSpace(line) != "" {
-			return &Problem{Line: i + 1, Column: tab + 1, Message: "a tab indents this line; YAML allows spaces only", Try: "replace each tab by two spaces"}
+			return &Problem{Line: i + 1, Column: tab + 1, Message: "the line is indented with a tab; YAML only allows spaces", Try: "replace each tab with two spaces"}
 		}
 	}
 	if p.Line <= len(lines) {
@@ -87,7 +87,7 @@ func expandAliases(root *yaml.Node) *Problem {
 	var walk func(n *yaml.Node, depth int) *Problem
 	walk = func(n *yaml.Node, depth int) *Problem {
 		if count++; count > maxNodes || depth > 100 {
-			return &Problem{Line: n.Line, Column: n.Column, Message: "nested or repeated too often"}
+			return &Problem{Line: n.Line, Column: n.Column, Message: "too many nested or repeated nodes"}
 		}
 		n.Anchor = ""
 		if node.IsNull(n) {
@@ -99,7 +99,7 @@ func expandAliases(root *yaml.Node) *Problem {
 				copied.Content = append([]*yaml.Node(nil), c.Alias.Content...)
 				c, n.Content[i] = &copied, &copied
 			} else if c.Tag == "!!merge" {
-				return &Problem{Line: c.Line, Column: c.Column, Message: "merge keys (<<) are not read here", Try: "write the merged fields out"}
+				return &Problem{Line: c.Line, Column: c.Column, Message: "merge keys (<<) are not supported", Try: "write out the merged fields"}
 			} else if c.Kind != yaml.ScalarNode {
 				own := *c
 				own.Content = append([]*yaml.Node(nil), c.Content...)

@@ -23,14 +23,14 @@ func (x *extenderCheck) resources() {
 				x.add(refused, e, "managedResources", "extended resources are named example.com/resource", "managedResources: %q is not the name of an extended resource%s", r.Name, problem)
 			}
 			if other, twice := managed[r.Name]; twice {
-				x.add(refused, e, "managedResources", "name it once", "managedResources: %s is named twice, first by %s", r.Name, other)
+				x.add(refused, e, "managedResources", "remove one of them", "managedResources: %s is named twice, first by %s", r.Name, other)
 			}
 			managed[r.Name] = e.what
 			taken = taken || r.IgnoredByScheduler
 			if r.IgnoredByScheduler && e.FilterVerb == "" {
-				x.add(warning, e, "managedResources", "give it a filterVerb, or leave ignoredByScheduler out", "nobody checks that %s fits on a node: the scheduler ignores it, and the extender has no filterVerb", r.Name)
+				x.add(warning, e, "managedResources", "set filterVerb, or remove ignoredByScheduler", "%s is not checked on nodes: the scheduler ignores it, and the extender has no filterVerb", r.Name)
 			} else if r.IgnoredByScheduler && e.Ignorable != nil && *e.Ignorable {
-				x.add(warning, e, "managedResources", "leave one of the two out", "while it does not answer nobody checks that %s fits on a node: it is ignorable, and the scheduler ignores the resource", r.Name)
+				x.add(warning, e, "managedResources", "remove one of them", "%s is not checked on nodes while the extender is unavailable: it is ignorable, and the scheduler ignores the resource", r.Name)
 			}
 		}
 		if taken {
@@ -46,10 +46,10 @@ func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 		ignored := node.Get(fit, "args", "ignoredResources")
 		switch {
 		case x.release.Minor <= lastRepeated:
-			x.add(refused, e, "managedResources", "leave ignoredByScheduler out, and name the resource in ignoredResources of "+schema.ResourcesFit,
-				"%s does not start where a resource is ignoredByScheduler and pluginConfig has arguments of %s too", x.release, schema.ResourcesFit)
+			x.add(refused, e, "managedResources", "remove ignoredByScheduler, and add the resource to ignoredResources of "+schema.ResourcesFit,
+				"%s does not start if a resource is ignoredByScheduler and pluginConfig has arguments of %s", x.release, schema.ResourcesFit)
 		case len(node.Items(ignored)) > 0:
-			x.add(warning, e, "managedResources", "name all of them in managedResources", "ignoredResources of %s does not count beside ignoredByScheduler, which takes its place", schema.ResourcesFit)
+			x.add(warning, e, "managedResources", "list all of them in managedResources", "ignoredByScheduler overrides ignoredResources of %s", schema.ResourcesFit)
 		}
 	}
 }
@@ -59,9 +59,9 @@ func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 func extendedResource(name string) string {
 	switch {
 	case !strings.Contains(name, "/"), strings.Contains(name, "kubernetes.io/"):
-		return "; names without a domain, and those of kubernetes.io, are Kubernetes' own"
+		return "; names without a domain, and in kubernetes.io, are reserved"
 	case strings.HasPrefix(name, "requests."):
-		return "; those that begin with requests. are for quotas"
+		return "; names with the prefix requests. are for quotas"
 	}
 	if wrong := append(validation.IsQualifiedName(name), validation.IsQualifiedName("requests."+name)...); len(wrong) > 0 {
 		return ": " + wrong[0]

@@ -117,14 +117,14 @@ func (x *extenderCheck) run() {
 			judge(e)
 		}
 		if e.BindVerb != "" && binder != "" {
-			x.add(refused, e, "bindVerb", "leave bindVerb out in all but one", "it has a bindVerb, and so has %s: only one may bind", binder)
+			x.add(refused, e, "bindVerb", "keep bindVerb in one extender", "it has a bindVerb, and so does %s: only one extender can bind", binder)
 		}
 		if e.BindVerb != "" {
 			binder = cmp.Or(binder, e.what)
 		}
 		same := slices.IndexFunc(x.all[:i], func(other checkedExtender) bool { return other.URLPrefix == e.URLPrefix })
 		if same >= 0 && e.URLPrefix != "" && x.all[same].FilterVerb == e.FilterVerb && x.all[same].PrioritizeVerb == e.PrioritizeVerb {
-			x.add(warning, e, "urlPrefix", "leave one of them out", "%s is asked twice about every pod: %s is the same", e.URLPrefix, x.all[same].what)
+			x.add(warning, e, "urlPrefix", "remove one of them", "%s is called twice for every pod: %s is the same", e.URLPrefix, x.all[same].what)
 		}
 	}
 	x.resources()
@@ -133,14 +133,14 @@ func (x *extenderCheck) run() {
 func (x *extenderCheck) verbs(e checkedExtender) {
 	switch {
 	case e.FilterVerb == "" && e.PrioritizeVerb == "" && e.PreemptVerb == "" && e.BindVerb == "":
-		x.add(wrong, e, "", "give it one of filterVerb, prioritizeVerb, preemptVerb and bindVerb", "it has no verb, so it is never asked")
+		x.add(wrong, e, "", "set one of filterVerb, prioritizeVerb, preemptVerb and bindVerb", "it has no verb, so it is never called")
 	case e.PrioritizeVerb != "" && e.Weight <= 0:
-		x.add(refused, e, "weight", "give it a weight of 1 or more", "it has a prioritizeVerb and no weight above 0")
+		x.add(refused, e, "weight", "set a weight of at least 1", "it has a prioritizeVerb, but no weight above 0")
 	case e.PrioritizeVerb == "" && e.Weight != 0:
-		x.add(warning, e, "weight", "give it a prioritizeVerb, or leave the weight out", "the weight %d multiplies scores, and it is not asked for any", e.Weight)
+		x.add(warning, e, "weight", "set prioritizeVerb, or remove the weight", "the weight %d has no effect without a prioritizeVerb", e.Weight)
 	}
 	if e.BindVerb != "" && len(e.ManagedResources) == 0 {
-		x.add(warning, e, "bindVerb", "name the resources of the pods that it is for in managedResources", "it has a bindVerb and no managedResources, so it binds every pod, and bind plugins none")
+		x.add(warning, e, "bindVerb", "list the resources of its pods in managedResources", "it has a bindVerb and no managedResources, so it binds every pod instead of the bind plugins")
 	}
 }
 
@@ -150,17 +150,17 @@ func (x *extenderCheck) address(e checkedExtender) {
 	parsed, err := url.Parse(e.URLPrefix)
 	switch {
 	case err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https":
-		x.add(wrong, e, "urlPrefix", "write it as http://HOST:PORT/PATH or https://HOST:PORT/PATH", "the urlPrefix %q is no URL that can be asked", e.URLPrefix)
+		x.add(wrong, e, "urlPrefix", "use http://HOST:PORT/PATH or https://HOST:PORT/PATH", "invalid urlPrefix %q", e.URLPrefix)
 	case parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
-		x.add(wrong, e, "urlPrefix", "leave user, query and fragment out", "the verb is appended to the urlPrefix %q, which has more than a path", e.URLPrefix)
+		x.add(wrong, e, "urlPrefix", "remove user, query and fragment", "invalid urlPrefix %q: the verb is appended to it", e.URLPrefix)
 	case e.EnableHTTPS && parsed.Scheme == "http":
-		x.add(wrong, e, "enableHTTPS", "write the urlPrefix with https://, or leave enableHTTPS out", "nothing is encrypted: enableHTTPS does not change a urlPrefix with http://")
+		x.add(wrong, e, "enableHTTPS", "use https:// in urlPrefix, or remove enableHTTPS", "nothing is encrypted: enableHTTPS does not change a urlPrefix with http://")
 	case parsed.Scheme == "http" && e.TLS != nil:
-		x.add(wrong, e, "tlsConfig", "write the urlPrefix with https://, or leave tlsConfig out", "nothing is encrypted: tlsConfig does not change a urlPrefix with http://")
+		x.add(wrong, e, "tlsConfig", "use https:// in urlPrefix, or remove tlsConfig", "nothing is encrypted: tlsConfig does not change a urlPrefix with http://")
 	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure && e.EnableHTTPS:
-		x.add(wrong, e, "enableHTTPS", "give the certificate authority in tlsConfig, or insecure: true if any certificate will do", "enableHTTPS without a certificate authority takes any certificate, without a word")
+		x.add(wrong, e, "enableHTTPS", "set the certificate authority in tlsConfig, or insecure: true to accept any certificate", "enableHTTPS without a certificate authority accepts any certificate")
 	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure:
-		x.add(wrong, e, "urlPrefix", "give the certificate authority in tlsConfig", "no certificate authority is given, and the scheduler's image has none of its own: every call fails")
+		x.add(wrong, e, "urlPrefix", "set the certificate authority in tlsConfig", "there is no certificate authority in tlsConfig, and none in the scheduler's image: every call fails")
 	}
 }
 
@@ -168,33 +168,33 @@ func (x *extenderCheck) address(e checkedExtender) {
 func (x *extenderCheck) identity(e checkedExtender) {
 	t := e.tls()
 	if t.Insecure && e.hasCA() {
-		x.add(refused, e, "tlsConfig", "leave insecure out", "tlsConfig has a certificate authority and insecure: true, which the scheduler does not start with")
+		x.add(refused, e, "tlsConfig", "remove insecure", "tlsConfig has a certificate authority and insecure: true, which the scheduler does not start with")
 	} else if t.Insecure {
-		x.add(warning, e, "tlsConfig", "give the certificate authority instead", "insecure: true takes any certificate, so whoever answers at that address decides where pods go")
+		x.add(warning, e, "tlsConfig", "set the certificate authority instead", "insecure: true accepts any certificate, so the extender is not authenticated")
 	}
 	if (t.CertFile == "") != (t.KeyFile == "") {
-		x.add(wrong, e, "tlsConfig", "give both", "a certificate without its key, or a key without its certificate, is not shown to the extender")
+		x.add(wrong, e, "tlsConfig", "set both", "certFile and keyFile have no effect without each other")
 	}
 	if t.CAFile != "" && len(t.CAData) > 0 && e.node == nil {
-		x.add(wrong, e, "tlsConfig", "give one of them", "caFile does not count beside caData")
+		x.add(wrong, e, "tlsConfig", "set one of them", "caData overrides caFile")
 	}
 	if len(t.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(t.CAData) {
 		severity := refused
 		if x.release.Minor < 22 {
 			severity = wrong // it starts, and trusts nobody
 		}
-		x.add(severity, e, "tlsConfig", "give the certificates as PEM, in base64", "there is no certificate in caData")
+		x.add(severity, e, "tlsConfig", "set base64-encoded PEM certificates", "there is no certificate in caData")
 	}
 }
 
 func (x *extenderCheck) timeout(e checkedExtender) {
 	switch {
 	case e.HTTPTimeout < 0:
-		x.add(wrong, e, "httpTimeout", "give 1s", "with the httpTimeout %s every call fails at once", e.HTTPTimeout)
+		x.add(wrong, e, "httpTimeout", "use 1s", "with httpTimeout %s every call fails immediately", e.HTTPTimeout)
 	case e.HTTPTimeout == 0:
-		x.add(warning, e, "httpTimeout", "say httpTimeout: 1s", "without an httpTimeout the scheduler waits %s, and places no other pod meanwhile", longTimeout)
+		x.add(warning, e, "httpTimeout", "set httpTimeout: 1s", "without httpTimeout the scheduler waits %s for each call, and schedules no other pod meanwhile", longTimeout)
 	case e.HTTPTimeout > longTimeout:
-		x.add(warning, e, "httpTimeout", "1s is enough for most", "with the httpTimeout %s each call to an extender that hangs keeps all pods waiting as long", e.HTTPTimeout)
+		x.add(warning, e, "httpTimeout", "1s is enough for most", "with httpTimeout %s an unresponsive extender blocks all pods that long with each call", e.HTTPTimeout)
 	}
 }
 
@@ -207,12 +207,12 @@ func (x *extenderCheck) cache(e checkedExtender) {
 	if *e.NodeCacheCapable || e.FilterVerb == "" && e.PrioritizeVerb == "" {
 		return
 	}
-	const try = "let it keep nodes itself and say nodeCacheCapable: true, if it can"
+	const try = "cache nodes in the extender and set nodeCacheCapable: true, if possible"
 	if x.release.Minor >= nodesLookEmpty && e.FilterVerb != "" {
-		x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false %s scores every node as if it were empty once it was filtered (kubernetes#141781), and sends all nodes whole with each call", x.release)
+		x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false %s scores filtered nodes as if they were empty (kubernetes#141781), and sends complete nodes with each call", x.release)
 		return
 	}
-	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false all nodes are sent whole with each call, which is slow where there are many")
+	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false each call has the complete nodes, which is slow in large clusters")
 }
 
 // ignoresBind is the first minor release that ignores a failure of an ignorable extender to bind
@@ -221,10 +221,10 @@ const ignoresBind = 30
 
 func (x *extenderCheck) ignorable(e checkedExtender) {
 	if e.Ignorable == nil {
-		x.add(wrong, e, "", "say ignorable: true if pods are to be scheduled without it then, ignorable: false if they are to wait", "what is to happen when it does not answer is not said; the scheduler then lets every pod wait")
+		x.add(wrong, e, "", "set ignorable: true to schedule pods while the extender is unavailable, or ignorable: false to keep them pending", "ignorable is not set; by default no pod is scheduled while the extender is unavailable")
 		return
 	}
 	if *e.Ignorable && e.BindVerb != "" && x.release.Minor < ignoresBind {
-		x.add(warning, e, "ignorable", "expect pods to wait for it", "ignorable: true does not cover bindVerb before 1.30: a pod that it cannot bind is tried again later")
+		x.add(warning, e, "ignorable", "its pods stay pending while it is unavailable", "ignorable: true does not apply to bindVerb before 1.30: a pod that it cannot bind is retried later")
 	}
 }

@@ -24,7 +24,7 @@ func (j *validator) checkValues() (wrong bool) {
 	j.addresses()
 	initial, most := node.Get(root, "podInitialBackoffSeconds"), node.Get(root, "podMaxBackoffSeconds")
 	if cmp.Or(node.Number(initial), 1) > cmp.Or(node.Number(most), 10) {
-		j.add(cmp.Or(most, initial), "", "podMaxBackoffSeconds (10 unless given) is less than podInitialBackoffSeconds (1 unless given)")
+		j.add(cmp.Or(most, initial), "", "podMaxBackoffSeconds (default 10) is less than podInitialBackoffSeconds (default 1)")
 	}
 	if burst := node.Get(root, "clientConnection", "burst"); node.Number(burst) < 0 {
 		j.add(burst, "", "clientConnection.burst is negative")
@@ -35,15 +35,15 @@ func (j *validator) checkValues() (wrong bool) {
 		name := node.Text(p, "schedulerName")
 		switch {
 		case name == "" && len(profiles) > 1:
-			j.add(p, "give each profile a schedulerName", "a profile has no schedulerName, and there are %d profiles", len(profiles))
+			j.add(p, "set schedulerName in each profile", "a profile has no schedulerName, and there are %d profiles", len(profiles))
 		case seen[name]:
-			j.add(node.Get(p, "schedulerName"), "give each profile a name of its own", "two profiles are named %q", name)
+			j.add(node.Get(p, "schedulerName"), "use a different name for each profile", "two profiles are named %q", name)
 		}
 		seen[name] = true
 		j.rejectedNames(p)
 		j.pluginArgs(p)
 		if queueSort(p, j.api) != queueSort(profiles[0], j.api) {
-			j.add(cmp.Or(node.Get(p, "plugins", "queueSort"), p), "there is one queue: sort it the same way in every profile", "queueSort differs from that of the first profile")
+			j.add(cmp.Or(node.Get(p, "plugins", "queueSort"), p), "use the same queueSort plugin in every profile", "queueSort differs from that of the first profile")
 		}
 	}
 	return len(j.problems) > 0
@@ -79,7 +79,7 @@ func (j *validator) rejectedNames(p *yaml.Node) {
 	}
 	for _, e := range append(named, node.Items(p, "pluginConfig")...) {
 		if name := node.Text(e, "name"); slices.Contains(j.rejected(), name) {
-			j.add(node.Get(e, "name"), "convert the file: `pmk-sched profile convert --to "+j.Release.String()+"`", "plugin %s is refused in %s by %s", name, j.api.Name, j.Release)
+			j.add(node.Get(e, "name"), "convert the file: `pmk-sched profile convert --to "+j.Release.String()+"`", "plugin %s is not allowed in %s by %s", name, j.api.Name, j.Release)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (j *validator) election(lease *yaml.Node) {
 	}
 	lock := node.Get(lease, "resourceLock")
 	if j.api.Minor >= 27 && !slices.Contains([]string{"", schema.LeaseLock}, node.Text(lock)) {
-		j.add(lock, "use leases", "resourceLock %q: %s has leases only", node.Text(lock), j.Release)
+		j.add(lock, "use leases", "invalid resourceLock %q: %s only supports leases", node.Text(lock), j.Release)
 	}
 	long := func(name string, otherwise time.Duration) time.Duration {
 		if d, err := time.ParseDuration(node.Text(lease, name)); err == nil && d != 0 {
@@ -102,7 +102,7 @@ func (j *validator) election(lease *yaml.Node) {
 	duration, renew, retry := long("leaseDuration", 15*time.Second), long("renewDeadline", 10*time.Second), long("retryPeriod", 2*time.Second)
 	switch {
 	case duration < 0 || renew < 0 || retry < 0:
-		j.add(lease, "", "the durations of leaderElection have to be greater than zero")
+		j.add(lease, "", "the durations of leaderElection must be greater than 0")
 	case duration <= renew:
 		j.add(lease, "", "leaderElection: leaseDuration %s is not longer than renewDeadline %s", duration, renew)
 	case float64(renew) <= 1.2*float64(retry):
@@ -123,9 +123,9 @@ func (j *validator) addresses() {
 		zeroPort := strings.HasSuffix(address, ":0") && port == 0
 		switch {
 		case j.Rules.InsecurePort && zeroPort, j.Rules.InsecurePort && j.api.Set == schema.InV1beta2 && port == 0:
-			j.add(value, "give an address on loopback, such as 127.0.0.1:10251", "%s %q: %s cannot switch this listener off", name, address, j.Release)
+			j.add(value, "use a loopback address such as 127.0.0.1:10251", "invalid %s %q: %s cannot disable this listener", name, address, j.Release)
 		case !j.Rules.InsecurePort && address != "" && !zeroPort:
-			j.add(value, "leave it out", "%s %q: %s has no such listener, so it has to be empty or with port 0", name, address, j.Release)
+			j.add(value, "remove it", "invalid %s %q: %s has no such listener; must be empty or have port 0", name, address, j.Release)
 		}
 	}
 }

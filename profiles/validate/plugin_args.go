@@ -16,7 +16,7 @@ func (j *validator) pluginArgs(p *yaml.Node) {
 	for _, e := range node.Items(p, "pluginConfig") {
 		name, args := node.Text(e, "name"), node.Get(e, "args")
 		if seen[name] {
-			j.add(e, "keep one of the two", "pluginConfig has two entries for %s", name)
+			j.add(e, "remove one of them", "pluginConfig has two entries for %s", name)
 		}
 		seen[name] = true
 		known, ok := schema.KnownArgs(name)
@@ -44,7 +44,7 @@ func (j *validator) pluginArgs(p *yaml.Node) {
 			j.checkLabels(node.Get(args, "presentLabelsPreference"), node.Get(args, "absentLabelsPreference"))
 		case schema.VolumeBinding:
 			if shape := node.Get(args, "shape"); !node.IsNull(shape) {
-				j.add(shape, "leave it out", "shape counts with a feature gate only, which is off")
+				j.add(shape, "remove it", "shape requires a feature gate, which is disabled")
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (j *validator) pluginArgs(p *yaml.Node) {
 func (j *validator) checkLabels(present, absent *yaml.Node) {
 	for _, p := range node.Items(present) {
 		if slices.ContainsFunc(node.Items(absent), func(a *yaml.Node) bool { return node.Text(a) == node.Text(p) }) {
-			j.add(p, "", "label %s is asked for and ruled out", node.Text(p))
+			j.add(p, "", "label %s has to be both present and absent", node.Text(p))
 		}
 	}
 }
@@ -65,13 +65,13 @@ func (j *validator) strategy(s *yaml.Node) {
 	}
 	of := node.Get(s, "type")
 	if !slices.ContainsFunc(schema.Strategies(), func(known schema.Strategy) bool { return known.Name == node.Text(of) }) {
-		j.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "scoring strategy %q is not known", node.Text(of))
+		j.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", node.Text(of))
 	}
 	j.weights(node.Get(s, "resources"), 0)
 	if ratio := node.Get(s, "requestedToCapacityRatio"); ratio != nil {
 		j.shape(ratio, node.Get(ratio, "shape"))
 	} else if node.Text(of) == "RequestedToCapacityRatio" {
-		j.add(s, "give requestedToCapacityRatio.shape", "scoring strategy RequestedToCapacityRatio has no shape")
+		j.add(s, "set requestedToCapacityRatio.shape", "scoring strategy RequestedToCapacityRatio has no shape")
 	}
 }
 
@@ -79,7 +79,7 @@ func (j *validator) strategy(s *yaml.Node) {
 func (j *validator) weights(resources *yaml.Node, least int) {
 	for _, r := range node.Items(resources) {
 		if w := node.Number(r, "weight"); w < least || w > 100 {
-			j.add(r, "give a weight from 1 to 100", "weight %d of resource %s", w, node.Text(r, "name"))
+			j.add(r, "use a weight from 1 to 100", "invalid weight %d of resource %s", w, node.Text(r, "name"))
 		}
 	}
 }
@@ -89,10 +89,10 @@ func (j *validator) balanced(resources *yaml.Node) {
 	for _, r := range node.Items(resources) {
 		name := node.Text(r, "name")
 		if w := node.Get(r, "weight"); node.Number(w) > 1 {
-			j.add(w, "leave it out", "NodeResourcesBalancedAllocation takes no weights other than 1")
+			j.add(w, "remove it", "NodeResourcesBalancedAllocation only supports weight 1")
 		}
 		if seen[name] {
-			j.add(r, "name it once", "resource %s is named twice", name)
+			j.add(r, "remove one of them", "duplicate resource %s", name)
 		}
 		seen[name] = true
 	}
@@ -100,13 +100,13 @@ func (j *validator) balanced(resources *yaml.Node) {
 
 func (j *validator) shape(where, points *yaml.Node) {
 	if len(node.Items(points)) == 0 {
-		j.add(where, "give a point such as {utilization: 0, score: 0}", "shape has no points")
+		j.add(where, "add a point such as {utilization: 0, score: 0}", "shape has no points")
 	}
 	last := -1
 	for _, point := range node.Items(points) {
 		u := node.Number(point, "utilization")
 		if u <= last {
-			j.add(point, "sort the points", "shape: utilization %d does not come after %d", u, last)
+			j.add(point, "sort the points", "shape: utilization %d is not greater than %d", u, last)
 		}
 		last = u
 	}
@@ -115,10 +115,10 @@ func (j *validator) shape(where, points *yaml.Node) {
 func (j *validator) spread(args *yaml.Node) {
 	constraints, kind := node.Items(args, "defaultConstraints"), node.Text(args, "defaultingType")
 	if kind != "" && kind != "List" && kind != "System" {
-		j.add(node.Get(args, "defaultingType"), "use List or System", "defaultingType %q is not known", kind)
+		j.add(node.Get(args, "defaultingType"), "use List or System", "unknown defaultingType %q", kind)
 	}
 	if len(constraints) > 0 && (kind == "System" || kind == "" && j.api.Set != schema.InV1beta1) {
-		j.add(node.Get(args, "defaultConstraints"), "write defaultingType: List", "defaultConstraints count with defaultingType List only")
+		j.add(node.Get(args, "defaultConstraints"), "set defaultingType: List", "defaultConstraints require defaultingType List")
 	}
 	type pair struct{ topologyKey, whenUnsatisfiable string }
 	seen := map[pair]bool{}
@@ -126,15 +126,15 @@ func (j *validator) spread(args *yaml.Node) {
 		this := pair{node.Text(c, "topologyKey"), node.Text(c, "whenUnsatisfiable")}
 		switch {
 		case node.Number(c, "maxSkew") <= 0:
-			j.add(c, "give a maxSkew of 1 or more", "a default constraint has no positive maxSkew")
+			j.add(c, "set maxSkew to at least 1", "a default constraint has no positive maxSkew")
 		case this.topologyKey == "":
 			j.add(c, "", "a default constraint has no topologyKey")
 		case this.whenUnsatisfiable != "DoNotSchedule" && this.whenUnsatisfiable != "ScheduleAnyway":
 			j.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q", this.whenUnsatisfiable)
 		case !node.IsNull(c, "labelSelector"):
-			j.add(c, "leave it out: it is that of each pod's service or set", "a default constraint has a labelSelector")
+			j.add(c, "remove it: the selector of each pod's service or set is used", "a default constraint has a labelSelector")
 		case seen[this]:
-			j.add(c, "keep one of them", "two default constraints are about %s and %s", this.topologyKey, this.whenUnsatisfiable)
+			j.add(c, "remove one of them", "duplicate default constraint for %s and %s", this.topologyKey, this.whenUnsatisfiable)
 		}
 		seen[this] = true
 	}

@@ -22,7 +22,7 @@ func (j *validator) checkStartup() {
 	lock := node.Get(lease, "resourceLock")
 	old := j.api.Minor >= 24 && slices.Contains([]string{"endpoints", "configmaps"}, node.Text(lock))
 	if known := []string{"", schema.LeaseLock, "endpoints", "configmaps", "endpointsleases", "configmapsleases"}; elects && (old || !slices.Contains(known, node.Text(lock))) {
-		j.add(lock, "use leases", "resourceLock %q: %s does not have it", node.Text(lock), j.Release)
+		j.add(lock, "use leases", "invalid resourceLock %q: %s does not support it", node.Text(lock), j.Release)
 	}
 	for _, p := range node.Items(root, "profiles") {
 		plugins := node.Get(p, "plugins")
@@ -31,10 +31,10 @@ func (j *validator) checkStartup() {
 			j.checkEnabledTwice(plugins, set)
 		}
 		if n := len(schema.MergedPlugins(plugins, "queueSort", j.api)); n > 1 || n == 0 && !j.reaches(plugins, "queueSort") {
-			j.add(node.Get(plugins, "queueSort"), "leave one enabled", "%d plugins sort the queue, wanted is one", n)
+			j.add(node.Get(plugins, "queueSort"), "enable one plugin", "%d queueSort plugins are enabled: must be 1", n)
 		}
 		if len(schema.MergedPlugins(plugins, "bind", j.api)) == 0 && !j.reaches(plugins, "bind") {
-			j.add(node.Get(plugins, "bind"), "enable DefaultBinder", "no plugin binds pods")
+			j.add(node.Get(plugins, "bind"), "enable DefaultBinder", "no bind plugin is enabled")
 		}
 	}
 }
@@ -71,7 +71,7 @@ func (j *validator) checkImplements(set schema.PluginSet, e *yaml.Node, name str
 	if slices.Contains(j.Plugins, name) || schema.CanEnable(name, set.Point, j.api.Minor) {
 		return
 	}
-	j.add(node.Get(e, "name"), "leave it out", "plugin %s takes no part in %s in %s", name, set.Point, j.Release)
+	j.add(node.Get(e, "name"), "remove it", "plugin %s does not implement %s in %s", name, set.Point, j.Release)
 }
 
 // checkEnabledTwice rejects a plugin that is enabled twice at one extension point.
@@ -80,7 +80,7 @@ func (j *validator) checkEnabledTwice(plugins *yaml.Node, set schema.PluginSet) 
 	for _, name := range schema.MergedPlugins(plugins, set.Point, j.api) {
 		if seen[name] {
 			where := schema.Entry(plugins, set.Point, "enabled", name)
-			j.add(where, "disable it first: add `- name: "+name+"` to "+set.Point+".disabled, or keep one of the two", "plugin %s is enabled twice under %s", name, set.Point)
+			j.add(where, "disable it first: add `- name: "+name+"` to "+set.Point+".disabled, or remove one of them", "plugin %s is enabled twice under %s", name, set.Point)
 		}
 		seen[name] = true
 	}

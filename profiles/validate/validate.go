@@ -59,7 +59,7 @@ func (j *validator) add(n *yaml.Node, try, format string, args ...any) {
 func (j *validator) checkFields() (wrong bool) {
 	if j.doc.Policy {
 		if !j.Rules.Policy {
-			j.add(node.Get(j.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+j.Release.String()+"`", "%s does not read a Policy; 1.22 was the last to", j.Release)
+			j.add(node.Get(j.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+j.Release.String()+"`", "%s does not read a Policy; the last release to do so was 1.22", j.Release)
 			return true
 		}
 		j.doc.Check(&j.problems, j.api)
