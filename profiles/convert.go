@@ -30,7 +30,7 @@ type ConvertRequest struct {
 	Plugins []string
 	// Lossy leaves out what cannot be converted, with a [Note] for each loss, instead of failing.
 	Lossy bool
-	// SchedulerName is the name of the only profile of a Policy, which has no name of its own;
+	// SchedulerName is the name of the only profile of a Policy, which has no name;
 	// empty means the release's default, default-scheduler.
 	SchedulerName string
 }

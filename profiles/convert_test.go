@@ -16,9 +16,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// own converts a source to a config API, for a release where one is named:
-// "v1beta3@v1.24.3", "v1", "v1.24.3".
-func own(t *testing.T, to, source string, lossy bool) (*profiles.Converted, error) {
+// convertTo converts a source to a config API, for a release if one is named: "v1beta3@v1.24.3",
+// "v1", "v1.24.3".
+func convertTo(t *testing.T, to, source string, lossy bool) (*profiles.Converted, error) {
 	t.Helper()
 	name, branch, found := strings.Cut(to, "@")
 	api, release, err := profiles.Target(name)
@@ -33,9 +33,9 @@ func own(t *testing.T, to, source string, lossy bool) (*profiles.Converted, erro
 	return profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: []byte(source), SourceName: "f.yaml", Plugins: []string{extraName}, Lossy: lossy})
 }
 
-// A line `# to: targets` in each source names what it is carried to; "lossy:"
-// before one allows losses. Sources that are JSON have it in a file of its own.
-func TestUsersOwnDocumentsMatchTheGoldenFiles(t *testing.T) {
+// A line `# to: targets` in each source has its targets; "lossy:" before one allows losses. JSON
+// sources have it in a separate file.
+func TestConvertMatchesGoldenFiles(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/own/*.in.*")
 	if err != nil || len(inputs) == 0 {
 		t.Fatalf("no inputs: %v", err)
@@ -57,12 +57,12 @@ func TestUsersOwnDocumentsMatchTheGoldenFiles(t *testing.T) {
 		for _, target := range strings.Fields(string(found[1])) {
 			to, lossy := strings.CutPrefix(target, "lossy:")
 			t.Run(filepath.Base(name)+" to "+target, func(t *testing.T) {
-				out, err := own(t, to, string(source), lossy)
+				out, err := convertTo(t, to, string(source), lossy)
 				if err != nil {
 					t.Fatal(err)
 				}
 				goldenText(t, name+"-"+strings.ReplaceAll(to, "@", "-")+".yaml", out)
-				again, err := own(t, to, string(out.YAML), false)
+				again, err := convertTo(t, to, string(out.YAML), false)
 				if err != nil {
 					t.Fatalf("the result cannot be converted: %v", err)
 				}
@@ -104,9 +104,8 @@ const (
 	policy  = "apiVersion: v1\nkind: Policy\n"
 )
 
-// What cannot be carried is an error with its place, and with losses allowed a
-// note that is marked.
-func TestLosses(t *testing.T) {
+// What cannot be converted is an error with its position, and a marked note if losses are allowed.
+func TestConvertReportsLosses(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
 		{"plugin without a successor", "v1", v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: ServiceAffinity}]}}\n", "4:32: plugin ServiceAffinity does not exist in v1.37.1"},
 		{"priority without a successor", "v1", policy + "priorities:\n- {name: NodePreferAvoidPodsPriority, weight: 10000}\n", "4:3: plugin NodePreferAvoidPods does not exist"},
@@ -124,12 +123,12 @@ func TestLosses(t *testing.T) {
 		{"two hosts", "v1", v1beta1 + "healthzBindAddress: 127.0.0.1:1\nmetricsBindAddress: 10.0.0.1:2\n", "4:1: metricsBindAddress"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := own(t, c.to, c.source, false)
+			_, err := convertTo(t, c.to, c.source, false)
 			var wrong *profiles.Error
 			if !errors.As(err, &wrong) || !regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(c.want), `\|`, "|")).MatchString(err.Error()) {
 				t.Errorf("error is\n%v\nwant\n%s", err, c.want)
 			}
-			out, err := own(t, c.to, c.source, true)
+			out, err := convertTo(t, c.to, c.source, true)
 			if err != nil {
 				t.Fatalf("with losses allowed: %v", err)
 			}
@@ -142,7 +141,7 @@ func TestLosses(t *testing.T) {
 			if losses == 0 {
 				t.Errorf("no note is marked as a loss: %v", out.Notes)
 			}
-			if _, err := own(t, c.to, string(out.YAML), false); err != nil {
+			if _, err := convertTo(t, c.to, string(out.YAML), false); err != nil {
 				t.Errorf("the result cannot be converted: %v\n%s", err, out.YAML)
 			}
 		})
@@ -150,7 +149,7 @@ func TestLosses(t *testing.T) {
 }
 
 // What nobody can mean is an error whatever is allowed.
-func TestLossyIsNoExcuse(t *testing.T) {
+func TestConvertRejectsInvalidDocumentsEvenIfLossy(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
 		{"mistyped plugin", "v1", v1 + "profiles:\n- plugins: {score: {enabled: [{name: ImageLocalty}]}}\n", "did you mean ImageLocality"},
 		{"mistyped predicate", "v1", policy + "predicates: [{name: PodFitsResource}]\n", "did you mean PodFitsResources"},
@@ -167,7 +166,7 @@ func TestLossyIsNoExcuse(t *testing.T) {
 			if c.to == "v1" {
 				c.to = "v1@v1.34.2"
 			}
-			_, err := own(t, c.to, c.source, true)
+			_, err := convertTo(t, c.to, c.source, true)
 			var wrong *profiles.Error
 			if !errors.As(err, &wrong) || !wrong.Invalid() || !strings.Contains(wrong.Hint(), c.want) {
 				t.Errorf("error is %v, want the hint %q", err, c.want)
@@ -192,8 +191,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// In a ConfigMap, places are those of the file.
-func TestConfigMaps(t *testing.T) {
+// Positions in a ConfigMap are those of the file.
+func TestConvertReadsConfigMaps(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"policy.cfg", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  policy.cfg: |\n    {\"kind\": \"Policy\", \"apiVersion\": \"v1\",\n     \"predicatez\": []}\n", `f.yaml:7:6: unknown field "predicatez"`},
 		{"a configuration", "apiVersion: v1\ndata:\n  other: \"x\"\n  c.yaml: |-\n      apiVersion: kubescheduler.config.k8s.io/v1\n      kind: KubeSchedulerConfiguration\n\n      paralelism: 3\nkind: ConfigMap\n", `f.yaml:8:7: unknown field "paralelism"`},
@@ -204,14 +203,14 @@ func TestConfigMaps(t *testing.T) {
 		{"no text", "apiVersion: v1\nkind: ConfigMap\ndata: {policy.cfg: {kind: Policy}}\n", "data of a ConfigMap: expected text at key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if _, err := own(t, "v1", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := convertTo(t, "v1", c.source, false); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v, want %s", err, c.want)
 			}
 		})
 	}
 }
 
-// Whatever is given, the result parses again and converts to itself.
+// Any result parses again and converts to itself.
 func FuzzConvert(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/*/*.in.*")
 	if err != nil {
@@ -229,7 +228,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, source string, to uint8, lossy bool) {
 		target := targets[int(to)%len(targets)]
-		out, err := own(t, target, source, lossy)
+		out, err := convertTo(t, target, source, lossy)
 		if err != nil {
 			var wrong *profiles.Error
 			if out != nil || !errors.As(err, &wrong) || len(wrong.Problems) == 0 {
@@ -237,7 +236,7 @@ func FuzzConvert(f *testing.F) {
 			}
 			return
 		}
-		again, err := own(t, target, string(out.YAML), false)
+		again, err := convertTo(t, target, string(out.YAML), false)
 		if err != nil {
 			t.Fatalf("the result is refused: %v\n%s", err, out.YAML)
 		}
@@ -247,7 +246,7 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// Nothing that can be read makes validation panic, and it does not change it.
+// Validation does not panic, and does not change the document.
 func FuzzValidate(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/*/*.in.*")
 	if err != nil {

@@ -77,7 +77,7 @@ func (d *deployment) connection() {
 	d.Note(nil, "clientConnection.qps and burst set to %d: the defaults, 50 and 100, limit the scheduler to about 55 pods per second", clientQPS)
 }
 
-// election gives the scheduler a lease of its own: by default it would compete with the cluster's
+// election gives the scheduler its own lease: by default it would compete with the cluster's
 // scheduler for the lease kube-scheduler. It reports whether leader election is enabled.
 func (d *deployment) election() bool {
 	lease := node.Child(d.doc.Root, "leaderElection")

@@ -7,20 +7,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// loaded is a plugin as a build describes it.
-func loaded() profiles.Plugin {
+// loadAware returns a plugin as described by a build.
+func loadAware() profiles.Plugin {
 	return profiles.Plugin{
 		Name: "LoadAware", Points: []string{"filter", "preScore", "score"}, Weight: 3,
 		Args: []byte(`{"address":"http://prometheus:9090","staleness":"1m"}`),
 	}
 }
 
-func TestCompiledInPluginsAreEnabled(t *testing.T) {
+func TestRenderEnablesCompiledInPlugins(t *testing.T) {
 	sorter := profiles.Plugin{Name: "Sorter", Points: []string{"queueSort", "bind", "permit"}}
 	second := profiles.Plugin{Name: "Second", Points: []string{"bind"}}
-	partly := loaded()
+	partly := loadAware()
 	partly.Enable = []string{"score"}
-	idle := loaded()
+	idle := loadAware()
 	idle.Enable = []string{}
 	const own = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -40,11 +40,11 @@ profiles:
 		source  string
 		plugins []profiles.Plugin
 	}{
-		"whole":         {"", []profiles.Plugin{loaded()}},
+		"whole":         {"", []profiles.Plugin{loadAware()}},
 		"partly":        {"", []profiles.Plugin{partly}},
 		"idle":          {"", []profiles.Plugin{idle}},
 		"alone":         {"", []profiles.Plugin{sorter, second}},
-		"named-by-user": {own, []profiles.Plugin{loaded()}},
+		"named-by-user": {own, []profiles.Plugin{loadAware()}},
 	} {
 		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.36.3"} {
 			if strings.HasPrefix(name, "named") && release != "v1.36.3" {
@@ -66,15 +66,15 @@ profiles:
 	}
 }
 
-func TestPluginsThatCannotBeEnabledAreRefused(t *testing.T) {
+func TestRenderRejectsInvalidPlugins(t *testing.T) {
 	for want, change := range map[string]func(*profiles.Plugin){
 		`does not implement the extension point "bind"`: func(p *profiles.Plugin) { p.Enable = []string{"bind"} },
-		"invalid weight -1":                func(p *profiles.Plugin) { p.Weight = -1 },
-		"invalid weight 2":                 func(p *profiles.Plugin) { p.Points, p.Weight = []string{"filter"}, 2 },
-		"args: expected a mapping, got":                              func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
-		"parse args: yaml":                                   func(p *profiles.Plugin) { p.Args = []byte("{") },
+		"invalid weight -1":                             func(p *profiles.Plugin) { p.Weight = -1 },
+		"invalid weight 2":                              func(p *profiles.Plugin) { p.Points, p.Weight = []string{"filter"}, 2 },
+		"args: expected a mapping, got":                 func(p *profiles.Plugin) { p.Args = []byte("[1, 2]") },
+		"parse args: yaml":                              func(p *profiles.Plugin) { p.Args = []byte("{") },
 	} {
-		p := loaded()
+		p := loadAware()
 		change(&p)
 		r := request(t, "v1.24.3")
 		r.Enable = []profiles.Plugin{p}
@@ -85,9 +85,9 @@ func TestPluginsThatCannotBeEnabledAreRefused(t *testing.T) {
 	}
 }
 
-func TestArgumentsOfAPluginAreThoseOfTheProfilesThatEnableIt(t *testing.T) {
+func TestArgumentsOfEnabledPlugin(t *testing.T) {
 	r := request(t, "v1.36.3")
-	r.Enable = []profiles.Plugin{loaded(), {Name: "Bare", Points: []string{"filter"}}}
+	r.Enable = []profiles.Plugin{loadAware(), {Name: "Bare", Points: []string{"filter"}}}
 	out, err := profiles.Render(r)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-func TestAnExtenderThatIsDroppedLeavesTheBytesFromBefore(t *testing.T) {
+func TestSetExtendersRestoresBytes(t *testing.T) {
 	yes := true
 	made, _, err := certificates.Ensure(certificates.Set{}, certificates.Request{Name: "my-extender", Now: time.Now()})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestAnExtenderThatIsDroppedLeavesTheBytesFromBefore(t *testing.T) {
 	}
 }
 
-func TestAnExtenderThatCannotBeIsNotAdded(t *testing.T) {
+func TestSetExtendersRejectsInvalidExtender(t *testing.T) {
 	_, _, err := profiles.SetExtenders([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"),
 		versions.Release{Major: 1, Minor: 36}, nil, []profiles.Extender{{Name: "x", URLPrefix: "http://127.0.0.1:1", FilterVerb: "filter"}})
 	if err == nil || !strings.Contains(err.Error(), "extender x: ignorable is not set") {

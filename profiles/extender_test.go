@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// authority is a certificate, and no secret.
+// authority returns a CA certificate.
 func authority(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile("testdata/extenders/ca.pem")
@@ -28,7 +28,7 @@ func authority(t *testing.T) []byte {
 func yes() *bool { b := true; return &b }
 func no() *bool  { b := false; return &b }
 
-// everyExtender is a list of extenders in which each field is used once at least.
+// everyExtender returns extenders that use each field at least once.
 func everyExtender(t *testing.T) []profiles.Extender {
 	t.Helper()
 	return []profiles.Extender{
@@ -45,7 +45,7 @@ func everyExtender(t *testing.T) []profiles.Extender {
 	}
 }
 
-func TestExtendersAreWrittenForEachConfigAPI(t *testing.T) {
+func TestRenderWritesExtenders(t *testing.T) {
 	source, err := os.ReadFile("testdata/extenders/own.in.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -70,18 +70,18 @@ func TestExtendersAreWrittenForEachConfigAPI(t *testing.T) {
 	}
 }
 
-func TestWithoutFilesLeavesOtherConfigurationsAlone(t *testing.T) {
-	const text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration   # as it is\n"
+func TestWithoutFilesKeepsOtherConfigurations(t *testing.T) {
+	const text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration   # unchanged\n"
 	if out, err := profiles.WithoutFiles([]byte(text)); err != nil || string(out) != text {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := profiles.WithoutFiles([]byte("{")); err == nil {
-		t.Error("what is no YAML is taken")
+		t.Error("invalid YAML is accepted")
 	}
 }
 
-// What a Policy says is what the configuration would have said.
-func TestPoliciesMatchTheGoldenFiles(t *testing.T) {
+// The Policy is equivalent to the configuration.
+func TestRenderPolicyMatchesGoldenFiles(t *testing.T) {
 	own, err := filepath.Glob("testdata/extenders/policy*.in.*")
 	if err != nil || len(own) == 0 {
 		t.Fatalf("no sources: %v", err)
@@ -113,7 +113,7 @@ func TestPoliciesMatchTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestWhatNoPolicyCanSayIsRefused(t *testing.T) {
+func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 	const v1beta1 = "apiVersion: kubescheduler.config.k8s.io/v1beta1\nkind: KubeSchedulerConfiguration\n"
 	for _, c := range []struct {
 		name, release, preset, source string
@@ -131,7 +131,7 @@ func TestWhatNoPolicyCanSayIsRefused(t *testing.T) {
 		{name: "a filter without its preFilter", release: "v1.21.3", source: v1beta1 + "profiles: [{plugins: {preFilter: {disabled: [{name: NodePorts}]}}}]\n", want: "plugin NodePorts disabled at preFilter"},
 		{name: "no hard affinity", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 0}}]}]\n", want: "the arguments of plugin"},
 		{name: "resources ignored by groups", release: "v1.21.3", source: v1beta1 + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResourceGroups: [example.com]}}]}]\n", want: "the arguments of plugin"},
-		{name: "a plugin of one's own", release: "v1.21.3", change: func(r *profiles.Request) { r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}}} },
+		{name: "compiled-in plugin", release: "v1.21.3", change: func(r *profiles.Request) { r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}}} },
 			want: "plugin MyPlugin cannot be enabled in a Policy, which only supports in-tree plugins"},
 		{name: "a release from before", release: "v1.19.16", want: "v1.19.16"},
 	} {
@@ -152,9 +152,9 @@ func TestWhatNoPolicyCanSayIsRefused(t *testing.T) {
 	}
 }
 
-// A plugin that is compiled in and enabled nowhere does not stand in the way, and
-// in the place of the default scheduler 1.22 does take a Policy.
-func TestAPolicyInThePlaceOfTheDefaultScheduler(t *testing.T) {
+// A compiled-in plugin that is not enabled is no obstacle, and as the default scheduler 1.22
+// supports a Policy.
+func TestRenderPolicyForDefaultScheduler(t *testing.T) {
 	r := request(t, "v1.22.2")
 	r.SchedulerName, r.LeaseName = "default-scheduler", "kube-scheduler"
 	r.Enable = []profiles.Plugin{{Name: extraName, Points: []string{"score"}, Enable: []string{}}}
@@ -168,7 +168,7 @@ func TestAPolicyInThePlaceOfTheDefaultScheduler(t *testing.T) {
 	}
 }
 
-// hinted says whether an error gives advice that has a text.
+// hinted reports whether the hint of an error contains text.
 func hinted(err error, text string) bool {
 	with, ok := err.(interface{ Hint() string })
 	return text == "" || ok && strings.Contains(with.Hint(), text)
@@ -183,8 +183,7 @@ func release(t *testing.T, name string) versions.Release {
 	return r
 }
 
-// Whatever is given, there is a Policy that reads back without change, or an error
-// of the input.
+// Any result is a Policy that reads back unchanged, or an error of the input.
 func FuzzRenderPolicy(f *testing.F) {
 	inputs, err := filepath.Glob("testdata/*/*.in.*")
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// maker makes documents whose fields exist and whose combinations nobody thought
-// of.
+// maker generates random documents from known fields.
 type maker struct{ *rand.Rand }
 
 func (m maker) one(of ...string) string { return of[m.IntN(len(of))] }
@@ -179,8 +178,8 @@ func (m maker) document(t *testing.T) []byte {
 	return text
 }
 
-// Documents that are made at random convert, with losses, to what parses again
-// and converts to itself without any; what is refused is refused by name.
+// Random documents, converted with losses, parse again and convert to themselves without losses, or
+// are an *Error.
 func FuzzConvertGenerated(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)

@@ -14,7 +14,7 @@ const (
 	v1beta3 = "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n"
 )
 
-func TestInvalidSources(t *testing.T) {
+func TestRenderRejectsInvalidSources(t *testing.T) {
 	cases := []struct {
 		name, release, source string
 		want, hint            string
@@ -47,8 +47,8 @@ func TestInvalidSources(t *testing.T) {
 		{"merge key", "v1.24.3", v1 + "a: &a {x: 1}\nprofiles:\n- <<: *a\n", "f.yaml:5:3: merge keys (<<) are not supported", ""},
 		{"alias of itself", "v1.24.3", v1 + "profiles: &p\n- *p\n", "too many nested or repeated nodes", ""},
 
-		{"plugins beside two profiles", "v1.24.3", v1 + "profiles:\n- schedulerName: a\n- schedulerName: my-scheduler\nplugins: {}\n", `f.yaml:6:1: unknown field "plugins"`, "belongs in a profile"},
-		{"weight beside two enabled plugins", "v1.24.3", v1 + "profiles:\n- plugins:\n    score:\n      enabled: [{name: ImageLocality}, {name: NodeAffinity}]\n      weight: 3\n", `f.yaml:7:7: unknown field "profiles[0].plugins.score.weight"`, "next to the name of a plugin in `enabled`"},
+		{"plugins at top level with two profiles", "v1.24.3", v1 + "profiles:\n- schedulerName: a\n- schedulerName: my-scheduler\nplugins: {}\n", `f.yaml:6:1: unknown field "plugins"`, "belongs in a profile"},
+		{"weight at the level of two enabled plugins", "v1.24.3", v1 + "profiles:\n- plugins:\n    score:\n      enabled: [{name: ImageLocality}, {name: NodeAffinity}]\n      weight: 3\n", `f.yaml:7:7: unknown field "profiles[0].plugins.score.weight"`, "next to the name of a plugin in `enabled`"},
 
 		{"unknown plugin", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeResourceFit}]}}\n", `f.yaml:4:38: plugin "NodeResourceFit" does not exist in v1.24.3`, "did you mean NodeResourcesFit?"},
 		{"out-of-tree plugin that is not compiled in", "v1.24.3", v1 + "profiles:\n- plugins: {score: {enabled: [{name: Coscheduling}]}}\n", `plugin "Coscheduling" does not exist in v1.24.3`, "--with"},
@@ -89,7 +89,7 @@ func TestInvalidSources(t *testing.T) {
 	}
 }
 
-func TestAllProblemsAreToldAtOnce(t *testing.T) {
+func TestRenderReportsAllProblems(t *testing.T) {
 	_, err := convert(t, "v1.24.3", v1+"parallelism: x\nfoo: 1\nenableProfiling: 3\n")
 	var wrong *profiles.Error
 	if !errors.As(err, &wrong) || len(wrong.Problems) != 3 {
@@ -97,7 +97,7 @@ func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestInvalidRequests(t *testing.T) {
+func TestRenderRejectsInvalidRequests(t *testing.T) {
 	r := request(t, "v1.24.3")
 	r.Preset = "binpak"
 	_, err := profiles.Render(r)
@@ -116,8 +116,7 @@ func TestInvalidRequests(t *testing.T) {
 	}
 }
 
-// Whatever is given, there is a configuration that reads back without change, or
-// an error of the input; never a panic, never half of either.
+// Any result is a configuration that reads back unchanged, or an error of the input.
 func FuzzRender(f *testing.F) {
 	for _, source := range []string{
 		v1, v1beta1 + "profiles:\n- plugins: {score: {enabled: [{name: NodeResourcesLeastAllocated, weight: 3}]}}\n",

@@ -35,7 +35,7 @@ func RenderPolicy(r Request) (*Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Lossy = r.Lossy || written.Policy // nothing of it is carried elsewhere
+	r.Lossy = r.Lossy || written.Policy // the Policy itself is kept
 	out, err := Render(r)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func RenderPolicy(r Request) (*Rendered, error) {
 		policy.CopyFields(legacy, written.Root)
 		out.Notes = slices.DeleteFunc(out.Notes, func(n schema.Note) bool { return !n.Warning && n.Line > 0 })
 	} else {
-		err = sayAsPolicy(legacy, root, r)
+		err = writePolicy(legacy, root, r)
 	}
 	if err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func policyPossible(r Request, rules versions.Rules) error {
 	return nil
 }
 
-// sayAsPolicy converts the only profile of a v1beta1 configuration to predicates and priorities,
+// writePolicy converts the only profile of a v1beta1 configuration to predicates and priorities,
 // and proves that they are equivalent.
-func sayAsPolicy(legacy, configuration *yaml.Node, r Request) error {
+func writePolicy(legacy, configuration *yaml.Node, r Request) error {
 	all := node.Items(configuration, "profiles")
 	if len(all) != 1 {
 		return &schema.Error{Name: r.SourceName, Problems: []schema.Problem{{

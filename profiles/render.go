@@ -108,7 +108,7 @@ func Render(r Request) (*Rendered, error) {
 	d.identity()
 	d.connection()
 	leaderElect := d.election()
-	if doc.Preset { // nobody wrote it; the extenders somebody did
+	if doc.Preset { // only the warnings are about the user's input, the extenders
 		d.Notes = slices.DeleteFunc(d.Notes, func(n schema.Note) bool { return !n.Warning })
 	}
 	d.enablePlugins()

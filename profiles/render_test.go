@@ -43,7 +43,7 @@ func convert(t *testing.T, release, source string) (*profiles.Rendered, error) {
 	return profiles.Render(r)
 }
 
-// golden compares what was rendered, and what was told about it, with a file.
+// golden compares a rendered configuration and its notes with a file.
 func golden(t *testing.T, file string, out *profiles.Rendered) {
 	t.Helper()
 	var text bytes.Buffer
@@ -68,7 +68,7 @@ func golden(t *testing.T, file string, out *profiles.Rendered) {
 	}
 }
 
-func TestPresetsMatchTheGoldenFiles(t *testing.T) {
+func TestPresetsMatchGoldenFiles(t *testing.T) {
 	for _, preset := range profiles.Presets() {
 		if preset.Description == "" {
 			t.Errorf("preset %s has no description", preset.Name)
@@ -82,16 +82,15 @@ func TestPresetsMatchTheGoldenFiles(t *testing.T) {
 				t.Fatalf("%s for %s: %v", preset.Name, release, err)
 			}
 			if len(out.Notes) > 0 {
-				t.Errorf("%s for %s: nobody wrote a preset, and yet there are notes: %v", preset.Name, release, out.Notes)
+				t.Errorf("%s for %s: unexpected notes on a preset: %v", preset.Name, release, out.Notes)
 			}
 			golden(t, filepath.Join("testdata/presets", preset.Name+"-"+filepath.Base(out.APIVersion)+".yaml"), out)
 		}
 	}
 }
 
-// The source is in the input's own config API; each line of the list names the
-// release that it is carried to.
-func TestConversionsMatchTheGoldenFiles(t *testing.T) {
+// Each input has a line with the releases to convert it to.
+func TestRenderMatchesGoldenFiles(t *testing.T) {
 	inputs, err := filepath.Glob("testdata/convert/*.in.yaml")
 	if err != nil || len(inputs) == 0 {
 		t.Fatalf("no inputs: %v", err)
@@ -118,9 +117,9 @@ func TestConversionsMatchTheGoldenFiles(t *testing.T) {
 	}
 }
 
-// What is printed has lost its indentation, one line is wrapped; what it can
-// only mean is the corrected one.
-func TestTheArticleAsPrintedMeansWhatTheCorrectedOneMeans(t *testing.T) {
+// The printed article lost its indentation, and one line is wrapped; the corrected one is its only
+// possible meaning.
+func TestRenderRepairsPrintedArticle(t *testing.T) {
 	var rendered []string
 	for _, file := range []string{"as-printed.yaml", "my-scheduler.yaml"} {
 		source, err := os.ReadFile(article + file)
@@ -141,8 +140,8 @@ func TestTheArticleAsPrintedMeansWhatTheCorrectedOneMeans(t *testing.T) {
 	}
 }
 
-// The same, without the four spaces that the ConfigMap puts before each line.
-func TestTheArticleAsPrintedReadsWithoutTheConfigMapsIndent(t *testing.T) {
+// The same without the four spaces that the ConfigMap puts before each line.
+func TestRenderRepairsUnindentedArticle(t *testing.T) {
 	source, err := os.ReadFile(article + "as-printed.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -153,8 +152,8 @@ func TestTheArticleAsPrintedReadsWithoutTheConfigMapsIndent(t *testing.T) {
 	}
 }
 
-// Everything that the scheduler needs to be itself is there, whatever is asked.
-func TestAlwaysSetFields(t *testing.T) {
+// pmk-sched always sets what a deployed scheduler needs.
+func TestRenderSetsDeploymentFields(t *testing.T) {
 	const own = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 	cases := []struct {
 		name, source string
@@ -166,7 +165,7 @@ func TestAlwaysSetFields(t *testing.T) {
 		{"leader election asked for against the source", own + "leaderElection: {leaderElect: false}\n", true, map[string]any{"leaderElect": true}},
 		{"leader election in the source", own + "leaderElection: {leaderElect: true, leaseDuration: 30s}\n", false, map[string]any{"leaderElect": true, "leaseDuration": "30s"}},
 		{"own limits", own + "clientConnection: {qps: 200}\n", false, map[string]any{"qps": 200.0, "burst": nil}},
-		{"zero is no limit of one's own", own + "clientConnection: {qps: 0, burst: 0}\n", false, map[string]any{"qps": 5000.0, "burst": 5000.0}},
+		{"zero limits", own + "clientConnection: {qps: 0, burst: 0}\n", false, map[string]any{"qps": 5000.0, "burst": 5000.0}},
 		{"lease of another", own + "leaderElection: {resourceName: kube-scheduler, resourceLock: endpoints, resourceNamespace: x}\n", false, nil},
 	}
 	for _, c := range cases {
@@ -191,7 +190,7 @@ func TestAlwaysSetFields(t *testing.T) {
 	}
 }
 
-// flatten reads leaderElection and clientConnection into one map.
+// flatten returns leaderElection and clientConnection as one map.
 func flatten(t *testing.T, text []byte) map[string]any {
 	t.Helper()
 	var doc map[string]any
@@ -207,7 +206,7 @@ func flatten(t *testing.T, text []byte) map[string]any {
 	return flat
 }
 
-func TestTheInsecureListenerIsOnLoopbackWhereItCannotBeSwitchedOff(t *testing.T) {
+func TestRenderBindsInsecurePortToLoopback(t *testing.T) {
 	for release, want := range map[string]int{"v1.20.15": 10299, "v1.22.2": 10299, "v1.23.17": 0, "v1.36.3": 0} {
 		r := request(t, release)
 		r.InsecurePort = 10299
@@ -224,8 +223,8 @@ func TestTheInsecureListenerIsOnLoopbackWhereItCannotBeSwitchedOff(t *testing.T)
 	}
 }
 
-// What two places share in the source is edited in each of them alone.
-func TestAliasesAreWrittenOut(t *testing.T) {
+// Nodes that share an anchor are edited separately.
+func TestRenderExpandsAliases(t *testing.T) {
 	out, err := convert(t, "v1.24.3", `
 apiVersion: kubescheduler.config.k8s.io/v1beta1
 kind: KubeSchedulerConfiguration
@@ -243,7 +242,7 @@ profiles:
 	}
 }
 
-func TestJSONIsReadToo(t *testing.T) {
+func TestRenderReadsJSON(t *testing.T) {
 	out, err := convert(t, "v1.24.3", `{"apiVersion": "kubescheduler.config.k8s.io/v1beta2", "kind": "KubeSchedulerConfiguration", "parallelism": 8}`)
 	if err != nil {
 		t.Fatal(err)
@@ -254,19 +253,19 @@ func TestJSONIsReadToo(t *testing.T) {
 	}
 }
 
-func TestLeaderElectionIsTold(t *testing.T) {
+func TestRenderReportsLeaderElection(t *testing.T) {
 	for value, want := range map[string]bool{"true": true, "yes": true, "false": false, "null": false} {
 		out, err := convert(t, "v1.24.3", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: "+value+"}\n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if out.LeaderElect != want {
-			t.Errorf("leaderElect: %s is told as %v", value, out.LeaderElect)
+			t.Errorf("leaderElect: %s is reported as %v", value, out.LeaderElect)
 		}
 	}
 }
 
-func TestNamedPlugins(t *testing.T) {
+func TestRenderReportsNamedPlugins(t *testing.T) {
 	out, err := convert(t, "v1.36.3", `
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -285,7 +284,7 @@ profiles:
 	}
 }
 
-func TestRenderRefusesAReleaseOutsideTheTable(t *testing.T) {
+func TestRenderRejectsUnsupportedRelease(t *testing.T) {
 	r := request(t, "v1.24.3")
 	r.Release.Minor = 19
 	_, err := profiles.Render(r)
@@ -295,7 +294,7 @@ func TestRenderRefusesAReleaseOutsideTheTable(t *testing.T) {
 	}
 }
 
-func TestANewerReleaseIsRenderedWithAWarning(t *testing.T) {
+func TestRenderWarnsAboutNewerRelease(t *testing.T) {
 	out, err := convert(t, "v1.99.0", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
 	if err != nil {
 		t.Fatal(err)

@@ -84,8 +84,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// What cannot be read is an error, not a finding.
-func TestValidateReadsOnlyWhatIsADocument(t *testing.T) {
+// A source that cannot be parsed is an error, not a problem.
+func TestValidateRejectsMalformedSource(t *testing.T) {
 	release := versions.Releases()[0]
 	for _, source := range []string{"", "a: [", "kind: Pod\napiVersion: v1\n", "apiVersion: x/v1\nkind: KubeSchedulerConfiguration\n", "apiVersion: kubescheduler.config.k8s.io/v2\nkind: KubeSchedulerConfiguration\n"} {
 		if v, err := profiles.Validate(profiles.ValidateRequest{Release: release, Source: []byte(source)}); err == nil {

@@ -2,8 +2,8 @@ package rbac
 
 import rbacv1 "k8s.io/api/rbac/v1"
 
-// ExtenderRole is what an extender in pods of its own may do: read nodes and pods, write events, what its policies need
-// (PluginRules), and, only where it is asked to, bind pods.
+// ExtenderRole grants an extender with pods of its own what it needs: to read nodes and pods, write
+// events, the rules of its policies (PluginRules), and to bind pods if it has a bind verb.
 func ExtenderRole(o Options, binds bool) *rbacv1.ClusterRole {
 	role := PluginRole(o)
 	role.Name = extenderRole(o)
@@ -23,6 +23,5 @@ func ExtenderRoleBinding(o Options) *rbacv1.ClusterRoleBinding {
 	return o.clusterRoleBinding(extenderRole(o), extenderRole(o))
 }
 
-// extenderRole is named so that no role of another namespace's extender is meant by accident: names of cluster-wide
-// objects say what they are.
+// extenderRole includes the namespace, since the names of cluster-scoped objects must be unique.
 func extenderRole(o Options) string { return o.Name + "-extender" }

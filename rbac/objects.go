@@ -6,9 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ServiceAccount is the account that the scheduler's pod runs under. Its token
-// is not mounted unless the pod asks for it: with the other credentials the pod
-// has no use for one.
+// ServiceAccount is the account of the scheduler's pod. Its token is only mounted if the pod uses
+// it as credentials.
 func ServiceAccount(o Options) *corev1.ServiceAccount {
 	mount := false
 	return &corev1.ServiceAccount{
@@ -18,31 +17,29 @@ func ServiceAccount(o Options) *corev1.ServiceAccount {
 	}
 }
 
-// KubeSchedulerBinding grants the ClusterRole system:kube-scheduler: nodes,
-// pods, bindings, events, and all else that the scheduler of the cluster's own
-// release reads. A missing grant there would not fail the scheduler but hang it
-// silently, which is why the role is never copied.
+// KubeSchedulerBinding grants the ClusterRole system:kube-scheduler: nodes, pods, bindings, events,
+// and everything else that the cluster's own scheduler reads. A scheduler without one of these
+// permissions does not fail but hangs silently, so the role is never copied.
 func KubeSchedulerBinding(o Options) *rbacv1.ClusterRoleBinding {
 	return o.clusterRoleBinding(o.Name+"-as-kube-scheduler", kubeSchedulerRole)
 }
 
-// VolumeSchedulerBinding grants the ClusterRole system:volume-scheduler: the
-// storage classes and the right to update claims and volumes are only there.
+// VolumeSchedulerBinding grants the ClusterRole system:volume-scheduler, the only one with storage
+// classes and the permission to update claims and volumes.
 func VolumeSchedulerBinding(o Options) *rbacv1.ClusterRoleBinding {
 	return o.clusterRoleBinding(o.Name+"-as-volume-scheduler", volumeSchedulerRole)
 }
 
-// AuthenticationReaderBinding grants, in kube-system, the Role that reads the
-// request header and client certificate authorities. Without it the secure port
-// cannot tell who asks for /metrics.
+// AuthenticationReaderBinding grants, in kube-system, the Role that reads the request header and
+// client certificate authorities. Without it the secure port cannot authenticate requests to
+// /metrics.
 func AuthenticationReaderBinding(o Options) *rbacv1.RoleBinding {
 	return o.roleBinding(o.Name+"-"+authenticationReaderRole, SystemNamespace, authenticationReaderRole)
 }
 
-// LeaseRole grants the scheduler its own leader election lease, and no other.
-// system:kube-scheduler limits get and update to the lease kube-scheduler; it
-// grants create for every lease, so that verb is not repeated (RBAC cannot
-// limit create to a name).
+// LeaseRole grants the scheduler its own leader election lease. system:kube-scheduler limits get
+// and update to the lease kube-scheduler; it grants create for every lease, so that verb is not
+// repeated (RBAC cannot limit create to a name).
 func LeaseRole(o Options) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
@@ -61,8 +58,7 @@ func LeaseRoleBinding(o Options) *rbacv1.RoleBinding {
 	return o.roleBinding(o.Name+"-lease", o.leaseNamespace(), o.Name+"-lease")
 }
 
-// PluginRole holds what the compiled-in plugins read beyond the cluster's own
-// roles.
+// PluginRole grants what the compiled-in plugins read in addition to the cluster's own roles.
 func PluginRole(o Options) *rbacv1.ClusterRole {
 	rules := make([]rbacv1.PolicyRule, len(o.PluginRules))
 	for i := range o.PluginRules {

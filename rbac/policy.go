@@ -5,9 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PolicyRole grants the ConfigMap with the scheduler's legacy Policy, and no other:
-// 1.20–1.22 read it from the API server when they start, and system:kube-scheduler
-// may read none.
+// PolicyRole grants the ConfigMap with the scheduler's legacy Policy: 1.20–1.22 read it from the
+// API server at startup, and system:kube-scheduler does not grant it.
 func PolicyRole(o Options) *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},

@@ -32,9 +32,8 @@ const (
 // does not move with the scheduler.
 const SystemNamespace = metav1.NamespaceSystem
 
-// Subject is the identity that the scheduler's credentials carry: the User of a
-// client certificate (its common name), or a ServiceAccount. Namespace is used
-// for a ServiceAccount only.
+// Subject is the identity of the scheduler's credentials: the User of a client certificate (its
+// common name), or a ServiceAccount. Namespace is only used for a ServiceAccount.
 type Subject struct{ Kind, Name, Namespace string }
 
 // User is the Subject of a client certificate with the common name cn.
@@ -52,29 +51,27 @@ func (s Subject) subjects() []rbacv1.Subject {
 	return []rbacv1.Subject{{Kind: s.Kind, Name: s.Name, APIGroup: rbacv1.GroupName}}
 }
 
-// Options says for which scheduler the objects are.
+// Options describe the scheduler that the objects are for.
 type Options struct {
-	// Name is the scheduler's name, and the stem of every object's name.
+	// Name is the scheduler's name, and the prefix of every object's name.
 	Name string
-	// Namespace holds the ServiceAccount and, unless LeaseNamespace says
-	// otherwise, the lease.
+	// Namespace has the ServiceAccount and, unless LeaseNamespace is set, the lease.
 	Namespace string
-	// Subject is bound in every binding. Zero: the ServiceAccount of Name in
-	// Namespace.
+	// Subject is the subject of every binding. Zero means the ServiceAccount Name in Namespace.
 	Subject Subject
-	// Labels are put on every object.
+	// Labels are the labels of every object.
 	Labels map[string]string
-	// LeaseNamespace holds the leader election lease. Empty: Namespace.
+	// LeaseNamespace is the namespace of the leader election lease. Empty means Namespace.
 	LeaseNamespace string
-	// PluginRules are what the compiled-in plugins need beyond the cluster's own
-	// roles. Empty: no role of that kind is made.
+	// PluginRules are what the compiled-in plugins need in addition to the cluster's own roles. If
+	// empty, there is no PluginRole.
 	PluginRules []rbacv1.PolicyRule
-	// PolicyConfigMap is the ConfigMap in Namespace with the legacy Policy that the
-	// scheduler reads. Empty: no role for that is made.
+	// PolicyConfigMap is the ConfigMap in Namespace with the scheduler's legacy Policy. If empty,
+	// there is no PolicyRole.
 	PolicyConfigMap string
 }
 
-// subject is the identity to bind, with its default.
+// subject returns the subject of bindings, with its default.
 func (o Options) subject() []rbacv1.Subject {
 	if o.Subject == (Subject{}) {
 		return ServiceAccountSubject(o.Namespace, o.Name).subjects()
@@ -84,15 +81,14 @@ func (o Options) subject() []rbacv1.Subject {
 
 func (o Options) leaseNamespace() string { return cmp.Or(o.LeaseNamespace, o.Namespace) }
 
-// meta is the metadata of an object; namespace is empty for a cluster-wide one.
+// meta returns the metadata of an object; namespace is empty for a cluster-scoped one.
 func (o Options) meta(name, namespace string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: maps.Clone(o.Labels)}
 }
 
-// Objects returns every object that the scheduler needs, in the order in which
-// they are to be applied: the account, then each role before its binding. The
-// plugin role and its binding are there only when there are rules, and those for
-// the Policy when there is one.
+// Objects returns every object that the scheduler needs, in the order in which to apply them: the
+// account, then each role before its binding. The plugin role and its binding are only included if
+// there are rules, and those for the Policy if there is one.
 func Objects(o Options) []runtime.Object {
 	objects := []runtime.Object{
 		ServiceAccount(o),

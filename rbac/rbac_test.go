@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestObjectsMatchTheGoldenFiles(t *testing.T) {
+func TestObjectsMatchGoldenFiles(t *testing.T) {
 	labels := map[string]string{"app.kubernetes.io/managed-by": "pmk-sched"}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes"}, Verbs: []string{"get", "list"}}}
 	cases := map[string]rbac.Options{
@@ -57,7 +57,7 @@ func TestObjectsMatchTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestOnlyOwnRolesAreWritten(t *testing.T) {
+func TestObjectsHaveOnlyOwnRoles(t *testing.T) {
 	o := rbac.Options{Name: "my-scheduler", Namespace: "kube-system", PluginRules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}
 	for _, object := range rbac.Objects(o) {
 		accessor, err := meta.Accessor(object)
@@ -70,7 +70,7 @@ func TestOnlyOwnRolesAreWritten(t *testing.T) {
 	}
 }
 
-func TestNoPluginRoleWithoutRules(t *testing.T) {
+func TestObjectsOmitPluginRoleWithoutRules(t *testing.T) {
 	for _, object := range rbac.Objects(rbac.Options{Name: "a", Namespace: "b"}) {
 		if role, ok := object.(*rbacv1.ClusterRole); ok {
 			t.Errorf("unexpected ClusterRole %s", role.Name)
@@ -78,7 +78,7 @@ func TestNoPluginRoleWithoutRules(t *testing.T) {
 	}
 }
 
-func TestObjectsDoNotShareTheCallersMaps(t *testing.T) {
+func TestObjectsCopyCallersMaps(t *testing.T) {
 	o := rbac.Options{Name: "a", Namespace: "b", Labels: map[string]string{"k": "v"}}
 	rbac.ServiceAccount(o).Labels["k"] = "changed"
 	if o.Labels["k"] != "v" {

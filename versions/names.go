@@ -2,7 +2,7 @@ package versions
 
 import "slices"
 
-// names are names that exist for the minors from ≤ minor < before.
+// names are names that exist in the minor releases from ≤ minor < before.
 type names struct {
 	from, before int
 	list         []string
@@ -29,9 +29,9 @@ func plugins() []names {
 	}
 }
 
-// flags are the flags of kube-scheduler (cmd/kube-scheduler/app/options and what
-// it takes from apiserver and component-base), those that --help hides too. They
-// were asked of the binaries; test/binary/matrix asks them again.
+// flags are the flags of kube-scheduler (cmd/kube-scheduler/app/options and those from apiserver
+// and component-base), including hidden ones. They come from the binaries; test/binary/matrix
+// checks them.
 func flags() []names {
 	return []names{
 		{20, onward, []string{
@@ -68,12 +68,12 @@ func flags() []names {
 	}
 }
 
-// namesAt returns the names that exist at a minor, sorted.
+// namesAt returns the sorted names that exist in a minor release.
 func namesAt(table []names, minor int) []string {
 	return collect(table, func(n names) bool { return n.from <= minor && minor < n.before })
 }
 
-// removedAt returns the names that are gone at a minor, sorted.
+// removedAt returns the sorted names that a minor release removed.
 func removedAt(table []names, minor int) []string {
 	return collect(table, func(n names) bool { return n.before <= minor })
 }

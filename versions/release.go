@@ -13,21 +13,17 @@ import (
 // Two releases are the same when they compare equal with ==.
 type Release struct {
 	Major, Minor, Patch int
-	// PreRelease is "alpha.N", "beta.N" or "rc.N", and empty for a release
-	// proper. What distributions append ("eks-036c24b", "gke.100") is no
-	// pre-release and never stands here.
+	// PreRelease is "alpha.N", "beta.N" or "rc.N", and empty for a final release. Suffixes of
+	// distributions ("eks-036c24b", "gke.100") are not pre-releases.
 	PreRelease string
 }
 
-// upstreamPreRelease is the form that Kubernetes gives its own pre-releases
-// (hack/lib/version.sh). A build between two of them appends a count of commits
-// ("rc.1.45"), which is not part of the tag.
+// upstreamPreRelease matches the pre-releases of Kubernetes (hack/lib/version.sh). A build between
+// two of them appends a number of commits ("rc.1.45"), which is not part of the tag.
 var upstreamPreRelease = regexp.MustCompile(`^((?:alpha|beta|rc)\.[0-9]+)(?:[.-]|$)`)
 
-// Parse reads the name of a release as a person writes it, with or without the
-// leading "v". Only the exact name of a tag is accepted; anything else is an
-// *Error with an example, and with the release that was probably meant where
-// that can be told.
+// Parse parses a release, with or without the leading "v". Only the exact name of a tag is valid;
+// anything else is an *Error with an example, and with the release that was probably intended.
 func Parse(s string) (Release, error) {
 	release, err := FromServer(s)
 	if err != nil {
@@ -39,22 +35,21 @@ func Parse(s string) (Release, error) {
 	return release, nil
 }
 
-// FromServer reads the version that an API server or a kubelet reports
-// (version.Info.GitVersion, NodeInfo.KubeletVersion) and returns the upstream
-// release it was built from. Suffixes of distributions are dropped:
-// "v1.29.3-eks-036c24b" and "v1.29.3+k3s1" are both v1.29.3. The error is an
-// *Error that shows what was reported.
+// FromServer parses the version that an API server or a kubelet reports (version.Info.GitVersion,
+// NodeInfo.KubeletVersion) and returns the upstream release it was built from. Suffixes of
+// distributions are dropped: "v1.29.3-eks-036c24b" and "v1.29.3+k3s1" are both v1.29.3. The error
+// is an *Error with the reported version.
 func FromServer(gitVersion string) (Release, error) {
 	v, err := goversion.NewVersion(gitVersion)
 	if err != nil {
-		return Release{}, &Error{Message: fmt.Sprintf("read version %q: it does not begin with a release of Kubernetes such as v1.24.3", gitVersion)}
+		return Release{}, &Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
 	}
-	// go-version pads "1.24" to 1.24.0 and takes a fourth number; a release
-	// of Kubernetes has exactly three.
+	// go-version pads "1.24" to 1.24.0 and accepts a fourth number; a release of Kubernetes has
+	// exactly three.
 	core := v.Core().String()
 	rest, exact := strings.CutPrefix(strings.TrimPrefix(gitVersion, "v"), core)
 	if !exact || len(v.Segments()) != 3 || (rest != "" && rest[0] != '-' && rest[0] != '+') {
-		return Release{}, &Error{Message: fmt.Sprintf("read version %q: it does not begin with a release of Kubernetes such as v1.24.3", gitVersion)}
+		return Release{}, &Error{Message: fmt.Sprintf("invalid version %q: must start with a Kubernetes release such as v1.24.3", gitVersion)}
 	}
 	segments := v.Segments()
 	release := Release{Major: segments[0], Minor: segments[1], Patch: segments[2]}
@@ -69,13 +64,13 @@ func (r Release) String() string {
 	return "v" + r.number(r.Major)
 }
 
-// MinorString returns the minor without patch and "v": "1.24".
+// MinorString returns the minor release without "v": "1.24".
 func (r Release) MinorString() string {
 	return fmt.Sprintf("%d.%d", r.Major, r.Minor)
 }
 
-// Staging returns the version under which the staging modules of the release
-// (k8s.io/api, k8s.io/client-go, …) are published: v1.24.3 is v0.24.3.
+// Staging returns the version of the release's staging modules (k8s.io/api, k8s.io/client-go, …):
+// v1.24.3 is v0.24.3.
 func (r Release) Staging() string {
 	return "v" + r.number(0)
 }
@@ -88,8 +83,8 @@ func (r Release) number(major int) string {
 	return core
 }
 
-// Compare returns -1, 0 or +1 when r is older than, the same as, or newer than
-// other. A pre-release is older than its release.
+// Compare returns -1, 0 or +1 if r is older than, equal to, or newer than other. A pre-release is
+// older than its release.
 func (r Release) Compare(other Release) int {
 	core := cmp.Or(
 		cmp.Compare(r.Major, other.Major),
@@ -107,7 +102,7 @@ func (r Release) Compare(other Release) int {
 	return a.Compare(b)
 }
 
-// IsZero reports whether r is no release at all.
+// IsZero reports whether r is the zero value.
 func (r Release) IsZero() bool {
 	return r == Release{}
 }

@@ -61,7 +61,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestFromServerFindsTheUpstreamRelease(t *testing.T) {
+func TestFromServer(t *testing.T) {
 	for _, tc := range []struct{ in, want string }{
 		{"v1.24.3", "v1.24.3"},
 		{"v1.29.3-eks-036c24b", "v1.29.3"},
@@ -99,9 +99,9 @@ func TestFromServerFindsTheUpstreamRelease(t *testing.T) {
 	}
 }
 
-// A constraint of go-version does not match a version with a suffix; the rules
-// must, because Select goes by the core of the version alone.
-func TestSuffixedVersionsFollowTheRulesOfTheirMinor(t *testing.T) {
+// A constraint of go-version does not match a version with a suffix. Select must, so it only uses
+// the core of the version.
+func TestSelectIgnoresVersionSuffix(t *testing.T) {
 	constraint, err := goversion.NewConstraint(">= 1.25, < 1.30")
 	if err != nil {
 		t.Fatal(err)
@@ -154,7 +154,7 @@ func TestReleaseStrings(t *testing.T) {
 	}
 }
 
-func TestCompareOrdersReleases(t *testing.T) {
+func TestCompare(t *testing.T) {
 	inOrder := []string{
 		"v1.9.9", "v1.20.0", "v1.24.3", "v1.24.10", "v1.31.0-alpha.2", "v1.31.0-alpha.10", "v1.31.0-beta.0",
 		"v1.31.0-rc.1", "v1.31.0", "v1.31.1", "v2.0.0",

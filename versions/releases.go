@@ -8,8 +8,8 @@ import (
 //go:embed releases.txt
 var releasesText string
 
-// Releases returns the releases that are built and tested, one of every
-// supported minor, newest first. They stand in releases.txt.
+// Releases returns the releases that are built and tested (releases.txt), one for each supported
+// minor release, newest first.
 func Releases() []Release {
 	var list []Release
 	for line := range strings.Lines(releasesText) {
@@ -24,8 +24,8 @@ func Releases() []Release {
 	return list
 }
 
-// newestOf returns the tested release of the minor that text begins with
-// ("1.24", "v1.24.x", "release-1.24"), or "".
+// newestOf returns the tested release of the minor release in text ("1.24", "v1.24.x",
+// "release-1.24"), or "".
 func newestOf(text string) string {
 	text = strings.TrimPrefix(strings.TrimPrefix(text, "release-"), "v")
 	for _, release := range Releases() {

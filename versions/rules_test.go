@@ -23,8 +23,8 @@ func rulesOf(t *testing.T, release string) Rules {
 	return rules
 }
 
-// Every row gives the fact for a whole range and its neighbour, so that both
-// sides of each edge are asked, each with a suffix that must not matter.
+// Every row has a fact for a range and its neighbor, so that both sides of each edge are tested,
+// each with a suffix that must not matter.
 func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 	type span struct {
 		from, to int // minors, both included
@@ -107,7 +107,7 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 	}
 }
 
-func TestSelectPluginsComeAndGo(t *testing.T) {
+func TestSelectPlugins(t *testing.T) {
 	old := []string{"NodeLabel", "NodePreferAvoidPods", "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated", "RequestedToCapacityRatio", "ServiceAffinity"}
 	volumes := []string{"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"}
 	counts := map[int]int{20: 28, 22: 28, 23: 22, 25: 22, 26: 24, 28: 24, 29: 23, 31: 23, 32: 19, 34: 19, 35: 21, 36: 23, 37: 24}
@@ -192,7 +192,7 @@ func TestSelectOutsideTheTable(t *testing.T) {
 	}
 }
 
-func TestSelectGivesDataOfTheCallersOwn(t *testing.T) {
+func TestSelectReturnsCopies(t *testing.T) {
 	first := rulesOf(t, "v1.31.0")
 	first.Plugins[0], first.Accepted[0] = "changed", "changed"
 	first.RejectedPlugins[ConfigV1][0] = "changed"
@@ -202,7 +202,7 @@ func TestSelectGivesDataOfTheCallersOwn(t *testing.T) {
 	}
 }
 
-func TestRenderIsAcceptedEverywhere(t *testing.T) {
+func TestRenderIsAccepted(t *testing.T) {
 	for minor := oldestMinor; minor <= newestMinor; minor++ {
 		rules := rulesOf(t, Release{Major: 1, Minor: minor}.String())
 		for _, api := range []string{rules.Render, rules.Preferred} {
@@ -216,7 +216,7 @@ func TestRenderIsAcceptedEverywhere(t *testing.T) {
 	}
 }
 
-func TestReleasesHasOneOfEveryMinorNewestFirst(t *testing.T) {
+func TestReleasesHaveEveryMinorNewestFirst(t *testing.T) {
 	list := Releases()
 	if len(list) != newestMinor-oldestMinor+1 {
 		t.Fatalf("%d releases, want one for each of 1.%d to 1.%d", len(list), oldestMinor, newestMinor)
@@ -226,7 +226,7 @@ func TestReleasesHasOneOfEveryMinorNewestFirst(t *testing.T) {
 			t.Errorf("release %d is %s, want one of 1.%d", i, release, newestMinor-i)
 		}
 		if !strings.Contains(releasesText, "\n"+release.String()+"\n") {
-			t.Errorf("%s does not stand in releases.txt as it is named", release)
+			t.Errorf("%s is not in releases.txt", release)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// wall is something that kube-schedulers of some minors wait for when they
-// start, and the minors of the API server that give it. A scheduler that cannot
-// list one thing it watches does not fail: it never schedules anything.
-type wall struct {
+// requirement is an API or permission that kube-schedulers of some minor releases wait for at
+// startup, and the minor releases of the API server that provide it. A scheduler that cannot list
+// what it watches does not fail: it never schedules anything.
+type requirement struct {
 	from, before int // of the scheduler
 	needs        string
-	// served is when the API server has it; lacks says why others do not.
+	// servedFrom and servedBefore are the API servers that provide it; lacks is why others do not.
 	servedFrom, servedBefore int
 	lacks                    string
 }
@@ -21,12 +21,12 @@ const (
 	notGranted = "does not let system:kube-scheduler list it"
 )
 
-// walls are read from the informers that pkg/scheduler starts, the lifecycle of
-// the APIs (k8s.io/api, zz_generated.prerelease-lifecycle.go) and the ClusterRole
-// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). What a scheduler
-// watches only with a feature gate that is off by default does not count.
-func walls() []wall {
-	return []wall{
+// requirements come from the informers that pkg/scheduler starts, the lifecycle of the APIs
+// (k8s.io/api, zz_generated.prerelease-lifecycle.go) and the ClusterRole
+// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). What a scheduler only watches with a
+// feature gate that is disabled by default is not included.
+func requirements() []requirement {
+	return []requirement{
 		{20, 21, "policy/v1beta1 PodDisruptionBudgets", 5, 25, notServed},
 		{21, onward, "policy/v1 PodDisruptionBudgets", 21, onward, notServed},
 		{21, onward, "Namespaces", 21, onward, notGranted},
@@ -38,37 +38,36 @@ func walls() []wall {
 	}
 }
 
-// CheckSkew says whether a kube-scheduler of one release can work with an API
-// server of another. Only the minors count. The error, an *Error, names what
-// such a scheduler would wait for in vain; a warning is for a pair that
-// Kubernetes' version skew policy does not support but that nothing known stops.
-// Minors newer than the table are taken to need and to give what the newest does.
+// CheckSkew reports whether a kube-scheduler of one release works with an API server of another.
+// Only minor releases matter. The error, an *Error, has what the scheduler would wait for; the
+// warning is for a pair that works but that Kubernetes' version skew policy does not support.
+// Releases newer than the table are treated as the newest.
 func CheckSkew(scheduler, apiserver Release) (warnings []string, err error) {
 	if scheduler.MinorString() == apiserver.MinorString() {
 		return nil, nil
 	}
 	var lacking []string
-	for _, w := range walls() {
+	for _, w := range requirements() {
 		if scheduler.Minor < w.from || scheduler.Minor >= w.before {
 			continue
 		}
 		if apiserver.Minor < w.servedFrom || apiserver.Minor >= w.servedBefore {
-			lacking = append(lacking, fmt.Sprintf("it waits for %s, and an API server of %s %s", w.needs, apiserver.MinorString(), w.lacks))
+			lacking = append(lacking, fmt.Sprintf("it waits for %s, and API server %s %s", w.needs, apiserver.MinorString(), w.lacks))
 		}
 	}
 	if len(lacking) > 0 {
 		return nil, &Error{
-			Message: fmt.Sprintf("a kube-scheduler of %s would never schedule anything with an API server of %s: %s", scheduler, apiserver, strings.Join(lacking, "; ")),
-			Try:     "use the scheduler of the API server's own minor, " + apiserver.MinorString(),
+			Message: fmt.Sprintf("kube-scheduler %s cannot schedule with API server %s: %s", scheduler, apiserver, strings.Join(lacking, "; ")),
+			Try:     "use a scheduler of the API server's minor release, " + apiserver.MinorString(),
 		}
 	}
-	text := fmt.Sprintf("the scheduler is of %s and the API server of %s: they should be of one minor", scheduler, apiserver)
+	text := fmt.Sprintf("the scheduler is %s and the API server is %s: their minor releases should match", scheduler, apiserver)
 	switch {
 	case scheduler.Major != apiserver.Major:
 	case scheduler.Minor > apiserver.Minor:
 		text += " (Kubernetes does not support a scheduler newer than the API server)"
 	case scheduler.Minor < apiserver.Minor-1:
-		text += " (Kubernetes supports a scheduler one minor older at most)"
+		text += " (Kubernetes supports a scheduler at most one minor release older)"
 	}
 	return []string{text}, nil
 }

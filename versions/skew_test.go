@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestCheckSkewOnBothSidesOfEveryWall(t *testing.T) {
+func TestCheckSkewOnBothSidesOfEveryRequirement(t *testing.T) {
 	for _, tc := range []struct {
 		scheduler string
 		works     [2]int // minors of the API server, both included
@@ -51,11 +51,11 @@ func TestCheckSkewOnBothSidesOfEveryWall(t *testing.T) {
 	}
 }
 
-func TestCheckSkewWarnsOfWhatIsNotSupported(t *testing.T) {
+func TestCheckSkewWarnsAboutUnsupportedSkew(t *testing.T) {
 	for _, tc := range []struct{ scheduler, apiserver, says string }{
 		{"v1.24.3", "v1.24.17-gke.100", ""},
-		{"v1.24.3", "v1.25.4", "should be of one minor"},
-		{"v1.24.3", "v1.26.3", "one minor older at most"},
+		{"v1.24.3", "v1.25.4", "minor releases should match"},
+		{"v1.24.3", "v1.26.3", "at most one minor release older"},
 		{"v1.31.0", "v1.30.14", "newer than the API server"},
 	} {
 		warnings, err := CheckSkew(release(t, tc.scheduler), release(t, tc.apiserver))

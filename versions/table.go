@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// row is a fact that holds for the minors from ≤ minor < before of Kubernetes 1.
+// row is a fact about the minor releases from ≤ minor < before of Kubernetes 1.
 type row struct {
 	from, before int
 	set          func(*Rules)
 }
 
-// onward ends a range that has no end yet.
+// onward is the end of a range that is still open.
 const onward = math.MaxInt
 
-// table is every difference between the minors except names that come and go
-// (plugins, flags). Each range is written as [from, before).
+// table has every difference between minor releases except names (plugins, flags). Each range is
+// [from, before).
 func table() []row {
 	return slices.Concat(configurationRows(), servingRows(), sourceRows(), nodeRows())
 }
 
-// configurationRows are read from pkg/scheduler/apis/config/scheme/scheme.go
-// (accepted, in the order of age) and …/config/latest/latest.go (preferred).
+// configurationRows come from pkg/scheduler/apis/config/scheme/scheme.go (accepted, oldest first)
+// and …/config/latest/latest.go (preferred).
 func configurationRows() []row {
 	accept := func(api string) func(*Rules) {
 		return func(r *Rules) { r.Accepted = append(r.Accepted, api) }
@@ -68,10 +68,9 @@ func servingRows() []row {
 	}
 }
 
-// sourceRows say what the modules of a release hold. The versions of Go are the
-// newest patch of the Go that the newest patch of the minor names (.go-version
-// or build/dependencies.yaml). 1.24 is the exception: it began with 1.18 and
-// ended with 1.20, and the older is the one its early patches were compiled with.
+// sourceRows describe the modules of a release. The version of Go is the newest patch of the Go
+// version in the newest patch release (.go-version or build/dependencies.yaml), except for 1.24,
+// which began with 1.18 and ended with 1.20: its early patch releases need the older one.
 func sourceRows() []row {
 	golang := func(version string) func(*Rules) { return func(r *Rules) { r.Go = version } }
 	tags := func(names ...string) func(*Rules) {
@@ -85,8 +84,8 @@ func sourceRows() []row {
 
 		{20, onward, tags("selinux", "notest")},
 		{34, onward, tags("grpcnotrace")},
-		// Upstream's own builds have named them below k8s.io/kubernetes/vendor
-		// too (until 1.29); compiled from modules they never lie there.
+		// Upstream's own builds also name them below k8s.io/kubernetes/vendor (until 1.29), but not
+		// when compiled from modules.
 		{20, onward, func(r *Rules) {
 			r.VersionPackages = []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"}
 		}},

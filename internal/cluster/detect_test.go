@@ -121,7 +121,7 @@ func TestDetectMapsSuffixedVersionsToTheirRelease(t *testing.T) {
 
 func TestDetectOutsideTheSupportedReleases(t *testing.T) {
 	info := detect(t, &apiServer{gitVersion: "v1.19.16"})
-	wants(t, info, "older than what is supported")
+	wants(t, info, "is too old")
 	if info.Source.Branch != "v1.19.16" || info.Configuration.APIVersion != "" {
 		t.Errorf("1.19: %+v %+v", info.Source, info.Configuration)
 	}

@@ -24,7 +24,7 @@ func TestAPlanWithAPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(plan.Warnings, func(w string) bool { return strings.Contains(w, "extender gpu: with the httpTimeout 9s") }) {
+	if !slices.ContainsFunc(plan.Warnings, func(w string) bool { return strings.Contains(w, "extender gpu: with httpTimeout 9s") }) {
 		t.Errorf("no warning: %q", plan.Warnings)
 	}
 	args, err := configcheck.WithPolicy(t.TempDir(), plan.Scheduler.Configuration)

@@ -38,7 +38,7 @@ func TestInvalidSchedulers(t *testing.T) {
 		{"leader election flag", func(s *manifest.Scheduler) { s.Args = []string{"--leader-elect=false"} }, "scheduler argument --leader-elect is set by pmk-sched"},
 		{"flag that is gone", func(s *manifest.Scheduler) { s.Args = []string{"--scheduler-name=my-scheduler"} }, "scheduler argument --scheduler-name does not exist in v1.24.3"},
 		{"no flag", func(s *manifest.Scheduler) { s.Args = []string{"v=5"} }, `scheduler argument "v=5" is not a flag`},
-		{"old release", func(s *manifest.Scheduler) { s.Release.Minor = 19 }, "Kubernetes 1.19 is older than what is supported"},
+		{"old release", func(s *manifest.Scheduler) { s.Release.Minor = 19 }, "Kubernetes 1.19 is too old"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 )
 
 // dropUnsupported removes from a mapping, recursively, the fields that the target lacks. Fields
-// with rules of their own are already gone.
+// that other rules convert are already gone.
 func (c *conversion) dropUnsupported(n *yaml.Node, o schema.Object, where string) {
 	for _, f := range o.Fields {
 		key, value := node.Lookup(n, f.Name)

@@ -135,22 +135,22 @@ func (c *scoringConversion) setStrategy(s scorer) {
 // toPlugin enables the plugin of v1beta1 for the strategy of NodeResourcesFit.
 func (c *scoringConversion) toPlugin() {
 	wanted := schema.Strategies()[0]
-	key, told := node.Remove(node.Get(schema.ConfigOf(c.profile, schema.ResourcesFit), "args"), "scoringStrategy")
-	if name := node.Text(told, "type"); name != "" {
+	key, strategy := node.Remove(node.Get(schema.ConfigOf(c.profile, schema.ResourcesFit), "args"), "scoringStrategy")
+	if name := node.Text(strategy, "type"); name != "" {
 		i := slices.IndexFunc(schema.Strategies(), func(s schema.Strategy) bool { return s.Name == name })
 		if i < 0 {
-			c.Refuse(node.Get(told, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", name)
+			c.Refuse(node.Get(strategy, "type"), "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", name)
 			return
 		}
 		wanted = schema.Strategies()[i]
 	}
 	c.renameScorer(wanted)
-	if told != nil {
+	if strategy != nil {
 		c.Note(key, "scoringStrategy %s becomes the plugin %s: %s has no strategies", wanted.Name, wanted.Plugin, c.To.Name)
 		for _, args := range []struct {
 			name string
 			node *yaml.Node
-		}{{"shape", node.Get(told, "requestedToCapacityRatio", "shape")}, {"resources", node.Get(told, "resources")}} {
+		}{{"shape", node.Get(strategy, "requestedToCapacityRatio", "shape")}, {"resources", node.Get(strategy, "resources")}} {
 			if args.node != nil && (args.name != "shape" || wanted.Plugin == schema.CapacityRatio) {
 				node.Put(schema.ArgsOf(c.profile, wanted.Plugin), args.name, args.node)
 			}

@@ -53,7 +53,7 @@ func (p *reader) place(plugins *yaml.Node, known schema.InTree, point string, wa
 		p.enable(plugins, point, *wanted, weight)
 	case weight > 0 && (weight != known.Weight(p.from) || known.Name == schema.NodePreferAvoidPods && wanted.source != nil):
 		if known.Name == schema.NodePreferAvoidPods {
-			schema.Disable(plugins, point, known.Name) // or it would be told as a default that is lost
+			schema.Disable(plugins, point, known.Name) // otherwise it would be reported as a lost default
 		}
 		p.enable(plugins, point, *wanted, weight)
 	}

@@ -19,7 +19,7 @@ const policyKey = "policy.cfg"
 var configurationText = regexp.MustCompile(`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
 // unwrap replaces a ConfigMap with the configuration in it. Positions remain those in the file.
-func (d *Document) unwrap(mending bool) *Problem {
+func (d *Document) unwrap(repairing bool) *Problem {
 	_, kind := node.Lookup(d.Root, "kind")
 	data := node.Get(d.Root, "data")
 	var found []string
@@ -40,7 +40,7 @@ func (d *Document) unwrap(mending bool) *Problem {
 	}
 	inner := &Document{Name: d.Name, Text: []byte(value.Value)}
 	place := placeIn(string(d.Text), value)
-	if problem := inner.load(inner.Text, mending); problem != nil {
+	if problem := inner.load(inner.Text, repairing); problem != nil {
 		problem.Line, problem.Column = place(problem.Line, problem.Column)
 		return problem
 	}

@@ -72,7 +72,7 @@ type ExtensionPoint struct {
 	Since int
 }
 
-// Extension points with rules of their own.
+// Extension points that rules refer to.
 const (
 	MultiPoint = "multiPoint"
 	// One plugin sorts the queue; the first bind plugin that does not skip a pod binds it.

@@ -26,7 +26,7 @@ type Document struct {
 	Text []byte
 	API  API
 	Root *yaml.Node
-	// Preset is set for a preset: the defaults of the release apply, whatever they are.
+	// Preset is set for a preset: it means the defaults of the release.
 	Preset bool
 	// Policy is set if the source is a legacy Policy.
 	Policy bool
@@ -60,19 +60,19 @@ func (d *Document) Check(p *Problems, a API) {
 	checkObject(p, d.Root, Configuration(), a, "")
 }
 
-// Read finds the document in a source and identifies it, without checking its fields. With mending,
+// Read finds the document in a source and identifies it, without checking its fields. With repairing,
 // layout errors with only one possible meaning are repaired.
-func Read(name string, source []byte, mending bool) (*Document, error) {
+func Read(name string, source []byte, repairing bool) (*Document, error) {
 	fail := func(p ...Problem) error { return Problems(p).Err(name) }
 	if len(source) > maxSource {
 		return nil, fail(Problem{Message: fmt.Sprintf("%d bytes exceed the size of a ConfigMap (1 MiB)", len(source))})
 	}
 	doc := &Document{Name: name, Text: source}
-	if problem := doc.load(source, mending); problem != nil {
+	if problem := doc.load(source, repairing); problem != nil {
 		return nil, fail(*problem)
 	}
 	if node.Text(doc.Root, "kind") == "ConfigMap" {
-		if problem := doc.unwrap(mending); problem != nil {
+		if problem := doc.unwrap(repairing); problem != nil {
 			return nil, fail(*problem)
 		}
 	}
@@ -80,19 +80,19 @@ func Read(name string, source []byte, mending bool) (*Document, error) {
 		return nil, fail(*problem)
 	}
 	doc.Flow = bytes.HasPrefix(bytes.TrimSpace(doc.Text), []byte("{"))
-	if mending && !doc.Policy {
+	if repairing && !doc.Policy {
 		doc.Notes = append(doc.Notes, repair(doc.Root)...)
 	}
 	return doc, nil
 }
 
 // load parses the source into nodes.
-func (d *Document) load(source []byte, mending bool) *Problem {
+func (d *Document) load(source []byte, repairing bool) *Problem {
 	root, problem := Decode(source)
 	if problem != nil {
 		joined, notes := joinWrapped(source)
 		again, stillWrong := Decode(joined)
-		if !mending || len(notes) == 0 || stillWrong != nil {
+		if !repairing || len(notes) == 0 || stillWrong != nil {
 			return problem
 		}
 		root, d.Notes = again, append(d.Notes, notes...)

@@ -26,7 +26,7 @@ const (
 	ResourcesFit   = "NodeResourcesFit"
 )
 
-// Plugins with rules of their own.
+// Plugins that rules refer to.
 const (
 	VolumeBinding       = "VolumeBinding"
 	SchedulingGates     = "SchedulingGates"

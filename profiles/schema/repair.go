@@ -38,21 +38,21 @@ func joinWrapped(source []byte) ([]byte, []Note) {
 // several places are left for checkObject to report.
 func repair(root *yaml.Node) []Note {
 	var notes []Note
-	tell := func(key *yaml.Node, format string, args ...any) {
+	note := func(key *yaml.Node, format string, args ...any) {
 		notes = append(notes, Note{Line: key.Line, Column: key.Column, Message: fmt.Sprintf(format, args...)})
 	}
-	repairProfiles(root, tell)
+	repairProfiles(root, note)
 	for _, p := range node.Items(root, "profiles") {
-		repairPlugins(node.Get(p, "plugins"), tell)
+		repairPlugins(node.Get(p, "plugins"), note)
 	}
 	return notes
 }
 
-type teller func(key *yaml.Node, format string, args ...any)
+type noteFunc func(key *yaml.Node, format string, args ...any)
 
 // repairProfiles moves plugins and pluginConfig from the top level into the profile if there is
 // only one.
-func repairProfiles(root *yaml.Node, tell teller) {
+func repairProfiles(root *yaml.Node, note noteFunc) {
 	profiles := node.Get(root, "profiles")
 	if len(node.Items(profiles)) != 1 || !node.IsMapping(profiles.Content[0]) {
 		return
@@ -64,14 +64,14 @@ func repairProfiles(root *yaml.Node, tell teller) {
 		}
 		key, value := node.Remove(root, name)
 		only.Content = append(only.Content, key, value)
-		tell(key, "%s moved from the top level into the only profile", name)
+		note(key, "%s moved from the top level into the only profile", name)
 	}
 }
 
 // repairPlugins moves enabled, disabled and weight from next to an empty extension point into it,
 // if only one is empty; and a weight from next to the list of enabled plugins into the only plugin
 // of that list.
-func repairPlugins(plugins *yaml.Node, tell teller) {
+func repairPlugins(plugins *yaml.Node, note noteFunc) {
 	if !node.IsMapping(plugins) {
 		return
 	}
@@ -86,22 +86,22 @@ func repairPlugins(plugins *yaml.Node, tell teller) {
 		for _, name := range []string{"disabled", "enabled", "weight"} {
 			if key, value := node.Remove(plugins, name); key != nil {
 				set.Content = append(set.Content, key, value)
-				tell(key, "%s moved below %s, which was empty", name, empty[0].Value)
+				note(key, "%s moved below %s, which was empty", name, empty[0].Value)
 			}
 		}
 	}
 	for i := 0; i+1 < len(plugins.Content); i += 2 {
-		repairWeight(plugins.Content[i+1], tell)
+		repairWeight(plugins.Content[i+1], note)
 	}
 }
 
-func repairWeight(set *yaml.Node, tell teller) {
+func repairWeight(set *yaml.Node, note noteFunc) {
 	enabled := node.Items(set, "enabled")
 	if len(enabled) != 1 || !node.IsMapping(enabled[0]) || node.Get(enabled[0], "weight") != nil {
 		return
 	}
 	if key, value := node.Remove(set, "weight"); key != nil {
 		enabled[0].Content = append(enabled[0].Content, key, value)
-		tell(key, "weight moved to %s, the only enabled plugin", node.Text(enabled[0], "name"))
+		note(key, "weight moved to %s, the only enabled plugin", node.Text(enabled[0], "name"))
 	}
 }

@@ -11,114 +11,114 @@ import (
 
 // pluginArgs checks the values of plugin arguments
 // (pkg/scheduler/apis/config/validation/validation_pluginargs.go).
-func (j *validator) pluginArgs(p *yaml.Node) {
+func (v *validator) pluginArgs(p *yaml.Node) {
 	seen := map[string]bool{}
 	for _, e := range node.Items(p, "pluginConfig") {
 		name, args := node.Text(e, "name"), node.Get(e, "args")
 		if seen[name] {
-			j.add(e, "remove one of them", "pluginConfig has two entries for %s", name)
+			v.add(e, "remove one of them", "pluginConfig has two entries for %s", name)
 		}
 		seen[name] = true
 		known, ok := schema.KnownArgs(name)
-		if !ok || !known.In(j.api) || !node.IsMapping(args) {
+		if !ok || !known.In(v.api) || !node.IsMapping(args) {
 			continue
 		}
 		switch name {
 		case "DefaultPreemption":
 			percentage, absolute := node.Get(args, "minCandidateNodesPercentage"), node.Get(args, "minCandidateNodesAbsolute")
 			if node.Text(percentage) == "0" && node.Text(absolute) == "0" {
-				j.add(percentage, "", "minCandidateNodesPercentage and minCandidateNodesAbsolute are both 0")
+				v.add(percentage, "", "minCandidateNodesPercentage and minCandidateNodesAbsolute are both 0")
 			}
 		case "NodeResourcesBalancedAllocation":
-			j.balanced(node.Get(args, "resources"))
+			v.balanced(node.Get(args, "resources"))
 		case schema.ResourcesFit:
-			j.strategy(node.Get(args, "scoringStrategy"))
+			v.strategy(node.Get(args, "scoringStrategy"))
 		case schema.LeastAllocated, schema.MostAllocated:
-			j.weights(node.Get(args, "resources"), 1)
+			v.weights(node.Get(args, "resources"), 1)
 		case schema.CapacityRatio:
-			j.shape(args, node.Get(args, "shape"))
+			v.shape(args, node.Get(args, "shape"))
 		case schema.PodTopologySpread:
-			j.spread(args)
+			v.spread(args)
 		case schema.NodeLabel:
-			j.checkLabels(node.Get(args, "presentLabels"), node.Get(args, "absentLabels"))
-			j.checkLabels(node.Get(args, "presentLabelsPreference"), node.Get(args, "absentLabelsPreference"))
+			v.checkLabels(node.Get(args, "presentLabels"), node.Get(args, "absentLabels"))
+			v.checkLabels(node.Get(args, "presentLabelsPreference"), node.Get(args, "absentLabelsPreference"))
 		case schema.VolumeBinding:
 			if shape := node.Get(args, "shape"); !node.IsNull(shape) {
-				j.add(shape, "remove it", "shape requires a feature gate, which is disabled")
+				v.add(shape, "remove it", "shape requires a feature gate, which is disabled")
 			}
 		}
 	}
 }
 
 // checkLabels rejects a label that has to be both present and absent.
-func (j *validator) checkLabels(present, absent *yaml.Node) {
+func (v *validator) checkLabels(present, absent *yaml.Node) {
 	for _, p := range node.Items(present) {
 		if slices.ContainsFunc(node.Items(absent), func(a *yaml.Node) bool { return node.Text(a) == node.Text(p) }) {
-			j.add(p, "", "label %s has to be both present and absent", node.Text(p))
+			v.add(p, "", "label %s has to be both present and absent", node.Text(p))
 		}
 	}
 }
 
-func (j *validator) strategy(s *yaml.Node) {
+func (v *validator) strategy(s *yaml.Node) {
 	if s == nil {
 		return
 	}
 	of := node.Get(s, "type")
 	if !slices.ContainsFunc(schema.Strategies(), func(known schema.Strategy) bool { return known.Name == node.Text(of) }) {
-		j.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", node.Text(of))
+		v.add(s, "use LeastAllocated, MostAllocated or RequestedToCapacityRatio", "unknown scoring strategy %q", node.Text(of))
 	}
-	j.weights(node.Get(s, "resources"), 0)
+	v.weights(node.Get(s, "resources"), 0)
 	if ratio := node.Get(s, "requestedToCapacityRatio"); ratio != nil {
-		j.shape(ratio, node.Get(ratio, "shape"))
+		v.shape(ratio, node.Get(ratio, "shape"))
 	} else if node.Text(of) == "RequestedToCapacityRatio" {
-		j.add(s, "set requestedToCapacityRatio.shape", "scoring strategy RequestedToCapacityRatio has no shape")
+		v.add(s, "set requestedToCapacityRatio.shape", "scoring strategy RequestedToCapacityRatio has no shape")
 	}
 }
 
 // weights checks the weights of resources; a missing weight is 1 if least is 0.
-func (j *validator) weights(resources *yaml.Node, least int) {
+func (v *validator) weights(resources *yaml.Node, least int) {
 	for _, r := range node.Items(resources) {
 		if w := node.Number(r, "weight"); w < least || w > 100 {
-			j.add(r, "use a weight from 1 to 100", "invalid weight %d of resource %s", w, node.Text(r, "name"))
+			v.add(r, "use a weight from 1 to 100", "invalid weight %d of resource %s", w, node.Text(r, "name"))
 		}
 	}
 }
 
-func (j *validator) balanced(resources *yaml.Node) {
+func (v *validator) balanced(resources *yaml.Node) {
 	seen := map[string]bool{}
 	for _, r := range node.Items(resources) {
 		name := node.Text(r, "name")
 		if w := node.Get(r, "weight"); node.Number(w) > 1 {
-			j.add(w, "remove it", "NodeResourcesBalancedAllocation only supports weight 1")
+			v.add(w, "remove it", "NodeResourcesBalancedAllocation only supports weight 1")
 		}
 		if seen[name] {
-			j.add(r, "remove one of them", "duplicate resource %s", name)
+			v.add(r, "remove one of them", "duplicate resource %s", name)
 		}
 		seen[name] = true
 	}
 }
 
-func (j *validator) shape(where, points *yaml.Node) {
+func (v *validator) shape(where, points *yaml.Node) {
 	if len(node.Items(points)) == 0 {
-		j.add(where, "add a point such as {utilization: 0, score: 0}", "shape has no points")
+		v.add(where, "add a point such as {utilization: 0, score: 0}", "shape has no points")
 	}
 	last := -1
 	for _, point := range node.Items(points) {
 		u := node.Number(point, "utilization")
 		if u <= last {
-			j.add(point, "sort the points", "shape: utilization %d is not greater than %d", u, last)
+			v.add(point, "sort the points", "shape: utilization %d is not greater than %d", u, last)
 		}
 		last = u
 	}
 }
 
-func (j *validator) spread(args *yaml.Node) {
+func (v *validator) spread(args *yaml.Node) {
 	constraints, kind := node.Items(args, "defaultConstraints"), node.Text(args, "defaultingType")
 	if kind != "" && kind != "List" && kind != "System" {
-		j.add(node.Get(args, "defaultingType"), "use List or System", "unknown defaultingType %q", kind)
+		v.add(node.Get(args, "defaultingType"), "use List or System", "unknown defaultingType %q", kind)
 	}
-	if len(constraints) > 0 && (kind == "System" || kind == "" && j.api.Set != schema.InV1beta1) {
-		j.add(node.Get(args, "defaultConstraints"), "set defaultingType: List", "defaultConstraints require defaultingType List")
+	if len(constraints) > 0 && (kind == "System" || kind == "" && v.api.Set != schema.InV1beta1) {
+		v.add(node.Get(args, "defaultConstraints"), "set defaultingType: List", "defaultConstraints require defaultingType List")
 	}
 	type pair struct{ topologyKey, whenUnsatisfiable string }
 	seen := map[pair]bool{}
@@ -126,15 +126,15 @@ func (j *validator) spread(args *yaml.Node) {
 		this := pair{node.Text(c, "topologyKey"), node.Text(c, "whenUnsatisfiable")}
 		switch {
 		case node.Number(c, "maxSkew") <= 0:
-			j.add(c, "set maxSkew to at least 1", "a default constraint has no positive maxSkew")
+			v.add(c, "set maxSkew to at least 1", "a default constraint has no positive maxSkew")
 		case this.topologyKey == "":
-			j.add(c, "", "a default constraint has no topologyKey")
+			v.add(c, "", "a default constraint has no topologyKey")
 		case this.whenUnsatisfiable != "DoNotSchedule" && this.whenUnsatisfiable != "ScheduleAnyway":
-			j.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q", this.whenUnsatisfiable)
+			v.add(c, "use DoNotSchedule or ScheduleAnyway", "a default constraint has whenUnsatisfiable %q", this.whenUnsatisfiable)
 		case !node.IsNull(c, "labelSelector"):
-			j.add(c, "remove it: the selector of each pod's service or set is used", "a default constraint has a labelSelector")
+			v.add(c, "remove it: the selector of each pod's service or set is used", "a default constraint has a labelSelector")
 		case seen[this]:
-			j.add(c, "remove one of them", "duplicate default constraint for %s and %s", this.topologyKey, this.whenUnsatisfiable)
+			v.add(c, "remove one of them", "duplicate default constraint for %s and %s", this.topologyKey, this.whenUnsatisfiable)
 		}
 		seen[this] = true
 	}

@@ -32,44 +32,44 @@ type Options struct {
 
 // Document returns the problems for which the scheduler of the release rejects a document.
 func Document(doc *schema.Document, o Options) schema.Problems {
-	j := newValidator(doc, o)
-	if !j.checkFields() && !j.checkValues() {
-		j.checkStartup()
+	v := newValidator(doc, o)
+	if !v.checkFields() && !v.checkValues() {
+		v.checkStartup()
 	}
-	return j.problems
+	return v.problems
 }
 
 // Addresses returns the problems of the addresses of the plain HTTP listener.
 func Addresses(doc *schema.Document, o Options) schema.Problems {
-	j := newValidator(doc, o)
-	j.addresses()
-	return j.problems
+	v := newValidator(doc, o)
+	v.addresses()
+	return v.problems
 }
 
 func newValidator(doc *schema.Document, o Options) *validator {
 	return &validator{Options: o, doc: doc, api: doc.API.Of(o.Release.Minor)}
 }
 
-func (j *validator) add(n *yaml.Node, try, format string, args ...any) {
-	j.problems.Add(node.At(n), try, format, args...)
+func (v *validator) add(n *yaml.Node, try, format string, args ...any) {
+	v.problems.Add(node.At(n), try, format, args...)
 }
 
 // checkFields applies the strict decoder of the config API. Like the other steps it reports whether
 // it found a problem.
-func (j *validator) checkFields() (wrong bool) {
-	if j.doc.Policy {
-		if !j.Rules.Policy {
-			j.add(node.Get(j.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+j.Release.String()+"`", "%s does not read a Policy; the last release to do so was 1.22", j.Release)
+func (v *validator) checkFields() (wrong bool) {
+	if v.doc.Policy {
+		if !v.Rules.Policy {
+			v.add(node.Get(v.doc.Root, "kind"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`", "%s does not read a Policy; the last release to do so was 1.22", v.Release)
 			return true
 		}
-		j.doc.Check(&j.problems, j.api)
-		return len(j.problems) > 0
+		v.doc.Check(&v.problems, v.api)
+		return len(v.problems) > 0
 	}
-	if !slices.Contains(j.Rules.Accepted, j.api.GroupVersion()) {
-		j.add(node.Get(j.doc.Root, "apiVersion"), "convert it: `pmk-sched profile convert --to "+j.Release.String()+"`",
-			"%s does not read %s; it reads %s", j.Release, j.api.Name, strings.Join(schema.ShortNames(j.Rules.Accepted), " and "))
+	if !slices.Contains(v.Rules.Accepted, v.api.GroupVersion()) {
+		v.add(node.Get(v.doc.Root, "apiVersion"), "convert it: `pmk-sched profile convert --to "+v.Release.String()+"`",
+			"%s does not read %s; it reads %s", v.Release, v.api.Name, strings.Join(schema.ShortNames(v.Rules.Accepted), " and "))
 		return true
 	}
-	j.doc.Check(&j.problems, j.api)
-	return len(j.problems) > 0
+	v.doc.Check(&v.problems, v.api)
+	return len(v.problems) > 0
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Decoding and validation are asked apart from what a scheduler refuses when it
-// starts, as the scheduler's own packages were.
-func TestOurKnowledgeIsThatOfEveryDecoder(t *testing.T) {
+// testdata has what the decoding and validation packages of each release accept; startup is not
+// part of them.
+func TestRulesMatchEveryDecoder(t *testing.T) {
 	text, err := os.ReadFile("testdata/decoders.yaml")
 	if err != nil {
 		t.Fatal(err)
