@@ -10,32 +10,32 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Arguments are what the scheduler's configuration says about a plugin, under
-// profiles[].pluginConfig[].args. The zero value is none.
+// Arguments are a plugin's arguments in the scheduler configuration: profiles[].pluginConfig[].args.
+// The zero value has no arguments.
 type Arguments struct {
 	raw []byte
 }
 
-// NewArguments makes Arguments of a JSON or YAML document. It is not read before Decode.
+// NewArguments returns the arguments in a JSON or YAML document. Decode parses it.
 func NewArguments(raw []byte) Arguments {
 	return Arguments{raw: raw}
 }
 
-// Empty tells whether nothing was configured.
+// Empty reports whether there are no arguments.
 func (a Arguments) Empty() bool {
 	text := strings.TrimSpace(string(a.raw))
 	return text == "" || text == "null"
 }
 
-// Decode reads the arguments into a struct with json tags. Fields that are not in the document keep
-// what they had, which is how a plugin gives its defaults. A field that the struct does not
-// have, a field that stands there twice and a value of the wrong type are errors that name it.
+// Decode decodes the arguments into a struct with json tags. Fields that are not in the document keep
+// their values: set defaults before calling Decode. Unknown fields, duplicate fields and values of
+// the wrong type are errors that name the field.
 func (a Arguments) Decode(into interface{}) error {
 	if a.Empty() {
 		return nil
 	}
 	document := bytes.TrimSpace(a.raw)
-	// What begins with a bracket may be YAML's flow style, too.
+	// A document that begins with a brace may be YAML in flow style.
 	if notJSON := json.NewDecoder(bytes.NewReader(document)).Decode(new(json.RawMessage)); notJSON != nil {
 		converted, err := yaml.YAMLToJSONStrict(document)
 		if err != nil && document[0] == '{' {
@@ -55,13 +55,13 @@ func (a Arguments) Decode(into interface{}) error {
 		return fmt.Errorf("read the plugin's arguments: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if decoder.More() {
-		return fmt.Errorf("read the plugin's arguments: there is something after the closing bracket")
+		return fmt.Errorf("read the plugin's arguments: unexpected data after the closing brace")
 	}
 	return nil
 }
 
-// noDuplicates reads one value and fails at a key that an object has twice. Keys that differ in
-// case only are the same to encoding/json, and so they are here.
+// noDuplicates reads one value and fails if an object has a key twice. Keys are compared without
+// regard to case, as encoding/json does.
 func noDuplicates(decoder *json.Decoder, path string) error {
 	token, err := decoder.Token()
 	if err == io.EOF {

@@ -3,32 +3,32 @@
 //
 // # What a plugin is
 //
-// kube-scheduler takes one pod at a time from its queue and leads it through a row of extension
-// points: which nodes can run it (PreFilter, Filter), which of those is best (PreScore, Score), and
-// then the way to that node (Reserve, Permit, PreBind, Bind, PostBind). A plugin is a type with a
-// Name and the methods of the points it has something to say at. The points are, in order:
+// kube-scheduler takes one pod at a time from its queue and calls plugins at a sequence of extension
+// points: which nodes can run the pod (PreFilter, Filter), which of these is best (PreScore, Score), and
+// the steps to bind it (Reserve, Permit, PreBind, Bind, PostBind). A plugin is a type with the method Name
+// and the methods of the extension points that it implements. These are, in order:
 //
 //	PreEnqueue   may the pod enter the queue?                        PreEnqueuePlugin (from 1.26)
-//	QueueSort    which of two pods goes first?                       QueueSortPlugin
-//	PreFilter    look at the pod once; perhaps name the nodes        PreFilterPlugin
+//	QueueSort    which of two pods is scheduled first?               QueueSortPlugin
+//	PreFilter    prepare filtering; optionally restrict the nodes    PreFilterPlugin
 //	Filter       can this node run the pod?                          FilterPlugin
-//	PostFilter   no node can: make room                              PostFilterPlugin
-//	PreScore     prepare for scoring                                 PreScorePlugin
+//	PostFilter   no node can run the pod: make room                  PostFilterPlugin
+//	PreScore     prepare scoring                                     PreScorePlugin
 //	Score        how good is this node, 0 to MaxNodeScore?           ScorePlugin
-//	Reserve      the node is chosen; take note, or undo              ReservePlugin
-//	Permit       bind now, wait, or not at all                       PermitPlugin
-//	PreBind      last work before the pod is bound                   PreBindPlugin
+//	Reserve      reserve resources on the chosen node, or undo it    ReservePlugin
+//	Permit       bind now, wait, or reject                           PermitPlugin
+//	PreBind      work to do before the pod is bound                  PreBindPlugin
 //	Bind         bind the pod                                        BindPlugin
 //	PostBind     the pod is bound                                    PostBindPlugin
 //
-// and beside them EventsPlugin: what happening in the cluster makes a pod that this plugin rejected
-// worth another attempt.
+// In addition, EventsPlugin names the cluster events after which the scheduler retries a pod that the plugin
+// rejected.
 //
-// # A whole plugin
+// # A complete plugin
 //
-// A plugin package has a constant Name, which is what stands in the scheduler's configuration, and a
-// function New that returns the plugin's own pointer type (not an interface: the build reads from
-// that type which extension points the plugin has).
+// A plugin package has a constant Name, the plugin's name in the scheduler configuration, and a function
+// New that returns a pointer to the plugin's own type (not an interface: the build derives the plugin's
+// extension points from the methods of that type).
 //
 //	package quiet
 //
@@ -43,12 +43,12 @@
 //	// Name is the plugin's name in the configuration.
 //	const Name = "Quiet"
 //
-//	// Arguments are what stands under pluginConfig.
+//	// Arguments are the plugin's arguments in the configuration.
 //	type Arguments struct {
 //		MaxPods int `json:"maxPods"`
 //	}
 //
-//	// Quiet keeps pods off nodes that hold many, and prefers those that hold few.
+//	// Quiet rejects nodes with many pods and prefers nodes with few.
 //	type Quiet struct {
 //		max  int
 //		full *scheduler.Status
@@ -79,33 +79,31 @@
 //		return scheduler.MaxNodeScore * int64(q.max-node.PodCount()) / int64(q.max), nil
 //	}
 //
-// A third function is optional. It tells what the plugin needs of the API server beyond what every
-// scheduler may do. For the shipped plugins it becomes a ClusterRole by itself; of anyone else's
-// only the source is read, so the same rules are listed in pmk-sched.yaml, under spec.rbac.rules:
+// A third function is optional: it returns the permissions on the API server that the plugin needs in
+// addition to those of every scheduler. For the bundled plugins, pmk-sched creates a ClusterRole from it.
+// pmk-sched does not run code of other plugins: list their rules in pmk-sched.yaml, under spec.rbac.rules.
 //
 //	func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error)
 //
-// # Rules of the road
+// # Concurrency and failures
 //
-// Methods are called from many goroutines: Filter and Score run for several nodes at a time, the
-// points from PreBind on (and Unreserve) run beside the next pod's scheduling cycle. What a plugin
-// keeps in itself needs a lock; what belongs to one pod's cycle goes into State. Pods, nodes and
-// NodeInfo are shared and must not be changed. Filter and Score are on the path of every pod and
-// node, so nothing there waits for a network: fetch in the background, read the result.
+// Methods are called from many goroutines: Filter and Score run for several nodes in parallel, and the
+// extension points from PreBind on (and Unreserve) run in parallel with the next pod's scheduling cycle.
+// Protect fields of the plugin with a lock; store values of one pod's cycle in State. Pods, nodes and
+// NodeInfo are shared and must not be modified. Filter and Score run for every pod and node, so they must
+// not wait for the network: fetch data in the background.
 //
-// A panic in a plugin ends the scheduler: the framework does not recover, and neither do the
-// adapters, since a scheduler that goes on with a broken plugin places pods wrongly without a word.
-// The process prints the stack, the container restarts, and pods in flight are scheduled again;
-// nothing that was bound is lost.
+// A panic in a plugin ends the scheduler: neither the framework nor the adapter recovers, because a
+// scheduler that continues with a broken plugin would silently place pods wrongly. The process prints the
+// stack, the container restarts, and pods that were not bound are scheduled again.
 //
 // # Staying portable
 //
-// The releases are compiled with the Go version they name, from Go 1.15 for 1.20 to Go 1.26 for 1.37.
-// A plugin that is to run on all of them does without generics, any, and newer parts of the standard
-// library. What the releases do not share, the API does not have, and what an old release
-// lacks and can be made up for is made up for: the node set of PreFilter before 1.24, Skip from
-// PreFilter and PreScore before 1.27. PreEnqueue cannot be, so a plugin with it is refused for
-// releases before 1.26.
+// Each release is compiled with the Go version that it names, from Go 1.15 for 1.20 to Go 1.26 for 1.37. A
+// plugin for all of them must not use generics, any, and newer parts of the standard library. The API has
+// only what all releases support. The adapter implements what old releases lack: the node set of PreFilter
+// before 1.24, and Skip from PreFilter and PreScore before 1.27. It cannot do so for PreEnqueue, so a
+// plugin that implements it is refused for releases before 1.26.
 //
-// The package plugintest beside this one runs a plugin in an ordinary Go test.
+// The package plugintest runs a plugin in an ordinary Go test.
 package scheduler

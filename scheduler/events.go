@@ -1,16 +1,16 @@
 package scheduler
 
-// ClusterEvent is something that happens to objects of a kind.
+// ClusterEvent is a change of objects of one kind.
 type ClusterEvent struct {
 	Resource EventResource
 	Action   ActionType
 }
 
-// EventResource names a kind of object: one of the constants below, or, for a custom resource,
-// plural, version and group as in "networkmetrics.v1alpha1.network.example.com".
+// EventResource names a kind of object: one of the constants below, or for a custom resource its
+// plural, version and group, as in "networkmetrics.v1alpha1.network.example.com".
 type EventResource string
 
-// Kinds that the scheduler watches on every release.
+// Kinds that the scheduler of every release watches.
 const (
 	EventPod                   EventResource = "Pod"
 	EventNode                  EventResource = "Node"
@@ -18,14 +18,14 @@ const (
 	EventPersistentVolumeClaim EventResource = "PersistentVolumeClaim"
 	EventStorageClass          EventResource = "storage.k8s.io/StorageClass"
 	EventCSINode               EventResource = "storage.k8s.io/CSINode"
-	// EventAny is every kind; its action is ActionAll.
+	// EventAny means every kind; its action is ActionAll.
 	EventAny EventResource = "*"
 )
 
-// ActionType is a set of things that can happen to an object; they are combined with |.
+// ActionType is a set of changes to an object; combine them with |.
 type ActionType int
 
-// Actions. The four updates of parts of a node narrow ActionUpdate, which is any change.
+// The actions. ActionUpdate is any update; the ActionUpdateNode… are updates of parts of a node.
 const (
 	ActionAdd ActionType = 1 << iota
 	ActionDelete

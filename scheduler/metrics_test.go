@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-func TestTwoProfilesShareACollector(t *testing.T) {
+func TestRegisterReturnsTheCollectorOfAnotherProfile(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	make := func() prometheus.Collector {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Pods."})
@@ -22,11 +22,11 @@ func TestTwoProfilesShareACollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first != second {
-		t.Error("the second profile counts with a collector that nobody sees")
+		t.Error("the second profile uses another collector than the registered one")
 	}
 }
 
-func TestACollectorThatContradictsAnotherIsAnError(t *testing.T) {
+func TestRegisterRefusesAConflictingCollector(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	if _, err := scheduler.Register(registry, prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Pods."})); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestACollectorThatContradictsAnotherIsAnError(t *testing.T) {
 	}
 }
 
-func TestWithoutARegistryACollectorStillCounts(t *testing.T) {
+func TestRegisterReturnsTheCollectorWithoutARegistry(t *testing.T) {
 	c := prometheus.NewCounter(prometheus.CounterOpts{Name: "pods_total", Help: "Pods."})
 	got, err := scheduler.Register(nil, c)
 	if err != nil || got != prometheus.Collector(c) {

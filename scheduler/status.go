@@ -5,19 +5,19 @@ import "strings"
 // Code is the kind of a Status.
 type Code int
 
-// The codes, with the meaning that the framework gives them.
+// The codes, with the same meaning as in the framework.
 const (
-	// CodeSuccess is that of a nil Status.
+	// CodeSuccess is the code of a nil Status.
 	CodeSuccess Code = iota
-	// CodeError is an unexpected failure: the attempt ends and the pod is tried again after a while.
+	// CodeError is an unexpected failure: the attempt ends and the pod is retried after a backoff.
 	CodeError
-	// CodeUnschedulable rejects; removing other pods might help.
+	// CodeUnschedulable rejects; preemption might help.
 	CodeUnschedulable
-	// CodeUnresolvable rejects, and removing other pods does not help.
+	// CodeUnresolvable rejects; preemption cannot help.
 	CodeUnresolvable
-	// CodeWait is Permit's: hold the pod.
+	// CodeWait is for Permit: hold the pod.
 	CodeWait
-	// CodeSkip leaves the plugin's next point out, or leaves binding to the next plugin.
+	// CodeSkip skips the plugin's Filter or Score, or passes binding on to the next plugin.
 	CodeSkip
 )
 
@@ -40,36 +40,36 @@ func (c Code) String() string {
 	return "Unknown"
 }
 
-// Status is what an extension point answers. A nil *Status is success. It never changes, so
-// one value can be kept and returned for many pods and nodes, from many goroutines.
+// Status is the result of an extension point. A nil *Status is success. A Status is immutable: one value
+// can be returned for many pods and nodes, from many goroutines.
 type Status struct {
 	code    Code
 	reasons []string
 	err     error
 }
 
-// Unschedulable rejects the pod or node. The reasons end in the pod's condition and event,
-// counted over the nodes: keep them short and the same for nodes that are alike.
+// Unschedulable rejects the pod or node. The scheduler counts equal reasons over the nodes and writes
+// them to the pod's condition and event: keep them short, and without details of one node.
 func Unschedulable(reasons ...string) *Status {
 	return &Status{code: CodeUnschedulable, reasons: reasons}
 }
 
-// Unresolvable rejects as Unschedulable does, and says that preemption cannot help.
+// Unresolvable is Unschedulable for rejections where preemption cannot help.
 func Unresolvable(reasons ...string) *Status {
 	return &Status{code: CodeUnresolvable, reasons: reasons}
 }
 
-// Skip is for PreFilter, PreScore and Bind; see there.
+// Skip is for PreFilter, PreScore and Bind; see these methods.
 func Skip() *Status {
 	return &Status{code: CodeSkip}
 }
 
-// Wait is for Permit; see there.
+// Wait is for Permit; see that method.
 func Wait(reasons ...string) *Status {
 	return &Status{code: CodeWait, reasons: reasons}
 }
 
-// Error ends the attempt with err. It returns nil for a nil err, so that the result of a call can be passed on.
+// Error ends the attempt with err. It returns nil if err is nil.
 func Error(err error) *Status {
 	if err == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Status) Code() Code {
 	return s.code
 }
 
-// Reasons returns the reasons that s was made with. They must not be changed.
+// Reasons returns the reasons of s. They must not be modified.
 func (s *Status) Reasons() []string {
 	if s == nil {
 		return nil
@@ -93,7 +93,7 @@ func (s *Status) Reasons() []string {
 	return s.reasons
 }
 
-// Err returns the error that s was made with, nil unless its code is CodeError.
+// Err returns the error of s, nil unless its code is CodeError.
 func (s *Status) Err() error {
 	if s == nil {
 		return nil
@@ -101,7 +101,7 @@ func (s *Status) Err() error {
 	return s.err
 }
 
-// IsSuccess tells whether s is nil.
+// IsSuccess reports whether s is a success.
 func (s *Status) IsSuccess() bool { return s.Code() == CodeSuccess }
 
 // String returns the code and the reasons.

@@ -1,7 +1,7 @@
-// Command pmk-scheduler is the kube-scheduler of the release that go.mod pins, with the shipped plugins.
+// Command pmk-scheduler is the kube-scheduler of the release in go.mod with the bundled plugins.
 //
-// It is what a plugin author compiles and debugs; for the release of a running cluster use
-// `pmk-sched build`, which generates the same program against that release. plugins.go is what it generates.
+// Use it to compile and debug plugins. For the release of a running cluster use `pmk-sched build`, which
+// generates the same program for that release. plugins.go is its generated code.
 package main
 
 import (

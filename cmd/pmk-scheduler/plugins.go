@@ -12,7 +12,7 @@ import (
 	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
-// plugins are compiled in beside those of the release.
+// plugins returns the plugins that are compiled in, in addition to those of the release.
 func plugins() []app.Option {
 	return []app.Option{
 		app.WithPlugin(plugin0.Name, adapter.Factory(plugin0.Name, newPortable0)),
@@ -22,7 +22,7 @@ func plugins() []app.Option {
 	}
 }
 
-// Portable0 is github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall at the extension points that it has.
+// Portable0 is github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall with its extension points.
 type Portable0 struct {
 	adapter.Base
 	adapter.FilterPoint
@@ -39,7 +39,7 @@ func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware at the extension points that it has.
+// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
 type Portable1 struct {
 	adapter.Base
 	adapter.FilterPoint
@@ -62,7 +62,7 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware at the extension points that it has.
+// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
 type Portable2 struct {
 	adapter.Base
 	adapter.PreScorePoint
@@ -81,7 +81,7 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp at the extension points that it has.
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
 type Portable3 struct {
 	adapter.Base
 	adapter.PreBindPoint

@@ -35,7 +35,7 @@ func (*normalizing) NormalizeScore(context.Context, scheduler.State, *corev1.Pod
 	return nil
 }
 
-func TestNothingOfAPluginIsLeftOutSilently(t *testing.T) {
+func TestCheckFindsMethodsThatAreNeverCalled(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		plugin  scheduler.Plugin
@@ -43,11 +43,11 @@ func TestNothingOfAPluginIsLeftOutSilently(t *testing.T) {
 		wantErr string
 	}{
 		{"complete", &filtering{}, &filtering{}, ""},
-		{"left out", &filtering{}, &named{}, "implements the extension point Filter"},
-		{"another form", &misspelt{}, &misspelt{}, "does not implement scheduler.FilterPlugin"},
-		{"addition to nothing", &normalizing{}, &named{}, "NormalizeScore is never called"},
+		{"not bound", &filtering{}, &named{}, "implements the extension point Filter"},
+		{"another signature", &misspelt{}, &misspelt{}, "does not implement scheduler.FilterPlugin"},
+		{"optional method only", &normalizing{}, &named{}, "NormalizeScore is never called"},
 		{"nil", (*filtering)(nil), &filtering{}, "neither a plugin nor an error"},
-		{"nothing", nil, &filtering{}, "neither a plugin nor an error"},
+		{"no plugin", nil, &filtering{}, "neither a plugin nor an error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := check("Named", c.plugin, c.bound)
@@ -61,7 +61,7 @@ func TestNothingOfAPluginIsLeftOutSilently(t *testing.T) {
 	}
 }
 
-func TestMetricsReportWhatIsThereAlready(t *testing.T) {
+func TestRegisterReturnsTheExistingCollector(t *testing.T) {
 	counter := func() prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "adapter_test_total", Help: "Test."})
 	}
@@ -79,7 +79,7 @@ func TestMetricsReportWhatIsThereAlready(t *testing.T) {
 	}
 }
 
-func TestArgumentsOfAnyKindOfObject(t *testing.T) {
+func TestReadArgumentsOfEveryKindOfObject(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		object runtime.Object

@@ -21,7 +21,7 @@ const key = "Frugal/limit"
 
 type limit struct{ pods int }
 
-// frugal is a portable plugin that looks at what there is to look at.
+// frugal is a portable plugin that reads state, node and pods without allocating.
 type frugal struct {
 	handle scheduler.Handle
 	full   *scheduler.Status
@@ -44,7 +44,7 @@ func (f *frugal) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, n sc
 	return int64(n.PodCount()) + n.Requested().Memory/n.Allocatable().Memory, nil
 }
 
-// native is the same logic, written against the framework.
+// native is the same plugin, written against the framework.
 type native struct{}
 
 func (native) Name() string { return "Frugal" }
@@ -70,7 +70,7 @@ func (native) Score(_ context.Context, _ fwk.CycleState, _ *corev1.Pod, n fwk.No
 
 func (native) ScoreExtensions() fwk.ScoreExtensions { return nil }
 
-// cost is a cycle in which every node is filtered and scored.
+// cost is a scheduling cycle that filters and scores every node.
 type cost struct {
 	ctx    context.Context
 	state  fwk.CycleState
@@ -121,18 +121,18 @@ func (c *cost) visit() (accepted int) {
 	return accepted
 }
 
-func TestAdapterAllocatesNothingPerNode(t *testing.T) {
+func TestAcceptedNodesDoNotAllocate(t *testing.T) {
 	c := newCost(t, true, 5)
 	if accepted := c.visit(); accepted != nodesVisited {
 		t.Fatalf("%d of %d nodes were accepted", accepted, nodesVisited)
 	}
 	if n := testing.AllocsPerRun(10, func() { c.visit() }); n != 0 {
-		t.Errorf("%v allocations for %d nodes, want none", n, nodesVisited)
+		t.Errorf("%v allocations for %d nodes, want 0", n, nodesVisited)
 	}
 }
 
-// A rejection has to be a new framework.Status, since the framework writes the plugin's name into it.
-func TestRejectionAllocatesWhatANativeOneDoes(t *testing.T) {
+// A rejection needs a new framework.Status, because the framework writes the plugin's name into it.
+func TestRejectionsAllocateNoMoreThanNativeOnes(t *testing.T) {
 	allocations := func(portable bool) float64 {
 		c := newCost(t, portable, 0)
 		if accepted := c.visit(); accepted != 0 {
@@ -160,7 +160,7 @@ func BenchmarkVisit1000Nodes(b *testing.B) {
 	}
 }
 
-// foreign are implementations of the framework's interfaces that are not the framework's own.
+// Implementations of the framework's interfaces that are not the framework's own.
 type (
 	foreignNode  struct{ fwk.NodeInfo }
 	foreignState struct{ fwk.CycleState }
@@ -175,11 +175,11 @@ func TestForeignImplementationsAreWrapped(t *testing.T) {
 	s.Write("a", 1)
 	s.Delete("a")
 	if _, ok := s.Read("a"); ok {
-		t.Error("a was deleted")
+		t.Error("a still exists")
 	}
 	own, wrapped := nodeOf(c.nodes[0]), nodeOf(foreignNode{c.nodes[0]})
 	if own.PodCount() != wrapped.PodCount() || own.Pod(0) != wrapped.Pod(0) || own.Node() != wrapped.Node() ||
 		fmt.Sprint(own.Requested(), own.Allocatable()) != fmt.Sprint(wrapped.Requested(), wrapped.Allocatable()) {
-		t.Error("a wrapped node says something else")
+		t.Error("the wrapped node differs")
 	}
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Handle is a scheduler.Handle. The zero value is usable: a scheduler without nodes that reaches
-// no API server.
+// Handle is a scheduler.Handle. The zero value is ready to use: it has no nodes, and its API server
+// is unreachable.
 type Handle struct {
-	// NodeList is what Nodes lists.
+	// NodeList is the list of nodes that Nodes returns.
 	NodeList []scheduler.NodeInfo
-	// Config says where the API server is. nil is nowhere: every request fails.
+	// Config is the configuration of the API server. If it is nil, every request fails.
 	Config *rest.Config
-	// Registry is where metrics are registered; nil makes one.
+	// Registry is the registry of the metrics. If it is nil, Metrics creates one.
 	Registry *prometheus.Registry
-	// Waiting are the pods that Permit holds back.
+	// Waiting are the pods that wait for Permit.
 	Waiting []*WaitingPod
-	// Level is the level that is logged, as with the scheduler's flag --v.
+	// Level is the log level, as in the scheduler's flag --v.
 	Level int
 
 	mu      sync.Mutex
@@ -35,18 +35,18 @@ type Handle struct {
 
 var _ scheduler.Handle = &Handle{}
 
-// nowhere is an address that no name server knows.
-const nowhere = "http://apiserver.invalid"
+// unreachable is a host name that does not resolve (RFC 6761).
+const unreachable = "http://apiserver.invalid"
 
 // KubeConfig implements scheduler.Handle.
 func (h *Handle) KubeConfig() (*rest.Config, error) {
 	if h.Config == nil {
-		return &rest.Config{Host: nowhere}, nil
+		return &rest.Config{Host: unreachable}, nil
 	}
 	return rest.CopyConfig(h.Config), nil
 }
 
-// ClientSet implements scheduler.Handle. It panics if Config is not one.
+// ClientSet implements scheduler.Handle. It panics if Config is invalid.
 func (h *Handle) ClientSet() kubernetes.Interface {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,5 +91,5 @@ func (n nodes) Get(name string) (scheduler.NodeInfo, error) {
 			return node, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no node %q", name)
+	return nil, fmt.Errorf("node %q not found", name)
 }

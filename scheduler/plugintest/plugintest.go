@@ -14,7 +14,7 @@
 //		}
 //	}
 //
-// What an API server does, it does not do: a plugin that talks to one is given a client of a real one in Handle.Config.
+// It does not emulate an API server: for a plugin that uses one, set Handle.Config to a real API server.
 package plugintest
 
 import (
@@ -35,8 +35,8 @@ type Node struct {
 
 var _ scheduler.NodeInfo = &Node{}
 
-// NewNode returns a node with pods on it. What it offers is in the node's status, under
-// allocatable; what is requested is the sum over the pods' containers.
+// NewNode returns a node with pods on it. Its allocatable resources are those in the node's status; the
+// requested resources are the sum over the pods' containers.
 func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
 	n := &Node{node: node, pods: pods, allocatable: resources(node.Status.Allocatable), requested: scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}}
 	for _, p := range pods {
@@ -88,7 +88,7 @@ func (n *Node) Requested() scheduler.Resources { return n.requested }
 // Allocatable implements scheduler.NodeInfo.
 func (n *Node) Allocatable() scheduler.Resources { return n.allocatable }
 
-// NewPod returns a pod with one container that requests what is given.
+// NewPod returns a pod with one container that has these requests.
 func NewPod(namespace, name string, requests corev1.ResourceList) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(namespace + "/" + name)},
@@ -96,8 +96,8 @@ func NewPod(namespace, name string, requests corev1.ResourceList) *corev1.Pod {
 	}
 }
 
-// Requests is a short way to write a request of CPU and memory, as in Requests("500m", "1Gi").
-// It panics if they are not quantities.
+// Requests returns a request of CPU and memory, as in Requests("500m", "1Gi"). It panics if these are
+// not quantities.
 func Requests(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-func TestNodeSumsWhatItsPodsRequest(t *testing.T) {
+func TestNodeSumsTheRequestsOfItsPods(t *testing.T) {
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	object.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourcePods: resource.MustParse("110"), "example.com/gpu": resource.MustParse("2")}
 	node := plugintest.NewNode(object,
@@ -38,7 +38,7 @@ type shared struct{ n int }
 
 func (s *shared) Clone() interface{} { return &shared{s.n} }
 
-func TestStateClonesWhatCanBeCloned(t *testing.T) {
+func TestStateCloneCopiesCloners(t *testing.T) {
 	state := plugintest.NewState()
 	state.Write("a", &shared{1})
 	state.Write("b", 2)
@@ -57,7 +57,7 @@ func TestStateClonesWhatCanBeCloned(t *testing.T) {
 	}
 }
 
-func TestHandleRemembersWhatThePluginSaid(t *testing.T) {
+func TestHandleRecordsLogsEventsAndMetrics(t *testing.T) {
 	waiting := &plugintest.WaitingPod{Waiting: plugintest.NewPod("default", "w", nil), Plugins: []string{"A", "B"}}
 	handle := &plugintest.Handle{Level: 5, Waiting: []*plugintest.WaitingPod{waiting}}
 	ctx := context.Background()
@@ -76,11 +76,11 @@ func TestHandleRemembersWhatThePluginSaid(t *testing.T) {
 	if diff := cmp.Diff([]string{"B"}, waiting.Plugins); diff != "" || waiting.Rejected == "" {
 		t.Error(diff, waiting.Rejected)
 	}
-	if handle.GetWaitingPod("nobody") != nil {
-		t.Error("found a pod that does not wait")
+	if handle.GetWaitingPod("missing") != nil {
+		t.Error("found a pod that is not waiting")
 	}
-	if _, err := handle.Nodes().Get("nowhere"); err == nil {
-		t.Error("found a node that is not there")
+	if _, err := handle.Nodes().Get("missing"); err == nil {
+		t.Error("found a node that does not exist")
 	}
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "c", Help: "c"})
 	for i := 0; i < 2; i++ {

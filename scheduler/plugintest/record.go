@@ -15,7 +15,7 @@ func (h *Handle) Logger(ctx context.Context) scheduler.Logger {
 	return scheduler.NewLogger(ctx, (*sink)(h))
 }
 
-// Lines returns what was logged.
+// Lines returns the log lines.
 func (h *Handle) Lines() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *sink) write(message string, keysAndValues []interface{}) {
 // EventRecorder implements scheduler.Handle.
 func (h *Handle) EventRecorder() events.EventRecorder { return (*recorder)(h) }
 
-// Events returns what was recorded, each as "type reason action: note".
+// Events returns the recorded events, each as "type reason action: note".
 func (h *Handle) Events() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -39,7 +39,7 @@ func (s *State) Delete(key string) {
 	delete(s.values, key)
 }
 
-// Clone copies the state as preemption does before it calls AddPod and RemovePod.
+// Clone returns a copy, as preemption creates one before it calls AddPod and RemovePod.
 func (s *State) Clone() *State {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

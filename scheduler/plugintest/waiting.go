@@ -31,9 +31,9 @@ func (h *Handle) RejectWaitingPod(uid types.UID) {
 	}
 }
 
-// WaitingPod is a scheduler.WaitingPod that remembers what became of it.
+// WaitingPod is a scheduler.WaitingPod that records Allow and Reject.
 type WaitingPod struct {
-	// Waiting is the pod, Plugins are those that hold it back.
+	// Waiting is the pod, Plugins are the plugins that have not allowed it.
 	Waiting *corev1.Pod
 	Plugins []string
 	// Rejected is the message of Reject.

@@ -148,7 +148,7 @@ func TestComposeNamesTheStructsAndPointsOfAPlugin(t *testing.T) {
 		want    binding.Composition
 		wantErr string
 	}{
-		{"score with normalisation", 24, []string{"Name", "NormalizeScore", "Score", "Helper"}, binding.Composition{Structs: []string{"ScorePoint"}, Points: []string{"Score"}}, ""},
+		{"score with normalization", 24, []string{"Name", "NormalizeScore", "Score", "Helper"}, binding.Composition{Structs: []string{"ScorePoint"}, Points: []string{"Score"}}, ""},
 		{"in the framework's order", 37, []string{"Less", "Bind", "Unreserve", "Reserve"}, binding.Composition{Structs: []string{"QueueSortPoint", "ReservePoint", "BindPoint"}, Points: []string{"QueueSort", "Reserve", "Bind"}}, ""},
 		{"events are not configured", 20, []string{"Filter", "EventsToRegister"}, binding.Composition{Structs: []string{"FilterPoint", "EventsPoint"}, Points: []string{"Filter"}}, ""},
 		{"prefilter from 1.24", 24, []string{"PreFilter", "AddPod", "RemovePod"}, binding.Composition{Structs: []string{"PreFilterPoint"}, Points: []string{"PreFilter"}}, ""},
@@ -156,10 +156,10 @@ func TestComposeNamesTheStructsAndPointsOfAPlugin(t *testing.T) {
 		{"prefilter and filter before 1.24", 23, []string{"PreFilter", "Filter"}, binding.Composition{Structs: []string{"PreFilterPoint", "FilterPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},
 		{"preenqueue from 1.26", 26, []string{"PreEnqueue"}, binding.Composition{Structs: []string{"PreEnqueuePoint"}, Points: []string{"PreEnqueue"}}, ""},
 		{"preenqueue before 1.26", 25, []string{"PreEnqueue"}, binding.Composition{}, "needs 1.26 or newer"},
-		{"half of a point", 30, []string{"Reserve"}, binding.Composition{}, "no method Unreserve"},
-		{"half of an addition", 30, []string{"PreFilter", "AddPod"}, binding.Composition{}, "no method RemovePod"},
-		{"an addition to nothing", 30, []string{"NormalizeScore", "Filter"}, binding.Composition{}, "never called"},
-		{"nothing", 30, []string{"Name"}, binding.Composition{}, "implements no extension point"},
+		{"part of a point", 30, []string{"Reserve"}, binding.Composition{}, "no method Unreserve"},
+		{"part of the optional methods", 30, []string{"PreFilter", "AddPod"}, binding.Composition{}, "no method RemovePod"},
+		{"optional method only", 30, []string{"NormalizeScore", "Filter"}, binding.Composition{}, "never called"},
+		{"no extension point", 30, []string{"Name"}, binding.Composition{}, "implements no extension point"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := binding.Compose(c.minor, c.methods)

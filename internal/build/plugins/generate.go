@@ -35,7 +35,7 @@ import (
 {{- end}}
 )
 
-// plugins are compiled in beside those of the release.
+// plugins returns the plugins that are compiled in, in addition to those of the release.
 func plugins() []app.Option {
 	return []app.Option{
 {{- range .Plugins}}
@@ -50,7 +50,7 @@ func plugins() []app.Option {
 {{- range $p := .Plugins}}
 {{- if .Structs}}
 
-// {{.Type}} is {{.Path}} at the extension points that it has.
+// {{.Type}} is {{.Path}} with its extension points.
 type {{.Type}} struct {
 	adapter.Base
 {{- range .Structs}}

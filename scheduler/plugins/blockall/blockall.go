@@ -1,5 +1,5 @@
-// Package blockall is a portable plugin that filters every node out, so that its pods stay pending: for tests, for drains, and
-// as the smallest plugin there is to read.
+// Package blockall is a portable plugin that rejects every node, so that pods stay pending. Use it for
+// tests, for drains, and as a minimal example of a plugin.
 package blockall
 
 import (
@@ -23,15 +23,15 @@ const (
 	maxMessage     = 256
 )
 
-// Arguments are what stands under pluginConfig.
+// Arguments are the plugin's arguments in the configuration.
 type Arguments struct {
-	// Namespaces are those whose pods are blocked. None means every namespace.
+	// Namespaces are the namespaces whose pods are blocked. Empty means all namespaces.
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Message is the reason in the pod's event and condition, at most 256 bytes.
 	Message string `json:"message,omitempty"`
 }
 
-// BlockAll filters every node out.
+// BlockAll rejects every node.
 type BlockAll struct {
 	logs       func(context.Context) scheduler.Logger
 	namespaces map[string]bool
@@ -39,7 +39,7 @@ type BlockAll struct {
 	filtered   prometheus.Counter
 }
 
-// New makes the plugin of its arguments.
+// New returns the plugin configured by its arguments.
 func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*BlockAll, error) {
 	a, err := decode(args)
 	if err != nil {
@@ -54,9 +54,9 @@ func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*Bloc
 	}
 	filtered, ok := collector.(prometheus.Counter)
 	if !ok {
-		return nil, fmt.Errorf("register metrics of %s: another kind of metric has the name", Name)
+		return nil, fmt.Errorf("register metrics of %s: a metric of another type has this name", Name)
 	}
-	// No pod that goes would make room: preemption need not try.
+	// Preemption cannot help, so it must not try.
 	b := &BlockAll{logs: h.Logger, blocked: scheduler.Unresolvable(a.Message), filtered: filtered}
 	if len(a.Namespaces) > 0 {
 		b.namespaces = make(map[string]bool, len(a.Namespaces))
@@ -80,11 +80,11 @@ func decode(args scheduler.Arguments) (Arguments, error) {
 	}
 	for i, namespace := range a.Namespaces {
 		if wrong := validation.IsDNS1123Label(namespace); len(wrong) > 0 {
-			return a, fmt.Errorf("namespaces[%d]: %q is not the name of a namespace: %s", i, namespace, strings.Join(wrong, "; "))
+			return a, fmt.Errorf("namespaces[%d]: %q is not a namespace name: %s", i, namespace, strings.Join(wrong, "; "))
 		}
 	}
 	if strings.TrimSpace(a.Message) == "" {
-		return a, fmt.Errorf("message: must not be empty; leave it out for %q", defaultMessage)
+		return a, fmt.Errorf("message: must not be empty; omit it to use %q", defaultMessage)
 	}
 	if len(a.Message) > maxMessage {
 		return a, fmt.Errorf("message: has %d bytes, more than %d", len(a.Message), maxMessage)
@@ -95,14 +95,14 @@ func decode(args scheduler.Arguments) (Arguments, error) {
 // Name returns the plugin's name.
 func (b *BlockAll) Name() string { return Name }
 
-// Filter rejects the node, unless the pod's namespace is not among those to block.
+// Filter rejects the node if the pod's namespace is blocked.
 func (b *BlockAll) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
 	if b.namespaces != nil && !b.namespaces[pod.Namespace] {
 		return nil
 	}
 	b.filtered.Inc()
 	if log := b.logs(ctx); log.Enabled(5) {
-		log.Info(5, "BlockAll filtered a node out", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name)
+		log.Info(5, "BlockAll rejected a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name)
 	}
 	return b.blocked
 }

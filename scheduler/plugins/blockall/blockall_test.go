@@ -16,15 +16,15 @@ func podIn(namespace string) *corev1.Pod { return plugintest.NewPod(namespace, "
 
 var anyNode = plugintest.NewNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})
 
-func TestFilter(t *testing.T) {
+func TestFilterRejectsPodsOfBlockedNamespaces(t *testing.T) {
 	for _, test := range []struct {
 		name, args, namespace string
 		want                  string
 	}{
 		{"blocks every pod", ``, "default", "UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
-		{"says why", `{"message": "drained until noon"}`, "default", "UnschedulableAndUnresolvable: drained until noon"},
-		{"blocks the namespaces that were named", `{"namespaces": ["a", "b"]}`, "b", "UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
-		{"leaves other namespaces alone", `{"namespaces": ["a", "b"]}`, "c", "Success"},
+		{"uses the message", `{"message": "drained until noon"}`, "default", "UnschedulableAndUnresolvable: drained until noon"},
+		{"blocks the listed namespaces", `{"namespaces": ["a", "b"]}`, "b", "UnschedulableAndUnresolvable: every node is blocked by BlockAll"},
+		{"ignores other namespaces", `{"namespaces": ["a", "b"]}`, "c", "Success"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			plugin, err := New(t.Context(), scheduler.NewArguments([]byte(test.args)), &plugintest.Handle{})
@@ -39,12 +39,12 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsNameTheField(t *testing.T) {
+func TestInvalidArgumentsNameTheField(t *testing.T) {
 	for _, test := range []struct{ name, args, want string }{
 		{"unknown field", `{"namespace": "a"}`, `"namespace"`},
 		{"duplicate field", `{"message": "a", "message": "b"}`, `"message"`},
 		{"wrong type", `{"namespaces": "a"}`, "namespaces"},
-		{"no name of a namespace", `{"namespaces": ["a", "B!"]}`, `namespaces[1]: "B!"`},
+		{"invalid namespace", `{"namespaces": ["a", "B!"]}`, `namespaces[1]: "B!"`},
 		{"empty message", `{"message": " "}`, "message: must not be empty"},
 		{"long message", `{"message": "` + strings.Repeat("x", 257) + `"}`, "message: has 257 bytes"},
 	} {
@@ -61,9 +61,9 @@ func TestWrongArgumentsNameTheField(t *testing.T) {
 	}
 }
 
-const decision = "BlockAll filtered a node out namespace=default pod=web node=node-1"
+const decision = "BlockAll rejected a node namespace=default pod=web node=node-1"
 
-func TestTwoProfilesCountTogetherAndLogTheirDecisions(t *testing.T) {
+func TestTwoProfilesShareTheMetricAndLogEachDecision(t *testing.T) {
 	h := &plugintest.Handle{Level: 5}
 	for range 2 {
 		plugin, err := New(t.Context(), scheduler.Arguments{}, h)

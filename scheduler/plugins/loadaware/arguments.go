@@ -18,48 +18,49 @@ import (
 const (
 	// StaleNeutral gives a node without fresh data the mean score of the others.
 	StaleNeutral = "Neutral"
-	// StaleExclude filters a node without fresh data out, as long as another node has some.
+	// StaleExclude rejects a node without fresh data, as long as another node has fresh data.
 	StaleExclude = "Exclude"
 )
 
-// Arguments are what stands under pluginConfig. Durations are strings such as "15s".
+// Arguments are the plugin's arguments in the configuration. Durations are strings such as "15s".
 type Arguments struct {
-	// Prometheus says where the load is read.
+	// Prometheus is the server that has the load.
 	Prometheus Prometheus `json:"prometheus"`
-	// Interval is the time from one query to the next, "15s" by default.
+	// Interval is the time between queries, "15s" by default.
 	Interval string `json:"interval,omitempty"`
-	// StaleAfter is the age at which what was read no longer counts, "1m" by default.
+	// StaleAfter is the age after which data is ignored, "1m" by default.
 	StaleAfter string `json:"staleAfter,omitempty"`
-	// Stale says what becomes of a node without fresh data: Neutral (the default) or Exclude.
+	// Stale is how nodes without fresh data are treated: Neutral (the default) or Exclude.
 	Stale string `json:"stale,omitempty"`
-	// Window is the time over which the default CPU query averages, and over which the load promised to a node
-	// by a pod gives way to the load that is measured; "2m" by default.
+	// Window is the range of the default CPU query, and the time in which the expected load of a bound pod
+	// decreases to zero; "2m" by default.
 	Window string `json:"window,omitempty"`
-	// Metrics are what is read per node; "cpu" and "memory" of node_exporter by default.
+	// Metrics are the metrics of each node, "cpu" and "memory" of node_exporter by default.
 	Metrics []Metric `json:"metrics,omitempty"`
-	// Promises say what a new pod counts before its load is measured.
+	// Promises are the loads that new pods are expected to add.
 	Promises Promises `json:"promises,omitempty"`
 }
 
 // Prometheus is a server with the query API of Prometheus.
 type Prometheus struct {
-	// URL is the address, to which /api/v1/query is added.
+	// URL is the address, without /api/v1/query.
 	URL string `json:"url"`
-	// Timeout is how long one query may take, "5s" by default.
+	// Timeout is the timeout of a query, "5s" by default.
 	Timeout string `json:"timeout,omitempty"`
-	// MaxBytes is the largest answer that is read, 16 MiB by default.
+	// MaxBytes is the maximum size of a response, 16 MiB by default.
 	MaxBytes int64 `json:"maxBytes,omitempty"`
-	// BearerTokenFile holds a token that is sent along. It is read anew for every query.
+	// BearerTokenFile is a file with a bearer token. It is read for every query.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile holds the authorities that sign the server's certificate; without it and CA, those of the image do.
+	// CAFile is a file with the certificate authorities of the server. Without it and CA, those of the image
+	// are used.
 	CAFile string `json:"caFile,omitempty"`
-	// CA is the same as PEM text, in place of a file.
+	// CA is the certificate authorities in PEM format, instead of CAFile.
 	CA string `json:"ca,omitempty"`
-	// CertFile holds a client certificate.
+	// CertFile is a file with a client certificate.
 	CertFile string `json:"certFile,omitempty"`
-	// KeyFile holds the key of CertFile.
+	// KeyFile is a file with the key of CertFile.
 	KeyFile string `json:"keyFile,omitempty"`
-	// ServerName is the name in the server's certificate, if it is not that in the URL.
+	// ServerName is the name in the server's certificate, the host of the URL by default.
 	ServerName string `json:"serverName,omitempty"`
 	// InsecureSkipVerify accepts any certificate.
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
@@ -67,36 +68,37 @@ type Prometheus struct {
 
 // Metric is one kind of load.
 type Metric struct {
-	// Name is the metric's own, in messages and metrics. For "cpu" and "memory" Query and Resource have defaults.
+	// Name is the name in messages and metrics. For "cpu" and "memory", Query and Resource have defaults.
 	Name string `json:"name"`
 	// Query is a PromQL expression with one sample per node.
 	Query string `json:"query,omitempty"`
-	// NodeLabel is the label that names the node: by its name, host name or internal address, with or without a port.
+	// NodeLabel is the label with the node's name, host name or internal address, with or without a port;
 	// "instance" by default.
 	NodeLabel string `json:"nodeLabel,omitempty"`
-	// Full is the value of a node that is fully loaded, 1 by default.
+	// Full is the value of a fully loaded node, 1 by default.
 	Full float64 `json:"full,omitempty"`
-	// Weight is the metric's share in the score, 1 by default. With 0 it only filters.
+	// Weight is the weight of the metric in the score, 1 by default. With 0 the metric only filters.
 	Weight *int64 `json:"weight,omitempty"`
-	// MaxPercent filters out nodes whose load is this or more, in percent of Full. 0 filters none.
+	// MaxPercent rejects nodes whose load is this or more, in percent of Full. 0 means no limit.
 	MaxPercent float64 `json:"maxPercent,omitempty"`
-	// Resource is the one whose requests are promised load of this metric: cpu, memory, ephemeral-storage or an extended resource.
+	// Resource is the resource whose requests are the expected load of a pod: cpu, memory, ephemeral-storage or an
+	// extended resource.
 	Resource corev1.ResourceName `json:"resource,omitempty"`
-	// PodPercent is what a new pod is taken to add to a metric without Resource, in percent of Full.
+	// PodPercent is the expected load of a pod for a metric without Resource, in percent of Full.
 	PodPercent float64 `json:"podPercent,omitempty"`
 }
 
-// Promises say what a pod counts that requests nothing.
+// Promises configure the expected load of pods that is not measured yet.
 type Promises struct {
-	// Disabled makes the plugin look at measured load only.
+	// Disabled makes the plugin use only the measured load.
 	Disabled bool `json:"disabled,omitempty"`
-	// CPU is what a pod without a request counts, "100m" by default.
+	// CPU is the expected load of a pod without a CPU request, "100m" by default.
 	CPU string `json:"cpu,omitempty"`
-	// Memory is what a pod without a request counts, "200Mi" by default.
+	// Memory is the expected load of a pod without a memory request, "200Mi" by default.
 	Memory string `json:"memory,omitempty"`
 }
 
-// settings are Arguments, checked and in the units that the plugin counts in.
+// settings are validated Arguments with parsed values.
 type settings struct {
 	Arguments
 	base                                  url.URL
@@ -150,12 +152,12 @@ func (s *settings) times() error {
 			return fmt.Errorf(`%s: %q is not a duration such as "15s"`, d.field, d.text)
 		}
 		if parsed < d.least || parsed > 24*time.Hour {
-			return fmt.Errorf("%s: %s is not between %s and 24h", d.field, d.text, d.least)
+			return fmt.Errorf("%s: %s must be between %s and 24h", d.field, d.text, d.least)
 		}
 		*d.into = parsed
 	}
 	if s.staleAfter < s.interval {
-		return fmt.Errorf("staleAfter: %s is shorter than the interval of %s: all data would be stale before the next query", s.StaleAfter, s.Interval)
+		return fmt.Errorf("staleAfter: %s must not be shorter than the interval of %s, or all data is stale before the next query", s.StaleAfter, s.Interval)
 	}
 	return nil
 }
@@ -163,18 +165,18 @@ func (s *settings) times() error {
 func (s *settings) server() error {
 	p := s.Prometheus
 	if p.URL == "" {
-		return fmt.Errorf("prometheus.url: is missing, for example http://prometheus.monitoring:9090")
+		return fmt.Errorf("prometheus.url: is required, for example http://prometheus.monitoring:9090")
 	}
 	base, err := url.Parse(p.URL)
 	switch {
 	case err != nil || base.Host == "" || (base.Scheme != "http" && base.Scheme != "https"):
-		return fmt.Errorf("prometheus.url: is not an http or https URL with a host")
+		return fmt.Errorf("prometheus.url: must be an http or https URL with a host")
 	case base.User != nil:
-		return fmt.Errorf("prometheus.url: holds a user or password, which configurations and logs would show; use bearerTokenFile or certFile")
+		return fmt.Errorf("prometheus.url: must not have a user or password, which configurations and logs would show; use bearerTokenFile or certFile")
 	case base.RawQuery != "" || base.Fragment != "":
-		return fmt.Errorf("prometheus.url: %s has a query or fragment", p.URL)
+		return fmt.Errorf("prometheus.url: %s must not have a query or fragment", p.URL)
 	case p.MaxBytes < 1<<10 || p.MaxBytes > 1<<30:
-		return fmt.Errorf("prometheus.maxBytes: %d is not between 1 KiB and 1 GiB", p.MaxBytes)
+		return fmt.Errorf("prometheus.maxBytes: %d must be between 1 KiB and 1 GiB", p.MaxBytes)
 	}
 	s.base = *base
 	s.base.Path = strings.TrimSuffix(base.Path, "/") + "/api/v1/query"
@@ -183,7 +185,7 @@ func (s *settings) server() error {
 		{"bearerTokenFile", p.BearerTokenFile}, {"caFile", p.CAFile}, {"certFile", p.CertFile}, {"keyFile", p.KeyFile},
 	} {
 		if file.path != "" && !filepath.IsAbs(file.path) {
-			return fmt.Errorf("prometheus.%s: %s is not an absolute path", file.field, file.path)
+			return fmt.Errorf("prometheus.%s: %s must be an absolute path", file.field, file.path)
 		}
 	}
 	return p.checkTLS(base)
@@ -193,15 +195,15 @@ func (p Prometheus) checkTLS(base *url.URL) error {
 	usesTLS := p.CAFile != "" || p.CA != "" || p.CertFile != "" || p.KeyFile != "" || p.ServerName != "" || p.InsecureSkipVerify
 	switch {
 	case base.Scheme == "http" && usesTLS:
-		return fmt.Errorf("prometheus.url: is http, and caFile, ca, certFile, keyFile, serverName and insecureSkipVerify are for https")
+		return fmt.Errorf("prometheus.url: caFile, ca, certFile, keyFile, serverName and insecureSkipVerify need an https URL")
 	case base.Scheme == "http" && p.BearerTokenFile != "" && !loopback(base.Hostname()):
-		return fmt.Errorf("prometheus.bearerTokenFile: the token would travel in the clear to an http URL; use https")
+		return fmt.Errorf("prometheus.bearerTokenFile: must not be used with an http URL, which sends the token unencrypted; use https")
 	case p.CAFile != "" && p.CA != "":
-		return fmt.Errorf("prometheus.ca: is given beside caFile; give one of them")
+		return fmt.Errorf("prometheus.ca: must not be set together with caFile")
 	case p.InsecureSkipVerify && (p.CAFile != "" || p.CA != ""):
-		return fmt.Errorf("prometheus.insecureSkipVerify: is given beside authorities, which it would make useless")
+		return fmt.Errorf("prometheus.insecureSkipVerify: must not be set together with ca or caFile")
 	case (p.CertFile == "") != (p.KeyFile == ""):
-		return fmt.Errorf("prometheus.certFile and prometheus.keyFile: one is given without the other")
+		return fmt.Errorf("prometheus.certFile and prometheus.keyFile: must be set together")
 	}
 	return nil
 }
@@ -226,7 +228,7 @@ func (s *settings) promises() error {
 
 func (s *settings) metrics() error {
 	if len(s.Metrics) > maxMetrics {
-		return fmt.Errorf("metrics: %d are more than %d", len(s.Metrics), maxMetrics)
+		return fmt.Errorf("metrics: %d metrics, at most %d are allowed", len(s.Metrics), maxMetrics)
 	}
 	used := false
 	seen := map[string]bool{}
@@ -237,13 +239,13 @@ func (s *settings) metrics() error {
 			return fmt.Errorf("metrics[%d].%s: %s", i, field, problem)
 		}
 		if seen[m.Name] {
-			return fmt.Errorf("metrics[%d].name: %q stands there twice", i, m.Name)
+			return fmt.Errorf("metrics[%d].name: duplicate %q", i, m.Name)
 		}
 		seen[m.Name] = true
 		used = used || *m.Weight > 0 || m.MaxPercent > 0
 	}
 	if !used && s.Stale != StaleExclude {
-		return fmt.Errorf("metrics: none has a weight or maxPercent, so the plugin would do nothing")
+		return fmt.Errorf("metrics: at least one must have a weight or maxPercent")
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-func TestDefaults(t *testing.T) {
+func TestDefaultsAreSet(t *testing.T) {
 	s, err := decode(scheduler.NewArguments([]byte(`{"prometheus": {"url": "http://prometheus:9090/"}, "metrics": [{"name": "cpu", "nodeLabel": "node"}, {"name": "memory", "maxPercent": 90}]}`)))
 	if err != nil {
 		t.Fatal(err)
@@ -31,37 +31,37 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsNameTheField(t *testing.T) {
+func TestInvalidArgumentsNameTheField(t *testing.T) {
 	const open = `{"prometheus": {"url": "http://prometheus:9090"}, `
 	for _, test := range []struct{ name, args, want string }{
-		{"nothing", ``, "prometheus.url: is missing"},
+		{"empty", ``, "prometheus.url: is required"},
 		{"unknown field", open + `"step": "1s"}`, `"step"`},
 		{"unknown field below", `{"prometheus": {"url": "http://p", "user": "x"}}`, `"user"`},
 		{"duplicate field", `{"prometheus": {"url": "http://p", "url": "http://q"}}`, "prometheus.url"},
-		{"no URL", `{"prometheus": {"url": "prometheus:9090"}}`, "prometheus.url: is not an http"},
-		{"password in the URL", `{"prometheus": {"url": "http://a:secret@p"}}`, "prometheus.url: holds a user or password"},
+		{"no URL", `{"prometheus": {"url": "prometheus:9090"}}`, "prometheus.url: must be an http"},
+		{"password in the URL", `{"prometheus": {"url": "http://a:secret@p"}}`, "prometheus.url: must not have a user or password"},
 		{"query in the URL", `{"prometheus": {"url": "http://p?a=b"}}`, "prometheus.url:"},
-		{"TLS without https", `{"prometheus": {"url": "http://p", "serverName": "q"}}`, "prometheus.url: is http"},
-		{"token in the clear", `{"prometheus": {"url": "http://p", "bearerTokenFile": "/t"}}`, "prometheus.bearerTokenFile: the token would travel in the clear"},
-		{"relative file", `{"prometheus": {"url": "https://p", "caFile": "ca.pem"}}`, "prometheus.caFile: ca.pem is not an absolute path"},
+		{"TLS without https", `{"prometheus": {"url": "http://p", "serverName": "q"}}`, "need an https URL"},
+		{"unencrypted token", `{"prometheus": {"url": "http://p", "bearerTokenFile": "/t"}}`, "prometheus.bearerTokenFile: must not be used with an http URL"},
+		{"relative file", `{"prometheus": {"url": "https://p", "caFile": "ca.pem"}}`, "prometheus.caFile: ca.pem must be an absolute path"},
 		{"certificate without key", `{"prometheus": {"url": "https://p", "certFile": "/c"}}`, "prometheus.certFile and prometheus.keyFile"},
-		{"authorities twice", `{"prometheus": {"url": "https://p", "caFile": "/c", "ca": "x"}}`, "prometheus.ca: is given beside caFile"},
-		{"authorities for nothing", `{"prometheus": {"url": "https://p", "caFile": "/c", "insecureSkipVerify": true}}`, "prometheus.insecureSkipVerify:"},
+		{"ca and caFile", `{"prometheus": {"url": "https://p", "caFile": "/c", "ca": "x"}}`, "prometheus.ca: must not be set together with caFile"},
+		{"ca without verification", `{"prometheus": {"url": "https://p", "caFile": "/c", "insecureSkipVerify": true}}`, "prometheus.insecureSkipVerify:"},
 		{"too small", `{"prometheus": {"url": "http://p", "maxBytes": 1}}`, "prometheus.maxBytes: 1"},
-		{"no duration", open + `"interval": "15"}`, `interval: "15" is not a duration`},
-		{"negative duration", open + `"interval": "-1s"}`, "interval: -1s is not between"},
-		{"stale at once", open + `"staleAfter": "10s"}`, "staleAfter: 10s is shorter than the interval"},
-		{"unknown way", open + `"stale": "exclude"}`, `stale: "exclude"`},
-		{"no quantity", open + `"promises": {"cpu": "much"}}`, `promises.cpu: "much"`},
+		{"invalid duration", open + `"interval": "15"}`, `interval: "15" is not a duration`},
+		{"negative duration", open + `"interval": "-1s"}`, "interval: -1s must be between"},
+		{"staleAfter below the interval", open + `"staleAfter": "10s"}`, "staleAfter: 10s must not be shorter than the interval"},
+		{"unknown value", open + `"stale": "exclude"}`, `stale: "exclude"`},
+		{"invalid quantity", open + `"promises": {"cpu": "much"}}`, `promises.cpu: "much"`},
 		{"no name", open + `"metrics": [{"query": "up"}]}`, `metrics[0].name: ""`},
-		{"same name", open + `"metrics": [{"name": "cpu"}, {"name": "cpu"}]}`, `metrics[1].name: "cpu" stands there twice`},
-		{"no query", open + `"metrics": [{"name": "disk"}]}`, "metrics[0].query: is missing"},
+		{"same name", open + `"metrics": [{"name": "cpu"}, {"name": "cpu"}]}`, `metrics[1].name: duplicate "cpu"`},
+		{"no query", open + `"metrics": [{"name": "disk"}]}`, "metrics[0].query: is required"},
 		{"wrong label", open + `"metrics": [{"name": "cpu", "nodeLabel": "a-b"}]}`, `metrics[0].nodeLabel: "a-b"`},
 		{"negative weight", open + `"metrics": [{"name": "cpu", "weight": -1}]}`, "metrics[0].weight: -1"},
 		{"negative full", open + `"metrics": [{"name": "cpu", "full": -1}]}`, "metrics[0].full: -1"},
 		{"negative limit", open + `"metrics": [{"name": "cpu", "maxPercent": -1}]}`, "metrics[0].maxPercent: -1"},
-		{"two measures of a pod", open + `"metrics": [{"name": "cpu", "resource": "cpu", "podPercent": 1}]}`, "metrics[0].podPercent:"},
-		{"nothing to do", open + `"metrics": [{"name": "cpu", "weight": 0}]}`, "metrics: none has a weight or maxPercent"},
+		{"resource and podPercent", open + `"metrics": [{"name": "cpu", "resource": "cpu", "podPercent": 1}]}`, "metrics[0].podPercent:"},
+		{"no weight", open + `"metrics": [{"name": "cpu", "weight": 0}]}`, "metrics: at least one must have a weight or maxPercent"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Rules(scheduler.NewArguments([]byte(test.args)))

@@ -25,8 +25,8 @@ const (
 	quotedBytes    = 200
 )
 
-// client asks Prometheus. Certificates and authorities are read anew for every query and taken over when they changed, because
-// whoever renews them does not restart schedulers.
+// client queries Prometheus. It reads the certificates for every query and uses them if they changed, so that
+// renewed certificates do not require a restart.
 type client struct {
 	server   Prometheus
 	base     url.URL
@@ -42,7 +42,7 @@ func newClient(s *settings) *client {
 	return &client{server: s.Prometheus, base: s.base, timeout: s.timeout, maxBytes: s.Prometheus.MaxBytes}
 }
 
-// query sends one instant query and returns the samples of the answer.
+// query sends an instant query and returns the samples.
 func (c *client) query(ctx context.Context, promQL string) ([]sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func (c *client) query(ctx context.Context, promQL string) ([]sample, error) {
 	}
 	address := c.base
 	address.RawQuery = url.Values{"query": {promQL}}.Encode()
-	// GET, unlike POST, is sent again by net/http when the server had just closed an idle connection.
+	// net/http retries GET, unlike POST, if the server has just closed an idle connection.
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return nil, err
@@ -72,15 +72,16 @@ func (c *client) query(ctx context.Context, promQL string) ([]sample, error) {
 	defer response.Body.Close()
 	var body bytes.Buffer
 	if _, err := body.ReadFrom(io.LimitReader(response.Body, c.maxBytes+1)); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read response: %w", err)
 	}
 	if int64(body.Len()) > c.maxBytes {
-		return nil, fmt.Errorf("the answer is larger than prometheus.maxBytes (%d); a query should have one sample per node", c.maxBytes)
+		return nil, fmt.Errorf("the response is larger than prometheus.maxBytes (%d); a query should return one sample per node", c.maxBytes)
 	}
 	return interpret(response, body.Bytes())
 }
 
-// withoutURL drops method and URL from an error of net/http: the query is long, and the metric's name says which it was.
+// withoutURL removes method and URL from an error of net/http: the query is long, and the log line has the
+// metric's name.
 func withoutURL(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -91,7 +92,7 @@ func withoutURL(err error) error {
 
 func interpret(response *http.Response, body []byte) ([]sample, error) {
 	if response.StatusCode >= 300 && response.StatusCode < 400 {
-		return nil, fmt.Errorf("the answer is a redirect (%d) to %q, which is not followed, so that a token goes nowhere else; set prometheus.url to the final address",
+		return nil, fmt.Errorf("the response is a redirect (%d) to %q, which is not followed to protect the token; set prometheus.url to the final address",
 			response.StatusCode, shorten(response.Header.Get("Location")))
 	}
 	var answer struct {
@@ -108,17 +109,17 @@ func interpret(response *http.Response, body []byte) ([]sample, error) {
 	case err == nil && answer.Status == "error":
 		return nil, fmt.Errorf("the query failed (%d, %s): %q", response.StatusCode, shorten(answer.ErrorType), shorten(answer.Error))
 	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("the answer has status %d: %q", response.StatusCode, shorten(string(body)))
+		return nil, fmt.Errorf("the response has status %d: %q", response.StatusCode, shorten(string(body)))
 	case err != nil:
-		return nil, fmt.Errorf("the answer is not that of Prometheus: %w: %q", err, shorten(string(body)))
+		return nil, fmt.Errorf("the response is not from Prometheus: %w: %q", err, shorten(string(body)))
 	case answer.Status != "success":
-		return nil, fmt.Errorf("the answer is not that of Prometheus: status %q", shorten(answer.Status))
+		return nil, fmt.Errorf("the response is not from Prometheus: status %q", shorten(answer.Status))
 	case answer.Data.ResultType != "vector":
-		return nil, fmt.Errorf("the query gives a %q, not an instant vector with one sample per node", shorten(answer.Data.ResultType))
+		return nil, fmt.Errorf("the query returns a %q, expected an instant vector with one sample per node", shorten(answer.Data.ResultType))
 	}
 	var samples []sample
 	if err := json.Unmarshal(answer.Data.Result, &samples); err != nil {
-		return nil, fmt.Errorf("the answer's samples are not those of Prometheus: %w", err)
+		return nil, fmt.Errorf("decode samples: %w", err)
 	}
 	return samples, nil
 }
@@ -138,12 +139,12 @@ func (c *client) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(raw))
 	if token == "" || strings.ContainsAny(token, "\r\n\x00 \t") {
-		return "", fmt.Errorf("read prometheus.bearerTokenFile: %s does not hold one token", c.server.BearerTokenFile)
+		return "", fmt.Errorf("read prometheus.bearerTokenFile: %s must contain one token", c.server.BearerTokenFile)
 	}
 	return token, nil
 }
 
-// current returns the HTTP client for the certificates as they are now.
+// current returns an HTTP client with the current certificates.
 func (c *client) current() (*http.Client, error) {
 	var texts [3][]byte
 	hash := sha256.New()
@@ -202,7 +203,7 @@ func (c *client) tlsConfig(ca, cert, key []byte) (*tls.Config, error) {
 	if ca != nil {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("read prometheus.%s: there is no certificate in PEM form", field)
+			return nil, fmt.Errorf("read prometheus.%s: no PEM certificate found", field)
 		}
 	}
 	if cert != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-const goodAnswer = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"instance":"a:9100"},"value":[1700000000.1,"0.25"]}]}}`
+const goodResponse = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"instance":"a:9100"},"value":[1700000000.1,"0.25"]}]}}`
 
 func clientFor(t *testing.T, prometheus string) *client {
 	t.Helper()
@@ -35,35 +35,35 @@ func clientFor(t *testing.T, prometheus string) *client {
 	return newClient(s)
 }
 
-func TestAnswersThatAreNoneAreErrors(t *testing.T) {
+func TestInvalidResponsesAreErrors(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		respond http.HandlerFunc
 		want    string
 	}{
-		{"a page", text(200, "<html>Welcome</html>"), "not that of Prometheus"},
-		{"nothing", text(200, ""), "not that of Prometheus"},
-		{"half of it", text(200, goodAnswer[:60]), "not that of Prometheus"},
-		{"more than one", text(200, goodAnswer+goodAnswer), "not that of Prometheus"},
+		{"HTML", text(200, "<html>Welcome</html>"), "not from Prometheus"},
+		{"empty", text(200, ""), "not from Prometheus"},
+		{"truncated", text(200, goodResponse[:60]), "not from Prometheus"},
+		{"two documents", text(200, goodResponse+goodResponse), "not from Prometheus"},
 		{"other JSON", text(200, `{"kind": "Status"}`), `status ""`},
-		{"a scalar", text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), `"scalar", not an instant vector`},
-		{"no result", text(200, `{"status":"success","data":{"resultType":"vector"}}`), "samples are not those of Prometheus"},
-		{"a wrong point", text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1]}]}}`), "a point has 1 parts"},
-		{"a wrong query", text(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), `the query failed (400, bad_data): "parse error"`},
+		{"a scalar", text(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}`), `"scalar", expected an instant vector`},
+		{"no result", text(200, `{"status":"success","data":{"resultType":"vector"}}`), "decode samples"},
+		{"invalid point", text(200, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1]}]}}`), "a point has 1 parts"},
+		{"invalid query", text(400, `{"status":"error","errorType":"bad_data","error":"parse error"}`), `the query failed (400, bad_data): "parse error"`},
 		{"forbidden", text(403, "go away"), `status 403: "go away"`},
 		{"a long error", text(500, strings.Repeat("x", 5000)), strings.Repeat("x", 200) + `…"`},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "https://elsewhere.example.com/", http.StatusFound)
 		}, `redirect (302) to "https://elsewhere.example.com/"`},
-		{"too much", text(200, goodAnswer+strings.Repeat(" ", 1<<20)), "larger than prometheus.maxBytes"},
-		{"a small body that unpacks to too much", packed, "larger than prometheus.maxBytes"},
-		{"a connection that is cut", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
-		{"a body without an end", func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.WriteString(w, goodAnswer[:60])
+		{"too large", text(200, goodResponse+strings.Repeat(" ", 1<<20)), "larger than prometheus.maxBytes"},
+		{"too large when decompressed", packed, "larger than prometheus.maxBytes"},
+		{"aborted connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		{"endless body", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, goodResponse[:60])
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, "deadline exceeded"},
-		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+		{"no response", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -99,12 +99,12 @@ func packed(w http.ResponseWriter, _ *http.Request) {
 	_ = zip.Close()
 }
 
-func TestTheQueryKeepsThePathOfTheURL(t *testing.T) {
+func TestQueryKeepsThePathOfTheURL(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/monitoring/api/v1/query" || r.URL.Query().Get("query") != `a{b="c"} + 1` || r.Header.Get("Authorization") != "" {
-			t.Errorf("asked %s %v", r.URL, r.Header)
+			t.Errorf("got request %s %v", r.URL, r.Header)
 		}
-		_, _ = io.WriteString(w, goodAnswer)
+		_, _ = io.WriteString(w, goodResponse)
 	}))
 	defer server.Close()
 	samples, err := clientFor(t, fmt.Sprintf(`"url": "%s/monitoring/"`, server.URL)).query(t.Context(), `a{b="c"} + 1`)
@@ -113,7 +113,7 @@ func TestTheQueryKeepsThePathOfTheURL(t *testing.T) {
 	}
 }
 
-// certificate makes a certificate signed by parent, or by itself, and its files.
+// newCertificate returns a certificate signed by parent, or a self-signed one if parent is nil.
 type certificate struct {
 	x509 *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -163,7 +163,7 @@ func write(t *testing.T, file string, content []byte) {
 	}
 }
 
-func TestFilesAreReadAnewWhenTheyChange(t *testing.T) {
+func TestChangedFilesAreReadAgain(t *testing.T) {
 	ca, otherCA := newCertificate(t, nil, "ca"), newCertificate(t, nil, "other")
 	serving, own, stranger := newCertificate(t, ca, "prometheus.example.com"), newCertificate(t, ca, "scheduler"), newCertificate(t, otherCA, "stranger")
 	clients := x509.NewCertPool()
@@ -173,13 +173,13 @@ func TestFilesAreReadAnewWhenTheyChange(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = io.WriteString(w, goodAnswer)
+		_, _ = io.WriteString(w, goodResponse)
 	}))
 	server.TLS = &tls.Config{
 		Certificates: []tls.Certificate{{Certificate: [][]byte{serving.x509.Raw}, PrivateKey: serving.key}},
 		ClientCAs:    clients, ClientAuth: tls.RequireAndVerifyClientCert,
 	}
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are part of the test
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // the test expects failed handshakes
 	server.StartTLS()
 	defer server.Close()
 
@@ -201,19 +201,19 @@ func TestFilesAreReadAnewWhenTheyChange(t *testing.T) {
 	}
 	fails("unknown authority")
 	write(t, file("ca"), ca.pem)
-	fails("tls:") // the server does not know the stranger
+	fails("tls:") // the server does not trust the certificate
 	write(t, file("cert"), own.pem)
 	fails("prometheus.certFile and prometheus.keyFile")
 	write(t, file("key"), own.keyPEM(t))
 	fails("status 401")
 	write(t, file("token"), []byte("two words"))
-	fails("does not hold one token")
+	fails("must contain one token")
 	write(t, file("token"), []byte("second\n"))
 	if _, err := c.query(t.Context(), "up"); err != nil {
 		t.Error(err)
 	}
 	write(t, file("ca"), []byte("nothing"))
-	fails("no certificate in PEM form")
+	fails("no PEM certificate found")
 	if err := os.Remove(file("ca")); err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestFilesAreReadAnewWhenTheyChange(t *testing.T) {
 }
 
 func FuzzInterpret(f *testing.F) {
-	f.Add([]byte(goodAnswer), 200)
+	f.Add([]byte(goodResponse), 200)
 	f.Add([]byte(`{"status":"error"}`), 422)
 	f.Fuzz(func(_ *testing.T, body []byte, status int) {
 		samples, err := interpret(&http.Response{StatusCode: status, Header: http.Header{}}, body)

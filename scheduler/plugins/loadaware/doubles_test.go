@@ -29,13 +29,13 @@ func newPod(name, cpu string) *corev1.Pod {
 	return plugintest.NewPod("shop", name, corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)})
 }
 
-// world is a plugin whose clock and whose Prometheus are the test's.
+// world is a plugin with a fake clock and a fake Prometheus.
 type world struct {
 	*LoadAware
 	t       testing.TB
 	handle  *plugintest.Handle
 	clock   time.Time
-	answers map[string][]sample // by name of the metric
+	answers map[string][]sample // by metric name
 	err     error
 	nodes   []*corev1.Node
 }
@@ -60,7 +60,7 @@ func newWorld(t testing.TB, args string) *world {
 	return w
 }
 
-// measure lets Prometheus answer with these loads of nodes for a metric, after a while.
+// measure advances the clock and runs a query of a metric that returns these loads.
 func (w *world) measure(after time.Duration, metric string, loads map[string]float64) {
 	w.clock = w.clock.Add(after)
 	var samples []sample
@@ -82,7 +82,7 @@ func (w *world) round(metric string) {
 	}
 }
 
-// score returns the scores of nodes after normalisation.
+// score returns the normalized scores of nodes.
 func (w *world) score(names ...string) map[string]int64 {
 	w.t.Helper()
 	var scores []scheduler.NodeScore
@@ -106,7 +106,7 @@ func (w *world) score(names ...string) map[string]int64 {
 	return result
 }
 
-// filter returns what Filter says about a node.
+// filter returns the status of Filter for a node.
 func (w *world) filter(name string) string {
 	return fmt.Sprint(w.Filter(w.t.Context(), nil, newPod("web", ""), newNode(name)))
 }

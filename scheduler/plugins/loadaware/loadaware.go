@@ -1,9 +1,10 @@
-// Package loadaware is a portable plugin that scores and filters nodes by their real load, which it reads from Prometheus.
+// Package loadaware is a portable plugin that scores and filters nodes by their measured load, which it reads
+// from Prometheus.
 //
-// A goroutine per metric asks Prometheus and publishes what it got; Filter and Score read that and wait for nothing. What a pod that was
-// just assigned will bring is added to what was measured until it is measured too, so that a burst of pods does not
-// run to one idle node. A node without fresh data scores the mean of the others; when Prometheus is away this holds for every
-// node, and the plugin has no say.
+// A goroutine for each metric queries Prometheus and publishes the results, so Filter and Score never wait. The
+// expected load of pods that were just assigned is added to the measured load until it is measured too, so that
+// a burst of pods does not go to a single idle node. A node without fresh data gets the mean score of the
+// others. While Prometheus is unavailable this applies to every node, and the plugin has no effect.
 package loadaware
 
 import (
@@ -24,7 +25,7 @@ import (
 // Name is the plugin's name in the scheduler's configuration.
 const Name = "LoadAware"
 
-// noData is what Score returns for a node whose load is not known; NormalizeScore replaces it.
+// noData is the score of a node whose load is unknown. NormalizeScore replaces it.
 const noData = -1
 
 // LoadAware scores and filters nodes by their load.
@@ -37,15 +38,16 @@ type LoadAware struct {
 	now      func() time.Time
 }
 
-// filter is what Filter has to look at, with answers made in advance.
+// filter is one condition of Filter, with its statuses and counters.
 type filter struct {
 	source        *source
-	max           float64 // share of full; 0: no limit
+	max           float64 // fraction of full; 0: no limit
 	over, stale   *scheduler.Status
 	overs, stales prometheus.Counter
 }
 
-// New makes the plugin of its arguments and starts to ask Prometheus, until ctx is done. It does not wait for an answer.
+// New returns the plugin configured by its arguments and queries Prometheus until ctx is done. It does not wait
+// for the first result.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*LoadAware, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -61,7 +63,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Lo
 	for _, src := range l.sources {
 		src.query, src.nodes, src.log = prometheusClient.query, nodes, h.Logger(ctx)
 		go func(src *source) {
-			// Coverage is told of the cluster's nodes; before the informer has them it would be told wrongly.
+			// The coverage of the nodes is reported, so the informer must have the nodes.
 			if cache.WaitForCacheSync(ctx.Done(), synced) {
 				src.run(ctx)
 			}
@@ -70,7 +72,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Lo
 	return l, nil
 }
 
-// newPlugin makes a plugin whose sources are not running and ask nobody.
+// newPlugin returns a plugin whose sources are not started.
 func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Logger, now func() time.Time) *LoadAware {
 	l := &LoadAware{logs: logs, settings: s, now: now, promises: newPromises(s.Metrics, s.window, s.staleAfter)}
 	for i, metric := range s.Metrics {
@@ -84,7 +86,7 @@ func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Log
 		}
 		l.filters = append(l.filters, filter{
 			source: src, max: metric.MaxPercent / 100,
-			// The load that was measured does not go away when preemption thinks pods away.
+			// Measured load does not change when preemption simulates the removal of pods.
 			over:   scheduler.Unresolvable(fmt.Sprintf("%s load is %v%% or more", metric.Name, metric.MaxPercent)),
 			stale:  scheduler.Unresolvable(fmt.Sprintf("no fresh data on %s load", metric.Name)),
 			overs:  m.filtered.WithLabelValues(metric.Name, "load"),
@@ -94,7 +96,7 @@ func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Log
 	return l
 }
 
-// nodeLister returns the cluster's nodes from the scheduler's own informer, and whether it is filled.
+// nodeLister lists the nodes in the scheduler's informer, and reports whether the informer is synced.
 func nodeLister(h scheduler.Handle) (list func() ([]*corev1.Node, bool), synced cache.InformerSynced) {
 	factory := h.SharedInformerFactory()
 	if factory == nil {
@@ -109,7 +111,7 @@ func nodeLister(h scheduler.Handle) (list func() ([]*corev1.Node, bool), synced 
 	return list, nodes.Informer().HasSynced
 }
 
-// Rules checks the arguments and returns no rules: what the plugin reads of the cluster, every scheduler reads.
+// Rules validates the arguments. It returns no rules: every scheduler may read nodes.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	_, err := decode(args)
 	return nil, err
@@ -118,7 +120,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (l *LoadAware) Name() string { return Name }
 
-// load returns a node's load for a metric, measured and promised, as a share of full.
+// load returns a node's load of a metric, measured and expected, as a fraction of full.
 func (l *LoadAware) load(src *source, node scheduler.NodeInfo) (float64, bool) {
 	measured, ok := src.readings().of(node.Node())
 	if !ok {
@@ -127,7 +129,7 @@ func (l *LoadAware) load(src *source, node scheduler.NodeInfo) (float64, bool) {
 	return measured + l.promises.share(src.index, node), true
 }
 
-// Filter rejects nodes whose load is too high, and, if told so, those whose load is not known while that of others is.
+// Filter rejects nodes whose load is too high and, with StaleExclude, nodes whose load is unknown.
 func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
 	for i := range l.filters {
 		f := &l.filters[i]
@@ -138,14 +140,14 @@ func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.P
 		case ok:
 			f.overs.Inc()
 			if log := l.logs(ctx); log.Enabled(5) {
-				log.Info(5, "LoadAware filtered a node out", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+				log.Info(5, "LoadAware rejected a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
 					"metric", f.source.metric.Name, "percent", 100*load, "maxPercent", 100*f.max)
 			}
 			return f.over
 		case l.settings.Stale == StaleExclude && f.source.covers():
 			f.stales.Inc()
 			if log := l.logs(ctx); log.Enabled(5) {
-				log.Info(5, "LoadAware filtered a node out that has no fresh data", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+				log.Info(5, "LoadAware rejected a node without fresh data", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
 					"metric", f.source.metric.Name)
 			}
 			return f.stale
@@ -154,7 +156,7 @@ func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.P
 	return nil
 }
 
-// Score prefers nodes with little load: the weighted mean of what is free of each metric.
+// Score returns the weighted mean of the free fraction of each metric.
 func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	free, weights := 0.0, 0.0
 	for _, src := range l.sources {
@@ -178,7 +180,7 @@ func (l *LoadAware) Score(ctx context.Context, _ scheduler.State, pod *corev1.Po
 	return score, nil
 }
 
-// NormalizeScore gives nodes whose load is not known the mean of the others.
+// NormalizeScore gives nodes whose load is unknown the mean score of the others.
 func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
 	sum, known := int64(0), int64(0)
 	for i := range scores {
@@ -202,7 +204,7 @@ func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *
 	return nil
 }
 
-// Reserve promises the pod's load to the node.
+// Reserve adds the pod's expected load to the node.
 func (l *LoadAware) Reserve(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	if l.settings.Promises.Disabled {
 		return nil
@@ -210,17 +212,17 @@ func (l *LoadAware) Reserve(ctx context.Context, _ scheduler.State, pod *corev1.
 	amounts := l.settings.promised(pod)
 	l.promises.make(pod.UID, node, amounts, l.now())
 	if log := l.logs(ctx); log.Enabled(5) {
-		log.Info(5, "LoadAware promised a pod's load to a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "amounts", amounts)
+		log.Info(5, "LoadAware expects the load of a pod on a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "amounts", amounts)
 	}
 	return nil
 }
 
-// Unreserve takes the promise back.
+// Unreserve removes the expected load.
 func (l *LoadAware) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
 	l.promises.takeBack(pod.UID)
 }
 
-// PostBind notes that the pod is on its way, so that what is measured from now on includes it.
+// PostBind records the time of binding: later measurements include the pod.
 func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
 	l.promises.keep(pod.UID, l.now())
 }

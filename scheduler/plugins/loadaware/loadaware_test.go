@@ -27,31 +27,31 @@ func expect[T any](t *testing.T, what string, want, got T) {
 	}
 }
 
-func TestScoreIsTheWeightedMeanOfWhatIsFree(t *testing.T) {
+func TestScoreIsTheWeightedMeanOfFreeCapacity(t *testing.T) {
 	w := newWorld(t, server+`, "metrics": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "disk", "query": "d", "weight": 0, "maxPercent": 90}]}`)
 	w.measure(0, "cpu", map[string]float64{"a": 0.5, "b": 0.1, "c": 1.7})
 	w.measure(0, "memory", map[string]float64{"a": 0.1, "b": 0.9})
 	w.measure(0, "disk", map[string]float64{"a": 1})
-	// a: (3·0.5 + 0.9)/4, b: (3·0.9 + 0.1)/4, c: overloaded, and its memory is not known
+	// a: (3·0.5 + 0.9)/4, b: (3·0.9 + 0.1)/4, c: overloaded, and its memory is unknown
 	expect(t, "scores", map[string]int64{"a": 60, "b": 70, "c": 0}, w.score("a", "b", "c"))
 }
 
-func TestANodeWithoutFreshDataGetsTheMean(t *testing.T) {
+func TestNodeWithoutFreshDataGetsTheMean(t *testing.T) {
 	w := newWorld(t, cpuOnly)
-	expect(t, "before the first answer", map[string]int64{"a": 0, "b": 0}, w.score("a", "b"))
+	expect(t, "before the first response", map[string]int64{"a": 0, "b": 0}, w.score("a", "b"))
 	w.measure(0, "cpu", map[string]float64{"a": 0.2, "b": 0.6})
-	expect(t, "a node that Prometheus does not know", map[string]int64{"a": 80, "b": 40, "new": 60}, w.score("a", "b", "new"))
+	expect(t, "a node without samples", map[string]int64{"a": 80, "b": 40, "new": 60}, w.score("a", "b", "new"))
 	w.measure(30*time.Second, "cpu", map[string]float64{"a": 0.2})
 	expect(t, "a node that was missing once", map[string]int64{"a": 80, "b": 40}, w.score("a", "b"))
 	w.measure(31*time.Second, "cpu", map[string]float64{"a": 0.2})
-	expect(t, "a node whose data are stale", map[string]int64{"a": 80, "b": 80}, w.score("a", "b"))
-	w.err = errors.New("away")
+	expect(t, "a node with stale data", map[string]int64{"a": 80, "b": 80}, w.score("a", "b"))
+	w.err = errors.New("unavailable")
 	w.clock = w.clock.Add(time.Minute + time.Second)
 	w.round("cpu")
-	expect(t, "Prometheus is away", map[string]int64{"a": 0, "b": 0}, w.score("a", "b"))
+	expect(t, "Prometheus is unavailable", map[string]int64{"a": 0, "b": 0}, w.score("a", "b"))
 }
 
-func TestFilterKeepsPodsOffLoadedNodes(t *testing.T) {
+func TestFilterRejectsLoadedNodes(t *testing.T) {
 	w := newWorld(t, server+`, "metrics": [{"name": "cpu", "maxPercent": 80}, {"name": "memory"}]}`)
 	expect(t, "no data", "Success", w.filter("hot"))
 	w.measure(0, "cpu", map[string]float64{"hot": 0.8, "cold": 0.79})
@@ -62,26 +62,26 @@ func TestFilterKeepsPodsOffLoadedNodes(t *testing.T) {
 	if status := w.Reserve(t.Context(), nil, newPod("web", "100m"), "cold"); status != nil {
 		t.Fatal(status)
 	}
-	expect(t, "what is promised counts", "UnschedulableAndUnresolvable: cpu load is 80% or more", w.filter("cold"))
+	expect(t, "promises count", "UnschedulableAndUnresolvable: cpu load is 80% or more", w.filter("cold"))
 }
 
 func TestStaleNodesAreExcludedOnlyWhileOthersHaveData(t *testing.T) {
 	w := newWorld(t, server+`, "stale": "Exclude", "metrics": [{"name": "cpu"}]}`)
 	w.nodes = []*corev1.Node{newNode("a").Node(), newNode("b").Node()}
-	expect(t, "nothing known yet", "Success", w.filter("b"))
+	expect(t, "no data yet", "Success", w.filter("b"))
 	w.measure(0, "cpu", map[string]float64{"a": 0.2})
 	expect(t, "a is known, b is not", "UnschedulableAndUnresolvable: no fresh data on cpu load", w.filter("b"))
 	expect(t, "a is known", "Success", w.filter("a"))
 	w.clock = w.clock.Add(2 * time.Minute)
-	w.err = errors.New("away")
+	w.err = errors.New("unavailable")
 	w.round("cpu")
-	expect(t, "Prometheus is away", "Success", w.filter("b"))
+	expect(t, "Prometheus is unavailable", "Success", w.filter("b"))
 	w.err = nil
 	w.measure(0, "cpu", map[string]float64{"10.9.9.9": 0.2})
-	expect(t, "the label names no node", "Success", w.filter("b"))
+	expect(t, "the label does not name a node", "Success", w.filter("b"))
 }
 
-func TestABurstSpreadsBeforeItIsMeasured(t *testing.T) {
+func TestBurstOfPodsIsSpreadOverNodes(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	w.measure(0, "cpu", map[string]float64{"idle": 0.1, "busy": 0.5})
 	placed := map[string]int{}
@@ -100,7 +100,7 @@ func TestABurstSpreadsBeforeItIsMeasured(t *testing.T) {
 	expect(t, "pods", map[string]int{"idle": 8, "busy": 4}, placed)
 }
 
-func TestPromisesFadeAsTheyAreMeasured(t *testing.T) {
+func TestPromisesDecreaseAsTheyAreMeasured(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	idle := map[string]float64{"a": 0}
 	w.measure(0, "cpu", idle)
@@ -108,23 +108,23 @@ func TestPromisesFadeAsTheyAreMeasured(t *testing.T) {
 	w.Reserve(t.Context(), nil, pod, "a")
 	expect(t, "promised", map[string]int64{"a": 50}, w.score("a"))
 	w.measure(10*time.Minute, "cpu", idle)
-	expect(t, "a pod that is not bound yet brings nothing that could be measured", map[string]int64{"a": 50}, w.score("a"))
+	expect(t, "the promise of an unbound pod does not decrease", map[string]int64{"a": 50}, w.score("a"))
 	w.PostBind(t.Context(), nil, pod, "a")
 	w.measure(30*time.Second, "cpu", idle)
 	expect(t, "a quarter of the window is measured", map[string]int64{"a": 63}, w.score("a"))
 	w.measure(30*time.Second, "cpu", idle)
 	expect(t, "half", map[string]int64{"a": 75}, w.score("a"))
-	w.err = errors.New("away")
+	w.err = errors.New("unavailable")
 	w.clock = w.clock.Add(50 * time.Second)
 	w.round("cpu")
-	expect(t, "nothing fades while nothing is measured", map[string]int64{"a": 75}, w.score("a"))
+	expect(t, "promises do not decrease without measurements", map[string]int64{"a": 75}, w.score("a"))
 	w.err = nil
 	w.measure(10*time.Second, "cpu", idle)
 	expect(t, "all is measured", map[string]int64{"a": 100}, w.score("a"))
 	expect(t, "promises left", 0, w.promises.count())
 }
 
-func TestPromisesAreTakenBackMovedAndDropped(t *testing.T) {
+func TestPromisesAreRemovedMovedAndExpired(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	w.measure(0, "cpu", map[string]float64{"a": 0, "b": 0})
 	pod := newPod("web", "2")
@@ -134,16 +134,16 @@ func TestPromisesAreTakenBackMovedAndDropped(t *testing.T) {
 	expect(t, "moved", map[string]int64{"a": 100, "b": 50}, w.score("a", "b"))
 	w.Unreserve(t.Context(), nil, pod, "b")
 	w.Unreserve(t.Context(), nil, pod, "b")
-	expect(t, "taken back", map[string]int64{"a": 100, "b": 100}, w.score("a", "b"))
+	expect(t, "removed", map[string]int64{"a": 100, "b": 100}, w.score("a", "b"))
 	w.Reserve(t.Context(), nil, pod, "a")
 	w.PostBind(t.Context(), nil, pod, "a")
-	w.err = errors.New("away")
+	w.err = errors.New("unavailable")
 	w.clock = w.clock.Add(4 * time.Minute)
 	w.round("cpu")
-	expect(t, "promises left when Prometheus stays away", 0, w.promises.count())
+	expect(t, "promises left while Prometheus is unavailable", 0, w.promises.count())
 }
 
-func TestWhatAPodIsTakenToBring(t *testing.T) {
+func TestExpectedLoadOfAPod(t *testing.T) {
 	s := newWorld(t, server+`, "metrics": [{"name": "cpu"}, {"name": "memory"}, {"name": "gpu", "query": "g", "resource": "example.com/gpu"}, {"name": "disk", "query": "d", "podPercent": 2}]}`).settings
 	quantities := func(cpu, gpu string) corev1.ResourceRequirements {
 		return corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "example.com/gpu": resource.MustParse(gpu)}}
@@ -157,28 +157,28 @@ func TestWhatAPodIsTakenToBring(t *testing.T) {
 	expect(t, "without", []float64{100, 200 << 20, 0, 0.02}, s.promised(newPod("web", "")))
 }
 
-func TestOneLineIsLoggedPerChangeOfState(t *testing.T) {
+func TestOneLineIsLoggedForEachChangeOfState(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	w.nodes = []*corev1.Node{newNode("a").Node()}
 	good := map[string]float64{"a": 0.5}
 	w.measure(0, "cpu", good)
 	w.measure(0, "cpu", good)
-	w.err = errors.New("away")
+	w.err = errors.New("unavailable")
 	w.round("cpu")
 	w.round("cpu")
 	w.err = nil
 	w.measure(0, "cpu", good)
 	w.measure(2*time.Minute, "cpu", map[string]float64{"10.0.0.1": 0.5})
 	expect(t, "log", []string{
-		"LoadAware gets load from Prometheus metric=cpu samples=1",
-		"LoadAware gets no load from Prometheus; once what it knows is older than staleAfter, nodes are neutral err=away metric=cpu",
-		"LoadAware gets load from Prometheus metric=cpu samples=1",
-		"LoadAware gets no load from Prometheus; once what it knows is older than staleAfter, nodes are neutral " +
-			`err=label instance, for example "10.0.0.1", is neither the name nor the host name nor an internal address of any of the 1 nodes metric=cpu`,
+		"LoadAware reads load from Prometheus metric=cpu samples=1",
+		"LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter err=unavailable metric=cpu",
+		"LoadAware reads load from Prometheus metric=cpu samples=1",
+		"LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter " +
+			`err=label instance, for example "10.0.0.1", is not the name, host name or internal address of any of the 1 nodes metric=cpu`,
 	}, w.handle.Lines())
 }
 
-func TestReadLeavesOutWhatIsNoLoad(t *testing.T) {
+func TestReadDiscardsInvalidSamples(t *testing.T) {
 	var samples []sample
 	add := func(at float64, value string, instance string) {
 		p := point{}
@@ -202,7 +202,7 @@ func TestReadLeavesOutWhatIsNoLoad(t *testing.T) {
 	expect(t, "discarded", map[string]int{"duplicate": 2, "not_a_number": 3, "old": 1, "no_label": 1}, discarded)
 }
 
-func TestANodeIsFoundByNameHostNameOrAddress(t *testing.T) {
+func TestReadingIsFoundByNameHostNameOrAddress(t *testing.T) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "worker-1.example.com", Labels: map[string]string{corev1.LabelHostname: "worker-1"}},
 		Status: corev1.NodeStatus{Addresses: []corev1.NodeAddress{

@@ -15,7 +15,7 @@ var (
 	labelName  = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 )
 
-// complete fills in what was left out. The default queries give one sample per node even if several jobs scrape it.
+// complete sets defaults. The default queries return one sample per node even if several jobs scrape it.
 func (m *Metric) complete(window time.Duration) {
 	if m.NodeLabel == "" {
 		m.NodeLabel = "instance"
@@ -46,23 +46,23 @@ func (m *Metric) complete(window time.Duration) {
 func (m *Metric) check() (field, problem string) {
 	switch {
 	case !metricName.MatchString(m.Name):
-		return "name", fmt.Sprintf("%q is not made of lower case letters, digits, - and _", m.Name)
+		return "name", fmt.Sprintf("%q must consist of lower case letters, digits, - and _, and start with a letter", m.Name)
 	case m.Query == "":
-		return "query", "is missing; only cpu and memory have one by default"
+		return "query", "is required; only cpu and memory have a default"
 	case !labelName.MatchString(m.NodeLabel):
-		return "nodeLabel", fmt.Sprintf("%q is not the name of a label", m.NodeLabel)
+		return "nodeLabel", fmt.Sprintf("%q is not a label name", m.NodeLabel)
 	case m.Full <= 0 || math.IsInf(m.Full, 0):
-		return "full", fmt.Sprintf("%v is not above 0", m.Full)
+		return "full", fmt.Sprintf("%v must be greater than 0", m.Full)
 	case *m.Weight < 0 || *m.Weight > maxWeight:
-		return "weight", fmt.Sprintf("%d is not between 0 and %d", *m.Weight, maxWeight)
+		return "weight", fmt.Sprintf("%d must be between 0 and %d", *m.Weight, maxWeight)
 	case m.MaxPercent < 0 || m.MaxPercent > maxPercent:
-		return "maxPercent", fmt.Sprintf("%v is not between 0 and %d", m.MaxPercent, maxPercent)
+		return "maxPercent", fmt.Sprintf("%v must be between 0 and %d", m.MaxPercent, maxPercent)
 	case m.PodPercent < 0 || m.PodPercent > 100:
-		return "podPercent", fmt.Sprintf("%v is not between 0 and 100", m.PodPercent)
+		return "podPercent", fmt.Sprintf("%v must be between 0 and 100", m.PodPercent)
 	case m.Resource != "" && m.PodPercent != 0:
-		return "podPercent", "is given beside resource; give one of them"
+		return "podPercent", "must not be set together with resource"
 	case m.Resource != "" && len(validation.IsQualifiedName(string(m.Resource))) > 0:
-		return "resource", fmt.Sprintf("%q is not the name of a resource", m.Resource)
+		return "resource", fmt.Sprintf("%q is not a resource name", m.Resource)
 	}
 	return "", ""
 }

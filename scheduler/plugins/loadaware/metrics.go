@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// metrics are shared by all profiles: what two of them measure under the same metric's name adds up, or the last one shows.
+// metrics are shared by all profiles: counters of the same metric are summed, gauges show the last value.
 type metrics struct {
 	queries   *prometheus.CounterVec
 	discarded *prometheus.CounterVec
@@ -23,15 +23,15 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	reg := registration{registerer: r}
 	m := &metrics{
 		queries:   reg.counter("queries_total", "Queries to Prometheus, by metric and result.", "metric", "result"),
-		discarded: reg.counter("samples_discarded_total", "Samples that were left out, by metric and reason.", "metric", "reason"),
-		filtered:  reg.counter("nodes_filtered_total", "Nodes that were filtered out, summed over the pods' attempts, by metric and reason.", "metric", "reason"),
-		up:        reg.gauge("up", "1 if the last query gave the load of nodes, by metric.", "metric"),
-		success:   reg.gauge("last_success_timestamp_seconds", "When a query last gave the load of nodes, by metric.", "metric"),
+		discarded: reg.counter("samples_discarded_total", "Discarded samples, by metric and reason.", "metric", "reason"),
+		filtered:  reg.counter("nodes_filtered_total", "Rejected nodes, summed over all scheduling attempts, by metric and reason.", "metric", "reason"),
+		up:        reg.gauge("up", "1 if the last query succeeded, by metric.", "metric"),
+		success:   reg.gauge("last_success_timestamp_seconds", "Time of the last successful query, by metric.", "metric"),
 		nodes:     reg.gauge("nodes", "Nodes of the cluster, by metric and whether their load is fresh or stale.", "metric", "data"),
 	}
 	duration, err := scheduler.Register(r, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "pmk_sched_loadaware_query_duration_seconds",
-		Help:    "Time that queries to Prometheus took, by metric.",
+		Help:    "Duration of queries to Prometheus, by metric.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	}, []string{"metric"}))
 	reg.note("query_duration_seconds", err)
@@ -42,9 +42,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	return m, reg.err
 }
 
-var errOther = fmt.Errorf("another kind of metric has the name")
+var errOther = fmt.Errorf("a metric of another type has this name")
 
-// registration registers one collector after the other and keeps the first error.
+// registration registers collectors and keeps the first error.
 type registration struct {
 	registerer prometheus.Registerer
 	err        error

@@ -10,16 +10,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// longestWait is when a promise is dropped that was neither kept nor taken back; Permit holds no pod longer than 15 minutes
-// and the binding of volumes takes 10 by default.
+// longestWait is the time after which the promise of an unbound pod is dropped. Permit holds a pod for at most
+// 15 minutes, and the timeout for binding volumes is 10 minutes by default.
 const longestWait = 30 * time.Minute
 
-// promises are the loads that pods will bring to the nodes they were assigned to, and that are not, or only partly, measured yet.
-// Without them every pod of a burst would go to the node that was idle at the last measurement.
+// promises are the expected loads of pods on the nodes that they were assigned to, as far as they are not
+// measured yet. Without them, every pod of a burst would go to the node that was idle at the last measurement.
 //
-// A promise counts in full until a sample was taken after the pod was bound. The default queries average over a window, in which
-// the pod's load appears bit by bit; in the same measure the promise fades, by the time of the sample, not of the clock: while
-// Prometheus is away, nothing fades.
+// A promise counts in full until the first sample after the pod was bound. The default queries average over a
+// window, in which the pod's load gradually appears; the promise decreases accordingly, by the time of the
+// samples and not by the clock: while Prometheus is unavailable, promises do not decrease.
 type promises struct {
 	metrics []Metric
 	window  time.Duration
@@ -36,10 +36,10 @@ type nodePromises struct {
 }
 
 type promise struct {
-	made    time.Time // when the pod was bound, or promised as long as it is not
+	made    time.Time // when the pod was bound, or reserved if it is not bound
 	bound   bool
-	amounts []float64 // per metric: milli-CPU, bytes or pieces of the resource, or a share of full
-	shares  []float64 // per metric: what is not measured yet, from 1 down to 0
+	amounts []float64 // per metric: amount of the resource, or a fraction of full
+	shares  []float64 // per metric: the fraction that is not measured yet, from 1 to 0
 }
 
 func newPromises(metrics []Metric, window, staleAfter time.Duration) *promises {
@@ -49,7 +49,7 @@ func newPromises(metrics []Metric, window, staleAfter time.Duration) *promises {
 	}
 }
 
-// make notes what a pod brings to a node. A pod that is promised already moves.
+// make adds the promise of a pod to a node. It replaces an existing promise of the pod.
 func (p *promises) make(uid types.UID, node string, amounts []float64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,7 @@ func (p *promises) make(uid types.UID, node string, amounts []float64, now time.
 	p.pods[uid] = node
 }
 
-// keep notes that a pod was bound: from now on its load appears in what is measured.
+// keep records that a pod was bound: from now on its load is measured.
 func (p *promises) keep(uid types.UID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *promises) keep(uid types.UID, now time.Time) {
 	}
 }
 
-// takeBack forgets what a pod would have brought.
+// takeBack removes the promise of a pod.
 func (p *promises) takeBack(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *promises) forget(uid types.UID) {
 	on.sum()
 }
 
-// sum adds up anew instead of subtracting, so that rounding leaves nothing behind.
+// sum recomputes the sums instead of subtracting, to avoid rounding errors.
 func (n *nodePromises) sum() {
 	for i := range n.sums {
 		n.sums[i] = 0
@@ -113,7 +113,7 @@ func (n *nodePromises) sum() {
 	}
 }
 
-// settle lets the promises of one metric fade, which was measured at the given time.
+// settle decreases the promises of a metric that was measured at the given time.
 func (p *promises) settle(metric int, measured time.Time) {
 	p.each(func(made *promise) (over bool) {
 		if !made.bound {
@@ -135,7 +135,7 @@ func (p *promises) settle(metric int, measured time.Time) {
 	})
 }
 
-// expire drops promises that no measurement will settle any more, because there is none: by then nodes are neutral anyway.
+// expire drops old promises when there are no measurements. By then, nodes are neutral.
 func (p *promises) expire(now time.Time) {
 	p.each(func(made *promise) (over bool) {
 		age := now.Sub(made.made)
@@ -143,7 +143,7 @@ func (p *promises) expire(now time.Time) {
 	})
 }
 
-// each calls visit for every promise, drops those that are over, and adds up what is left.
+// each calls visit for every promise, drops those that are over, and recomputes the sums.
 func (p *promises) each(visit func(*promise) (over bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *promises) count() int {
 	return len(p.pods)
 }
 
-// share returns what is promised to a node, as a share of full.
+// share returns the promises to a node, as a fraction of full.
 func (p *promises) share(metric int, node scheduler.NodeInfo) float64 {
 	p.mu.RLock()
 	on := p.nodes[node.Node().Name]
@@ -204,7 +204,7 @@ func quantity(r scheduler.Resources, name corev1.ResourceName) int64 {
 	return r.Scalar[name]
 }
 
-// promised returns what a pod brings to each metric.
+// promised returns the expected load of a pod for each metric.
 func (s *settings) promised(pod *corev1.Pod) []float64 {
 	amounts := make([]float64, len(s.Metrics))
 	for i := range s.Metrics {
@@ -227,8 +227,8 @@ func (s *settings) promised(pod *corev1.Pod) []float64 {
 	return amounts
 }
 
-// request returns what the scheduler reckons with for a pod: the sum of the containers or the largest init container, and the
-// overhead. Sidecars count as init containers, since not every release knows them.
+// request returns the scheduler's view of a pod's request: the sum of the containers or the largest init
+// container, plus the overhead. Sidecars count as init containers, because not every release has them.
 func request(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	total := int64(0)
 	for i := range pod.Spec.Containers {

@@ -11,15 +11,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// source fetches one metric in a goroutine of its own, so that a slow query holds up no other, and publishes what is fresh. Readers
-// take the published readings, which never change; nothing on the scheduling path waits for Prometheus.
+// source queries one metric in a separate goroutine, so that a slow query does not delay others, and publishes
+// the fresh readings. Published readings are immutable; nothing on the scheduling path waits for Prometheus.
 type source struct {
 	metric     Metric
 	index      int
 	interval   time.Duration
 	staleAfter time.Duration
 	query      func(ctx context.Context, promQL string) ([]sample, error)
-	nodes      func() ([]*corev1.Node, bool) // false: unknown, there is no cluster
+	nodes      func() ([]*corev1.Node, bool) // false: the nodes are unknown
 	promises   *promises
 	metrics    *metrics
 	log        scheduler.Logger
@@ -28,7 +28,7 @@ type source struct {
 	published atomic.Value // readings
 	covering  uint32       // atomic; 1: at least one node has fresh data
 
-	// What follows belongs to the goroutine.
+	// The fields below are used only by the goroutine.
 	seen  map[string]seen
 	state state
 }
@@ -46,7 +46,7 @@ const (
 	stateBad
 )
 
-// run fetches until ctx is done.
+// run queries until ctx is done.
 func (s *source) run(ctx context.Context) {
 	for {
 		s.round(ctx)
@@ -60,36 +60,36 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// readings returns what is fresh.
+// readings returns the fresh readings.
 func (s *source) readings() readings {
 	current, _ := s.published.Load().(readings)
 	return current
 }
 
-// covers tells whether any node has fresh data.
+// covers reports whether any node has fresh data.
 func (s *source) covers() bool { return atomic.LoadUint32(&s.covering) == 1 }
 
-// round asks once, publishes, and reports.
+// round queries once, publishes and reports the result.
 func (s *source) round(ctx context.Context) {
-	began := s.now()
+	start := s.now()
 	samples, err := s.query(ctx, s.metric.Query)
 	if ctx.Err() != nil {
 		return
 	}
-	s.metrics.duration.WithLabelValues(s.metric.Name).Observe(s.now().Sub(began).Seconds())
+	s.metrics.duration.WithLabelValues(s.metric.Name).Observe(s.now().Sub(start).Seconds())
 	if err == nil {
-		err = s.take(samples, began)
+		err = s.take(samples, start)
 	}
 	mismatch := s.publish()
 	if err == nil {
-		s.promises.settle(s.index, began)
+		s.promises.settle(s.index, start)
 		err = mismatch
 	}
 	s.promises.expire(s.now())
 	s.report(err)
 }
 
-// take adds samples to what was seen. The time of the question is theirs: what came of it later is at least that new.
+// take records samples. Their time is that of the query: the data is at least that new.
 func (s *source) take(samples []sample, asked time.Time) error {
 	loads, discarded := read(samples, s.metric, asked.Add(-s.staleAfter))
 	for reason, n := range discarded {
@@ -102,14 +102,14 @@ func (s *source) take(samples []sample, asked time.Time) error {
 		s.seen[name] = seen{load: load, at: asked}
 	}
 	if len(loads) == 0 {
-		return fmt.Errorf("none of the answer's %d samples can be used: without label %s %d, not a number %d, older than staleAfter by this machine's clock %d",
+		return fmt.Errorf("none of the %d samples is usable: without label %s %d, not a number %d, older than staleAfter by this machine's clock %d",
 			len(samples), s.metric.NodeLabel, discarded[discardNoLabel], discarded[discardNaN], discarded[discardOld])
 	}
 	return nil
 }
 
-// publish drops what is stale and makes the rest the current readings. It is an error if there are readings and
-// nodes, and none fits the other.
+// publish drops stale readings and publishes the others. It is an error if there are readings and nodes, but no
+// reading is for any of the nodes.
 func (s *source) publish() error {
 	oldest := s.now().Add(-s.staleAfter)
 	current := make(readings, 2*len(s.seen))
@@ -136,21 +136,21 @@ func (s *source) publish() error {
 	s.published.Store(current)
 	atomic.StoreUint32(&s.covering, covering)
 	if fresh == 0 && example != "" && len(nodes) > 0 {
-		return fmt.Errorf("label %s, for example %q, is neither the name nor the host name nor an internal address of any of the %d nodes", s.metric.NodeLabel, example, len(nodes))
+		return fmt.Errorf("label %s, for example %q, is not the name, host name or internal address of any of the %d nodes", s.metric.NodeLabel, example, len(nodes))
 	}
 	return nil
 }
 
-// report counts the result, and logs when it is another than last time.
+// report counts the result, and logs it if it differs from the previous one.
 func (s *source) report(err error) {
 	name := s.metric.Name
 	if err != nil {
 		s.metrics.queries.WithLabelValues(name, "error").Inc()
 		s.metrics.up.WithLabelValues(name).Set(0)
 		if s.state != stateBad {
-			s.log.Error(err, "LoadAware gets no load from Prometheus; once what it knows is older than staleAfter, nodes are neutral", "metric", name)
+			s.log.Error(err, "LoadAware cannot read load from Prometheus; nodes are neutral once the last data is older than staleAfter", "metric", name)
 		} else {
-			s.log.Info(4, "LoadAware still gets no load from Prometheus", "metric", name, "err", err.Error())
+			s.log.Info(4, "LoadAware still cannot read load from Prometheus", "metric", name, "err", err.Error())
 		}
 		s.state = stateBad
 		return
@@ -159,7 +159,7 @@ func (s *source) report(err error) {
 	s.metrics.up.WithLabelValues(name).Set(1)
 	s.metrics.success.WithLabelValues(name).Set(float64(s.now().UnixNano()) / float64(time.Second))
 	if s.state != stateGood {
-		s.log.Info(0, "LoadAware gets load from Prometheus", "metric", name, "samples", len(s.readings()))
+		s.log.Info(0, "LoadAware reads load from Prometheus", "metric", name, "samples", len(s.readings()))
 	}
 	s.state = stateGood
 }

@@ -18,21 +18,21 @@ type sample struct {
 	Value  point             `json:"value"`
 }
 
-// point is a time and a value; Prometheus writes it as [seconds, "value"]. Its zero value, at 1970, is what a native
-// histogram leaves behind, which has no single value.
+// point is a time and a value, which Prometheus writes as [seconds, "value"]. It stays zero, at 1970, for a
+// native histogram, which does not have a single value.
 type point struct {
 	at    float64
 	value float64
 }
 
-// UnmarshalJSON reads Prometheus' form.
+// UnmarshalJSON implements json.Unmarshaler.
 func (p *point) UnmarshalJSON(raw []byte) error {
 	var parts []json.RawMessage
 	if err := json.Unmarshal(raw, &parts); err != nil {
 		return err
 	}
 	if len(parts) != 2 {
-		return fmt.Errorf("a point has %d parts, not 2", len(parts))
+		return fmt.Errorf("a point has %d parts, expected 2", len(parts))
 	}
 	var text string
 	if err := json.Unmarshal(parts[0], &p.at); err != nil {
@@ -49,7 +49,7 @@ func (p *point) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Why a sample is left out.
+// Reasons to discard a sample.
 const (
 	discardNoLabel   = "no_label"
 	discardNaN       = "not_a_number"
@@ -57,11 +57,11 @@ const (
 	discardDuplicate = "duplicate"
 )
 
-// readings are the load per name of a node, as a share of full: 1 is fully loaded.
+// readings are the loads by node name, as a fraction of full: 1 is fully loaded.
 type readings map[string]float64
 
-// read makes readings of samples: those that are no number, carry no node or are older than the oldest allowed are left out, and of
-// two for the same node the higher counts. discarded says how many were left out and why.
+// read converts samples to readings. It discards samples that are not a number, do not name a node or are older
+// than oldest, and uses the higher of two samples for a node. discarded counts them by reason.
 func read(samples []sample, m Metric, oldest time.Time) (loads readings, discarded map[string]int) {
 	loads = make(readings, len(samples))
 	discarded = map[string]int{}
@@ -95,7 +95,8 @@ func read(samples []sample, m Metric, oldest time.Time) (loads readings, discard
 	return loads, discarded
 }
 
-// nodeKey returns the form in which a label's value is compared: without the port, lower case, addresses in their short form.
+// nodeKey normalizes the value of a label for comparison: without the port, in lower case, addresses in their
+// short form.
 func nodeKey(label string) string {
 	if host, port, err := net.SplitHostPort(label); err == nil {
 		if _, err := strconv.ParseUint(port, 10, 16); err == nil {
@@ -108,7 +109,7 @@ func nodeKey(label string) string {
 	return strings.ToLower(label)
 }
 
-// name adds the names of nodes that are known by something else, so that they are found at the first try, and returns how many are known.
+// name adds readings by node name, which is looked up first, and returns the number of nodes that have one.
 func (r readings) name(nodes []*corev1.Node) (known int) {
 	for _, node := range nodes {
 		if load, ok := r.of(node); ok {

@@ -12,13 +12,14 @@ import (
 
 // Values of Arguments.Prefer.
 const (
-	// PreferLower says that the node with the lowest value is the best, as with a latency.
+	// PreferLower prefers the node with the lowest value, for example the lowest latency.
 	PreferLower = "Lower"
-	// PreferHigher says that the node with the highest value is the best, as with a bandwidth.
+	// PreferHigher prefers the node with the highest value, for example the highest bandwidth.
 	PreferHigher = "Higher"
 )
 
-// Arguments are what stands under pluginConfig. They name a resource of the cluster's API with an object per node.
+// Arguments are the plugin's arguments in the configuration. They name a resource that has an object
+// for each node.
 type Arguments struct {
 	// Group is the resource's API group, for example network.example.com; empty for the core group.
 	Group string `json:"group,omitempty"`
@@ -32,11 +33,11 @@ type Arguments struct {
 	NodeKey string `json:"nodeKey,omitempty"`
 	// Field is the path of the value.
 	Field string `json:"field"`
-	// Prefer says which values are good: Lower (the default) or Higher.
+	// Prefer is which values are better: Lower (the default) or Higher.
 	Prefer string `json:"prefer,omitempty"`
 }
 
-// settings are Arguments, checked.
+// settings are validated Arguments.
 type settings struct {
 	Arguments
 	resource schema.GroupVersionResource
@@ -62,7 +63,7 @@ func decode(args scheduler.Arguments) (*settings, error) {
 	} {
 		if name.value == "" {
 			if !name.optional {
-				return nil, fmt.Errorf("%s: is missing; group, version and resource name the custom resource, for example network.example.com, v1alpha1 and networkmetrics", name.field)
+				return nil, fmt.Errorf("%s: is required; group, version and resource name the custom resource, for example network.example.com, v1alpha1 and networkmetrics", name.field)
 			}
 			continue
 		}
@@ -71,7 +72,7 @@ func decode(args scheduler.Arguments) (*settings, error) {
 		}
 	}
 	if s.Field == "" {
-		return nil, fmt.Errorf("field: is missing; it is the path of the value, for example status.latencyMilliseconds")
+		return nil, fmt.Errorf("field: is required: the path of the value, for example status.latencyMilliseconds")
 	}
 	var err error
 	if s.field, err = parsePath(s.Field); err != nil {

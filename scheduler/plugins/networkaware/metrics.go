@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// metrics are those of one resource; profiles that read the same share them.
+// metrics are the metrics of one resource. Profiles that read the same resource share them.
 type metrics struct {
 	up       prometheus.Gauge
 	nodes    prometheus.Gauge
@@ -26,11 +26,11 @@ func newMetrics(r prometheus.Registerer, resource string) (*metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	unknown, err := counter(r, "nodes_without_value_total", "Nodes without a value that could have run a pod, summed over the pods' attempts, by resource.", "resource")
+	unknown, err := counter(r, "nodes_without_value_total", "Feasible nodes without a value, summed over all scheduling attempts, by resource.", "resource")
 	if err != nil {
 		return nil, err
 	}
-	invalid, err := counter(r, "objects_invalid_total", "Objects that could not be read, by resource.", "resource")
+	invalid, err := counter(r, "objects_invalid_total", "Objects that could not be parsed, by resource.", "resource")
 	if err != nil {
 		return nil, err
 	}
@@ -50,19 +50,19 @@ func gauge(r prometheus.Registerer, name, help string) (*prometheus.GaugeVec, er
 	name = "pmk_sched_networkaware_" + name
 	c, err := scheduler.Register(r, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"resource"}))
 	vec, ok := c.(*prometheus.GaugeVec)
-	return vec, taken(name, ok, err)
+	return vec, registered(name, ok, err)
 }
 
 func counter(r prometheus.Registerer, name, help string, labels ...string) (*prometheus.CounterVec, error) {
 	name = "pmk_sched_networkaware_" + name
 	c, err := scheduler.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 	vec, ok := c.(*prometheus.CounterVec)
-	return vec, taken(name, ok, err)
+	return vec, registered(name, ok, err)
 }
 
-func taken(name string, ok bool, err error) error {
+func registered(name string, ok bool, err error) error {
 	if err == nil && !ok {
-		err = fmt.Errorf("another kind of metric has the name")
+		err = fmt.Errorf("a metric of another type has this name")
 	}
 	if err != nil {
 		return fmt.Errorf("register metric %s: %w", name, err)

@@ -1,8 +1,8 @@
-// Package networkaware is a portable plugin that scores nodes by a custom resource of the cluster, for example one in which an agent
-// on each node reports the latency that it measures.
+// Package networkaware is a portable plugin that scores nodes by a custom resource, for example one in which
+// an agent on each node reports the latency that it measures.
 //
-// The resource is read through a dynamic informer. A node without an object, or with one that cannot be read, scores the mean of the
-// others. If the resource does not exist the plugin has no say; it begins to have one when the resource appears.
+// The plugin reads the resource through a dynamic informer. A node without an object, or with one that cannot
+// be parsed, gets the mean score of the others. While the resource does not exist, the plugin skips scoring.
 package networkaware
 
 import (
@@ -29,9 +29,9 @@ type NetworkAware struct {
 	metrics  *metrics
 }
 
-// New makes the plugin of its arguments and starts to watch the resource, until ctx is done. It does not wait for it: a
-// resource that does not exist would hold up the scheduler. For the same reason the plugin is not an
-// EventsPlugin: kube-scheduler would wait for the resource itself.
+// New returns the plugin configured by its arguments and watches the resource until ctx is done. It does not
+// wait for the informer to sync: a resource that does not exist would block the scheduler. For the same
+// reason the plugin is not an EventsPlugin: kube-scheduler would wait for the resource.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NetworkAware, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -55,7 +55,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Ne
 	return n, nil
 }
 
-// Rules lets the scheduler read the resource that the arguments name, and no other.
+// Rules returns the permission to read the resource that the arguments name.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	s, err := decode(args)
 	if err != nil {
@@ -69,8 +69,8 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (n *NetworkAware) Name() string { return Name }
 
-// scale turns values of one cycle's nodes into scores: the best of them gets MaxNodeScore, the worst MinNodeScore, and a node without a
-// value the mean.
+// scale maps the values of one cycle's nodes to scores: the best value to MaxNodeScore, the worst to
+// MinNodeScore. A node without a value gets the mean.
 type scale struct {
 	worst, best float64
 	mean        int64
@@ -80,13 +80,13 @@ func (s *scale) score(value float64) int64 {
 	if s.worst == s.best {
 		return scheduler.MaxNodeScore
 	}
-	// Halved, so that the distance between the two ends of float64 is finite.
+	// Halved, so that the difference of the extreme values of float64 is finite.
 	share := (value/2 - s.worst/2) / (s.best/2 - s.worst/2)
 	// A value may have changed since PreScore.
 	return int64(math.Round(float64(scheduler.MaxNodeScore) * math.Min(1, math.Max(0, share))))
 }
 
-// PreScore finds the best and the worst of the nodes that can run the pod. If none has a value, Score is skipped.
+// PreScore finds the best and the worst value of the feasible nodes. It skips Score if no node has a value.
 func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod *corev1.Pod, nodes []scheduler.NodeInfo) *scheduler.Status {
 	found := &scale{}
 	known := 0
@@ -109,7 +109,7 @@ func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod 
 	n.metrics.unknown.Add(float64(len(nodes) - known))
 	log := n.logs(ctx)
 	if known == 0 {
-		log.Info(5, "NetworkAware knows nothing of the nodes", "namespace", pod.Namespace, "pod", pod.Name, "resource", n.settings.name(), "nodes", len(nodes))
+		log.Info(5, "NetworkAware has no values of the nodes", "namespace", pod.Namespace, "pod", pod.Name, "resource", n.settings.name(), "nodes", len(nodes))
 		return scheduler.Skip()
 	}
 	sum, counted := int64(0), int64(0)
@@ -119,7 +119,7 @@ func (n *NetworkAware) PreScore(ctx context.Context, state scheduler.State, pod 
 			counted++
 		}
 	}
-	if counted > 0 { // the objects may have gone meanwhile
+	if counted > 0 { // the objects may have been deleted meanwhile
 		found.mean = (sum + counted/2) / counted
 	}
 	state.Write(stateKey, found)

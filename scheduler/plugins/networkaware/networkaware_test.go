@@ -46,7 +46,7 @@ func newPlugin(t testing.TB, args string) *NetworkAware {
 	return &NetworkAware{logs: (&plugintest.Handle{}).Logger, settings: s, values: newValues(s), metrics: m}
 }
 
-func TestScore(t *testing.T) {
+func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 	for _, test := range []struct {
 		name, args string
 		objects    []*unstructured.Unstructured
@@ -56,8 +56,8 @@ func TestScore(t *testing.T) {
 		{"lower is better", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", 20.0), metric("node-2", "30")}, false, []int64{100, 50, 0}},
 		{"higher is better", minimal + `, "prefer": "Higher"}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(20)), metric("node-2", int64(30))}, false, []int64{0, 50, 100}},
 		{"a node without an object gets the mean", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-2", int64(30))}, false, []int64{100, 50, 0}},
-		{"all the same", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(10))}, false, []int64{100, 100, 100}},
-		{"nothing known", minimal + `}`, []*unstructured.Unstructured{metric("other", int64(10))}, true, []int64{0, 0, 0}},
+		{"equal values", minimal + `}`, []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(10))}, false, []int64{100, 100, 100}},
+		{"no values", minimal + `}`, []*unstructured.Unstructured{metric("other", int64(10))}, true, []int64{0, 0, 0}},
 		{"the largest range", minimal + `}`, []*unstructured.Unstructured{metric("node-0", -math.MaxFloat64), metric("node-1", 0.0), metric("node-2", math.MaxFloat64)}, false, []int64{100, 50, 0}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-func TestValuesFollowTheObjects(t *testing.T) {
+func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 	plugin := newPlugin(t, `{"version": "v1", "resource": "links", "field": "status.latency", "nodeKey": "spec.node"}`)
 	link := func(name, node string, value interface{}) *unstructured.Unstructured {
 		o := metric(name, value)
@@ -107,21 +107,21 @@ func TestValuesFollowTheObjects(t *testing.T) {
 	}
 	set(link("a", "node-0", "12ms"))
 	set(link("b", "node-0", "30ms"))
-	expect("of two objects the worst counts", map[string]float64{"node-0": 0.03})
+	expect("the worse of two objects counts", map[string]float64{"node-0": 0.03})
 	set(link("b", "node-1", "5ms"))
 	expect("an object moves to another node", map[string]float64{"node-0": 0.012, "node-1": 0.005})
 	plugin.values.remove(cache.DeletedFinalStateUnknown{Obj: link("a", "", nil)})
-	expect("a deleted object is forgotten", map[string]float64{"node-1": 0.005})
+	expect("a deleted object has no value", map[string]float64{"node-1": 0.005})
 	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"), link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN")} {
 		set(link("b", "node-1", "5ms"))
 		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), "links /b") {
 			t.Errorf("%v: %v", bad.Object, err)
 		}
-		expect("an object that cannot be read has no value", map[string]float64{})
+		expect("an invalid object has no value", map[string]float64{})
 	}
 }
 
-func TestPath(t *testing.T) {
+func TestPathNamesOneField(t *testing.T) {
 	object := map[string]interface{}{
 		"metadata": map[string]interface{}{"labels": map[string]interface{}{"kubernetes.io/hostname": "n"}},
 		"status":   map[string]interface{}{"links": []interface{}{map[string]interface{}{"rtt": int64(7)}}},
@@ -151,19 +151,19 @@ func TestPath(t *testing.T) {
 	}
 	for _, wrong := range []string{"", ".", "a..b", "a.", "a[*]", "a[-1]", "[0]", "a[?(@.b)]", "..a", "{a", "a b", "a['']", strings.Repeat("a.", 40) + "a", "a[99999999]"} {
 		if p, err := parsePath(wrong); err == nil {
-			t.Errorf("%q is taken as %v", wrong, p)
+			t.Errorf("%q was parsed as %v", wrong, p)
 		}
 	}
 }
 
-func TestWrongArgumentsNameTheField(t *testing.T) {
+func TestInvalidArgumentsNameTheField(t *testing.T) {
 	for _, test := range []struct{ name, args, want string }{
-		{"nothing", ``, "version: is missing"},
+		{"nothing", ``, "version: is required"},
 		{"unknown field", minimal + `, "weight": 2}`, `"weight"`},
-		{"no resource", `{"group": "a.b", "version": "v1", "field": "a"}`, "resource: is missing"},
-		{"no field", `{"version": "v1", "resource": "links"}`, "field: is missing"},
+		{"no resource", `{"group": "a.b", "version": "v1", "field": "a"}`, "resource: is required"},
+		{"no field", `{"version": "v1", "resource": "links"}`, "field: is required"},
 		{"wrong group", `{"group": "A!", "version": "v1", "resource": "links", "field": "a"}`, "group:"},
-		{"resource in the singular's form", `{"version": "v1", "resource": "Link", "field": "a"}`, "resource:"},
+		{"resource is a kind", `{"version": "v1", "resource": "Link", "field": "a"}`, "resource:"},
 		{"wrong namespace", minimal + `, "namespace": "a.b"}`, "namespace:"},
 		{"wrong path", `{"version": "v1", "resource": "links", "field": "a[*].b"}`, "field:"},
 		{"wrong node key", minimal + `, "nodeKey": "a..b"}`, "nodeKey:"},
@@ -178,7 +178,7 @@ func TestWrongArgumentsNameTheField(t *testing.T) {
 	}
 }
 
-func TestRulesAreForTheResourceOfTheArguments(t *testing.T) {
+func TestRulesAllowToReadTheResource(t *testing.T) {
 	got, err := Rules(scheduler.NewArguments([]byte(minimal + `}`)))
 	if err != nil {
 		t.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// path leads to a field of an object: names of fields (string) and indexes of lists (int).
+// path is the path of a field in an object: field names (string) and list indexes (int).
 type path []interface{}
 
-// maxPath bounds the number of steps, and so the work per object.
+// maxPath limits the number of steps, and with it the work for each object.
 const maxPath = 32
 
 var (
@@ -22,7 +22,7 @@ var (
 	keyStep   = regexp.MustCompile(`^\[(?:'([^'\]]+)'|"([^"\]]+)")\]`)
 )
 
-// parsePath reads the part of JSONPath that names exactly one field: status.latency, .status.links[0].latency,
+// parsePath parses the subset of JSONPath that names exactly one field: status.latency, .status.links[0].latency,
 // {.metadata.labels['kubernetes.io/hostname']}.
 func parsePath(text string) (path, error) {
 	rest := strings.TrimSpace(text)
@@ -45,18 +45,18 @@ func parsePath(text string) (path, error) {
 		} else if m := fieldStep.FindStringSubmatch(rest); m != nil && (len(p) == 0 || rest[0] == '.') {
 			step, length = m[1], len(m[0])
 		} else {
-			return nil, fmt.Errorf("%q is not the path of a field at %q; write it as in status.links[0].latency or metadata.labels['kubernetes.io/hostname']", text, rest)
+			return nil, fmt.Errorf("invalid path %q at %q: expected a path such as status.links[0].latency or metadata.labels['kubernetes.io/hostname']", text, rest)
 		}
 		p = append(p, step)
 		rest = rest[length:]
 	}
 	if len(p) == 0 || len(p) > maxPath {
-		return nil, fmt.Errorf("%q has %d steps; a path of a field has 1 to %d", text, len(p), maxPath)
+		return nil, fmt.Errorf("invalid path %q: it has %d steps, must have 1 to %d", text, len(p), maxPath)
 	}
 	return p, nil
 }
 
-// find returns what is at the path.
+// find returns the value at the path.
 func (p path) find(object map[string]interface{}) (interface{}, bool) {
 	var current interface{} = object
 	for _, step := range p {
@@ -80,8 +80,8 @@ func (p path) find(object map[string]interface{}) (interface{}, bool) {
 	return current, current != nil
 }
 
-// number reads a field's value: a number, or a string with a number, a quantity such as "10Mi" or a duration such as "12ms",
-// which counts in seconds.
+// number returns the number in a field: a number, or a string with a number, a quantity such as "10Mi" or a
+// duration such as "12ms", which is converted to seconds.
 func number(value interface{}) (float64, error) {
 	switch v := value.(type) {
 	case int64:
@@ -104,7 +104,7 @@ func number(value interface{}) (float64, error) {
 		if len(v) > 50 {
 			v = v[:50] + "…"
 		}
-		return 0, fmt.Errorf("%q is neither a number nor a quantity nor a duration", v)
+		return 0, fmt.Errorf("%q is not a number, quantity or duration", v)
 	}
 	return 0, fmt.Errorf("a %T is not a number", value)
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// values are what the objects say, by node. Of several objects for one node the worst counts.
+// values are the values of the nodes. If a node has several objects, the worst value counts.
 type values struct {
 	settings *settings
 
@@ -47,14 +47,14 @@ func (v *values) count() int {
 	return len(v.nodes)
 }
 
-// hide makes as if there were no values, or not any more.
+// hide sets whether the values are ignored.
 func (v *values) hide(hidden bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.hidden = hidden
 }
 
-// set takes over an object. One that cannot be read has no value; the error says why.
+// set adds or updates an object. An object that cannot be parsed has no value and is an error.
 func (v *values) set(u *unstructured.Unstructured) error {
 	read, err := v.read(u)
 	v.mu.Lock()
@@ -77,11 +77,11 @@ func (v *values) read(u *unstructured.Unstructured) (object, error) {
 	node, ok := v.settings.nodeKey.find(u.Object)
 	name, text := node.(string)
 	if !ok || !text || name == "" {
-		return object{}, fmt.Errorf("%s %s/%s has no name of a node at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.NodeKey)
+		return object{}, fmt.Errorf("%s %s/%s has no node name at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.NodeKey)
 	}
 	field, ok := v.settings.field.find(u.Object)
 	if !ok {
-		return object{}, fmt.Errorf("%s %s/%s has nothing at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.Field)
+		return object{}, fmt.Errorf("%s %s/%s has no value at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.Field)
 	}
 	value, err := number(field)
 	if err != nil {
@@ -90,7 +90,7 @@ func (v *values) read(u *unstructured.Unstructured) (object, error) {
 	return object{node: name, value: value}, nil
 }
 
-// remove forgets an object, given as an informer gives what was deleted.
+// remove removes an object that an informer reported as deleted.
 func (v *values) remove(deleted interface{}) {
 	if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
 		deleted = unknown.Obj

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// watcher keeps values up to date, and says when the resource comes and goes.
+// watcher keeps values up to date, and logs when the resource becomes readable or unreadable.
 type watcher struct {
 	settings *settings
 	values   *values
@@ -22,12 +22,12 @@ type watcher struct {
 	log      scheduler.Logger
 
 	mu     sync.Mutex
-	answer int             // status of the API server's last answer; 0: there was none
-	state  string          // stateUnknown, stateReadable, or why not
-	bad    map[string]bool // objects that were complained about
+	answer int             // status of the API server's last response; 0: no response
+	state  string          // one of the states below
+	bad    map[string]bool // invalid objects that were logged
 }
 
-// States of a watcher; all but the first two are troubles, and values of the label kind of the metric of failures.
+// States of a watcher. All but the first two are failures, and values of the label kind of the metric failures.
 const (
 	stateUnknown     = ""
 	stateReadable    = "readable"
@@ -36,23 +36,24 @@ const (
 	stateUnreachable = "unreachable"
 )
 
-// informer makes an informer, not running, that feeds values. Its reflector tries again by itself, at first after a second, later every minute at most.
+// informer returns an informer, not started, that updates values. Its reflector retries with a backoff from a
+// second to a minute.
 func (w *watcher) informer(config *rest.Config) (cache.SharedIndexInformer, error) {
-	// A list without changes calls no handler, and the error that the handler of errors gets is mere text in old ones:
-	// what the API server said is seen where its answers come in.
+	// A list without changes calls no handler, and in old releases the watch error handler gets an error without
+	// a status. The transport sees the status of every response.
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: w.answered} })
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", w.settings.name(), err)
+		return nil, fmt.Errorf("create client for %s: %w", w.settings.name(), err)
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, w.settings.resource, w.settings.Namespace, 0, cache.Indexers{}, nil).Informer()
 	if err := informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { w.failed(err) }); err != nil {
 		return nil, fmt.Errorf("watch %s: %w", w.settings.name(), err)
 	}
-	// What this returns differs between releases of client-go, and none of it matters: the handler stays for good.
+	// The results differ between releases of client-go. They are not needed: the handler is never removed.
 	informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ //nolint:errcheck
-		AddFunc:    w.took,
-		UpdateFunc: func(_, now interface{}) { w.took(now) },
+		AddFunc:    w.changed,
+		UpdateFunc: func(_, now interface{}) { w.changed(now) },
 		DeleteFunc: func(deleted interface{}) {
 			w.values.remove(deleted)
 			w.metrics.nodes.Set(float64(w.values.count()))
@@ -61,7 +62,7 @@ func (w *watcher) informer(config *rest.Config) (cache.SharedIndexInformer, erro
 	return informer, nil
 }
 
-// observer tells of the status of answers, 0 when there was none.
+// observer calls answered with the status of each response, 0 if there is none.
 type observer struct {
 	next     http.RoundTripper
 	answered func(status int)
@@ -78,9 +79,9 @@ func (o observer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// took takes an object over. The first time that one cannot be read it is logged, then no more until it could.
-func (w *watcher) took(changed interface{}) {
-	u, ok := changed.(*unstructured.Unstructured)
+// changed updates the value of an object. It logs an invalid object once, until the object becomes valid.
+func (w *watcher) changed(object interface{}) {
+	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return
 	}
@@ -94,23 +95,23 @@ func (w *watcher) took(changed interface{}) {
 	}
 	if err == nil {
 		delete(w.bad, key)
-	} else if len(w.bad) < maxComplaints {
+	} else if len(w.bad) < maxInvalid {
 		w.bad[key] = true
 	}
-	known = known || len(w.bad) == maxComplaints
+	known = known || len(w.bad) == maxInvalid
 	w.mu.Unlock()
 	if err != nil {
 		w.metrics.invalid.Inc()
 		if !known {
-			w.log.Error(err, "NetworkAware cannot use an object; its node counts as one without a value")
+			w.log.Error(err, "NetworkAware cannot parse an object; its node has no value")
 		}
 	}
 }
 
-// maxComplaints bounds what is kept about objects that cannot be read.
-const maxComplaints = 1000
+// maxInvalid limits the number of invalid objects that are remembered.
+const maxInvalid = 1000
 
-// failed is told when listing or watching failed. A watch that was merely closed is no failure.
+// failed handles the failure of a list or watch. A closed watch is not a failure.
 func (w *watcher) failed(err error) {
 	w.mu.Lock()
 	answer := w.answer
@@ -118,22 +119,22 @@ func (w *watcher) failed(err error) {
 	var state, message string
 	switch answer {
 	case http.StatusNotFound:
-		state, message = stateMissing, "NetworkAware finds no such resource in the cluster; nodes are neutral until it appears (is the CustomResourceDefinition applied?)"
+		state, message = stateMissing, "NetworkAware: the resource does not exist; scoring is skipped until it is created (is the CustomResourceDefinition applied?)"
 	case http.StatusForbidden:
-		state, message = stateForbidden, "NetworkAware may not read the resource; what it knows of nodes stays (is the plugin's ClusterRole applied?)"
+		state, message = stateForbidden, "NetworkAware: reading the resource is forbidden; the last values are used (is the plugin's ClusterRole applied?)"
 	case http.StatusOK, http.StatusGone:
 		return
 	default:
-		state, message = stateUnreachable, "NetworkAware cannot read the resource; what it knows of nodes stays"
+		state, message = stateUnreachable, "NetworkAware cannot read the resource; the last values are used"
 	}
 	w.metrics.up.Set(0)
 	w.metrics.failures.WithLabelValues(state).Inc()
-	if w.become(state) != state {
+	if w.setState(state) != state {
 		w.log.Error(err, message, "resource", w.settings.name(), "version", w.settings.Version)
 	}
 }
 
-// answered is told of every answer of the API server. What is not good comes to failed as well, with an error that people can read.
+// answered handles the status of a response. Failures also reach failed, with an error message.
 func (w *watcher) answered(status int) {
 	w.mu.Lock()
 	w.answer = status
@@ -142,18 +143,18 @@ func (w *watcher) answered(status int) {
 		return
 	}
 	w.metrics.up.Set(1)
-	if was := w.become(stateReadable); was != stateReadable {
-		w.log.Info(0, "NetworkAware reads the resource", "resource", w.settings.name(), "version", w.settings.Version, "was", was)
+	if previous := w.setState(stateReadable); previous != stateReadable {
+		w.log.Info(0, "NetworkAware reads the resource", "resource", w.settings.name(), "version", w.settings.Version, "was", previous)
 	}
 }
 
-// become takes on a state and returns the one before. Values of a resource that does not exist are hidden, not
-// forgotten: the informer tells nothing new of objects that are the same when the resource is back.
-func (w *watcher) become(state string) (was string) {
+// setState sets the state and returns the previous one. While the resource does not exist, its values are
+// hidden, not removed: when it is created again, the informer does not report objects that are unchanged.
+func (w *watcher) setState(state string) (previous string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	was, w.state = w.state, state
+	previous, w.state = w.state, state
 	w.values.hide(state == stateMissing)
 	w.metrics.nodes.Set(float64(w.values.count()))
-	return was
+	return previous
 }

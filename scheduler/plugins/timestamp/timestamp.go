@@ -1,10 +1,11 @@
-// Package timestamp is a portable plugin that stamps an annotation with the time on each pod as it is bound.
+// Package timestamp is a portable plugin that sets an annotation with the current time on each pod before
+// it is bound.
 //
-// It works at PreBind, not at PostBind. At PreBind the stamp is on the pod before any kubelet sees it, so a container
-// can read it through the downward API from its first instruction on, and a pod whose stamp failed is not bound without one.
-// PostBind would be nearer to the instant of binding, but a stamp of that moment comes after the
-// kubelet may have started the pod, and one that failed would be lost, since PostBind can only log. What PreBind costs is that a
-// pod whose binding fails keeps a stamp until its next attempt writes a new one.
+// It runs at PreBind, not at PostBind. At PreBind the annotation is set before the kubelet sees the pod, so
+// that containers can read it through the downward API as soon as they start, and a pod is not bound
+// if the patch fails. PostBind is closer to the time of binding, but the kubelet may already have started
+// the pod, and PostBind can only log a failed patch. The drawback of PreBind: a pod whose binding fails
+// keeps the annotation until the next attempt overwrites it.
 package timestamp
 
 import (
@@ -30,21 +31,21 @@ const Name = "Timestamp"
 
 // Values of Arguments.OnFailure.
 const (
-	// OnFailureRetry gives the node up and lets the scheduler try the pod again.
+	// OnFailureRetry ends the attempt, and the scheduler retries the pod.
 	OnFailureRetry = "Retry"
-	// OnFailureIgnore binds the pod without a stamp.
+	// OnFailureIgnore binds the pod without the annotation.
 	OnFailureIgnore = "Ignore"
 )
 
-// Arguments are what stands under pluginConfig.
+// Arguments are the plugin's arguments in the configuration.
 type Arguments struct {
 	// Annotation is the key of the annotation, "Scheduler-Timestamp" by default.
 	Annotation string `json:"annotation,omitempty"`
-	// OnFailure says what becomes of a pod that could not be stamped: Retry (the default) or Ignore.
+	// OnFailure is what happens to a pod if the patch fails: Retry (the default) or Ignore.
 	OnFailure string `json:"onFailure,omitempty"`
 }
 
-// Timestamp stamps pods.
+// Timestamp annotates pods with the time.
 type Timestamp struct {
 	handle    scheduler.Handle
 	arguments Arguments
@@ -52,14 +53,14 @@ type Timestamp struct {
 	metrics   metrics
 }
 
-// New makes the plugin of its arguments.
+// New returns the plugin configured by its arguments.
 func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*Timestamp, error) {
 	a, err := decode(args)
 	if err != nil {
 		return nil, err
 	}
 	if h.ClientSet() == nil {
-		return nil, fmt.Errorf("%s needs a cluster: there is no client", Name)
+		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
 	}
 	m, err := newMetrics(h.Metrics())
 	if err != nil {
@@ -68,7 +69,7 @@ func New(_ context.Context, args scheduler.Arguments, h scheduler.Handle) (*Time
 	return &Timestamp{handle: h, arguments: a, now: time.Now, metrics: m}, nil
 }
 
-// Rules returns the rule that lets the scheduler patch pods, which no scheduler may by itself.
+// Rules returns the permission to patch pods, which kube-scheduler does not have.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if _, err := decode(args); err != nil {
 		return nil, err
@@ -81,9 +82,9 @@ func decode(args scheduler.Arguments) (Arguments, error) {
 	if err := args.Decode(&a); err != nil {
 		return a, err
 	}
-	// The API server compares annotation keys without regard to case when it validates them.
+	// The API server converts annotation keys to lower case to validate them.
 	if wrong := validation.IsQualifiedName(strings.ToLower(a.Annotation)); len(wrong) > 0 {
-		return a, fmt.Errorf("annotation: %q is not the key of an annotation: %s", a.Annotation, strings.Join(wrong, "; "))
+		return a, fmt.Errorf("annotation: %q is not an annotation key: %s", a.Annotation, strings.Join(wrong, "; "))
 	}
 	if a.OnFailure != OnFailureRetry && a.OnFailure != OnFailureIgnore {
 		return a, fmt.Errorf("onFailure: %q is neither %s nor %s", a.OnFailure, OnFailureRetry, OnFailureIgnore)
@@ -94,30 +95,30 @@ func decode(args scheduler.Arguments) (Arguments, error) {
 // Name returns the plugin's name.
 func (t *Timestamp) Name() string { return Name }
 
-// PreBind stamps the pod.
+// PreBind sets the annotation.
 func (t *Timestamp) PreBind(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
-	began := t.now()
-	stamp := strconv.FormatInt(began.UnixNano(), 10)
-	err := t.stamp(ctx, pod, stamp)
-	t.metrics.duration.Observe(t.now().Sub(began).Seconds())
+	start := t.now()
+	stamp := strconv.FormatInt(start.UnixNano(), 10)
+	err := t.annotate(ctx, pod, stamp)
+	t.metrics.duration.Observe(t.now().Sub(start).Seconds())
 	log := t.handle.Logger(ctx)
 	if err == nil {
 		t.metrics.stamps.WithLabelValues("ok").Inc()
-		log.Info(5, "Timestamp stamped a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "annotation", t.arguments.Annotation, "value", stamp)
+		log.Info(5, "Timestamp annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "annotation", t.arguments.Annotation, "value", stamp)
 		return nil
 	}
 	t.metrics.stamps.WithLabelValues("error").Inc()
-	err = fmt.Errorf("stamp annotation %s on pod %s/%s: %w", t.arguments.Annotation, pod.Namespace, pod.Name, err)
+	err = fmt.Errorf("set annotation %s on pod %s/%s: %w", t.arguments.Annotation, pod.Namespace, pod.Name, err)
 	if t.arguments.OnFailure == OnFailureIgnore {
-		log.Error(err, "Timestamp binds a pod without a stamp", "namespace", pod.Namespace, "pod", pod.Name)
+		log.Error(err, "Timestamp binds a pod without the annotation", "namespace", pod.Namespace, "pod", pod.Name)
 		return nil
 	}
 	return scheduler.Error(err)
 }
 
-// stamp sends a merge patch with nothing but the annotation and the pod's uid. Without a resourceVersion the API server applies it
-// to whatever the pod is by then, so other writers do not matter; with the uid it refuses a new pod of the same name.
-func (t *Timestamp) stamp(ctx context.Context, pod *corev1.Pod, value string) error {
+// annotate sends a merge patch with only the annotation and the pod's uid. Without a resourceVersion it does
+// not conflict with other writers; with the uid the API server rejects it for a new pod of the same name.
+func (t *Timestamp) annotate(ctx context.Context, pod *corev1.Pod, value string) error {
 	metadata := map[string]interface{}{"annotations": map[string]string{t.arguments.Annotation: value}}
 	if pod.UID != "" {
 		metadata["uid"] = pod.UID
@@ -138,14 +139,14 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) (metrics, error) {
 	stamps, err := scheduler.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pmk_sched_timestamp_stamps_total",
-		Help: "Pods that Timestamp stamped, by result.",
+		Help: "Patches of the Timestamp plugin, by result.",
 	}, []string{"result"}))
 	if err != nil {
 		return metrics{}, err
 	}
 	duration, err := scheduler.Register(r, prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "pmk_sched_timestamp_patch_duration_seconds",
-		Help:    "Time that the patch with the stamp took.",
+		Help:    "Duration of the Timestamp plugin's patches.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 	}))
 	if err != nil {
@@ -156,7 +157,7 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 	m.stamps, counts = stamps.(*prometheus.CounterVec)
 	m.duration, times = duration.(prometheus.Histogram)
 	if !counts || !times {
-		return metrics{}, fmt.Errorf("another kind of metric has the name")
+		return metrics{}, fmt.Errorf("a metric of another type has this name")
 	}
 	return m, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-// serve gives a handle whose API server is answered by respond, and what the last request was.
+// serve returns a handle whose API server answers with status, and the last request.
 func serve(t *testing.T, status int) (*plugintest.Handle, *string) {
 	t.Helper()
 	last := ""
@@ -38,7 +38,7 @@ func serve(t *testing.T, status int) (*plugintest.Handle, *string) {
 	return &plugintest.Handle{Config: &rest.Config{Host: server.URL}}, &last
 }
 
-func TestPreBindSendsNothingButTheStampAndTheUID(t *testing.T) {
+func TestPreBindPatchesOnlyTheAnnotationAndTheUID(t *testing.T) {
 	h, last := serve(t, http.StatusOK)
 	plugin, err := New(t.Context(), scheduler.NewArguments([]byte(`{"annotation": "example.com/at"}`)), h)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestOnFailureDecidesWhetherThePodIsBound(t *testing.T) {
 		if status.Code() != test.want {
 			t.Errorf("%s: %s, want %s", test.args, status, test.want)
 		}
-		if err := status.Err(); err != nil && !strings.Contains(err.Error(), "stamp annotation Scheduler-Timestamp on pod shop/web") {
+		if err := status.Err(); err != nil && !strings.Contains(err.Error(), "set annotation Scheduler-Timestamp on pod shop/web") {
 			t.Error(err)
 		}
 	}
@@ -93,15 +93,15 @@ func TestPreBindEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWrongArgumentsNameTheField(t *testing.T) {
+func TestInvalidArgumentsNameTheField(t *testing.T) {
 	for _, test := range []struct{ name, args, want string }{
 		{"unknown field", `{"key": "a"}`, `"key"`},
 		{"wrong type", `{"annotation": 1}`, "annotation"},
-		{"no key", `{"annotation": "a b"}`, `annotation: "a b"`},
+		{"invalid key", `{"annotation": "a b"}`, `annotation: "a b"`},
 		{"empty key", `{"annotation": ""}`, `annotation: ""`},
 		{"two slashes", `{"annotation": "a/b/c"}`, "annotation:"},
 		{"long key", `{"annotation": "` + strings.Repeat("a", 64) + `"}`, "annotation:"},
-		{"unknown way", `{"onFailure": "retry"}`, `onFailure: "retry"`},
+		{"unknown value", `{"onFailure": "retry"}`, `onFailure: "retry"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := Rules(scheduler.NewArguments([]byte(test.args)))
@@ -112,7 +112,7 @@ func TestWrongArgumentsNameTheField(t *testing.T) {
 	}
 }
 
-func TestRulesArePatchPodsAndNothingElse(t *testing.T) {
+func TestRulesAllowOnlyToPatchPods(t *testing.T) {
 	got, err := Rules(scheduler.Arguments{})
 	if err != nil {
 		t.Fatal(err)

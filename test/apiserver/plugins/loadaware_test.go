@@ -88,11 +88,11 @@ func TestLoadAwareFollowsPrometheus(t *testing.T) {
 			up := h.metric(t, "pmk_sched_loadaware_up")
 			return up == 2, fmt.Sprint(up)
 		})
-		before := h.log.count("error: LoadAware gets no load")
+		before := h.log.count("error: LoadAware cannot read load")
 		trouble.cause()
 		await(trouble.name, neutral, "load-1", "load-2", "load-3")
 		eventually(ctx, t, trouble.name+" is told for both metrics", func() (bool, string) {
-			up, lines := h.metric(t, "pmk_sched_loadaware_up"), h.log.count("error: LoadAware gets no load")-before
+			up, lines := h.metric(t, "pmk_sched_loadaware_up"), h.log.count("error: LoadAware cannot read load")-before
 			return up == 0 && lines == 2, fmt.Sprintf("up %v, lines of the log %q", up, h.log.text)
 		})
 		trouble.end()

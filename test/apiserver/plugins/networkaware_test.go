@@ -52,7 +52,7 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 
 	expectScores(ctx, t, plugin, "without the resource every node is the same", nil)
 	eventually(ctx, t, "the log tells of it", func() (bool, string) {
-		return h.log.count("error: NetworkAware finds no such resource") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
+		return h.log.count("error: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
 	})
 	create(ctx, t, client, definitions, read(t, "crd.yaml"))
 	sample := read(t, "sample.yaml")
@@ -81,7 +81,7 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectScores(ctx, t, plugin, "the resource goes", nil)
-	if missing, readable := h.log.count("error: NetworkAware finds no such"), h.log.count("info: NetworkAware reads the resource"); missing > 2 || readable != 1 {
+	if missing, readable := h.log.count("error: NetworkAware: the resource does not exist"), h.log.count("info: NetworkAware reads the resource"); missing > 2 || readable != 1 {
 		t.Errorf("one line per change of state is expected: %q", h.log.text)
 	}
 }
@@ -95,7 +95,7 @@ func TestNetworkAwareWithoutPermissionIsNeutral(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(ctx, t, "the log tells of it", func() (bool, string) {
-		return h.log.count("error: NetworkAware may not read the resource") == 1, fmt.Sprint(h.log.text)
+		return h.log.count("error: NetworkAware: reading the resource is forbidden") == 1, fmt.Sprint(h.log.text)
 	})
 	expectScores(ctx, t, plugin, "forbidden", nil)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-var update = flag.Bool("update", false, "write the transcript of the newest release as the golden one")
+var update = flag.Bool("update", false, "write the transcript of the newest release to the golden file")
 
 // releases has one release of each supported minor.
 var releases = []string{
@@ -31,7 +31,7 @@ var releases = []string{
 
 const golden = "testdata/transcript.txt"
 
-func TestOnePluginBehavesTheSameOnEveryRelease(t *testing.T) {
+func TestPluginBehavesTheSameOnEveryRelease(t *testing.T) {
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
 			got := transcript(t, release)
@@ -51,7 +51,7 @@ func TestOnePluginBehavesTheSameOnEveryRelease(t *testing.T) {
 	}
 }
 
-// transcript builds the scheduler of a release with the probe, and runs the driver beside its main.
+// transcript builds the scheduler of a release with the probe and runs the driver in its main package.
 func transcript(t *testing.T, name string) string {
 	release, err := versions.Parse(name)
 	if err != nil {
@@ -61,25 +61,25 @@ func transcript(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugins := append(shipped(t), plugins.Plugin{Dir: absolute(t, "probes/probe")})
+	selected := append(bundled(t), plugins.Plugin{Dir: absolute(t, "probes/probe")})
 	if release.Minor >= 26 {
-		plugins = append(plugins, plugins.Plugin{Dir: absolute(t, "probes/gate")})
+		selected = append(selected, plugins.Plugin{Dir: absolute(t, "probes/gate")})
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	result, err := build.Run(context.Background(), build.Options{
-		Release: release, Plugins: plugins, Sources: pmksched.Sources,
+		Release: release, Plugins: selected, Sources: pmksched.Sources,
 		CacheDir: filepath.Join(cache, "pmk-sched"), WorkDir: t.TempDir(), Keep: true, Env: os.Environ(),
 		OnStep: func(step string) func(error) { return func(err error) { t.Log(step, err) } },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	placeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
+	writeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
 	transcript := filepath.Join(t.TempDir(), "transcript.txt")
-	// The flags are those of the build, so that what it compiled serves the test too.
+	// The flags are those of the build, so that the test uses its compiled packages.
 	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", strings.Join(rules.BuildTags, ","), "-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
 	cmd.Dir = result.Dir
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))
@@ -93,20 +93,20 @@ func transcript(t *testing.T, name string) string {
 	return string(text)
 }
 
-// shipped are the plugins that come with this program: they compile everywhere, too.
-func shipped(t *testing.T) []plugins.Plugin {
+// bundled returns the bundled plugins, which must compile with every release, too.
+func bundled(t *testing.T) []plugins.Plugin {
 	entries, err := pmksched.Sources.ReadDir("scheduler/plugins")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plugins []plugins.Plugin
+	var all []plugins.Plugin
 	for _, e := range entries {
-		plugins = append(plugins, plugins.Plugin{Builtin: e.Name()})
+		all = append(all, plugins.Plugin{Builtin: e.Name()})
 	}
-	return plugins
+	return all
 }
 
-// points are those at which the probe is enabled, as a configuration without multiPoint would do.
+// points returns the extension points to enable for the probe, as in a configuration without multiPoint.
 func points(t *testing.T, minor int) string {
 	var methods []string
 	for _, p := range binding.Points() {
@@ -121,8 +121,8 @@ func points(t *testing.T, minor int) string {
 	return strings.Join(composed.Points, ",")
 }
 
-// placeDriver puts the driver's files for a minor in the folder of the generated main.
-func placeDriver(t *testing.T, minor int, folder string) {
+// writeDriver writes the driver's files for a minor to the directory of the generated main package.
+func writeDriver(t *testing.T, minor int, dir string) {
 	files := os.DirFS("testdata/driver")
 	names, err := fs.Glob(files, "*.go")
 	if err != nil {
@@ -133,7 +133,7 @@ func placeDriver(t *testing.T, minor int, folder string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, strings.TrimSuffix(name, ".go")+"_test.go"), binding.Source(source), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(name, ".go")+"_test.go"), binding.Source(source), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

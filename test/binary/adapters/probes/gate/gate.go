@@ -1,4 +1,4 @@
-// Package gate is a portable plugin with the extension point that releases have from 1.26 on only.
+// Package gate is a portable plugin with the extension point that only releases from 1.26 on have.
 package gate
 
 import (
@@ -15,13 +15,13 @@ const Name = "Gate"
 // Gate keeps pods with a label out of the queue.
 type Gate struct{}
 
-// New makes the plugin.
+// New returns the plugin.
 func New(context.Context, scheduler.Arguments, scheduler.Handle) (*Gate, error) { return &Gate{}, nil }
 
 // Name returns the plugin's name.
 func (g *Gate) Name() string { return Name }
 
-// PreEnqueue keeps pods with the label gated out.
+// PreEnqueue rejects pods with the label gated.
 func (g *Gate) PreEnqueue(_ context.Context, pod *corev1.Pod) *scheduler.Status {
 	if _, gated := pod.Labels["gated"]; gated {
 		return scheduler.Unresolvable("gated")

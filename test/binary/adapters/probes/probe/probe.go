@@ -1,5 +1,5 @@
-// Package probe is a portable plugin with every extension point that all releases have. It notes how it is
-// called, and answers by the pod's name, so that releases can be compared.
+// Package probe is a portable plugin with every extension point that all releases have. It records its calls,
+// and its results depend on the pod's name, so that releases can be compared.
 package probe
 
 import (
@@ -20,7 +20,7 @@ import (
 // Name is the plugin's name.
 const Name = "Probe"
 
-// Probe notes how it is called.
+// Probe records its calls.
 type Probe struct {
 	handle scheduler.Handle
 	calls  prometheus.Collector
@@ -38,10 +38,10 @@ type Arguments struct {
 	} `json:"limits"`
 }
 
-// Last is the plugin that New made last.
+// Last is the plugin that New returned last.
 var Last *Probe
 
-// New makes the plugin.
+// New returns the plugin.
 func New(ctx context.Context, args scheduler.Arguments, handle scheduler.Handle) (*Probe, error) {
 	a := Arguments{Greeting: "default"}
 	if err := args.Decode(&a); err != nil {
@@ -68,7 +68,7 @@ func (p *Probe) note(format string, values ...interface{}) {
 	p.calls.(prometheus.Counter).Inc()
 }
 
-// Notes returns what was noted since the last time, sorted.
+// Notes returns the calls since the last Notes, sorted.
 func (p *Probe) Notes() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Probe) Notes() []string {
 	return notes
 }
 
-// Look notes what the handle offers.
+// Look records what the handle returns.
 func (p *Probe) Look(ctx context.Context) {
 	nodes, err := p.handle.Nodes().List()
 	_, missing := p.handle.Nodes().Get("nowhere")
@@ -118,7 +118,7 @@ func (p *Probe) Less(a, b scheduler.QueuedPod) bool {
 	return a.Timestamp.Before(b.Timestamp)
 }
 
-// EventsToRegister names two kinds.
+// EventsToRegister returns events of two kinds.
 func (p *Probe) EventsToRegister() []scheduler.ClusterEvent {
 	return []scheduler.ClusterEvent{
 		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel},
@@ -126,7 +126,7 @@ func (p *Probe) EventsToRegister() []scheduler.ClusterEvent {
 	}
 }
 
-// PreFilter answers by the pod's name.
+// PreFilter's result depends on the pod's name.
 func (p *Probe) PreFilter(_ context.Context, s scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	s.Write(Name+"/count", &counter{})
 	s.Write(Name+"/gone", 1)
@@ -190,7 +190,7 @@ func (p *Probe) PostFilter(_ context.Context, _ scheduler.State, pod *corev1.Pod
 	return "n1", nil
 }
 
-// PreScore answers by the pod's name.
+// PreScore's result depends on the pod's name.
 func (p *Probe) PreScore(_ context.Context, s scheduler.State, pod *corev1.Pod, nodes []scheduler.NodeInfo) *scheduler.Status {
 	var names []string
 	for _, n := range nodes {
@@ -203,7 +203,7 @@ func (p *Probe) PreScore(_ context.Context, s scheduler.State, pod *corev1.Pod, 
 	return nil
 }
 
-// Score is the number of pods on the node, out of bounds before normalisation.
+// Score returns the number of pods on the node × 1000, which NormalizeScore must bring into bounds.
 func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	p.note("Score %s %s %v", pod.Name, node.Node().Name, count(s) != nil)
 	if pod.Name == "broken" {
@@ -212,7 +212,7 @@ func (p *Probe) Score(_ context.Context, s scheduler.State, pod *corev1.Pod, nod
 	return 1000 * int64(node.PodCount()), nil
 }
 
-// NormalizeScore brings scores into bounds, few pods first.
+// NormalizeScore prefers nodes with few pods.
 func (p *Probe) NormalizeScore(_ context.Context, _ scheduler.State, pod *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
 	for i := range scores {
 		p.note("NormalizeScore %s %s %d", pod.Name, scores[i].Name, scores[i].Score)
@@ -221,7 +221,7 @@ func (p *Probe) NormalizeScore(_ context.Context, _ scheduler.State, pod *corev1
 	return nil
 }
 
-// Reserve takes a note.
+// Reserve records the call.
 func (p *Probe) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	p.note("Reserve %s %s", pod.Name, node)
 	if pod.Name == "rejected" {
@@ -230,12 +230,12 @@ func (p *Probe) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, n
 	return nil
 }
 
-// Unreserve takes a note.
+// Unreserve records the call.
 func (p *Probe) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) {
 	p.note("Unreserve %s %s", pod.Name, node)
 }
 
-// Permit holds the pod named waiting.
+// Permit holds pods whose name starts with waiting.
 func (p *Probe) Permit(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) (*scheduler.Status, time.Duration) {
 	p.note("Permit %s %s", pod.Name, node)
 	switch {
@@ -247,7 +247,7 @@ func (p *Probe) Permit(_ context.Context, _ scheduler.State, pod *corev1.Pod, no
 	return nil, 0
 }
 
-// Decide lets the pods that wait go, or turns them back.
+// Decide allows or rejects the pods that wait.
 func (p *Probe) Decide(allow bool) {
 	p.handle.IterateOverWaitingPods(func(w scheduler.WaitingPod) {
 		p.note("waiting %s for %v, found %v", w.Pod().Name, w.PendingPlugins(), p.handle.GetWaitingPod(w.Pod().UID) != nil)
@@ -260,7 +260,7 @@ func (p *Probe) Decide(allow bool) {
 	p.note("not waiting: %v", p.handle.GetWaitingPod("nobody") == nil)
 }
 
-// PreBind takes a note.
+// PreBind records the call.
 func (p *Probe) PreBind(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	p.note("PreBind %s %s", pod.Name, node)
 	if pod.Name == "broken" {
@@ -269,7 +269,7 @@ func (p *Probe) PreBind(_ context.Context, _ scheduler.State, pod *corev1.Pod, n
 	return nil
 }
 
-// Bind takes a note.
+// Bind records the call.
 func (p *Probe) Bind(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
 	p.note("Bind %s %s", pod.Name, node)
 	if pod.Name == "skip" {
@@ -278,7 +278,7 @@ func (p *Probe) Bind(_ context.Context, _ scheduler.State, pod *corev1.Pod, node
 	return nil
 }
 
-// PostBind takes a note.
+// PostBind records the call.
 func (p *Probe) PostBind(_ context.Context, s scheduler.State, pod *corev1.Pod, node string) {
 	p.note("PostBind %s %s %v", pod.Name, node, count(s) != nil)
 }

@@ -29,8 +29,8 @@ import (
 	"example.com/probes/probe"
 )
 
-// driver leads the probe through the release's own framework. What differs between releases in
-// how the framework is called is smoothed over by reflection: arguments are matched by type.
+// driver runs the probe through the release's framework. It calls the framework by reflection and matches
+// arguments by type, because signatures differ between releases.
 type driver struct {
 	ctx   context.Context
 	fw    reflect.Value
@@ -75,13 +75,13 @@ func (d *driver) say(format string, values ...interface{}) {
 	d.lines = append(d.lines, fmt.Sprintf(format, values...))
 }
 
-// flush says what happened, and what the probe noted meanwhile.
+// flush writes a line and the calls that the probe recorded since the last flush.
 func (d *driver) flush(format string, values ...interface{}) {
 	d.say(format, values...)
 	d.lines = append(d.lines, probe.Last.Notes()...)
 }
 
-// captureLog sends the log at level 5 to memory.
+// captureLog redirects the log at level 5 to a buffer.
 func captureLog(t *testing.T) *bytes.Buffer {
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(flags)
@@ -108,7 +108,7 @@ func counted(t *testing.T) bool {
 	return false
 }
 
-// framework makes the release's framework with the probe alone, enabled at each of its points.
+// framework returns the release's framework with only the probe, enabled at each of its extension points.
 func (d *driver) framework(arguments string) (framework.Framework, error) {
 	registry := frameworkruntime.Registry{}
 	for _, add := range plugins() {
@@ -149,7 +149,7 @@ func (d *driver) framework(arguments string) (framework.Framework, error) {
 	return fw, err
 }
 
-// capture keeps the plugin that the factory makes.
+// capture stores the plugin that the factory returns.
 func (d *driver) capture(registry frameworkruntime.Registry) {
 	factory := reflect.ValueOf(registry[probe.Name])
 	registry[probe.Name] = reflect.MakeFunc(factory.Type(), func(in []reflect.Value) []reflect.Value {
@@ -159,7 +159,7 @@ func (d *driver) capture(registry frameworkruntime.Registry) {
 	}).Interface().(frameworkruntime.PluginFactory)
 }
 
-// call calls f with those of the values that its parameters take; each value is used once.
+// call calls f with the values that match the types of its parameters; each value is used once.
 func call(f reflect.Value, values []interface{}, options []frameworkruntime.Option) []reflect.Value {
 	var in []reflect.Value
 	used := map[int]bool{}
@@ -174,7 +174,7 @@ func call(f reflect.Value, values []interface{}, options []frameworkruntime.Opti
 			}
 		}
 		if !found {
-			panic(fmt.Sprintf("nothing to pass as parameter %d of %v", i, f.Type()))
+			panic(fmt.Sprintf("no value for parameter %d of %v", i, f.Type()))
 		}
 	}
 	return f.Call(in)
@@ -187,7 +187,7 @@ func (d *driver) run(method string, values ...interface{}) (code string, reasons
 		panic("the framework has no " + method)
 	}
 	code = "none"
-	for _, r := range call(f, append([]interface{}{d.ctx, d.state}, append(values, d.spelled(f)...)...), nil) {
+	for _, r := range call(f, append([]interface{}{d.ctx, d.state}, append(values, d.nodeSlices(f)...)...), nil) {
 		switch v := r.Interface().(type) {
 		case *status:
 			code = v.Code().String()
@@ -209,8 +209,8 @@ func (d *driver) run(method string, values ...interface{}) (code string, reasons
 	return code, reasons, others
 }
 
-// spelled returns the accepted nodes in the slice type that a method takes.
-func (d *driver) spelled(f reflect.Value) []interface{} {
+// nodeSlices returns the accepted nodes in the slice types that a method takes.
+func (d *driver) nodeSlices(f reflect.Value) []interface{} {
 	var all []interface{}
 	for i := 0; i < f.Type().NumIn(); i++ {
 		in := f.Type().In(i)
@@ -230,7 +230,7 @@ func (d *driver) spelled(f reflect.Value) []interface{} {
 	return all
 }
 
-// plugin says what the framework sees of the probe.
+// plugin writes the methods and events of the bound probe.
 func (d *driver) plugin() {
 	var methods []string
 	bound := d.bound.Elem()

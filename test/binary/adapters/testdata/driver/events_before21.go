@@ -4,5 +4,5 @@ package main
 
 import "github.com/pmk-sched/pmk-sched/scheduler"
 
-// The framework does not ask for events yet.
+// The framework does not use events yet.
 var nodeAction, anyAction = int64(scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel), int64(scheduler.ActionAll)

@@ -46,12 +46,12 @@ func nodes() []*framework.NodeInfo {
 	return infos
 }
 
-// newPodInfo returns an error as well from 1.26 on.
+// newPodInfo uses reflection because framework.NewPodInfo also returns an error from 1.26 on.
 func newPodInfo(p *corev1.Pod) *framework.PodInfo {
 	return reflect.ValueOf(framework.NewPodInfo).Call([]reflect.Value{reflect.ValueOf(p)})[0].Interface().(*framework.PodInfo)
 }
 
-// queued fills in what the releases have in common.
+// queued sets the fields that all releases have.
 func queued(p *corev1.Pod, since time.Time, attempts int) *framework.QueuedPodInfo {
 	q := &framework.QueuedPodInfo{}
 	v := reflect.ValueOf(q).Elem()

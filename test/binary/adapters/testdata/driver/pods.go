@@ -14,7 +14,7 @@ import (
 	"example.com/probes/probe"
 )
 
-// pods leads a few pods through the cycle.
+// pods runs pods through the scheduling cycle.
 func (d *driver) pods() {
 	for _, name := range []string{"normal", "skip", "named", "rejected", "broken"} {
 		d.state = framework.NewCycleState()
@@ -44,7 +44,7 @@ func (d *driver) pods() {
 	}
 }
 
-// panics says whether a panic comes through: neither the adapter nor the framework may swallow it.
+// panics checks that neither the adapter nor the framework recovers from a panic.
 func (d *driver) panics(p *corev1.Pod) {
 	defer func() { d.flush("panic comes through: %v", recover()) }()
 	d.state = framework.NewCycleState()
@@ -52,14 +52,14 @@ func (d *driver) panics(p *corev1.Pod) {
 	d.run("RunFilterPlugins", p, d.infos[0])
 }
 
-// hold is a step of its own from 1.36 on.
+// hold adds a waiting pod, which is a separate step from 1.36 on.
 func (d *driver) hold(p *corev1.Pod, others []reflect.Value) {
 	if add := d.fw.MethodByName("AddWaitingPod"); add.IsValid() {
 		call(add, []interface{}{p, others[0].Interface()}, nil)
 	}
 }
 
-// filter does what findNodesThatFit does; it tells whether to go on.
+// filter does what findNodesThatFit does. It reports whether to continue.
 func (d *driver) filter(p *corev1.Pod, statuses map[string]*status) bool {
 	code, reasons, others := d.run("RunPreFilterPlugins", p)
 	d.flush("prefilter %s: %s %s", p.Name, code, short(reasons))
@@ -104,7 +104,7 @@ func (d *driver) postFilter(p *corev1.Pod, statuses map[string]*status) {
 	d.flush("postfilter %s: %s %s nominated %q", p.Name, code, short(reasons), nominated)
 }
 
-// preempt tries what the node would be like with one pod more, in a copy of the state.
+// preempt simulates pods on a node, in a copy of the state.
 func (d *driver) preempt(p *corev1.Pod) {
 	original := d.state
 	d.state = cloned(original)
@@ -127,7 +127,7 @@ func (d *driver) preempt(p *corev1.Pod) {
 	}
 }
 
-// score says the scores of the accepted nodes, n1 and n2.
+// score writes the scores of the accepted nodes, n1 and n2.
 func (d *driver) score(p *corev1.Pod) {
 	code, reasons, _ := d.run("RunPreScorePlugins", p)
 	d.flush("prescore %s: %s %s", p.Name, code, short(reasons))
@@ -135,7 +135,7 @@ func (d *driver) score(p *corev1.Pod) {
 	d.flush("score %s: %s %s %s", p.Name, code, short(reasons), scores(others[0]))
 }
 
-// scores spells scores the same whether by plugin (until 1.26) or by node.
+// scores formats scores that are grouped by plugin (until 1.26) or by node.
 func scores(v reflect.Value) string {
 	var all []string
 	if v.Kind() == reflect.Map {
@@ -163,13 +163,13 @@ func (d *driver) bind(p *corev1.Pod) {
 	for _, method := range []string{"RunReservePluginsReserve", "RunPermitPlugins", "RunPreBindPlugins", "RunBindPlugins", "RunPostBindPlugins", "RunReservePluginsUnreserve"} {
 		code, reasons, _ := d.run(method, p, "n2")
 		if method == "RunReservePluginsReserve" && code != "Success" {
-			code = "given up" // older releases make an error of it
+			code = "given up" // older releases return an error
 		}
 		d.flush("%s %s: %s %s", method, p.Name, code, short(reasons))
 	}
 }
 
-// short leaves the plugin's own words and drops those that releases put around them.
+// short removes the text that releases add to the plugin's reasons.
 func short(reasons []string) string {
 	text := strings.Join(reasons, "; ")
 	for _, words := range []string{"it broke", "no volume", "no score", "taken", "forbidden"} {
