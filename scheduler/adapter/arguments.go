@@ -10,7 +10,7 @@ import (
 )
 
 // readArguments returns the plugin's arguments in the configuration. The scheduler passes nil if there
-// are none, the document as it is written, or an object if its type is registered.
+// are none, the raw document, or an object if its type is registered.
 func readArguments(object runtime.Object) (scheduler.Arguments, error) {
 	switch o := object.(type) {
 	case nil:
