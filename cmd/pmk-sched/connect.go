@@ -8,18 +8,12 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-)
 
-// Client limits of this program's own requests: high enough that a deployment
-// is not slowed down by them, low enough to be no burden.
-const (
-	clientQPS   = 50
-	clientBurst = 100
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 // connect turns the global flags into the configuration of a client, by the
@@ -38,10 +32,8 @@ func connect(c *cli.Context, u *ui) (*rest.Config, error) {
 		return nil, usagef("", "read kubeconfig: %s", err)
 	}
 	cfg.UserAgent = fmt.Sprintf("pmk-sched/%s", ownVersion())
-	cfg.QPS, cfg.Burst = clientQPS, clientBurst
 	cfg.Timeout = requestTimeout
-	cfg.WarningHandler = apiWarnings{u.log}
-	return cfg, nil
+	return kubeapi.ClientConfig(cfg, u.log), nil
 }
 
 // errNoKubeconfig says that nothing tells which cluster is meant.
@@ -54,14 +46,6 @@ var errNoKubeconfig error = &usageError{
 // requestTimeout bounds one request, so that a cluster that does not answer is
 // an error and not a wait.
 const requestTimeout = 30 * time.Second
-
-// apiWarnings logs the warnings that an API server sends with its answers.
-type apiWarnings struct{ log *zap.Logger }
-
-// HandleWarningHeader logs one warning.
-func (w apiWarnings) HandleWarningHeader(_ int, _ string, text string) {
-	w.log.Info("warning of the API server", zap.String("text", text))
-}
 
 // apiServerForPods is the address at which pods on the pod network reach the API
 // server: the cluster address of the service kubernetes, which needs no cluster

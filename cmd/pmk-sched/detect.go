@@ -33,7 +33,7 @@ func detectCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("o"), info, info.WriteTable)
+			return u.data(c.String("o"), info, infoTable(info))
 		},
 	}
 }

@@ -198,7 +198,7 @@ func planScheduler(c *cli.Context, u *ui, deps install.Deps, s extenders.Schedul
 
 // newDeps gives install what it needs from outside.
 func newDeps(c *cli.Context, u *ui, cfg *rest.Config) (install.Deps, error) {
-	client, err := apply.New(cfg, u.log)
+	client, err := apply.New(cfg, apply.Options{Log: u.log})
 	if err != nil {
 		return install.Deps{}, err
 	}

@@ -200,7 +200,7 @@ func newReplaceDeps(c *cli.Context, u *ui, cfg *rest.Config) (replace.Deps, erro
 	if err != nil {
 		return replace.Deps{}, err
 	}
-	client, err := apply.New(cfg, u.log)
+	client, err := apply.New(cfg, apply.Options{Log: u.log})
 	if err != nil {
 		return replace.Deps{}, err
 	}

@@ -22,15 +22,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
 
 	"go.uber.org/zap"
-	"golang.org/x/term"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/terminal"
 )
 
 // ui is where a command reads and writes.
@@ -45,13 +45,7 @@ type ui struct {
 }
 
 func newUI(in io.Reader, out, errw io.Writer) *ui {
-	return &ui{in: in, out: out, err: &stepWriter{w: errw, terminal: isTerminal(errw)}, log: zap.NewNop()}
-}
-
-// isTerminal reports whether a person sits at the other end of a stream.
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return &ui{in: in, out: out, err: &stepWriter{w: errw, terminal: terminal.Is(errw)}, log: zap.NewNop()}
 }
 
 // step announces a step and returns what ends it. It fits the OnStep of every
@@ -134,7 +128,7 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
-	if !isTerminal(u.in) {
+	if !terminal.Is(u.in) {
 		return usagef("answer with --yes where there is no terminal to ask on", "refuse to %s without being sure", question)
 	}
 	_, _ = fmt.Fprintf(u.err, "%s? [y/N] ", question)

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,17 +20,30 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// Client changes one cluster. It is made by [New] and safe for use by several goroutines.
+// Options of a [Client]. The zero value has the defaults.
+type Options struct {
+	// Log may be nil.
+	Log *zap.Logger
+	// Patience is how long an API server that was reached before may be unavailable before an operation fails. The context of an
+	// operation can end it sooner. 0 means [kubeapi.DefaultPatience].
+	Patience time.Duration
+	// LockDuration is how long a lock is valid after its last renewal. 0 means 15 s.
+	LockDuration time.Duration
+}
+
+// Client changes one cluster. It is safe for concurrent use.
 type Client struct {
 	log   *zap.Logger
+	locks time.Duration // how long a lock is valid
 	retry *kubeapi.Retrier
 	api   client.Client // tries again by itself
 	kube  kubernetes.Interface
 	ssa   *ssa.ResourceManager
 }
 
-// New returns a client of the cluster that cfg names, without asking it anything yet. A nil log is silent.
-func New(cfg *rest.Config, log *zap.Logger) (*Client, error) {
+// New returns a client of the cluster that cfg names. It sends no request.
+func New(cfg *rest.Config, o Options) (*Client, error) {
+	log := o.Log
 	if log == nil {
 		log = zap.NewNop()
 	}
@@ -42,16 +56,12 @@ func New(cfg *rest.Config, log *zap.Logger) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
-	retry := &kubeapi.Retrier{Log: log}
+	retry := &kubeapi.Retrier{Log: log, Patience: o.Patience}
 	api := &retrying{Client: direct, retry: retry}
 	// The poller is only for flux's own wait, which stops at the first moment of readiness: see WaitSteady.
 	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: kubeapi.ManagedBy, Group: kubeapi.ManagedBy})
-	return &Client{log: log, retry: retry, api: api, kube: kube, ssa: manager}, nil
+	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), retry: retry, api: api, kube: kube, ssa: manager}, nil
 }
-
-// SetPatience sets how long an API server that was there may be away before an operation gives up
-// ([kubeapi.DefaultPatience] if not set). The context of an operation can end it sooner. Call it before any operation.
-func (c *Client) SetPatience(d time.Duration) { c.retry.Patience = d }
 
 // retrying is a client whose requests are tried again while the API server is away for a moment, and whose errors are explained.
 // flux's ResourceManager ignores errors of Get, so they must not be ones that pass.
@@ -104,17 +114,9 @@ func subject(c client.Client, obj runtime.Object, namespace, name string) string
 	if err != nil {
 		gvk = schema.GroupVersionKind{Kind: "object"}
 	}
-	return objectName(gvk.Kind, namespace, name)
-}
-
-// objectName is Kind/namespace/name, or Kind/name at cluster scope.
-func objectName(kind, namespace, name string) string {
-	if namespace == "" {
-		return kind + "/" + name
-	}
-	return kind + "/" + namespace + "/" + name
+	return kubeapi.ObjectName(gvk.Kind, namespace, name)
 }
 
 func nameOf(obj *unstructured.Unstructured) string {
-	return objectName(obj.GetKind(), obj.GetNamespace(), obj.GetName())
+	return kubeapi.ObjectName(obj.GetKind(), obj.GetNamespace(), obj.GetName())
 }

@@ -8,45 +8,16 @@ import (
 	ssaerrors "github.com/fluxcd/pkg/ssa/errors"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// ForeignError says that an object of a name we need is there and is not ours. Nothing was changed.
-type ForeignError struct {
-	Object string // Kind/namespace/name
-	Owner  string // who made it, as far as its labels or field managers tell; may be empty
-}
-
-// Error names the object and its owner.
-func (e *ForeignError) Error() string {
-	if e.Owner == "" {
-		return fmt.Sprintf("%s is there already and was not made by pmk-sched for this scheduler", e.Object)
+// foreignError refuses an object that is in the cluster under a name we need and was not made for this scheduler. Nothing was changed.
+func foreignError(object, owner string) error {
+	text := object + " is there already and was not made by pmk-sched for this scheduler"
+	if owner != "" {
+		text += ", but by " + owner
 	}
-	return fmt.Sprintf("%s is there already and was not made by pmk-sched for this scheduler, but by %s", e.Object, e.Owner)
-}
-
-// Hint offers the two ways out.
-func (e *ForeignError) Hint() string {
-	return "choose another --name, or delete that object first if it is not needed"
-}
-
-// ImmutableError says that an object differs from what is wanted in a field that cannot be changed, and that it is of a kind that is
-// not deleted and created anew behind a person's back.
-type ImmutableError struct {
-	Object string
-	Err    error
-}
-
-// Error names the object; the API server's own words name the field.
-func (e *ImmutableError) Error() string {
-	return fmt.Sprintf("%s differs in a field that cannot be changed: %v", e.Object, e.Err)
-}
-
-// Unwrap returns the API server's answer.
-func (e *ImmutableError) Unwrap() error { return e.Err }
-
-// Hint says how to get there.
-func (e *ImmutableError) Hint() string {
-	return "uninstall this scheduler and deploy it again, or deploy under another --name"
+	return problem.Errorf("choose another --name, or delete that object first if it is not needed", "%s", text)
 }
 
 // LockedError says that another run holds the lock of a scheduler.
@@ -85,23 +56,6 @@ func (e *LostLockError) Error() string {
 func (e *LostLockError) Hint() string {
 	return "run the same command again when the other has ended"
 }
-
-// TooLargeError says that a revision does not fit into a Secret.
-type TooLargeError struct {
-	Name        string
-	Size, Limit int // bytes, compressed
-}
-
-// Error gives both sizes.
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("objects of scheduler %s are too large to be kept for rollback: %d bytes compressed, the limit is %d", e.Name, e.Size, e.Limit)
-}
-
-// Hint names what is usually large.
-func (e *TooLargeError) Hint() string { return "make the scheduler configuration smaller" }
-
-// Invalid says that what the person gave is at fault.
-func (e *TooLargeError) Invalid() bool { return true }
 
 // plain takes flux's wrapping off an error of doing something to object, where ours says more.
 func plain(object string, err error) error {

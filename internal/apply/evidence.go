@@ -95,7 +95,7 @@ func (c *Client) logsOf(ctx context.Context, pod *corev1.Pod) []ContainerLog {
 
 func (c *Client) tailOf(ctx context.Context, pod *corev1.Pod, container string, previous bool) ContainerLog {
 	log := ContainerLog{Pod: pod.Name, Container: container, Previous: previous}
-	doing := "read log of " + objectName("Pod", pod.Namespace, pod.Name)
+	doing := "read log of " + kubeapi.ObjectName("Pod", pod.Namespace, pod.Name)
 	lines, bytes := int64(logLines), int64(logBytes)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, LimitBytes: &bytes}
 	text, err := c.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)

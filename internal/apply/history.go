@@ -29,7 +29,7 @@ const (
 
 // SaveRevision writes objs as the next revision of scheduler name in namespace ns, pending. Call it before the cluster is touched, and with the
 // [Client.Lock] held. Revisions that are still pending belong to runs that were killed: they become failed.
-// The error is a [*TooLargeError] if objs do not fit into a Secret.
+// It fails if objs do not fit into a Secret.
 func (c *Client) SaveRevision(ctx context.Context, ns, name, description string, objs []*unstructured.Unstructured) (*Revision, error) {
 	secrets, err := c.revisionSecrets(ctx, ns, name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) 
 	kept := keptOf(revisions)
 	needed := map[string]bool{}
 	for _, r := range kept {
-		needed[objectName("Secret", ns, revisionName(name, r.Number))] = true
+		needed[kubeapi.ObjectName("Secret", ns, revisionName(name, r.Number))] = true
 		for _, obj := range r.Objects {
 			needed[nameOf(obj)] = true
 		}

@@ -7,6 +7,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 // leaderRenewal is longer than a scheduler's leader leaves between two renewals (2 s by default).
@@ -15,16 +18,14 @@ const leaderRenewal = 3 * time.Second
 // DeleteLeaderLease deletes the Lease that the scheduler itself made for its leader election and that carries none of our labels. Call it
 // when the Deployment is gone. A Lease that is still renewed belongs to a living scheduler, and is Skipped.
 func (c *Client) DeleteLeaderLease(ctx context.Context, ns, name string) (Change, error) {
-	change := Change{Object: objectName("Lease", ns, name), Action: Absent}
+	change := Change{Object: kubeapi.ObjectName("Lease", ns, name), Action: Absent}
 	lease := &coordinationv1.Lease{}
 	if err := c.api.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, lease); err != nil {
 		return change, client.IgnoreNotFound(err)
 	}
-	if !free(lease) && renewalAge(lease) < lockAncient {
-		select {
-		case <-ctx.Done():
-			return change, ctx.Err()
-		case <-time.After(leaderRenewal):
+	if !free(lease) && renewalAge(lease) < lockAncient*lockDuration {
+		if err := clock.Sleep(ctx, leaderRenewal); err != nil {
+			return change, err
 		}
 	}
 	err := c.api.Delete(ctx, lease, unchangedSince(lease))

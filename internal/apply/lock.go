@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -14,16 +15,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 const (
-	// lockDuration is how long a lock holds after its last renewal.
+	// lockDuration is how long a lock is valid after its last renewal, unless [Options] says otherwise.
 	lockDuration = 15 * time.Second
-	lockRenewal  = 3 * time.Second
-	lockLook     = time.Second
-	// lockAncient is an age at which a lock is stale whatever the clocks of two machines say.
-	lockAncient = 10 * lockDuration
+	// A lock is renewed lockRenewals times, and looked at lockLooks times, within that duration.
+	lockRenewals = 5
+	lockLooks    = 15
+	// lockAncient is how many durations old a lock is when it is stale whatever the clocks of two machines say.
+	lockAncient = 10
 	// holderSeparator stands between who holds a lock and a part that makes two runs of the same person differ.
 	holderSeparator = "#"
 )
@@ -84,17 +87,15 @@ func (l *lock) acquire(ctx context.Context) error {
 		if now := l.client.retry.Outages(); now != outages {
 			outages, since = now, time.Now() // nobody could renew while the API server was away
 		}
-		if free(lease) || time.Since(since) >= lockDuration || renewalAge(lease) >= lockAncient {
+		if free(lease) || time.Since(since) >= l.client.locks || renewalAge(lease) >= lockAncient*l.client.locks {
 			switch taken, err := l.take(ctx, lease); {
 			case err != nil || taken:
 				return err
 			}
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("wait for the lock of scheduler %s, held by %s: %w", l.name, holderOf(lease), ctx.Err())
-		case <-time.After(lockLook):
+		if err := clock.Sleep(ctx, l.client.locks/lockLooks); err != nil {
+			return fmt.Errorf("wait for the lock of scheduler %s, held by %s: %w", l.name, holderOf(lease), err)
 		}
 	}
 }
@@ -142,7 +143,7 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 // claim writes us into a Lease as its holder from now on.
 func (l *lock) claim(lease *coordinationv1.Lease) {
 	now := metav1.NowMicro()
-	seconds := int32(lockDuration / time.Second)
+	seconds := max(1, int32(l.client.locks/time.Second))
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &l.holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now}
 }
 
@@ -152,7 +153,7 @@ func (l *lock) holds(lease *coordinationv1.Lease) bool {
 
 // renewUntil renews the Lease until ctx ends or another holds it.
 func (l *lock) renewUntil(ctx context.Context) {
-	ticker := time.NewTicker(lockRenewal)
+	ticker := time.NewTicker(l.client.locks / lockRenewals)
 	defer ticker.Stop()
 	for {
 		select {
@@ -221,7 +222,7 @@ func free(lease *coordinationv1.Lease) bool {
 // renewalAge is how long ago a Lease was renewed, by this machine's clock; another machine's clock wrote the time.
 func renewalAge(lease *coordinationv1.Lease) time.Duration {
 	if lease.Spec.RenewTime == nil {
-		return lockAncient
+		return math.MaxInt64
 	}
 	return time.Since(lease.Spec.RenewTime.Time)
 }

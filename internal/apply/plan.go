@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // recreatable are the kinds that hold no state and may be deleted and created anew when a field that differs cannot be changed:
@@ -26,7 +27,7 @@ var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 
 // Plan asks the API server, by dry-run, what [Client.Apply] would do. Nothing is changed.
 //
-// Every object must carry the labels of [kubeapi.OwnerLabels]. An object that is in the cluster without them is a [*ForeignError].
+// Every object must carry the labels of [kubeapi.OwnerLabels]. An object that is in the cluster without them is an error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	planned, err := c.plan(ctx, objs)
 	if err != nil {
@@ -100,7 +101,8 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		s.change.Diff, err = textDiff(current, merged)
 	case live != nil && isImmutable(err):
 		if !slices.Contains(recreatable, wanted.GetKind()) {
-			return s, &ImmutableError{Object: nameOf(wanted), Err: innermostStatus(err)}
+			return s, problem.Errorf("uninstall this scheduler and deploy it again, or deploy under another --name",
+				"%s differs in a field that cannot be changed: %w", nameOf(wanted), innermostStatus(err))
 		}
 		s.change.Action = Recreated
 		s.change.Note = "a field that differs cannot be changed"
@@ -133,7 +135,7 @@ func guard(wanted, live *unstructured.Unstructured) error {
 	if live == nil || kubeapi.OwnedBy(live.GetLabels(), name) {
 		return nil
 	}
-	return &ForeignError{Object: nameOf(live), Owner: ownerOf(live)}
+	return foreignError(nameOf(live), ownerOf(live))
 }
 
 // ownerOf tells who made an object: the label that tools set, or whoever wrote to it first.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // RevisionStatus says how far a revision got.
@@ -72,14 +73,15 @@ func LastDeployed(revisions []*Revision) *Revision {
 	return nil
 }
 
-// encodeRevision returns the Secret that holds r. Its error is a [*TooLargeError] if the objects do not fit.
+// encodeRevision returns the Secret that holds r. It fails if the objects do not fit.
 func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	data, err := packObjects(r.Objects)
 	if err != nil {
 		return nil, fmt.Errorf("pack revision %d of %s: %w", r.Number, r.Name, err)
 	}
 	if len(data) > corev1.MaxSecretSize {
-		return nil, &TooLargeError{Name: r.Name, Size: len(data), Limit: corev1.MaxSecretSize}
+		return nil, problem.Invalidf("make the scheduler configuration smaller",
+			"objects of scheduler %s are too large to be kept for rollback: %d bytes compressed, the limit is %d", r.Name, len(data), corev1.MaxSecretSize)
 	}
 	labels := kubeapi.OwnerLabels(r.Name)
 	labels[labelRevision] = strconv.Itoa(r.Number)

@@ -184,7 +184,7 @@ func TestFingerprintChangesWithWhateverIsNotSteady(t *testing.T) {
 }
 
 func TestSteadyNeedsTimeAndLooks(t *testing.T) {
-	client, err := New(restConfig(), nil)
+	client, err := New(restConfig(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
@@ -27,24 +29,15 @@ type WaitOptions struct {
 }
 
 func (o WaitOptions) withDefaults() WaitOptions {
-	o.SteadyFor = or(o.SteadyFor, 10*time.Second)
-	o.Interval = or(o.Interval, time.Second)
-	o.PullGrace = or(o.PullGrace, 5*time.Second)
-	o.UnschedulableGrace = or(o.UnschedulableGrace, 30*time.Second)
-	if o.Seen <= 0 {
-		o.Seen = 5
-	}
+	o.SteadyFor = cmp.Or(o.SteadyFor, 10*time.Second)
+	o.Seen = cmp.Or(o.Seen, 5)
+	o.Interval = cmp.Or(o.Interval, time.Second)
+	o.PullGrace = cmp.Or(o.PullGrace, 5*time.Second)
+	o.UnschedulableGrace = cmp.Or(o.UnschedulableGrace, 30*time.Second)
 	if o.OnProgress == nil {
 		o.OnProgress = func(string) {}
 	}
 	return o
-}
-
-func or(d, otherwise time.Duration) time.Duration {
-	if d <= 0 {
-		return otherwise
-	}
-	return d
 }
 
 // waiter is the memory between two looks.
@@ -88,10 +81,8 @@ func (c *Client) WaitSteady(ctx context.Context, ns, deployment string, o WaitOp
 		if w.steady(s.now, v) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return w.ended(ctx, ctx.Err())
-		case <-time.After(w.options.Interval):
+		if err := clock.Sleep(ctx, w.options.Interval); err != nil {
+			return w.ended(ctx, err)
 		}
 	}
 }

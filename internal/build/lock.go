@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/flock"
 )
 
 // lockPoll is how often a lock held by somebody else is asked for again.
@@ -32,13 +34,11 @@ func hold(ctx context.Context, file *os.File) (*lock, error) {
 		if held != nil || err != nil {
 			return held, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(ctx.Err(), file.Close())
-		case <-time.After(lockPoll):
-			if file, err = openLock(file.Name()); err != nil {
-				return nil, err
-			}
+		if err := clock.Sleep(ctx, lockPoll); err != nil {
+			return nil, err
+		}
+		if file, err = openLock(file.Name()); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -46,19 +46,14 @@ func hold(ctx context.Context, file *os.File) (*lock, error) {
 // tryHold takes the lock if it is free; nil without an error says that it is
 // not. The file is closed unless the lock was taken.
 func tryHold(file *os.File) (*lock, error) {
-	for {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return &lock{file: file}, nil
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case errors.Is(err, syscall.EWOULDBLOCK):
-			return nil, file.Close()
-		default:
-			return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
-		}
+	locked, err := flock.Try(file)
+	switch {
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", file.Name(), err), file.Close())
+	case !locked:
+		return nil, file.Close()
 	}
+	return &lock{file: file}, nil
 }
 
 func (l *lock) release() error { return l.file.Close() }

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // NodeCredentials is the default scheduler's kubeconfig of a node, with the
@@ -60,7 +62,7 @@ func loadCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	}
 	credentials := &NodeCredentials{Path: path, Raw: raw}
 	if err := credentials.parse(nodeRoot); err != nil {
-		return nil, &Error{Err: fmt.Errorf("read kubeconfig %s: %w", path, err), Try: tryServiceAccount}
+		return nil, problem.Errorf(tryServiceAccount, "read kubeconfig %s: %w", path, err)
 	}
 	return credentials, nil
 }
@@ -148,7 +150,7 @@ func currentContext(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *client
 // check tells whether the certificate can be used at a time.
 func (c *NodeCredentials) check(now time.Time) error {
 	unusable := func(try, format string, args ...any) error {
-		return &Error{Err: fmt.Errorf("check client certificate of %s: %w", c.Path, fmt.Errorf(format, args...)), Try: try}
+		return problem.Errorf(try, "check client certificate of %s: %w", c.Path, fmt.Errorf(format, args...))
 	}
 	if now.After(c.Expires) {
 		return unusable("renew the node's certificates, or deploy with --credentials serviceaccount",

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,11 +60,6 @@ func TestDetectNoticesASchedulerThatAnUpgradeLeftBehind(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	wants(t, info, "plain in namespace kube-system is of v1.23.17", "unsaid in namespace gpu does not say")
-	for _, text := range []string{"pushed", "v1.23.17", "v1.24.3"} {
-		if !strings.Contains(info.Table(), text) {
-			t.Errorf("the table lacks %q:\n%s", text, info.Table())
-		}
-	}
 }
 
 func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -64,8 +65,7 @@ type detector struct {
 const requestTimeout = 30 * time.Second
 
 func newDetector(cfg *rest.Config, o Options) (*detector, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.QPS, cfg.Burst = 50, 100
+	cfg = kubeapi.ClientConfig(cfg, o.Log)
 	if cfg.Timeout == 0 {
 		cfg.Timeout = requestTimeout
 	}
@@ -137,7 +137,7 @@ func (d *detector) server(ctx context.Context) error {
 	}
 	var reported version.Info
 	if err := json.Unmarshal(raw, &reported); err != nil {
-		return &Error{Err: fmt.Errorf("%s: its answer is not a version: %w", doing, err), Try: "is this the address of a Kubernetes API server?"}
+		return problem.Errorf("is this the address of a Kubernetes API server?", "%s: its answer is not a version: %w", doing, err)
 	}
 	release, err := versions.FromServer(reported.GitVersion)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // maxNodeFile bounds what is read from a node: kubeconfigs, certificates and
@@ -101,7 +103,7 @@ func nodeError(doing, path string, err error) error {
 	}
 	err = fmt.Errorf("%s %s: %w", doing, path, err)
 	if errors.Is(err, fs.ErrPermission) {
-		return &Error{Err: err, Try: "run as root on the control-plane node"}
+		return problem.WithHint(err, "run as root on the control-plane node")
 	}
 	return err
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// lastPort ends the search for a free port. Higher ones belong to the range
+// LastPort ends the search for a free port. Higher ones belong to the range
 // from which systems hand out ephemeral ports.
-const lastPort = 11259
+const LastPort = 11259
 
 // ports puts together which ports are taken and chooses the one to use.
 func (d *detector) ports(context.Context) {
@@ -58,7 +58,7 @@ func (d *detector) ports(context.Context) {
 		scheduler.InsecurePort = choosePort(taken, own, scheduler.Port)
 	}
 	if scheduler.Port == 0 {
-		d.warn("every port from %d to %d is taken on the control-plane nodes", FirstPort, lastPort)
+		d.warn("every port from %d to %d is taken on the control-plane nodes", FirstPort, LastPort)
 	}
 }
 
@@ -70,7 +70,7 @@ func choosePort(taken map[int]string, own []int, after int) int {
 			return port
 		}
 	}
-	for port := max(FirstPort, after+1); port <= lastPort; port++ {
+	for port := max(FirstPort, after+1); port <= LastPort; port++ {
 		if taken[port] == "" {
 			return port
 		}

@@ -139,7 +139,7 @@ func TestDetectReadsPortsFromTheNodesConfiguration(t *testing.T) {
 
 func TestChoosePortGivesUpAtTheEndOfTheRange(t *testing.T) {
 	taken := map[int]string{}
-	for port := FirstPort; port <= lastPort; port++ {
+	for port := FirstPort; port <= LastPort; port++ {
 		taken[port] = "x"
 	}
 	if got := choosePort(taken, nil, 0); got != 0 {

@@ -19,7 +19,8 @@ import (
 func listeningPorts(root string) ([]int, error) {
 	folder := "/proc/net"
 	if filepath.Clean(root) != "/" {
-		if first := filepath.Join(root, "proc/1/net"); exists(filepath.Join(first, "tcp")) {
+		first := filepath.Join(root, "proc/1/net")
+		if _, err := os.Stat(filepath.Join(first, "tcp")); err == nil {
 			folder = first
 		}
 	}
@@ -35,11 +36,6 @@ func listeningPorts(root string) ([]int, error) {
 		ports = append(ports, found...)
 	}
 	return sortedPorts(ports), nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func readSockets(path string) (ports []int, err error) {

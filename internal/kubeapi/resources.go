@@ -2,6 +2,14 @@ package kubeapi
 
 import authorizationv1 "k8s.io/api/authorization/v1"
 
+// ObjectName returns the name of an object for messages: Kind/namespace/name, or Kind/name at cluster scope.
+func ObjectName(kind, namespace, name string) string {
+	if namespace == "" {
+		return kind + "/" + name
+	}
+	return kind + "/" + namespace + "/" + name
+}
+
 // ResourceName returns what a permission is about: `pods/log in namespace a`, `deployments.apps x`.
 func ResourceName(r authorizationv1.ResourceAttributes) string {
 	text := r.Resource

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 // hierarchy is one tree of control groups: a controller of version 1, or
@@ -232,7 +234,7 @@ func (g group) kill(ctx context.Context) error {
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return fmt.Errorf("end processes %v: %w", pids, err)
 		}
 	}
@@ -258,7 +260,7 @@ func (g group) remove(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("remove control group: %w", err)
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("remove control group %s: %w", g.name, err)
 		}
 	}

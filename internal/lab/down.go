@@ -16,6 +16,8 @@ import (
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 // Down takes the lab name of the folder stateDir off the machine: processes,
@@ -35,7 +37,7 @@ func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound(stateDir, name)
-	case errors.Is(err, unix.EWOULDBLOCK):
+	case errors.Is(err, errLocked):
 		return &hintError{
 			err:  fmt.Errorf("take down lab %s: another process is working on it", name),
 			hint: "stop the \"lab up\" or \"lab down\" that is running",
@@ -123,7 +125,7 @@ func removeAll(ctx context.Context, dir string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("remove folder: %w", err)
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("remove folder %s: %w", dir, err)
 		}
 	}

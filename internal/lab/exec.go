@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/pmk-sched/pmk-sched/internal/terminal"
 )
 
 // Command is what Exec runs on the node.
@@ -58,7 +58,7 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	// A terminal's Ctrl-C reaches only its foreground group, so there the
 	// command stays in ours.
-	own := !isTerminal(c.Stdin)
+	own := !terminal.Is(c.Stdin)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: own}
 	cmd.Cancel = func() error {
 		if own {
@@ -177,9 +177,4 @@ func lookup(env []string, name string) string {
 		}
 	}
 	return value
-}
-
-func isTerminal(r io.Reader) bool {
-	f, ok := r.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

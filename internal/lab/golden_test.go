@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -38,8 +39,8 @@ func golden(t *testing.T, name string, got string) {
 
 // named are credentials that say what they are instead of being keys.
 func named() credentials {
-	pair := func(name string) keyPair {
-		return keyPair{cert: []byte("certificate of " + name + "\n"), key: []byte("key of " + name + "\n")}
+	pair := func(name string) certificates.Pair {
+		return certificates.Pair{Cert: []byte("certificate of " + name + "\n"), Key: []byte("key of " + name + "\n")}
 	}
 	return credentials{
 		ca: pair("ca"), frontProxyCA: pair("front proxy ca"), serviceAccount: pair("service accounts"),

@@ -7,6 +7,8 @@ import (
 
 	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 )
 
 // access is what a kubeconfig with embedded keys says.
@@ -15,7 +17,7 @@ type access struct {
 	// contexts by name, each with its namespace; the first is the current.
 	contexts []contextName
 	ca       []byte
-	pair     keyPair
+	pair     certificates.Pair
 }
 
 type contextName struct{ name, namespace string }
@@ -31,7 +33,7 @@ func kubeconfig(a access) ([]byte, error) {
 		}},
 		AuthInfos: []clientcmdv1.NamedAuthInfo{{
 			Name:     a.user,
-			AuthInfo: clientcmdv1.AuthInfo{ClientCertificateData: a.pair.cert, ClientKeyData: a.pair.key},
+			AuthInfo: clientcmdv1.AuthInfo{ClientCertificateData: a.pair.Cert, ClientKeyData: a.pair.Key},
 		}},
 		CurrentContext: a.contexts[0].name,
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -118,12 +119,12 @@ type kubeconfigAt struct {
 	access access
 }
 
-func keyFiles(dir string, pairs map[string]keyPair) []file {
+func keyFiles(dir string, pairs map[string]certificates.Pair) []file {
 	var files []file
 	for _, name := range sortedKeys(pairs) {
 		files = append(files,
-			file{dir + "/" + name + ".crt", 0o644, pairs[name].cert},
-			file{dir + "/" + name + ".key", 0o600, pairs[name].key})
+			file{dir + "/" + name + ".crt", 0o644, pairs[name].Cert},
+			file{dir + "/" + name + ".key", 0o600, pairs[name].Key})
 	}
 	return files
 }

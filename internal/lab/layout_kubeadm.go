@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -53,14 +54,14 @@ func kubeadmLayout() layout {
 
 func kubeadmIdentities(n node) ([]file, error) {
 	k := n.keys
-	files := keyFiles(kubeadmPKI, map[string]keyPair{
+	files := keyFiles(kubeadmPKI, map[string]certificates.Pair{
 		"ca": k.ca, "apiserver": k.apiServer, "apiserver-kubelet-client": k.kubeletClient,
 		"front-proxy-ca": k.frontProxyCA, "front-proxy-client": k.frontProxyClient,
 	})
-	files = append(files, keyFiles("/var/lib/kubelet/pki", map[string]keyPair{"kubelet": k.kubeletServer})...)
+	files = append(files, keyFiles("/var/lib/kubelet/pki", map[string]certificates.Pair{"kubelet": k.kubeletServer})...)
 	files = append(files,
-		file{kubeadmPKI + "/sa.pub", 0o644, k.serviceAccount.cert},
-		file{kubeadmPKI + "/sa.key", 0o600, k.serviceAccount.key})
+		file{kubeadmPKI + "/sa.pub", 0o644, k.serviceAccount.Cert},
+		file{kubeadmPKI + "/sa.key", 0o600, k.serviceAccount.Key})
 	configs, err := kubeadmKubeconfigs(n)
 	if err != nil {
 		return nil, err
@@ -82,10 +83,10 @@ func kubeadmSettings(n node) ([]file, error) {
 
 func kubeadmKubeconfigs(n node) ([]file, error) {
 	l := kubeadmLayout()
-	at := func(path, user string, pair keyPair) kubeconfigAt {
+	at := func(path, user string, pair certificates.Pair) kubeconfigAt {
 		return kubeconfigAt{path, access{
 			server: l.server(n.address.String()), cluster: "kubernetes", user: user,
-			contexts: []contextName{{name: user + "@kubernetes"}}, ca: n.keys.ca.cert, pair: pair,
+			contexts: []contextName{{name: user + "@kubernetes"}}, ca: n.keys.ca.Cert, pair: pair,
 		}}
 	}
 	return kubeconfigs([]kubeconfigAt{

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -50,16 +51,16 @@ func pmkIdentities(n node) ([]file, error) {
 	}
 	k := n.keys
 	files := []file{
-		{pmkDir + "/certs/apiserver/ca.crt", 0o644, k.ca.cert},
-		{pmkDir + "/certs/apiserver/svcacct.key", 0o600, k.serviceAccount.key},
-		{pmkDir + "/certs/aggregator/ca.crt", 0o644, k.frontProxyCA.cert},
-		{pmkDir + "/certs/kubelet/server/ca.crt", 0o644, k.ca.cert},
+		{pmkDir + "/certs/apiserver/ca.crt", 0o644, k.ca.Cert},
+		{pmkDir + "/certs/apiserver/svcacct.key", 0o600, k.serviceAccount.Key},
+		{pmkDir + "/certs/aggregator/ca.crt", 0o644, k.frontProxyCA.Cert},
+		{pmkDir + "/certs/kubelet/server/ca.crt", 0o644, k.ca.Cert},
 	}
-	for dir, pair := range map[string]keyPair{
+	for dir, pair := range map[string]certificates.Pair{
 		"apiserver": k.apiServer, "aggregator": k.frontProxyClient,
 		"kubelet/apiserver": k.kubeletClient, "kubelet/server": k.kubeletServer,
 	} {
-		files = append(files, keyFiles(pmkDir+"/certs/"+dir, map[string]keyPair{"request": pair})...)
+		files = append(files, keyFiles(pmkDir+"/certs/"+dir, map[string]certificates.Pair{"request": pair})...)
 	}
 	return append(files, configs...), nil
 }
@@ -84,10 +85,10 @@ func pmkSettings(n node) ([]file, error) {
 }
 
 func pmkKubeconfigs(n node) ([]file, error) {
-	at := func(name, user string, pair keyPair, contexts ...contextName) kubeconfigAt {
+	at := func(name, user string, pair certificates.Pair, contexts ...contextName) kubeconfigAt {
 		return kubeconfigAt{pmkDir + "/kubeconfigs/" + name + ".yaml", access{
 			server: "https://localhost:443", cluster: "local", user: user,
-			contexts: contexts, ca: n.keys.ca.cert, pair: pair,
+			contexts: contexts, ca: n.keys.ca.Cert, pair: pair,
 		}}
 	}
 	service := contextName{name: "service-account-context"}

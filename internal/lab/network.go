@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 const (
@@ -107,7 +109,7 @@ func lockNetworks(ctx context.Context) (unlock func(), err error) {
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("choose a network for the lab: another lab has been choosing for a minute: %w", err)
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -25,12 +26,12 @@ type node struct {
 
 // credentials are all keys and certificates of a cluster with one master.
 type credentials struct {
-	ca, frontProxyCA                keyPair
-	serviceAccount                  keyPair // cert is the public key
-	apiServer, kubeletServer        keyPair // serving
-	kubeletClient, frontProxyClient keyPair // of the API server
-	admin, scheduler, manager       keyPair
-	kubelet, proxy                  keyPair
+	ca, frontProxyCA                certificates.Pair
+	serviceAccount                  certificates.Pair // cert is the public key
+	apiServer, kubeletServer        certificates.Pair // serving
+	kubeletClient, frontProxyClient certificates.Pair // of the API server
+	admin, scheduler, manager       certificates.Pair
+	kubelet, proxy                  certificates.Pair
 }
 
 // file is one file of a node, at its true path on a master.
@@ -52,15 +53,15 @@ func newCredentials(nodeName string, host string, address netip.Addr, now time.T
 	if err != nil {
 		return c, err
 	}
-	c.ca, c.frontProxyCA = ca.keyPair, front.keyPair
+	c.ca, c.frontProxyCA = ca.Pair, front.Pair
 	if c.serviceAccount, err = serviceAccountKeys(); err != nil {
 		return c, err
 	}
 	own := net.IP(address.AsSlice())
 	loopback := net.IPv4(127, 0, 0, 1)
 	for _, w := range []struct {
-		to *keyPair
-		by *authority
+		to *certificates.Pair
+		by *certificates.Authority
 		id identity
 	}{
 		{&c.apiServer, ca, identity{name: "kube-apiserver", server: true, ips: []net.IP{own, loopback, net.ParseIP(serviceIP)},
@@ -74,7 +75,7 @@ func newCredentials(nodeName string, host string, address netip.Addr, now time.T
 		{&c.kubelet, ca, identity{name: "system:node:" + nodeName, groups: []string{"system:nodes"}}},
 		{&c.proxy, ca, identity{name: "system:kube-proxy", groups: []string{"system:node-proxier"}}},
 	} {
-		if *w.to, err = w.by.issue(w.id, now); err != nil {
+		if *w.to, err = w.by.Sign(certificate(w.id, now)); err != nil {
 			return c, err
 		}
 	}

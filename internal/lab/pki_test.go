@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 )
 
 func TestCredentialsVerify(t *testing.T) {
@@ -19,13 +21,13 @@ func TestCredentialsVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := func(pair keyPair) *x509.CertPool {
+	roots := func(pair certificates.Pair) *x509.CertPool {
 		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(pair.cert)
+		pool.AppendCertsFromPEM(pair.Cert)
 		return pool
 	}
-	parse := func(pair keyPair) *x509.Certificate {
-		block, _ := pem.Decode(pair.cert)
+	parse := func(pair certificates.Pair) *x509.Certificate {
+		block, _ := pem.Decode(pair.Cert)
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
 			t.Fatal(err)
@@ -41,7 +43,7 @@ func TestCredentialsVerify(t *testing.T) {
 		t.Errorf("the kubelet: %v", err)
 	}
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	for _, pair := range []keyPair{c.kubeletClient, c.admin, c.scheduler, c.manager, c.kubelet, c.proxy} {
+	for _, pair := range []certificates.Pair{c.kubeletClient, c.admin, c.scheduler, c.manager, c.kubelet, c.proxy} {
 		if _, err := parse(pair).Verify(x509.VerifyOptions{Roots: roots(c.ca), KeyUsages: client}); err != nil {
 			t.Errorf("%s: %v", parse(pair).Subject, err)
 		}
@@ -66,7 +68,7 @@ func TestKubeconfigIsOneThatClientsRead(t *testing.T) {
 	data, err := kubeconfig(access{
 		server: "https://localhost:443", cluster: "local", user: "admin",
 		contexts: []contextName{{"first", "default"}, {"second", "kube-system"}},
-		ca:       []byte("ca"), pair: keyPair{cert: []byte("cert"), key: []byte("key")},
+		ca:       []byte("ca"), pair: certificates.Pair{Cert: []byte("cert"), Key: []byte("key")},
 	})
 	if err != nil {
 		t.Fatal(err)

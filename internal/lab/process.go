@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 func (l *Lab) pidFile(name string) string { return filepath.Join(l.dir, "pid", name) }
@@ -109,7 +111,7 @@ func (l *Lab) stop(ctx context.Context, name string, g group) error {
 		if err := syscall.Kill(pid, killed); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("stop %s: process %d: %w", name, pid, err)
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return fmt.Errorf("stop %s: process %d: %w", name, pid, err)
 		}
 	}

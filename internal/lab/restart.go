@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -169,7 +170,7 @@ func (l *Lab) StopAPIServer(ctx context.Context) error {
 			err = errors.Join(err, back)
 			break
 		}
-		if err := sleep(ctx, 5*time.Second); err != nil {
+		if err := clock.Sleep(ctx, 5*time.Second); err != nil {
 			return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
 		}
 	}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 // patience is how long each wait lasts at most. A machine that compiles at the
@@ -92,7 +94,7 @@ func (u *bringUp) writeFiles(context.Context) error {
 	outside, err := kubeconfig(access{
 		server:  "https://" + net.JoinHostPort(u.node.address.String(), strconv.Itoa(u.layout.port)),
 		cluster: u.lab.Name(), user: "kubernetes-admin", contexts: []contextName{{name: "lab-" + u.lab.Name()}},
-		ca: u.node.keys.ca.cert, pair: u.node.keys.admin,
+		ca: u.node.keys.ca.Cert, pair: u.node.keys.admin,
 	})
 	if err != nil {
 		return err
@@ -239,7 +241,7 @@ func (l *Lab) waitFor(ctx context.Context, g group, what, daemon string, check f
 		if gone, lookErr := l.ended(daemon, g, begin); gone || lookErr != nil {
 			return fmt.Errorf("wait for %s: %w", what, errors.Join(lookErr, fmt.Errorf("%s has ended", daemon)))
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %s: %w", what, err)
 		}
 	}

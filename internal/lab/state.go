@@ -13,7 +13,8 @@ import (
 	"sort"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/flock"
 )
 
 const stateFile = "lab.json"
@@ -102,6 +103,9 @@ func (l *Lab) save() error {
 	return nil
 }
 
+// errLocked is returned when another process holds the lock of a directory.
+var errLocked = errors.New("locked by another process")
+
 // lockDir takes the lock of a folder, which the kernel gives back when the
 // process ends however it ends. It waits at most patience for another holder. The
 // error is fs.ErrNotExist also if that one has removed the folder.
@@ -112,19 +116,21 @@ func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock fu
 	}
 	deadline := time.Now().Add(patience)
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			if err := stillAt(dir, f); err != nil {
-				f.Close()
-				return nil, err
-			}
+		locked, err := flock.Try(f)
+		if locked {
+			err = stillAt(dir, f)
+		}
+		if err == nil && locked {
 			return func() { f.Close() }, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+		if err == nil && time.Now().After(deadline) {
+			err = errLocked
+		}
+		if err != nil {
 			f.Close()
 			return nil, err
 		}
-		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -142,16 +148,4 @@ func stillAt(path string, f *os.File) error {
 		err = fmt.Errorf("%s: %w", path, fs.ErrNotExist)
 	}
 	return err
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -123,7 +123,7 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 		if obj.GetKind() == "Namespace" {
 			continue
 		}
-		subject := subjectOf(obj)
+		subject := kubeapi.ObjectName(obj.GetKind(), obj.GetNamespace(), obj.GetName())
 		var live *unstructured.Unstructured
 		err := p.retry.Do(ctx, "read "+subject, func(ctx context.Context) (err error) {
 			live, err = p.dyn.Resource(resourceOf(obj)).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
@@ -152,13 +152,6 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	return resource
-}
-
-func subjectOf(obj *unstructured.Unstructured) string {
-	if obj.GetNamespace() == "" {
-		return obj.GetKind() + "/" + obj.GetName()
-	}
-	return obj.GetKind() + "/" + obj.GetNamespace() + "/" + obj.GetName()
 }
 
 // unknownIfForbidden marks an error by lack of permission as an unanswered question.

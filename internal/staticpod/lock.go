@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/pmk-sched/pmk-sched/internal/flock"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -25,8 +26,8 @@ func Lock(files Files, holder string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, explain("lock", StateDir, err)
 	}
-	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	locked, err := flock.Try(file)
+	if err == nil && !locked {
 		by, _ := os.ReadFile(at)
 		return nil, errors.Join(problem.Errorf("wait until it ends; the lock of a killed run is released",
 			"lock this node: another run is in progress: %s", strings.TrimSpace(string(by))), file.Close())

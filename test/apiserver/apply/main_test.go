@@ -113,9 +113,13 @@ func find(t *testing.T, objs []*unstructured.Unstructured, kind string) *unstruc
 	return nil
 }
 
-func newClient(t *testing.T, cfg *rest.Config) *apply.Client {
+func newClient(t *testing.T, cfg *rest.Config, options ...func(*apply.Options)) *apply.Client {
 	t.Helper()
-	client, err := apply.New(cfg, zaptest.NewLogger(t))
+	o := apply.Options{Log: zaptest.NewLogger(t), LockDuration: 5 * time.Second}
+	for _, set := range options {
+		set(&o)
+	}
+	client, err := apply.New(cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}

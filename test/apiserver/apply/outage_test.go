@@ -44,8 +44,8 @@ func TestApplyGoesOnWhenTheAPIServerComesBack(t *testing.T) {
 }
 
 func TestApplyGivesUpCleanlyWhenTheAPIServerStaysAway(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
-	client.SetPatience(2 * time.Second)
+	client := newClient(t, server.Config(), func(o *apply.Options) { o.Patience = 2 * time.Second })
+	ctx, ns := testContext(t), namespace(t)
 	objs := objects(t, "away", ns, "a")
 	if _, err := client.Plan(ctx, objs); err != nil {
 		t.Fatal(err)

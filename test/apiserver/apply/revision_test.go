@@ -4,7 +4,6 @@ package apply_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // save writes a revision and ends it with status, unless that is pending.
@@ -79,8 +79,7 @@ func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := client.SaveRevision(ctx, ns, "large", "", objs)
-	var large *apply.TooLargeError
-	if !errors.As(err, &large) || large.Size <= large.Limit || large.Limit != 1<<20 || !large.Invalid() {
+	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "the limit is 1048576") {
 		t.Fatalf("error is %v", err)
 	}
 	if revisions, err := client.Revisions(ctx, ns, "large"); err != nil || len(revisions) != 0 {

@@ -75,7 +75,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := apply.New(server.Config(), zaptest.NewLogger(t))
+	real, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package cluster
+package main
 
 import (
 	"cmp"
@@ -6,32 +6,25 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 )
 
-// Table returns what WriteTable writes.
-func (i *Info) Table() string {
-	var b strings.Builder
-	_ = i.WriteTable(&b) // a strings.Builder takes everything
-	return b.String()
-}
-
-// WriteTable writes what was found for a person to read: facts, one a line,
-// then the control-plane nodes, the default scheduler's pods, and warnings.
-func (i *Info) WriteTable(w io.Writer) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(table, i.text()); err != nil {
+// infoTable prints what `detect` found.
+func infoTable(info *cluster.Info) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, infoText(info))
 		return err
 	}
-	return table.Flush()
 }
 
-// text is the table with its cells parted by tabs. Columns end at an empty line.
-func (i *Info) text() string {
+// infoText returns what `detect` found: facts, one a line, then the control-plane nodes, the default scheduler's pods, the
+// deployed schedulers and warnings. Cells are separated by tabs; columns end at an empty line.
+func infoText(i *cluster.Info) string {
 	var b strings.Builder
 	line := func(cells ...string) { b.WriteString(strings.Join(cells, "\t") + "\n") }
-	for _, fact := range i.facts() {
+	for _, fact := range facts(i) {
 		line(fact[0], fact[1])
 	}
 	if len(i.ControlPlane.Nodes) > 0 {
@@ -65,22 +58,22 @@ func (i *Info) text() string {
 	return b.String()
 }
 
-func (i *Info) facts() [][2]string {
+func facts(i *cluster.Info) [][2]string {
 	facts := [][2]string{
 		{"Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform)},
 		{"Distribution", i.Distribution + ", layout " + i.Layout},
 		{"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go))},
 		{"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion), prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " ")))},
-		{"Nodes", i.nodeFact()},
-		{"Control plane", i.controlPlaneFact()},
+		{"Nodes", nodeFact(i)},
+		{"Control plane", controlPlaneFact(i)},
 		{"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder))},
-		{"Port to use", i.portFact()},
-		{"Ports taken", orDash(i.takenFact())},
+		{"Port to use", portFact(i)},
+		{"Ports taken", orDash(takenFact(i))},
 	}
-	return append(facts, i.credentialFacts()...)
+	return append(facts, credentialFacts(i)...)
 }
 
-func (i *Info) nodeFact() string {
+func nodeFact(i *cluster.Info) string {
 	var kubelets []string
 	for _, kubelet := range i.Nodes.Kubelets {
 		kubelets = append(kubelets, fmt.Sprintf("%s (%d)", kubelet.Version, kubelet.Count))
@@ -91,7 +84,7 @@ func (i *Info) nodeFact() string {
 	return fmt.Sprintf("%d, kubelets %s", i.Nodes.Count, strings.Join(kubelets, ", "))
 }
 
-func (i *Info) controlPlaneFact() string {
+func controlPlaneFact(i *cluster.Info) string {
 	if i.ControlPlane.LabelKey == "" {
 		return "no nodes found"
 	}
@@ -102,7 +95,7 @@ func (i *Info) controlPlaneFact() string {
 	return fmt.Sprintf("%d with label %s", i.ControlPlane.Count, label)
 }
 
-func (i *Info) portFact() string {
+func portFact(i *cluster.Info) string {
 	if i.Scheduler.Port == 0 {
 		return "none free"
 	}
@@ -113,19 +106,18 @@ func (i *Info) portFact() string {
 	return fact
 }
 
-// takenFact lists the taken ports near the scheduler's: the others are of no
-// interest to a person here, and JSON has them.
-func (i *Info) takenFact() string {
+// takenFact lists the taken ports near the scheduler's. JSON has the others.
+func takenFact(i *cluster.Info) string {
 	var list []string
 	for _, taken := range i.Scheduler.Taken {
-		if taken.Port >= 10250 && taken.Port <= lastPort {
+		if taken.Port >= 10250 && taken.Port <= cluster.LastPort {
 			list = append(list, fmt.Sprintf("%d (%s)", taken.Port, taken.By))
 		}
 	}
 	return strings.Join(list, ", ")
 }
 
-func (i *Info) credentialFacts() [][2]string {
+func credentialFacts(i *cluster.Info) [][2]string {
 	found := i.Credentials
 	if found.Kubeconfig == "" {
 		return [][2]string{{"Credentials", "none: not on a control-plane node"}}
@@ -140,7 +132,7 @@ func (i *Info) credentialFacts() [][2]string {
 	return facts
 }
 
-func taintList(taints []Taint) string {
+func taintList(taints []cluster.Taint) string {
 	var list []string
 	for _, taint := range taints {
 		list = append(list, taint.Key+prefixed("=", taint.Value)+":"+taint.Effect)
@@ -188,10 +180,3 @@ func prefixed(prefix, text string) string {
 }
 
 func orDash(text string) string { return cmp.Or(text, "-") }
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}

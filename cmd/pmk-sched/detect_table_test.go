@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+)
+
+func printInfo(t *testing.T, info *cluster.Info) string {
+	t.Helper()
+	var out bytes.Buffer
+	u := newUI(nil, &out, &out)
+	if err := u.data("table", info, infoTable(info)); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestDetectTable(t *testing.T) {
+	text, err := os.ReadFile("../../internal/cluster/testdata/pmk.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile("testdata/detect.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := &cluster.Info{}
+	if err := json.Unmarshal(text, info); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), printInfo(t, info)); diff != "" {
+		t.Errorf("table of testdata/detect.txt (-want +got):\n%s", diff)
+	}
+}
+
+func TestDetectTableListsDeployedSchedulersAndMissingCredentials(t *testing.T) {
+	info := &cluster.Info{Scheduler: cluster.Scheduler{Deployed: []cluster.DeployedScheduler{
+		{Name: "pushed", Namespace: "gpu", Release: "v1.23.17", Due: "v1.24.3"}, {Name: "unknown"},
+	}}}
+	table := strings.Join(strings.Fields(printInfo(t, info)), " ")
+	for _, text := range []string{"pushed gpu v1.23.17 v1.24.3", "unknown - -", "not on a control-plane node"} {
+		if !strings.Contains(table, text) {
+			t.Errorf("the table lacks %q:\n%s", text, table)
+		}
+	}
+}
