@@ -37,27 +37,22 @@ func components() []string {
 
 func kubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
 
-// Compiled returns the programs that Up uses unless told otherwise: compiled by
-// internal/build in the environment env and kept in cacheDir.
-func Compiled(cacheDir string, env []string) Programs {
-	return compiled{cacheDir: cacheDir, env: env}
+// Compiled provides programs that internal/build compiles and keeps in CacheDir: what [Up] uses unless told otherwise.
+type Compiled struct {
+	CacheDir string
+	Env      []string
+	Log      *zap.Logger
+	OnStep   func(string) func(error)
 }
 
-// compiled compiles programs with internal/build, which keeps them.
-type compiled struct {
-	cacheDir string
-	env      []string
-	log      *zap.Logger
-	onStep   func(string) func(error)
-}
-
-func (c compiled) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
+// Kubernetes compiles programs of a release.
+func (c Compiled) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
 	var programs []build.Program
 	for _, name := range names {
 		programs = append(programs, build.Program{Name: name})
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: r, Programs: programs, CacheDir: c.cacheDir, Env: c.env, Log: c.log, OnStep: c.onStep,
+		Release: r, Programs: programs, CacheDir: c.CacheDir, Env: c.Env, Log: c.Log, OnStep: c.OnStep,
 	})
 	if err != nil {
 		return nil, err
@@ -73,10 +68,11 @@ func (c compiled) Kubernetes(ctx context.Context, r versions.Release, names []st
 	return paths, nil
 }
 
-func (c compiled) Module(ctx context.Context, module, version, pkg, name string) (string, error) {
+// Module compiles a program of another module.
+func (c Compiled) Module(ctx context.Context, module, version, pkg, name string) (string, error) {
 	result, err := build.Module(ctx, build.ModuleOptions{
 		Module: module, Version: version, Packages: []build.Program{{Name: name, Package: pkg}},
-		CacheDir: c.cacheDir, Env: c.env, Log: c.log, OnStep: c.onStep,
+		CacheDir: c.CacheDir, Env: c.Env, Log: c.Log, OnStep: c.OnStep,
 	})
 	if err != nil {
 		return "", err

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -53,7 +50,7 @@ func (l *Lab) StaticPods() (string, error) {
 
 // RestartNode stops the kubelet and containerd and starts them again, and
 // returns when the node is ready. Containers keep running meanwhile, as on a
-// real node.
+// real node. Only tests call it.
 func (l *Lab) RestartNode(ctx context.Context) error {
 	err := l.restartNode(ctx)
 	if err == nil {
@@ -126,87 +123,4 @@ func (l *Lab) reopen() (group, node, layout, error) {
 	g, err := newGroup(l.dir)
 	n := node{release: l.Release(), rules: rules, name: lay.nodeName(l.Name(), address.String()), host: l.Name(), address: address}
 	return g, n, lay, err
-}
-
-// parked is where StopAPIServer puts the manifest: beside the static pods, not
-// among them.
-func (l *Lab) parked() string { return filepath.Join(l.dir, "parked.yaml") }
-
-// apiServerManifest is the static pod with the API server: with the layout pmk
-// the whole control plane.
-func (l *Lab) apiServerManifest() (string, error) {
-	path, err := l.StaticPods()
-	if err != nil {
-		return "", err
-	}
-	if l.Layout() == LayoutKubeadm {
-		path = filepath.Join(path, "kube-apiserver.yaml")
-	}
-	return path, nil
-}
-
-// StopAPIServer takes the static pod with the API server away and returns when
-// the API server no longer answers. With the layout pmk the controller manager
-// and the default scheduler are in the same pod and stop with it.
-func (l *Lab) StopAPIServer(ctx context.Context) error {
-	path, err := l.apiServerManifest()
-	if err != nil {
-		return err
-	}
-	// A kubelet that has just started forgets a static pod that goes before it
-	// has seen the pod in the API as well, and leaves its containers running:
-	// then it is shown the pod once more.
-	for range 5 {
-		if err = os.Rename(path, l.parked()); err != nil {
-			break
-		}
-		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err = l.waitServer(limited, "the API server to stop", false)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		if back := os.Rename(l.parked(), path); back != nil || ctx.Err() != nil {
-			err = errors.Join(err, back)
-			break
-		}
-		if err := clock.Sleep(ctx, 5*time.Second); err != nil {
-			return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
-		}
-	}
-	return fmt.Errorf("stop the API server of lab %s: %w", l.Name(), err)
-}
-
-// StartAPIServer puts the static pod back that StopAPIServer took away and
-// returns when the API server is ready.
-func (l *Lab) StartAPIServer(ctx context.Context) error {
-	path, err := l.apiServerManifest()
-	if err == nil {
-		err = os.Rename(l.parked(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("start the API server of lab %s: %w", l.Name(), err)
-	}
-	return l.waitServer(ctx, "the API server", true)
-}
-
-func (l *Lab) waitServer(ctx context.Context, what string, up bool) error {
-	g, err := newGroup(l.dir)
-	if err != nil {
-		return err
-	}
-	client, err := l.client()
-	if err != nil {
-		return err
-	}
-	return l.waitFor(ctx, g, what, "kubelet", func(ctx context.Context) error {
-		err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-		if up {
-			return err
-		}
-		if err == nil {
-			return errors.New("it still answers")
-		}
-		return nil
-	})
 }

@@ -118,7 +118,7 @@ func newBringUp(o Options) (*bringUp, error) {
 		return nil, err
 	}
 	if o.Programs == nil {
-		o.Programs = compiled{cacheDir: o.CacheDir, env: o.Env, log: o.Log, onStep: o.OnStep}
+		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
 	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
 		Name: o.Name, Release: o.Release, Layout: l.name, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),

@@ -103,7 +103,7 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 		return nil, versions.Rules{}, err
 	}
 	if o.Programs == nil {
-		o.Programs = compiled{cacheDir: o.CacheDir, env: o.Env, log: o.Log, onStep: o.OnStep}
+		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
 	n.release, n.rules = o.Release, rules
 	o.Layout, o.Nodes = lay.name, l.state.Nodes

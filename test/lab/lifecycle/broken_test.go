@@ -149,7 +149,7 @@ type broken struct {
 }
 
 func (b broken) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
-	programs, err := lab.Compiled(b.cacheDir, os.Environ()).Kubernetes(ctx, r, names)
+	programs, err := lab.Compiled{CacheDir: b.cacheDir, Env: os.Environ()}.Kubernetes(ctx, r, names)
 	if err != nil {
 		return nil, err
 	}

@@ -164,12 +164,7 @@ func TestAPMKMaster(t *testing.T) {
 		}
 	})
 	t.Run("survives a restart of the API server", func(t *testing.T) {
-		if err := l.StopAPIServer(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := l.StartAPIServer(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		restartAPIServer(t, l)
 		kubectl(t, l, "get", "nodes")
 	})
 	t.Run("survives a restart of kubelet and containerd", func(t *testing.T) {
