@@ -32,9 +32,10 @@ type defaultRequest struct {
 
 func verifyDefault(ctx context.Context, u *ui, cfg *rest.Config, r defaultRequest) (*verify.DefaultResult, error) {
 	o := verify.DefaultOptions{
-		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Want: r.want, Image: r.image, Timeout: r.timeout, Keep: r.keep,
+		Options:    verify.Options{Image: r.image, Timeout: r.timeout, Keep: r.keep, Log: u.log, OnStep: u.step},
+		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Want: r.want,
 		Metrics: func(ctx context.Context, _ string) (string, error) { return schedulerMetrics(ctx, cfg) },
-		Running: runningPrograms, Log: u.log, OnStep: u.step,
+		Running: runningPrograms,
 	}
 	if r.quiet {
 		o.OnStep = nil

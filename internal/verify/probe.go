@@ -19,18 +19,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// controlPlaneTaints are the keys that keep pods off control-plane nodes, of all releases.
+// controlPlaneTaints are the keys of the taints of control-plane nodes, of all releases.
 var controlPlaneTaints = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
 
 const (
 	// nodePage is how many nodes are read at once.
 	nodePage = 250
-	// accountTimeout is how long the service account of a new namespace may take to be made.
+	// accountTimeout bounds the wait for the service account of a new namespace.
 	accountTimeout = 20 * time.Second
-	// goneTimeout is how long is waited for a namespace to be gone; deleting it goes on without us.
+	// goneTimeout bounds the wait for the deletion of a namespace, which continues without us.
 	goneTimeout = 15 * time.Second
-	// imageOfNone is an image that nobody has: the pod of a verification is there to be bound, not to run.
-	imageOfNone = "localhost/pause"
+	// missingImage is an image that no node has: the pod has to be bound, not to run.
+	missingImage = "localhost/pause"
 )
 
 func (r *verifier) labels() map[string]string {
@@ -39,46 +39,46 @@ func (r *verifier) labels() map[string]string {
 	return labels
 }
 
-// createPod makes the namespace and the pod.
+// createPod creates the namespace and the pod.
 func (r *verifier) createPod(ctx context.Context) (*corev1.Pod, error) {
 	pod := r.podSpec()
 	if r.Image == "" {
-		r.useSchedulersImage(ctx, &pod.Spec.Containers[0])
+		r.useSchedulerImage(ctx, &pod.Spec.Containers[0])
 	}
 	tolerate, err := r.onlyControlPlane(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if r.v.ToleratesControlPlane = tolerate; tolerate {
+	if r.result.ToleratesControlPlane = tolerate; tolerate {
 		pod.Spec.Tolerations = tolerateControlPlane()
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.v.Namespace, Labels: r.labels()}}
-	r.made = true
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.result.Namespace, Labels: r.labels()}}
+	r.created = true
 	err = r.retry.Do(ctx, "create Namespace/"+ns.Name, func(ctx context.Context) error {
 		_, err := r.kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-		if apierrors.IsAlreadyExists(err) { // by an attempt whose answer was lost
+		if apierrors.IsAlreadyExists(err) { // by an attempt whose response was lost
 			return nil
 		}
 		return err
 	})
 	if err != nil {
 		var forbidden *kubeapi.ForbiddenError
-		r.made = !errors.As(err, &forbidden)
+		r.created = !errors.As(err, &forbidden)
 		return nil, err
 	}
 	return r.create(ctx, pod)
 }
 
-// create makes the pod, and waits as long as it is refused only because the namespace's service account is not there yet.
+// create creates the pod. It waits while the API server rejects the pod because the namespace has no service account yet.
 func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	until := time.Now().Add(min(accountTimeout, r.Timeout))
-	doing := "create Pod/" + r.v.Namespace + "/" + pod.Name
+	doing := "create Pod/" + r.result.Namespace + "/" + pod.Name
 	for {
 		var created *corev1.Pod
 		err := r.retry.Do(ctx, doing, func(ctx context.Context) (err error) {
-			created, err = r.kube.CoreV1().Pods(r.v.Namespace).Create(ctx, pod, metav1.CreateOptions{})
+			created, err = r.kube.CoreV1().Pods(r.result.Namespace).Create(ctx, pod, metav1.CreateOptions{})
 			if apierrors.IsAlreadyExists(err) {
-				created, err = r.kube.CoreV1().Pods(r.v.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+				created, err = r.kube.CoreV1().Pods(r.result.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			}
 			return err
 		})
@@ -88,28 +88,28 @@ func (r *verifier) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, er
 		if !missingAccount(err) || time.Now().After(until) {
 			return nil, err
 		}
-		if err := clock.Sleep(ctx, poll); err != nil {
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return nil, fmt.Errorf("%s: %w", doing, err)
 		}
 	}
 }
 
-// missingAccount recognises the refusal of a pod whose service account does not exist, yet
+// missingAccount reports whether a pod was rejected because its service account does not exist
 // (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount/admission.go).
 func missingAccount(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "service account") && strings.Contains(err.Error(), "not found")
 }
 
-// podSpec is a pod that asks for nearly nothing and that the restricted pod security level accepts.
+// podSpec returns a pod that requests next to nothing and that the restricted pod security level accepts.
 func (r *verifier) podSpec() *corev1.Pod {
 	no, yes := false, true
 	grace, user := int64(0), int64(65532)
 	name := r.Name
 	if name == corev1.DefaultSchedulerName {
-		name = "" // what is to be seen is that a pod which names none gets it
+		name = "" // the default must apply to a pod that names no scheduler
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: r.v.Pod, Namespace: r.v.Namespace, Labels: r.labels()},
+		ObjectMeta: metav1.ObjectMeta{Name: r.result.Pod, Namespace: r.result.Namespace, Labels: r.labels()},
 		Spec: corev1.PodSpec{
 			SchedulerName:                 name,
 			AutomountServiceAccountToken:  &no,
@@ -133,10 +133,10 @@ func (r *verifier) podSpec() *corev1.Pod {
 	}
 }
 
-// useSchedulersImage takes the image of the scheduler's Deployment. Without one the pod will hardly be bound, so that any name does; why
-// the Deployment cannot be read is told when the pod stays Pending.
-func (r *verifier) useSchedulersImage(ctx context.Context, container *corev1.Container) {
-	container.Image = imageOfNone
+// useSchedulerImage sets the image of the scheduler's Deployment. Without a Deployment the pod stays Pending, whatever its image is,
+// and explainPending reports the reason.
+func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Container) {
+	container.Image = missingImage
 	var d *appsv1.Deployment
 	err := r.retry.Do(ctx, "read "+r.deploymentName(), func(ctx context.Context) (err error) {
 		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
@@ -148,8 +148,8 @@ func (r *verifier) useSchedulersImage(ctx context.Context, container *corev1.Con
 	}
 }
 
-// onlyControlPlane reports whether a pod without tolerations has no node to go to, while one that tolerates the control plane's taints has.
-// Nodes are read by pages, and no further than to the first that answers.
+// onlyControlPlane reports whether no node accepts a pod without tolerations, while a control-plane node accepts one that tolerates
+// its taints. It reads nodes by pages and stops at the first one that accepts the pod.
 func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 	controlPlane := ""
 	options := metav1.ListOptions{Limit: nodePage}
@@ -161,7 +161,7 @@ func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 		})
 		var forbidden *kubeapi.ForbiddenError
 		if errors.As(err, &forbidden) {
-			r.note("nodes may not be listed, so the pod tolerates the taints of control-plane nodes")
+			r.note("no permission to list nodes: the pod tolerates the taints of control-plane nodes")
 			return true, nil
 		}
 		if err != nil {
@@ -183,7 +183,7 @@ func (r *verifier) onlyControlPlane(ctx context.Context) (bool, error) {
 	if controlPlane == "" {
 		return false, nil
 	}
-	r.note("the pod tolerates the taints of control-plane nodes, because there is no other node to go to (node %s)", controlPlane)
+	r.note("the pod tolerates the taints of control-plane nodes, because no other node accepts it (node %s)", controlPlane)
 	return true, nil
 }
 
@@ -195,14 +195,14 @@ func tolerateControlPlane() []corev1.Toleration {
 	return tolerations
 }
 
-// waitBound returns the pod when it has a node, and the local time at which a watch told so. Where watching is not possible the pod is read
-// again and again, and the time is zero.
+// waitBound returns the pod when it is bound, and the local time of the watch event. If the watch fails, it polls the pod, and the
+// time is zero.
 func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, time.Time, error) {
 	for {
 		if bound, at := r.watchBound(ctx, pod); bound != nil {
 			return bound, at, nil
 		}
-		if err := clock.Sleep(ctx, poll); err != nil {
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
 			return nil, time.Time{}, err
 		}
 		err := r.retry.Do(ctx, "read Pod/"+pod.Namespace+"/"+pod.Name, func(ctx context.Context) error {
@@ -218,7 +218,7 @@ func (r *verifier) waitBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod,
 	}
 }
 
-// watchBound watches from a state of the pod on. It returns nil when the watch ends, or cannot be had, before the pod is bound.
+// watchBound watches the pod. It returns nil if the watch fails or ends before the pod is bound.
 func (r *verifier) watchBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, time.Time) {
 	w, err := r.kube.CoreV1().Pods(pod.Namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + pod.Name, ResourceVersion: pod.ResourceVersion,
@@ -242,27 +242,27 @@ func (r *verifier) watchBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod
 	}
 }
 
-// cleanUp deletes the pod and the namespace, and waits a while until the namespace is gone.
+// cleanUp deletes the pod and the namespace, and waits until the namespace is gone or goneTimeout is over.
 func (r *verifier) cleanUp(ctx context.Context) error {
 	now := int64(0)
-	err := r.retry.Do(ctx, "delete Namespace/"+r.v.Namespace, func(ctx context.Context) error {
-		// Without this the namespace waits for the kubelet, which may be the very thing that does not work.
-		podErr := r.kube.CoreV1().Pods(r.v.Namespace).Delete(ctx, r.v.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
-		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.v.Namespace, metav1.DeleteOptions{})
+	err := r.retry.Do(ctx, "delete Namespace/"+r.result.Namespace, func(ctx context.Context) error {
+		// Otherwise the namespace waits for the kubelet, which may be what does not work.
+		podErr := r.kube.CoreV1().Pods(r.result.Namespace).Delete(ctx, r.result.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.result.Namespace, metav1.DeleteOptions{})
 		return errors.Join(client.IgnoreNotFound(podErr), client.IgnoreNotFound(nsErr))
 	})
 	if err != nil {
-		return fmt.Errorf("%w (delete it with `kubectl delete namespace %s`)", err, r.v.Namespace)
+		return fmt.Errorf("%w (delete it with `kubectl delete namespace %s`)", err, r.result.Namespace)
 	}
 	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
 	defer cancel()
 	for {
-		_, err := r.kube.CoreV1().Namespaces().Get(ctx, r.v.Namespace, metav1.GetOptions{})
+		_, err := r.kube.CoreV1().Namespaces().Get(ctx, r.result.Namespace, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		if clock.Sleep(ctx, poll) != nil {
-			r.note("namespace %s is deleted, but not gone yet", r.v.Namespace)
+		if clock.Sleep(ctx, pollInterval) != nil {
+			r.note("the deletion of namespace %s has not finished yet", r.result.Namespace)
 			return nil
 		}
 	}

@@ -17,24 +17,15 @@ const (
 	reasonFailedScheduling = "FailedScheduling"
 )
 
-// source tells who reported an event: the controller and which instance of it. A scheduler writes events through events.k8s.io, with the name
-// of its profile as the reporting controller, if the API server served that group when the scheduler started. If not, as in a static pod
-// that starts before its API server, it writes through the core API: the name is the source component, and the instance is not
-// told (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API shows both.
+// source returns the controller that reported an event and its instance. A scheduler writes events through events.k8s.io, with
+// the name of its profile as the reporting controller, if the API server served that group when the scheduler started. If not,
+// as in a static pod that starts before its API server, it writes through the core API: the name is the source component, and
+// there is no instance (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API returns both.
 func source(e *corev1.Event) (controller, instance string) {
 	if e.ReportingController != "" {
 		return e.ReportingController, e.ReportingInstance
 	}
 	return e.Source.Component, e.Source.Host
-}
-
-// prove finds the Scheduled event of the bound pod, and takes its source as the scheduler that bound it.
-func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
-	event, err := r.scheduledEvent(ctx, pod)
-	if err != nil {
-		return err
-	}
-	return r.judgeSource(ctx, pod, event)
 }
 
 // scheduledEvent waits for the Scheduled event of the bound pod.
@@ -47,53 +38,56 @@ func (r *verifier) scheduledEvent(ctx context.Context, pod *corev1.Pod) (*corev1
 			if event := lastOf(events, reasonScheduled); event != nil {
 				return event, nil
 			}
-			err = clock.Sleep(waitCtx, poll)
+			err = clock.Sleep(waitCtx, pollInterval)
 		}
 		switch {
 		case err == nil:
 		case ctx.Err() != nil || waitCtx.Err() == nil:
 			return nil, fmt.Errorf("read events of Pod/%s/%s: %w", pod.Namespace, pod.Name, err)
 		default:
-			return nil, &NotScheduledError{
-				Scheduler: r.Name, Pod: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName,
-				Reason: fmt.Sprintf("it was bound to node %s, but no %s event came within %s that tells by whom", pod.Spec.NodeName, reasonScheduled, eventTimeout),
-			}
+			return nil, r.notScheduled(pod, "it was bound to node %s, but no %s event followed within %s", pod.Spec.NodeName, reasonScheduled, eventTimeout)
 		}
 	}
 }
 
-// judgeSource decides whether the event is our scheduler's.
-func (r *verifier) judgeSource(ctx context.Context, pod *corev1.Pod, event *corev1.Event) error {
-	r.v.BoundBy, r.v.Instance = source(event)
-	if r.v.BoundBy != r.Name {
-		return &NotScheduledError{
-			Scheduler: r.Name, Pod: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName,
-			Reason: fmt.Sprintf("it was bound to node %s by another scheduler: %q (%s)", pod.Spec.NodeName, r.v.BoundBy, r.v.Instance),
-		}
-	}
-	host := strings.TrimPrefix(r.v.Instance, r.Name+"-")
-	if r.v.Instance == "" {
-		if host = r.leader(ctx); host == "" {
-			r.note("the event does not tell which process of %s it was, and nobody holds its lease", r.Name)
-			return nil
-		}
-		r.v.Instance = host
-		r.note("the event does not tell which process of %s it was: the instance is the holder of its lease", r.Name)
-	}
-	pods, err := r.schedulerPods(ctx)
+// prove returns an error unless the Scheduled event of the bound pod is from the scheduler.
+func (r *verifier) prove(ctx context.Context, pod *corev1.Pod) error {
+	event, err := r.scheduledEvent(ctx, pod)
 	if err != nil {
-		r.note("which pod of the scheduler it was could not be told: %v", err)
-		return nil
+		return err
 	}
-	if by := podOfInstance(pods, host); by != nil {
-		r.v.SchedulerPod = by.Namespace + "/" + by.Name
-		return nil
+	r.result.BoundBy, r.result.Instance = source(event)
+	if r.result.BoundBy != r.Name {
+		return r.notScheduled(pod, "another scheduler bound it to node %s: %q (%s)", pod.Spec.NodeName, r.result.BoundBy, r.result.Instance)
 	}
-	r.note("the instance %q that bound the pod is none of the %d pods of %s", r.v.Instance, len(pods), r.deploymentName())
+	r.identify(ctx)
 	return nil
 }
 
-// leader returns the host name of whoever holds the scheduler's lease, empty if nobody does or it cannot be read.
+// identify records the pod of the process that bound the pod.
+func (r *verifier) identify(ctx context.Context) {
+	host := strings.TrimPrefix(r.result.Instance, r.Name+"-")
+	if r.result.Instance == "" {
+		if host = r.leader(ctx); host == "" {
+			r.note("the event does not name the process of %s, and its lease has no holder", r.Name)
+			return
+		}
+		r.result.Instance = host
+		r.note("the event does not name the process of %s: the instance is the holder of its lease", r.Name)
+	}
+	pods, err := r.schedulerPods(ctx)
+	if err != nil {
+		r.note("which pod of the scheduler bound it is unknown: %v", err)
+		return
+	}
+	if by := podOfInstance(pods, host); by != nil {
+		r.result.SchedulerPod = by.Namespace + "/" + by.Name
+		return
+	}
+	r.note("the instance %q that bound the pod is not one of the %d pods of %s", r.result.Instance, len(pods), r.deploymentName())
+}
+
+// leader returns the host name of the holder of the scheduler's lease. It is empty if there is none or it cannot be read.
 func (r *verifier) leader(ctx context.Context) string {
 	lease, err := r.lease(ctx)
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -103,8 +97,8 @@ func (r *verifier) leader(ctx context.Context) string {
 	return host
 }
 
-// podOfInstance finds the pod of the scheduler process that runs on a host of that name: a pod's host name is its own name or, in the host's
-// network, that of the machine, which need not be the node's name. Then it is told only if there is no other.
+// podOfInstance returns the pod of the scheduler process with a host name, or nil. The host name of a pod is its own name or, in
+// the host's network, that of the machine, which may differ from the node's name: then it is the only pod.
 func podOfInstance(pods []corev1.Pod, host string) *corev1.Pod {
 	for i := range pods {
 		if pods[i].Name == host || pods[i].Spec.HostNetwork && pods[i].Spec.NodeName == host {
@@ -153,17 +147,17 @@ func lastOf(events []corev1.Event, reason string) *corev1.Event {
 	return last
 }
 
-// NotScheduledError says that the scheduler did not do what a pod asked of it, and why as far as can be told.
+// NotScheduledError is returned when the scheduler did not bind the pod.
 type NotScheduledError struct {
 	Scheduler string
 	Pod       string // namespace/name
-	Node      string // where it was bound, if it was
-	Reason    string // the likeliest, in a sentence
+	Node      string // where another scheduler bound it
+	Reason    string // the most likely one, in a sentence
 	Findings  []string
-	Log       []string // warnings and errors that the scheduler wrote last
+	Log       []string // last warnings and errors of the scheduler
 }
 
-// Error tells the likeliest reason in its first line; what was looked at follows, indented.
+// Error has the reason in its first line. The findings follow, indented.
 func (e *NotScheduledError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scheduler %s did not bind Pod/%s: %s", e.Scheduler, e.Pod, e.Reason)
@@ -179,10 +173,16 @@ func (e *NotScheduledError) Error() string {
 	return b.String()
 }
 
-// Hint says how to look further.
+// Hint returns how to investigate further.
 func (e *NotScheduledError) Hint() string {
-	return "see the log of the scheduler's pods; verify again with --keep to look at the pod itself"
+	return "see the log of the scheduler's pods; verify again with --keep to inspect the pod"
 }
 
-// CheckFailed says that the scheduler was looked at, and does not schedule.
+// CheckFailed reports that the check ran and failed.
 func (e *NotScheduledError) CheckFailed() bool { return true }
+
+func (r *verifier) notScheduled(pod *corev1.Pod, format string, args ...any) *NotScheduledError {
+	return &NotScheduledError{
+		Scheduler: r.Name, Pod: pod.Namespace + "/" + pod.Name, Node: pod.Spec.NodeName, Reason: fmt.Sprintf(format, args...),
+	}
+}

@@ -1,5 +1,5 @@
-// Package verify proves with a pod of its own that a deployed scheduler schedules ([Scheduler]), or that a replaced default scheduler
-// does ([DefaultScheduler]).
+// Package verify proves that a scheduler schedules, with a pod that it creates: [Scheduler] for one that pmk-sched deployed,
+// [DefaultScheduler] for a replaced default scheduler.
 package verify
 
 import (
@@ -19,101 +19,113 @@ import (
 )
 
 const (
-	verifyPrefix   = "pmk-sched-verify-"
-	verifyPod      = "probe"
-	verifyTimeout  = time.Minute
-	cleanupTimeout = 30 * time.Second
-	// eventTimeout is how long the Scheduled event may come after the binding: schedulers write events in the background.
+	namespacePrefix = "pmk-sched-verify-"
+	podName         = "probe"
+	defaultTimeout  = time.Minute
+	cleanupTimeout  = 30 * time.Second
+	// eventTimeout bounds the wait for the Scheduled event after the binding: schedulers write events in the background.
 	eventTimeout = 15 * time.Second
-	poll         = 500 * time.Millisecond
+	pollInterval = 500 * time.Millisecond
 )
 
-// Options says which scheduler to verify, and how.
+// Options select the scheduler to verify.
 type Options struct {
-	Name      string // scheduler name, and name of its Deployment
+	Name      string // scheduler name and name of its Deployment
 	Namespace string // of its Deployment and its Lease
-	// Image is that of the pod that is to be scheduled; it does not have to start. Empty: the scheduler's own, which is on its node
-	// already, run only to print its version.
+	// Image of the probe pod, which does not have to start. Empty: the image of the scheduler, which its node already has. It
+	// is only run to print its version.
 	Image   string
 	Timeout time.Duration // how long the pod may stay unbound; 0: 1 minute
-	Keep    bool          // leave the namespace and its pod
+	Keep    bool          // keep the namespace and its pod
 	Log     *zap.Logger   // nil: silent
-	// OnStep is told the name of each step when it begins, and gives a function to be told its end; either may be nil.
+	// OnStep is called with the name of each step when it begins. The function that it returns is called when the step ends.
+	// Both may be nil.
 	OnStep func(name string) (done func(err error))
 }
 
-// Result is what [Scheduler] saw.
+// Result is what a verification found.
 type Result struct {
 	Scheduler string `json:"scheduler"`
 	Namespace string `json:"namespace"` // of the pod
 	Pod       string `json:"pod"`
 	Node      string `json:"node"`
-	BoundBy   string `json:"boundBy"`            // the scheduler's name as its Scheduled event gives it
-	Instance  string `json:"instance,omitempty"` // which process of it, as the event gives it or, if it does not, the lease
-	// SchedulerPod is the pod, namespace/name, whose process that is; empty if none of the Deployment's pods matches.
+	BoundBy   string `json:"boundBy"`            // name of the scheduler in the Scheduled event
+	Instance  string `json:"instance,omitempty"` // process of the scheduler, from the event or, failing that, from the lease
+	// SchedulerPod is the pod of that process, namespace/name. It is empty if no pod of the Deployment matches.
 	SchedulerPod string  `json:"schedulerPod,omitempty"`
-	Seconds      float64 `json:"seconds"`    // from creation to bound
-	MeasuredBy   string  `json:"measuredBy"` // which clock Seconds is of
-	// ToleratesControlPlane tells that the pod had to tolerate the control plane's taints, because there is no other node.
+	Seconds      float64 `json:"seconds"`    // from creation to binding
+	MeasuredBy   string  `json:"measuredBy"` // clock that measured Seconds
+	// ToleratesControlPlane is set if the pod tolerates the taints of control-plane nodes, because no other node accepts it.
 	ToleratesControlPlane bool     `json:"toleratesControlPlane"`
-	Notes                 []string `json:"notes,omitempty"` // what a person should know
+	Notes                 []string `json:"notes,omitempty"`
 }
 
 // Values of Result.MeasuredBy.
 const (
-	MeasuredLocally = "local clock"                             // between the answer to the creation and the watch event of the binding
-	MeasuredByAPI   = "API server's timestamps (whole seconds)" // creationTimestamp and the condition PodScheduled, where the pod was polled
+	// MeasuredLocally is between the response to the creation and the watch event of the binding.
+	MeasuredLocally = "local clock"
+	// MeasuredByAPI is between creationTimestamp and the condition PodScheduled of a polled pod.
+	MeasuredByAPI = "API server's timestamps (whole seconds)"
 )
 
-// verifier makes one verification.
+// verifier runs one verification.
 type verifier struct {
 	Options
-	kube  kubernetes.Interface
-	retry *kubeapi.Retrier
-	v     *Result
-	made  bool // the namespace may be there
+	kube    kubernetes.Interface
+	retry   *kubeapi.Retrier
+	result  *Result
+	created bool // the namespace may exist
 }
 
-// Verify makes a pod with our schedulerName in a namespace of its own, waits until it is bound, and proves by the source of its Scheduled event
-// that our scheduler bound it.
-//
-// It cleans up after itself also when ctx is cancelled, unless o.Keep. The error is a [*NotScheduledError] when the pod is not
-// bound in time or was bound by another; with it, and with an error of cleaning up, the Result holds what was seen so far.
-func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (_ *Result, err error) {
+func newVerifier(cfg *rest.Config, o Options, result *Result) (*verifier, error) {
 	cfg = kubeapi.ClientConfig(cfg, o.Log)
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	if o.Timeout <= 0 {
-		o.Timeout = verifyTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
-	r := &verifier{Options: o, kube: kube, retry: &kubeapi.Retrier{Log: o.Log}, v: &Result{
-		// The name is chosen here and not by the API server, so that the namespace can be deleted even if the answer to its creation is lost.
-		Scheduler: o.Name, Namespace: verifyPrefix + utilrand.String(5), Pod: verifyPod,
-	}}
-	defer func() {
-		if !r.made {
-			return
-		}
-		if o.Keep {
-			r.note("namespace %s and its pod are kept", r.v.Namespace)
-			return
-		}
-		cleanCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		err = errors.Join(err, r.step("clean up", func() error { return r.cleanUp(cleanCtx) }))
-	}()
-	return r.v, r.run(ctx)
+	// The name of the namespace is not generated by the API server, so that the namespace can be deleted even if the response
+	// to its creation is lost.
+	result.Scheduler, result.Namespace, result.Pod = o.Name, namespacePrefix+utilrand.String(5), podName
+	return &verifier{Options: o, kube: kube, retry: &kubeapi.Retrier{Log: o.Log}, result: result}, nil
 }
 
-func (r *verifier) run(ctx context.Context) error {
+// Scheduler creates a pod with the name of the scheduler in a namespace of its own, waits until it is bound, and proves by the
+// source of its Scheduled event that the scheduler bound it.
+//
+// It also cleans up if ctx is cancelled, unless o.Keep is set. The error is a [*NotScheduledError] if the pod is not bound in
+// time or another scheduler bound it. The Result has what was found until then.
+func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (*Result, error) {
+	result := &Result{}
+	r, err := newVerifier(cfg, o, result)
+	if err != nil {
+		return nil, err
+	}
+	return result, r.run(ctx, procedure{
+		create: "create a pod with schedulerName " + o.Name, prove: "prove that " + o.Name + " bound it",
+		explain: r.explainPending, proof: r.prove,
+	})
+}
+
+// procedure is what verifications of different schedulers do in their own way.
+type procedure struct {
+	create, prove string // names of steps
+	// explain returns the error for a pod that is not bound in time.
+	explain func(ctx context.Context, pod *corev1.Pod) error
+	// proof returns an error unless the scheduler bound the pod.
+	proof func(ctx context.Context, pod *corev1.Pod) error
+}
+
+func (r *verifier) run(ctx context.Context, p procedure) (err error) {
+	defer func() { err = errors.Join(err, r.finish(ctx)) }()
 	var pod *corev1.Pod
 	var created time.Time
-	err := r.step("create a pod with schedulerName "+r.Name, func() (err error) {
+	err = r.step(p.create, func() (err error) {
 		pod, err = r.createPod(ctx)
 		created = time.Now()
 		return err
@@ -125,21 +137,34 @@ func (r *verifier) run(ctx context.Context) error {
 		waitCtx, cancel := context.WithTimeout(ctx, r.Timeout)
 		defer cancel()
 		bound, at, err := r.waitBound(waitCtx, pod)
-		if err == nil {
-			pod = bound
-			r.v.Node = bound.Spec.NodeName
-			r.v.Seconds, r.v.MeasuredBy = duration(bound, created, at)
+		switch {
+		case err == nil:
+			pod, r.result.Node = bound, bound.Spec.NodeName
+			r.result.Seconds, r.result.MeasuredBy = timeToBind(bound, created, at)
 			return nil
-		}
-		if ctx.Err() == nil && errors.Is(waitCtx.Err(), context.DeadlineExceeded) {
-			return r.explainPending(ctx, pod)
+		case ctx.Err() == nil && errors.Is(waitCtx.Err(), context.DeadlineExceeded):
+			return p.explain(ctx, pod)
 		}
 		return fmt.Errorf("wait until Pod/%s/%s is bound: %w", pod.Namespace, pod.Name, err)
 	})
 	if err != nil {
 		return err
 	}
-	return r.step("prove that "+r.Name+" bound it", func() error { return r.prove(ctx, pod) })
+	return r.step(p.prove, func() error { return p.proof(ctx, pod) })
+}
+
+// finish deletes what the verification created, even if ctx has ended.
+func (r *verifier) finish(ctx context.Context) error {
+	if !r.created {
+		return nil
+	}
+	if r.Keep {
+		r.note("namespace %s and its pod are kept", r.result.Namespace)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	return r.step("clean up", func() error { return r.cleanUp(ctx) })
 }
 
 func (r *verifier) step(name string, do func() error) error {
@@ -155,11 +180,12 @@ func (r *verifier) step(name string, do func() error) error {
 }
 
 func (r *verifier) note(format string, args ...any) {
-	r.v.Notes = append(r.v.Notes, fmt.Sprintf(format, args...))
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf(format, args...))
 }
 
-// duration is how long the pod took from creation to bound. at is the local time when a watch told of the binding, zero if it did not.
-func duration(pod *corev1.Pod, created, at time.Time) (seconds float64, measuredBy string) {
+// timeToBind returns how long the pod took from creation to binding. at is the local time of the watch event of the binding; it
+// is zero if there was none.
+func timeToBind(pod *corev1.Pod, created, at time.Time) (seconds float64, measuredBy string) {
 	if !at.IsZero() {
 		return math.Round(at.Sub(created).Seconds()*1000) / 1000, MeasuredLocally
 	}

@@ -14,7 +14,7 @@ import (
 
 var start = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func TestSourceReadsBothEventAPIs(t *testing.T) {
+func TestSourceOfEventsOfBothAPIs(t *testing.T) {
 	cases := map[string]struct {
 		event                corev1.Event
 		controller, instance string
@@ -33,7 +33,7 @@ func TestSourceReadsBothEventAPIs(t *testing.T) {
 	}
 }
 
-func TestLastOfTakesTheNewestWhateverAPIWroteIt(t *testing.T) {
+func TestLastOfReturnsTheNewestEventOfEitherAPI(t *testing.T) {
 	events := []corev1.Event{
 		{Reason: "FailedScheduling", Message: "old", LastTimestamp: metav1.Time{Time: start}},
 		{Reason: "FailedScheduling", Message: "new", EventTime: metav1.MicroTime{Time: start.Add(time.Minute)}},
@@ -80,7 +80,7 @@ func TestPodOfInstance(t *testing.T) {
 	}
 }
 
-func TestJudgeLease(t *testing.T) {
+func TestDescribeLease(t *testing.T) {
 	holder, nobody, seconds := "master_b1c2", "", int32(15)
 	at := func(age time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: start.Add(-age)} }
 	cases := map[string]struct {
@@ -89,14 +89,14 @@ func TestJudgeLease(t *testing.T) {
 	}{
 		"held":              {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(2 * time.Second)}, finding{"L: held by master, renewed 2s ago", false}},
 		"clock is ahead":    {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(-2 * time.Second)}, finding{"L: held by master, renewed 0s ago", false}},
-		"stale":             {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(time.Minute)}, finding{"L: its holder master has not renewed it for 1m0s, so no replica schedules", true}},
-		"given back":        {coordinationv1.LeaseSpec{HolderIdentity: &nobody}, finding{"L: nobody holds it, so no replica schedules", true}},
-		"never held":        {coordinationv1.LeaseSpec{}, finding{"L: nobody holds it, so no replica schedules", true}},
+		"stale":             {coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: at(time.Minute)}, finding{"L: not renewed by its holder master for 1m0s, so no replica schedules", true}},
+		"given back":        {coordinationv1.LeaseSpec{HolderIdentity: &nobody}, finding{"L: no holder, so no replica schedules", true}},
+		"never held":        {coordinationv1.LeaseSpec{}, finding{"L: no holder, so no replica schedules", true}},
 		"without its times": {coordinationv1.LeaseSpec{HolderIdentity: &holder}, finding{"L: held by master", false}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := judgeLease("L", &coordinationv1.Lease{Spec: tc.spec}, start)
+			got := describeLease("L", &coordinationv1.Lease{Spec: tc.spec}, start)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(finding{})); diff != "" {
 				t.Errorf("finding (-want +got):\n%s", diff)
 			}
@@ -104,7 +104,7 @@ func TestJudgeLease(t *testing.T) {
 	}
 }
 
-func TestComplaintsInALog(t *testing.T) {
+func TestWarningLines(t *testing.T) {
 	log := `I0101 00:00:00.000000       1 serving.go:348] Generated self-signed cert
 W0101 00:00:01.000000       1 authentication.go:317] no authentication-kubeconfig
 E0101 00:00:02.000000       1 reflector.go:138] Failed to watch *v1.Node: forbidden
@@ -119,30 +119,30 @@ goroutine 1 [running]:
 		"E0101 00:00:02.000000       1 reflector.go:138] Failed to watch *v1.Node: forbidden",
 		`{"ts":1,"level":"error","msg":"not fine"}`, `{"ts":1,"msg":"Failed to do it","err":"why"}`, "panic: runtime error",
 	}
-	if diff := cmp.Diff(want, complaintsIn([]byte(log))); diff != "" {
+	if diff := cmp.Diff(want, warningLines([]byte(log))); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	many := strings.Repeat("E0101 x\n", 30) + "E0101 last"
-	if got := complaintsIn([]byte(many)); len(got) != shownLines || got[len(got)-1] != "E0101 last" {
+	if got := warningLines([]byte(many)); len(got) != shownLines || got[len(got)-1] != "E0101 last" {
 		t.Errorf("of many: %q", got)
 	}
-	if got := complaintsIn(nil); got != nil {
+	if got := warningLines(nil); got != nil {
 		t.Errorf("of none: %q", got)
 	}
 }
 
-func TestDurationNamesItsClock(t *testing.T) {
+func TestTimeToBindNamesItsClock(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: start}}}
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Time{Time: start.Add(3 * time.Second)}}}
-	if seconds, by := duration(pod, start, start.Add(1500*time.Millisecond)); seconds != 1.5 || by != MeasuredLocally {
+	if seconds, by := timeToBind(pod, start, start.Add(1500*time.Millisecond)); seconds != 1.5 || by != MeasuredLocally {
 		t.Errorf("watched: %v by %s", seconds, by)
 	}
-	if seconds, by := duration(pod, start, time.Time{}); seconds != 3 || by != MeasuredByAPI {
+	if seconds, by := timeToBind(pod, start, time.Time{}); seconds != 3 || by != MeasuredByAPI {
 		t.Errorf("polled: %v by %s", seconds, by)
 	}
 }
 
-func TestAccountOfASubject(t *testing.T) {
+func TestAccount(t *testing.T) {
 	user, groups := account(rbacv1.Subject{Kind: "ServiceAccount", Name: "x", Namespace: "a"})
 	if user != "system:serviceaccount:a:x" || !cmp.Equal(groups, []string{"system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"}) {
 		t.Errorf("service account: %s %v", user, groups)

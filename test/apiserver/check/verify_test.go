@@ -161,7 +161,7 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 		},
 		"old": {
 			func(t *testing.T) func(context.Context, *corev1.Pod) error { return oldEvent(t, "old", "") },
-			verify.Result{BoundBy: "old", Instance: "worker", Notes: []string{"the event does not tell which process of old it was: the instance is the holder of its lease"}},
+			verify.Result{BoundBy: "old", Instance: "worker", Notes: []string{"the event does not name the process of old: the instance is the holder of its lease"}},
 		},
 	}
 	for name, tc := range cases {
@@ -202,7 +202,7 @@ func TestVerifyProvesWhoBoundThePod(t *testing.T) {
 	}
 }
 
-func TestVerifyToleratesTheControlPlaneOnlyWithoutAnotherNode(t *testing.T) {
+func TestVerifyToleratesControlPlaneOnlyWithoutOtherNode(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "only-master", masterLabel, masterTaint)
@@ -226,8 +226,8 @@ func TestVerifyToleratesTheControlPlaneOnlyWithoutAnotherNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNotes := []string{
-		"the pod tolerates the taints of control-plane nodes, because there is no other node to go to (node only-master)",
-		`the instance "alone-elsewhere" that bound the pod is none of the 0 pods of Deployment/` + ns + "/alone",
+		"the pod tolerates the taints of control-plane nodes, because no other node accepts it (node only-master)",
+		`the instance "alone-elsewhere" that bound the pod is not one of the 0 pods of Deployment/` + ns + "/alone",
 	}
 	if diff := cmp.Diff(wantNotes, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
@@ -241,20 +241,20 @@ func TestVerifyToleratesTheControlPlaneOnlyWithoutAnotherNode(t *testing.T) {
 	}
 }
 
-func TestVerifyIsNotFooledByAnotherScheduler(t *testing.T) {
+func TestVerifyDetectsAnotherScheduler(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "worker-fooled", "any")
 	play(ctx, t, "fooled", bindTo(t, "worker-fooled", newEvent(t, "Scheduled", "default-scheduler", "default-scheduler-master")))
 	_, err := verify.Scheduler(ctx, server.Config(), verify.Options{Name: "fooled", Namespace: ns, Image: "localhost/pause:1"})
 	var not *verify.NotScheduledError
-	want := `it was bound to node worker-fooled by another scheduler: "default-scheduler" (default-scheduler-master)`
+	want := `another scheduler bound it to node worker-fooled: "default-scheduler" (default-scheduler-master)`
 	if !errors.As(err, &not) || not.Reason != want || !not.CheckFailed() {
 		t.Errorf("error is %v", err)
 	}
 }
 
-func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
+func TestVerifyExplainsPendingPod(t *testing.T) {
 	nothing := func(context.Context, *corev1.Pod) error { return nil }
 	t.Run("no scheduler", func(t *testing.T) {
 		ctx := testContext(t)
@@ -264,9 +264,9 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 		if !errors.As(err, &not) {
 			t.Fatalf("error is %v", err)
 		}
-		want := "scheduler absent did not bind Pod/" + not.Pod + `: it is Pending after 4s: Deployment/default/absent: is not there, so no scheduler of that name runs
-  events of the pod: no scheduler has said anything about it
-  Deployment/default/absent: is not there, so no scheduler of that name runs`
+		want := "scheduler absent did not bind Pod/" + not.Pod + `: it is Pending after 4s: Deployment/default/absent: not found, so no scheduler of that name runs
+  events of the pod: no scheduler has reported an event
+  Deployment/default/absent: not found, so no scheduler of that name runs`
 		if diff := cmp.Diff(want, err.Error()); diff != "" {
 			t.Errorf("error (-want +got):\n%s", diff)
 		}
@@ -313,14 +313,14 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 		}
 		account := "system:serviceaccount:" + ns + ":broken"
 		want := []string{
-			"events of the pod: no scheduler has said anything about it",
+			"events of the pod: no scheduler has reported an event",
 			"Deployment/" + ns + "/broken: 0 of 1 replicas ready",
-			"Lease/" + ns + "/broken: its holder master_1 has not renewed it for 1h0m4s, so no replica schedules",
+			"Lease/" + ns + "/broken: not renewed by its holder master_1 for 1h0m4s, so no replica schedules",
 			"permissions: " + account + " may not list storageclasses.storage.k8s.io",
 			"permissions: " + account + " may not update leases.coordination.k8s.io broken in namespace " + ns,
 		}
 		for i := range not.Findings {
-			if strings.HasPrefix(not.Findings[i], "Lease/") && strings.Contains(not.Findings[i], "has not renewed it for 1h0m") {
+			if strings.HasPrefix(not.Findings[i], "Lease/") && strings.Contains(not.Findings[i], "master_1 for 1h0m") {
 				not.Findings[i] = want[2]
 			}
 		}
@@ -330,7 +330,7 @@ func TestVerifyTellsWhyThePodIsPending(t *testing.T) {
 	})
 }
 
-func TestVerifyCleansUpWhenItIsInterrupted(t *testing.T) {
+func TestVerifyCleansUpWhenInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	play(testContext(t), t, "stopped", func(context.Context, *corev1.Pod) error {
 		cancel()
@@ -345,7 +345,7 @@ func TestVerifyCleansUpWhenItIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestVerifyWithoutPermissionSaysSoAndNothingElse(t *testing.T) {
+func TestVerifyReportsMissingPermission(t *testing.T) {
 	_, err := verify.Scheduler(testContext(t), server.ConfigFor("nobody"), verify.Options{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
 	var forbidden *kubeapi.ForbiddenError
 	if !errors.As(err, &forbidden) || strings.Contains(err.Error(), "\n") || forbidden.Verb != "create" || forbidden.Resource != "namespaces" {
@@ -353,7 +353,7 @@ func TestVerifyWithoutPermissionSaysSoAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestVerifyWithoutAnImageTakesTheSchedulersOwn(t *testing.T) {
+func TestVerifyUsesSchedulerImageByDefault(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "worker-own", "any")
