@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // Options of a [Client]. The zero value has the defaults.
@@ -59,7 +60,7 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 	retry := &kubeapi.Retrier{Log: log, Patience: o.Patience}
 	api := &retrying{Client: direct, retry: retry}
 	// The poller is only for flux's own wait, which stops at the first moment of readiness: see WaitSteady.
-	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: kubeapi.ManagedBy, Group: kubeapi.ManagedBy})
+	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
 	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), retry: retry, api: api, kube: kube, ssa: manager}, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // ownsOthers are the kinds whose own objects (pods, say) must be gone before they are.
@@ -42,12 +42,12 @@ func (c *Client) deleteOne(ctx context.Context, obj *unstructured.Unstructured) 
 	if err != nil {
 		return change, err
 	}
-	name := obj.GetLabels()[kubeapi.LabelInstance]
+	name := obj.GetLabels()[ownership.LabelInstance]
 	switch {
 	case live == nil:
 		change.Action = Absent
 		return change, nil
-	case name == "" || !kubeapi.OwnedBy(live.GetLabels(), name):
+	case name == "" || !ownership.Owns(live.GetLabels(), name):
 		change.Action, change.Note = Skipped, "not made by pmk-sched for this scheduler"
 		return change, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 const (
@@ -114,14 +115,14 @@ func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, e
 // revisionSecrets returns the Secrets that hold revisions, by number.
 func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]*corev1.Secret, error) {
 	list := &corev1.SecretList{}
-	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(kubeapi.OwnerLabels(name)), client.HasLabels{labelRevision})
+	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(ownership.Labels(name)), client.HasLabels{ownership.LabelRevision})
 	if err != nil {
 		return nil, fmt.Errorf("read revisions of scheduler %s: %w", name, err)
 	}
 	secrets := map[int]*corev1.Secret{}
 	for i := range list.Items {
 		secret := &list.Items[i]
-		number, err := strconv.Atoi(secret.Labels[labelRevision])
+		number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
 		if err == nil && secret.Type == revisionType {
 			secrets[number] = secret
 		}

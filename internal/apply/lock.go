@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 const (
@@ -103,7 +103,7 @@ func (l *lock) acquire(ctx context.Context) error {
 // create makes the Lease; if there is one already, and it is not ours, it is returned.
 func (l *lock) create(ctx context.Context) (*coordinationv1.Lease, error) {
 	mine := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
-		Namespace: l.key.Namespace, Name: l.key.Name, Labels: kubeapi.OwnerLabels(l.name),
+		Namespace: l.key.Namespace, Name: l.key.Name, Labels: ownership.Labels(l.name),
 	}}
 	l.claim(mine)
 	err := l.client.api.Create(ctx, mine)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // listPage bounds how many objects of a kind are held at once by one answer.
@@ -46,9 +47,9 @@ func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Un
 		if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
 			continue
 		}
-		labels := kubeapi.OwnerLabels(name)
+		labels := ownership.Labels(name)
 		if gvk.Kind == "Namespace" {
-			labels[kubeapi.LabelComponent] = kubeapi.ComponentVerify
+			labels[ownership.LabelComponent] = ownership.ComponentVerify
 		}
 		found, err := c.listKind(ctx, gvk, labels, ns)
 		if err != nil {

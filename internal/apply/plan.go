@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -27,7 +27,7 @@ var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 
 // Plan asks the API server, by dry-run, what [Client.Apply] would do. Nothing is changed.
 //
-// Every object must carry the labels of [kubeapi.OwnerLabels]. An object that is in the cluster without them is an error.
+// Every object must carry the labels of [ownership.Labels]. An object that is in the cluster without them is an error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	planned, err := c.plan(ctx, objs)
 	if err != nil {
@@ -128,11 +128,11 @@ func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unst
 
 // guard refuses to touch what is not ours.
 func guard(wanted, live *unstructured.Unstructured) error {
-	name := wanted.GetLabels()[kubeapi.LabelInstance]
-	if name == "" || !kubeapi.OwnedBy(wanted.GetLabels(), name) {
-		return fmt.Errorf("%s does not carry the labels %s=%s and %s", nameOf(wanted), kubeapi.LabelManagedBy, kubeapi.ManagedBy, kubeapi.LabelInstance)
+	name := wanted.GetLabels()[ownership.LabelInstance]
+	if name == "" || !ownership.Owns(wanted.GetLabels(), name) {
+		return fmt.Errorf("%s does not carry the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, ownership.Manager, ownership.LabelInstance)
 	}
-	if live == nil || kubeapi.OwnedBy(live.GetLabels(), name) {
+	if live == nil || ownership.Owns(live.GetLabels(), name) {
 		return nil
 	}
 	return foreignError(nameOf(live), ownerOf(live))
@@ -141,8 +141,8 @@ func guard(wanted, live *unstructured.Unstructured) error {
 // ownerOf tells who made an object: the label that tools set, or whoever wrote to it first.
 func ownerOf(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
-	if by := labels[kubeapi.LabelManagedBy]; by != "" {
-		if instance := labels[kubeapi.LabelInstance]; instance != "" {
+	if by := labels[ownership.LabelManagedBy]; by != "" {
+		if instance := labels[ownership.LabelInstance]; instance != "" {
 			return by + " for " + instance
 		}
 		return by
@@ -188,7 +188,7 @@ func innermostStatus(err error) error {
 
 // takenOver tells whose fields would be overwritten: those that someone else changed since we applied the object.
 func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
-	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll, client.FieldOwner(kubeapi.ManagedBy))
+	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll, client.FieldOwner(ownership.Manager))
 	if !apierrors.IsConflict(err) {
 		return "", plain(nameOf(wanted), err)
 	}

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -46,7 +46,6 @@ const revisionType corev1.SecretType = "pmk-sched.io/revision.v1"
 
 const (
 	revisionKey         = "objects.json.gz"
-	labelRevision       = "pmk-sched.io/revision"
 	labelRevisionStatus = "pmk-sched.io/revision-status"
 	annotationText      = "pmk-sched.io/description"
 	annotationReason    = "pmk-sched.io/reason"
@@ -83,8 +82,8 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 		return nil, problem.Invalidf("make the scheduler configuration smaller",
 			"objects of scheduler %s are too large to be kept for rollback: %d bytes compressed, the limit is %d", r.Name, len(data), corev1.MaxSecretSize)
 	}
-	labels := kubeapi.OwnerLabels(r.Name)
-	labels[labelRevision] = strconv.Itoa(r.Number)
+	labels := ownership.Labels(r.Name)
+	labels[ownership.LabelRevision] = strconv.Itoa(r.Number)
 	labels[labelRevisionStatus] = string(r.Status)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -98,16 +97,16 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 
 // decodeRevision reads a Secret that encodeRevision made.
 func decodeRevision(secret *corev1.Secret) (*Revision, error) {
-	number, err := strconv.Atoi(secret.Labels[labelRevision])
+	number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
 	if err != nil {
-		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name, labelRevision, err)
+		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name, ownership.LabelRevision, err)
 	}
 	objs, err := unpackObjects(secret.Data[revisionKey])
 	if err != nil {
 		return nil, fmt.Errorf("read revision of Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 	}
 	return &Revision{
-		Number: number, Name: secret.Labels[kubeapi.LabelInstance], Namespace: secret.Namespace,
+		Number: number, Name: secret.Labels[ownership.LabelInstance], Namespace: secret.Namespace,
 		Status: RevisionStatus(secret.Labels[labelRevisionStatus]), Created: secret.CreationTimestamp.Time,
 		Description: secret.Annotations[annotationText], Reason: secret.Annotations[annotationReason], Objects: objs,
 	}, nil

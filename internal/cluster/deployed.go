@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -39,7 +39,7 @@ func (d *detector) deployed(ctx context.Context) {
 // deployments lists pmk-sched's own Deployments page by page.
 func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
-	options := metav1.ListOptions{LabelSelector: kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy + "," + kubeapi.LabelName + "!=" + kubeapi.Extender, Limit: objectPage}
+	options := metav1.ListOptions{LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelName + "!=" + ownership.Extender, Limit: objectPage}
 	for {
 		page, err := d.apps.Deployments(namespace).List(ctx, options)
 		if err != nil {
@@ -55,11 +55,11 @@ func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.
 // describeDeployed compares a deployed scheduler with the release of the API
 // server. Patches of one minor go together.
 func describeDeployed(deployment *appsv1.Deployment, server versions.Release) DeployedScheduler {
-	described := DeployedScheduler{Name: deployment.Labels[kubeapi.LabelInstance], Namespace: deployment.Namespace}
+	described := DeployedScheduler{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace}
 	if containers := deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
 		described.Image = containers[0].Image
 	}
-	release, err := versions.FromServer(deployment.Labels[kubeapi.LabelRelease])
+	release, err := versions.FromServer(deployment.Labels[ownership.LabelRelease])
 	if err != nil {
 		return described
 	}
@@ -76,7 +76,7 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 // flag is left out: anybody who may change the Deployment may have written it.
 func deployedFlags(deployment *appsv1.Deployment) []string {
 	var flags []string
-	if err := json.Unmarshal([]byte(deployment.Annotations[kubeapi.AnnotationFlags]), &flags); err != nil {
+	if err := json.Unmarshal([]byte(deployment.Annotations[ownership.AnnotationFlags]), &flags); err != nil {
 		return nil
 	}
 	return slices.DeleteFunc(flags, func(flag string) bool { return !strings.HasPrefix(flag, "--") })

@@ -8,16 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 func deployment(namespace, name, release, image, flags string) appsv1.Deployment {
-	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: kubeapi.OwnerLabels(name)}}
+	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: ownership.Labels(name)}}
 	if release != "" {
-		d.Labels[kubeapi.LabelRelease] = release
+		d.Labels[ownership.LabelRelease] = release
 	}
 	if flags != "" {
-		d.Annotations = map[string]string{kubeapi.AnnotationFlags: flags}
+		d.Annotations = map[string]string{ownership.AnnotationFlags: flags}
 	}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Image: image}}
 	return d

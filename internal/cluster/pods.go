@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // hostPod is a pod that takes ports of its node.
@@ -70,7 +70,7 @@ func (d *detector) ownPods(ctx context.Context) {
 	if d.o.Name == "" {
 		return
 	}
-	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: kubeapi.OwnerLabels(d.o.Name)})
+	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: ownership.Labels(d.o.Name)})
 	err := d.eachPod(ctx, d.o.SchedulerNamespace, metav1.ListOptions{LabelSelector: selector}, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
 	if err != nil {
 		d.unread(err, "list pods of scheduler "+d.o.Name, "the port it already has, if any, is unknown")
@@ -101,7 +101,7 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 	}
 	host := hostPod{
 		name: pod.Namespace + "/" + pod.Name,
-		ours: d.o.Name != "" && pod.Namespace == d.o.SchedulerNamespace && kubeapi.OwnedBy(pod.Labels, d.o.Name),
+		ours: d.o.Name != "" && pod.Namespace == d.o.SchedulerNamespace && ownership.Owns(pod.Labels, d.o.Name),
 	}
 	if slices.ContainsFunc(d.hosts, func(h hostPod) bool { return h.name == host.name }) {
 		return

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // socketTable prints listening sockets as the kernel does, with a connection
@@ -52,7 +52,7 @@ func TestParseSockets(t *testing.T) {
 func TestDetectChoosesThePort(t *testing.T) {
 	const master = "10.0.0.1"
 	ours := func(pod corev1.Pod) corev1.Pod {
-		pod.Annotations, pod.Labels = nil, kubeapi.OwnerLabels("my-scheduler")
+		pod.Annotations, pod.Labels = nil, ownership.Labels("my-scheduler")
 		return pod
 	}
 	named := func(c corev1.Container, ports ...corev1.ContainerPort) corev1.Container {

@@ -12,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -36,7 +37,7 @@ func Uninstall(ctx context.Context, d install.Deps, x UninstallOptions) (apply.C
 	if err != nil {
 		return nil, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 	}
-	if app := install.AppOf(owned); app != "" && app != manifest.ExtenderAppName {
+	if app := install.AppOf(owned); app != "" && app != ownership.Extender {
 		return nil, problem.Invalidf("`pmk-sched uninstall` removes schedulers", "%s is a scheduler, no extender", x.Name)
 	}
 	if in := install.NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, x.Namespace) {

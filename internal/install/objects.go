@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -56,11 +56,11 @@ func isConfiguration(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret"
 }
 
-// labelRevision marks the Secrets that internal/apply keeps revisions in.
+// ownership.LabelRevision marks the Secrets that internal/apply keeps revisions in.
 const labelRevision = "pmk-sched.io/revision"
 
 func isRevision(o *unstructured.Unstructured) bool {
-	_, marked := o.GetLabels()[labelRevision]
+	_, marked := o.GetLabels()[ownership.LabelRevision]
 	return marked
 }
 
@@ -109,7 +109,7 @@ func objectName(o *unstructured.Unstructured) string {
 // AppOf says what the owned objects are: a scheduler's or an extender's; "" where nothing tells.
 func AppOf(owned []*unstructured.Unstructured) string {
 	for _, o := range owned {
-		if app := o.GetLabels()[manifest.LabelName]; app != "" && o.GetKind() != "Namespace" {
+		if app := o.GetLabels()[ownership.LabelName]; app != "" && o.GetKind() != "Namespace" {
 			return app
 		}
 	}
@@ -119,7 +119,7 @@ func AppOf(owned []*unstructured.Unstructured) string {
 // app is the value of the label that says what the plan's objects are.
 func (p *Plan) app() string {
 	if p.Extender != nil {
-		return manifest.ExtenderAppName
+		return ownership.Extender
 	}
-	return manifest.AppName
+	return ownership.Scheduler
 }

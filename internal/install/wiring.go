@@ -10,6 +10,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -89,12 +90,12 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 			plan.Scheduler.Image = d.Spec.Template.Spec.Containers[0].Image
 		}
 		plan.Scheduler.Name, plan.Scheduler.Namespace = plan.Name, plan.Namespace
-		if o.GetLabels()[manifest.LabelName] == manifest.ExtenderAppName {
+		if o.GetLabels()[ownership.LabelName] == ownership.Extender {
 			plan.Extender = &manifest.Extender{Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image}
 			return plan, nil
 		}
 		var err error
-		plan.Release, err = versions.Parse(o.GetLabels()[manifest.LabelRelease])
+		plan.Release, err = versions.Parse(o.GetLabels()[ownership.LabelRelease])
 		plan.Scheduler.Release = plan.Release
 		return plan, err
 	}

@@ -3,6 +3,8 @@ package kubeapi
 import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // Request limits of pmk-sched's clients: client-go's own default of 5 a second is meant for controllers.
@@ -19,7 +21,7 @@ func ClientConfig(cfg *rest.Config, log *zap.Logger) *rest.Config {
 		cfg.QPS, cfg.Burst = DefaultQPS, DefaultBurst
 	}
 	if cfg.UserAgent == "" {
-		cfg.UserAgent = ManagedBy
+		cfg.UserAgent = ownership.Manager
 	}
 	cfg.WarningHandlerWithContext = WarningLogger(log)
 	return cfg

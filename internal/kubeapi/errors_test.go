@@ -143,10 +143,3 @@ func TestForbiddenNamesWhoMayNotDoWhat(t *testing.T) {
 		})
 	}
 }
-
-func TestOwnerLabels(t *testing.T) {
-	labels := OwnerLabels("a")
-	if !OwnedBy(labels, "a") || OwnedBy(labels, "b") || OwnedBy(nil, "") || OwnedBy(map[string]string{LabelInstance: "a"}, "a") {
-		t.Errorf("labels %v", labels)
-	}
-}

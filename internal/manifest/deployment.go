@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -63,7 +64,7 @@ func (s Scheduler) deploymentMeta() metav1.ObjectMeta {
 	if len(s.Flags) > 0 {
 		// A list of strings is always encoded.
 		flags, _ := json.Marshal(s.Flags)
-		meta.Annotations = map[string]string{AnnotationFlags: string(flags)}
+		meta.Annotations = map[string]string{ownership.AnnotationFlags: string(flags)}
 	}
 	return meta
 }

@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
-	// ExtenderAppName is the value of LabelName on the objects of an extender.
-	ExtenderAppName = "pmk-extender"
 	// ExtenderContainerName is the name of the container in an extender's own pods.
 	ExtenderContainerName = "pmk-extender"
 	// ExtenderPort is where an extender's pods listen; its Service has 443.
@@ -152,20 +151,20 @@ func validatePolicies(name string, policies []Policy) error {
 func (e Extender) labels() map[string]string {
 	labels := e.podLabels()
 	if version := labelValue(e.Version); version != "" {
-		labels[LabelVersion] = version
+		labels[ownership.LabelVersion] = version
 	}
 	return labels
 }
 
 func (e Extender) selectorLabels() map[string]string {
-	return map[string]string{LabelName: ExtenderAppName, LabelInstance: e.Name}
+	return map[string]string{ownership.LabelName: ownership.Extender, ownership.LabelInstance: e.Name}
 }
 
 func (e Extender) podLabels() map[string]string {
 	labels := e.selectorLabels()
 	labels["component"] = "scheduler-extender"
 	labels["tier"] = "control-plane"
-	labels[LabelManagedBy] = ManagedBy
+	labels[ownership.LabelManagedBy] = ownership.Manager
 	return labels
 }
 

@@ -23,28 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
-)
-
-// Labels on every object. Those of app.kubernetes.io are the recommended ones
-// of Kubernetes; the name and the instance together select a scheduler's pods.
-const (
-	LabelName      = "app.kubernetes.io/name"
-	LabelInstance  = "app.kubernetes.io/instance"
-	LabelVersion   = "app.kubernetes.io/version"
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// LabelRelease holds the Kubernetes release of the scheduler, v1.24.3.
-	LabelRelease = "pmk-sched.io/release"
-
-	// AnnotationFlags holds, on the Deployment, Scheduler.Flags as a JSON list.
-	AnnotationFlags = "pmk-sched.io/flags"
-
-	// ManagedBy is the value of LabelManagedBy.
-	ManagedBy = "pmk-sched"
-	// AppName is the value of LabelName.
-	AppName = "kube-scheduler"
 )
 
 // ContainerName is the name of the only container of the scheduler's pods.
@@ -201,14 +183,14 @@ func (s Scheduler) subject() rbac.Subject {
 // selectorLabels select the pods of this scheduler and of no other. The labels
 // component and tier alone would also select static pods of the control plane.
 func (s Scheduler) selectorLabels() map[string]string {
-	return map[string]string{LabelName: AppName, LabelInstance: s.Name}
+	return map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.Name}
 }
 
 // labels are those of every object.
 func (s Scheduler) labels() map[string]string {
 	labels := s.podLabels()
 	if version := labelValue(s.Version); version != "" {
-		labels[LabelVersion] = version
+		labels[ownership.LabelVersion] = version
 	}
 	return labels
 }
@@ -219,8 +201,8 @@ func (s Scheduler) podLabels() map[string]string {
 	labels := s.selectorLabels()
 	labels["component"] = "scheduler"
 	labels["tier"] = "control-plane"
-	labels[LabelManagedBy] = ManagedBy
-	labels[LabelRelease] = s.Release.String()
+	labels[ownership.LabelManagedBy] = ownership.Manager
+	labels[ownership.LabelRelease] = s.Release.String()
 	return labels
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -159,8 +160,8 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 	for _, object := range objects(t, scheduler(t, "v1.24.3", manifest.ModeNode)) {
 		labels := object.GetLabels()
 		for key, want := range map[string]string{
-			manifest.LabelManagedBy: "pmk-sched", manifest.LabelInstance: "my-scheduler",
-			manifest.LabelRelease: "v1.24.3", manifest.LabelVersion: "v0.1.0-dirty",
+			ownership.LabelManagedBy: "pmk-sched", ownership.LabelInstance: "my-scheduler",
+			ownership.LabelRelease: "v1.24.3", ownership.LabelVersion: "v0.1.0-dirty",
 		} {
 			if labels[key] != want {
 				t.Errorf("%s %s: label %s is %q, want %q", object.GetKind(), object.GetName(), key, labels[key], want)

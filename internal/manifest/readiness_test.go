@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -48,7 +49,7 @@ func TestFlagsAreNotedOnTheDeploymentAlone(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.Flags = []string{"--preset=spread", "--replicas=1"}
 	d := deployment(t, s)
-	if got := d.GetAnnotations()[manifest.AnnotationFlags]; got != `["--preset=spread","--replicas=1"]` {
+	if got := d.GetAnnotations()[ownership.AnnotationFlags]; got != `["--preset=spread","--replicas=1"]` {
 		t.Errorf("got %s", got)
 	}
 	if got := field(t, d, "spec", "template", "metadata", "annotations"); got != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -90,7 +91,7 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 		}
 		for j := range pods {
 			pod := &pods[j]
-			if pod.Labels[kubeapi.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
+			if pod.Labels[ownership.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
 				return "", problem.Errorf(hint, "port %d of node %s is taken by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -133,7 +134,7 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return "", unknownIfForbidden(err)
-		case !kubeapi.OwnedBy(live.GetLabels(), p.Name):
+		case !ownership.Owns(live.GetLabels(), p.Name):
 			errs = append(errs, fmt.Errorf("%s is there and was not made by pmk-sched for %s", subject, p.Name))
 		default:
 			ours++

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
@@ -122,7 +122,7 @@ func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstruct
 func (p *planner) permissions(rules []rbacv1.PolicyRule) rbac.Options {
 	return rbac.Options{
 		Name: corev1.DefaultSchedulerName, Namespace: metav1.NamespaceSystem, Subject: rbac.User(cmp.Or(p.info.Credentials.User, schedulerUser)),
-		Labels: kubeapi.OwnerLabels(corev1.DefaultSchedulerName), PluginRules: rules,
+		Labels: ownership.Labels(corev1.DefaultSchedulerName), PluginRules: rules,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -65,7 +66,7 @@ func policyMap(rendered *profiles.Rendered) *corev1.ConfigMap {
 	if len(rendered.Policy) == 0 {
 		return nil
 	}
-	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem, kubeapi.OwnerLabels(corev1.DefaultSchedulerName), rendered.Policy)
+	return manifest.PolicyConfigMap(corev1.DefaultSchedulerName, metav1.NamespaceSystem, ownership.Labels(corev1.DefaultSchedulerName), rendered.Policy)
 }
 
 // withPolicyFlag returns the current manifest, with the ConfigMap of the Policy if there is one.
@@ -96,7 +97,7 @@ func (p *planner) policyObjects(rendered *profiles.Rendered) ([]*unstructured.Un
 // stalePolicies returns the objects of policyObjects, of this and earlier replacements.
 func (d Deps) stalePolicies(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	list, err := d.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{
-		MatchLabels: kubeapi.OwnerLabels(corev1.DefaultSchedulerName),
+		MatchLabels: ownership.Labels(corev1.DefaultSchedulerName),
 	})})
 	if err != nil {
 		return nil, kubeapi.Explain("list ConfigMaps in "+metav1.NamespaceSystem, err)

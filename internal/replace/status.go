@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
@@ -141,21 +142,21 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 }
 
 func (d Deps) schedulers(ctx context.Context, s *Status) error {
-	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy})
+	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager})
 	if err != nil {
 		return kubeapi.Explain("list deployments", err)
 	}
 	for _, deployment := range list.Items {
-		entry := SchedulerStatus{Name: deployment.Labels[kubeapi.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
+		entry := SchedulerStatus{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
 		if deployment.Spec.Replicas != nil {
 			entry.Wanted = *deployment.Spec.Replicas
 		}
 		for _, container := range deployment.Spec.Template.Spec.Containers {
-			if container.Name == schedulerContainer || container.Name == kubeapi.Extender {
+			if container.Name == schedulerContainer || container.Name == ownership.Extender {
 				entry.Image = container.Image
 			}
 		}
-		if deployment.Labels[kubeapi.LabelName] == kubeapi.Extender {
+		if deployment.Labels[ownership.LabelName] == ownership.Extender {
 			s.Extenders = append(s.Extenders, entry)
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
@@ -118,7 +119,7 @@ func reference(version, kind, namespace, name string) *unstructured.Unstructured
 	o.SetKind(kind)
 	o.SetNamespace(namespace)
 	o.SetName(name)
-	o.SetLabels(kubeapi.OwnerLabels(corev1.DefaultSchedulerName))
+	o.SetLabels(ownership.Labels(corev1.DefaultSchedulerName))
 	return o
 }
 

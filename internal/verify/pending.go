@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 const (
@@ -218,7 +219,7 @@ func (r *verifier) permissionFindings(ctx context.Context) []finding {
 func (r *verifier) identity(ctx context.Context) (*rbacv1.Subject, error) {
 	var list *rbacv1.ClusterRoleBindingList
 	err := r.retry.Do(ctx, "list ClusterRoleBindings", func(ctx context.Context) (err error) {
-		selector := kubeapi.LabelManagedBy + "=" + kubeapi.ManagedBy + "," + kubeapi.LabelInstance + "=" + r.Name
+		selector := ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelInstance + "=" + r.Name
 		list, err = r.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: selector})
 		return err
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // controlPlaneTaints are the keys of the taints of control-plane nodes, of all releases.
@@ -34,8 +35,8 @@ const (
 )
 
 func (r *verifier) labels() map[string]string {
-	labels := kubeapi.OwnerLabels(r.Name)
-	labels[kubeapi.LabelComponent] = kubeapi.ComponentVerify
+	labels := ownership.Labels(r.Name)
+	labels[ownership.LabelComponent] = ownership.ComponentVerify
 	return labels
 }
 

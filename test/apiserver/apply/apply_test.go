@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -192,7 +193,7 @@ func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 func TestApplyInANamespaceThatItMakes(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{
-		"name": "made-by-apply", "labels": map[string]any{kubeapi.LabelManagedBy: kubeapi.ManagedBy, kubeapi.LabelInstance: "own"},
+		"name": "made-by-apply", "labels": map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelInstance: "own"},
 	}}}
 	objs := append(objects(t, "own", "made-by-apply", "a"), ns)
 	for _, action := range []string{"created", "unchanged"} {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // collectGarbage plays the garbage collector for one Deployment: it lets go of it when it is deleted in the foreground.
@@ -56,8 +56,8 @@ func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	leftover := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leftover-of-verify", Labels: kubeapi.OwnerLabels("gone")}}
-	leftover.Labels[kubeapi.LabelComponent] = kubeapi.ComponentVerify
+	leftover := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leftover-of-verify", Labels: ownership.Labels("gone")}}
+	leftover.Labels[ownership.LabelComponent] = ownership.ComponentVerify
 	if _, err := kubeClient(t).CoreV1().Namespaces().Create(ctx, leftover, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
@@ -78,7 +78,7 @@ const masterLabel = "node-role.kubernetes.io/master"
 
 // schedulerObjects are a Deployment in the host's network, and a binding, of scheduler name.
 func schedulerObjects(name, ns string) []*unstructured.Unstructured {
-	labels := map[string]any{kubeapi.LabelManagedBy: kubeapi.ManagedBy, kubeapi.LabelInstance: name}
+	labels := map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelInstance: name}
 	return []*unstructured.Unstructured{
 		{Object: map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -90,7 +90,7 @@ func schedulerObjects(name, ns string) []*unstructured.Unstructured {
 			"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": map[string]any{"name": name, "namespace": ns, "labels": labels},
 			"spec": map[string]any{
-				"selector": map[string]any{"matchLabels": map[string]any{kubeapi.LabelInstance: name}},
+				"selector": map[string]any{"matchLabels": map[string]any{ownership.LabelInstance: name}},
 				"template": map[string]any{
 					"metadata": map[string]any{"labels": labels},
 					"spec": map[string]any{

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/verify"
 )
 
@@ -33,7 +34,7 @@ func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.
 	done := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-done })
 	once := func() error {
-		list, err := kube.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: kubeapi.LabelInstance + "=" + name})
+		list, err := kube.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + name})
 		if err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 // leftovers returns the namespaces that verifications of scheduler name have left.
 func leftovers(t *testing.T, name string) []string {
 	t.Helper()
-	list, err := kubeClient(t).CoreV1().Namespaces().List(testContext(t), metav1.ListOptions{LabelSelector: kubeapi.LabelInstance + "=" + name})
+	list, err := kubeClient(t).CoreV1().Namespaces().List(testContext(t), metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,45 @@
+// Package ownership has the labels and annotations by which pmk-sched recognizes its objects. An object is only changed or deleted
+// if it has the labels of [Labels].
+package ownership
+
+// Keys of labels and annotations. Those of app.kubernetes.io are the recommended labels of Kubernetes.
+const (
+	// LabelManagedBy has the value [Manager] on every object that pmk-sched creates.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// LabelInstance is the name of the scheduler or extender of an object.
+	LabelInstance = "app.kubernetes.io/instance"
+	// LabelName is [Scheduler] or [Extender]. Together with LabelInstance it selects pods.
+	LabelName = "app.kubernetes.io/name"
+	// LabelVersion is the version of pmk-sched that created the object.
+	LabelVersion = "app.kubernetes.io/version"
+	// LabelComponent marks objects that are not part of the deployed scheduler itself.
+	LabelComponent = "app.kubernetes.io/component"
+	// LabelRelease is the Kubernetes release of a deployed scheduler, such as "v1.24.3".
+	LabelRelease = "pmk-sched.io/release"
+	// LabelRevision is the number of a revision.
+	LabelRevision = "pmk-sched.io/revision"
+	// AnnotationFlags has, on the Deployment of a scheduler, the flags that it was deployed with, as a JSON list.
+	AnnotationFlags = "pmk-sched.io/flags"
+)
+
+// Values of labels.
+const (
+	// Manager is the value of [LabelManagedBy], and the field manager of server-side apply.
+	Manager = "pmk-sched"
+	// Scheduler is the value of [LabelName] on the objects of a scheduler.
+	Scheduler = "kube-scheduler"
+	// Extender is the value of [LabelName] on the objects of an extender.
+	Extender = "pmk-extender"
+	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates for its pod.
+	ComponentVerify = "verify"
+)
+
+// Labels returns the labels of the objects of the scheduler or extender with that name.
+func Labels(name string) map[string]string {
+	return map[string]string{LabelManagedBy: Manager, LabelInstance: name}
+}
+
+// Owns reports whether labels are those of an object of the scheduler or extender with that name.
+func Owns(labels map[string]string, name string) bool {
+	return labels[LabelManagedBy] == Manager && labels[LabelInstance] == name
+}
