@@ -59,7 +59,7 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 	}
 	retry := &kubeapi.Retrier{Log: log, Patience: o.Patience}
 	api := &retrying{Client: direct, retry: retry}
-	// The poller is only for flux's own wait, which stops at the first moment of readiness: see WaitSteady.
+	// The poller is only for flux's own wait, which stops at the first moment of readiness: see WaitStable.
 	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
 	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), retry: retry, api: api, kube: kube, ssa: manager}, nil
 }

@@ -25,7 +25,7 @@ type RevisionStatus string
 // How far a revision got.
 const (
 	Pending  RevisionStatus = "pending"  // written before the cluster is touched
-	Deployed RevisionStatus = "deployed" // was seen steady
+	Deployed RevisionStatus = "deployed" // was stable
 	Failed   RevisionStatus = "failed"
 )
 
@@ -62,7 +62,7 @@ func revisionName(name string, number int) string {
 	return fmt.Sprintf("pmk-sched-%s-revision-%d", name, number)
 }
 
-// LastDeployed returns the newest revision that was seen steady, or nil.
+// LastDeployed returns the newest revision that was stable, or nil.
 func LastDeployed(revisions []*Revision) *Revision {
 	for _, r := range slices.Backward(revisions) {
 		if r.Status == Deployed {

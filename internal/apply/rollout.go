@@ -52,7 +52,7 @@ type verdict struct {
 	err     error // what ended the wait, when that was not the Deployment
 	// complaints are the keys for snapshot.firstSeen of the next look.
 	complaints []string
-	// fingerprint changes whenever something happens that makes the Deployment not steady.
+	// fingerprint changes whenever something happens that makes the Deployment not stable.
 	fingerprint string
 }
 
@@ -138,7 +138,7 @@ func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.P
 	return current
 }
 
-// fingerprint holds everything that must stay the same while a Deployment is called steady.
+// fingerprint holds everything that must stay the same while a Deployment is called stable.
 func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d/%d/%d", d.Generation, d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas)

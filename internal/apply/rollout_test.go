@@ -159,7 +159,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestFingerprintChangesWithWhateverIsNotSteady(t *testing.T) {
+func TestFingerprintChangesWithWhateverIsNotStable(t *testing.T) {
 	running := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	base := fingerprint(availableDeployment(), []corev1.Pod{podOf("2", true, running)})
 	generation, replicas := availableDeployment(), availableDeployment()
@@ -183,7 +183,7 @@ func TestFingerprintChangesWithWhateverIsNotSteady(t *testing.T) {
 	}
 }
 
-func TestSteadyNeedsTimeAndLooks(t *testing.T) {
+func TestStableNeedsTimeAndLooks(t *testing.T) {
 	client, err := New(restConfig(), Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -206,13 +206,13 @@ func TestSteadyNeedsTimeAndLooks(t *testing.T) {
 			w := &waiter{client: client, options: WaitOptions{}.withDefaults()}
 			got := 0
 			for i, v := range tc.looks {
-				if w.steady(start.Add(time.Duration(i)*tc.step), v) {
+				if w.stable(start.Add(time.Duration(i)*tc.step), v) {
 					got = i + 1
 					break
 				}
 			}
 			if got != tc.want {
-				t.Errorf("steady at look %d, want %d", got, tc.want)
+				t.Errorf("stable at look %d, want %d", got, tc.want)
 			}
 		})
 	}

@@ -18,9 +18,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// WaitOptions says how steady a Deployment must be. The zero value is good.
+// WaitOptions says how stable a Deployment must be. The zero value is good.
 type WaitOptions struct {
-	SteadyFor          time.Duration      // how long it must be available without any change; 0: 10 s
+	StableFor          time.Duration      // how long it must be available without any change; 0: 10 s
 	Seen               int                // in how many looks, at least; 0: 5
 	Interval           time.Duration      // between two looks; 0: 1 s
 	PullGrace          time.Duration      // how long an image may fail to be pulled; 0: 5 s
@@ -29,7 +29,7 @@ type WaitOptions struct {
 }
 
 func (o WaitOptions) withDefaults() WaitOptions {
-	o.SteadyFor = cmp.Or(o.SteadyFor, 10*time.Second)
+	o.StableFor = cmp.Or(o.StableFor, 10*time.Second)
 	o.Seen = cmp.Or(o.Seen, 5)
 	o.Interval = cmp.Or(o.Interval, time.Second)
 	o.PullGrace = cmp.Or(o.PullGrace, 5*time.Second)
@@ -51,19 +51,19 @@ type waiter struct {
 
 	last        *snapshot
 	fingerprint string
-	steadySince time.Time
+	stableSince time.Time
 	seen        int
 	progress    string
 }
 
-// WaitSteady waits until the Deployment ns/deployment is available with its present template and nothing about it changes, restarts above all,
-// for o.SteadyFor, seen o.Seen times. A pod that is ready for a moment and then ends is a failure.
+// WaitStable waits until the Deployment ns/deployment is available with its present template and nothing about it changes, restarts above all,
+// for o.StableFor, seen o.Seen times. A pod that is ready for a moment and then ends is a failure.
 //
 // It ends early with a [*RolloutError] when a container crashes, its image cannot be had or it cannot be started, when no node takes the pod or the API server
 // refuses it, and when the deployment controller gives up. Restarts of a pod that is ready when the wait begins do not count. The end of ctx is a RolloutError of [ReasonTimeout], or the context's error if
 // it was cancelled. While the API server is away the wait goes on; a scheduler that loses its lease by that ends and is restarted by
 // the kubelet, which is then not held against it.
-func (c *Client) WaitSteady(ctx context.Context, ns, deployment string, o WaitOptions) error {
+func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOptions) error {
 	w := &waiter{
 		client: c, key: client.ObjectKey{Namespace: ns, Name: deployment}, options: o.withDefaults(),
 		firstSeen: map[string]time.Time{}, forgiven: map[string]int32{}, outages: c.retry.Outages(),
@@ -78,7 +78,7 @@ func (c *Client) WaitSteady(ctx context.Context, ns, deployment string, o WaitOp
 		if v.state == rolloutFailed {
 			return c.rolloutError(ctx, s, v)
 		}
-		if w.steady(s.now, v) {
+		if w.stable(s.now, v) {
 			return nil
 		}
 		if err := clock.Sleep(ctx, w.options.Interval); err != nil {
@@ -134,8 +134,8 @@ func (w *waiter) forgive(pods []corev1.Pod) {
 	}
 }
 
-// steady takes note of a look and reports whether enough of them were the same.
-func (w *waiter) steady(now time.Time, v verdict) bool {
+// stable takes note of a look and reports whether enough of them were the same.
+func (w *waiter) stable(now time.Time, v verdict) bool {
 	before := w.firstSeen
 	w.firstSeen = make(map[string]time.Time, len(v.complaints))
 	for _, key := range v.complaints {
@@ -154,10 +154,10 @@ func (w *waiter) steady(now time.Time, v verdict) bool {
 		return false
 	}
 	if w.seen == 0 || v.fingerprint != w.fingerprint {
-		w.seen, w.steadySince, w.fingerprint = 0, now, v.fingerprint
+		w.seen, w.stableSince, w.fingerprint = 0, now, v.fingerprint
 	}
 	w.seen++
-	return w.seen >= w.options.Seen && now.Sub(w.steadySince) >= w.options.SteadyFor
+	return w.seen >= w.options.Seen && now.Sub(w.stableSince) >= w.options.StableFor
 }
 
 // ended is the error of a wait that did not come to a verdict.
@@ -170,5 +170,5 @@ func (w *waiter) ended(ctx context.Context, err error) error {
 	case w.last == nil:
 		return &RolloutError{Deployment: w.key.String(), Reason: ReasonTimeout, Message: "its state could not be read in time", Err: err}
 	}
-	return w.client.rolloutError(ctx, w.last, verdict{reason: ReasonTimeout, message: "not steady in time; last seen: " + w.progress, err: err})
+	return w.client.rolloutError(ctx, w.last, verdict{reason: ReasonTimeout, message: "not stable in time; last seen: " + w.progress, err: err})
 }

@@ -24,7 +24,7 @@ type RestartOptions struct {
 // annotationRestarted makes a pod template another one.
 const annotationRestarted = "pmk-sched.io/restarted"
 
-// Restart rolls out an extender: in its own pods, and in those of the schedulers that have it as a sidecar. It waits until they are steady;
+// Restart rolls out an extender: in its own pods, and in those of the schedulers that have it as a sidecar. It waits until they are stable;
 // one that does not become so is rolled back.
 func Restart(ctx context.Context, d install.Deps, x RestartOptions) (*Outcome, error) {
 	out := &Outcome{Extender: x.Name, Schedulers: []string{}}

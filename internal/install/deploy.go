@@ -27,7 +27,7 @@ type Applier interface {
 	Prune(ctx context.Context, ns, name string) (apply.ChangeSet, error)
 	Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
 	DeleteLeaderLease(ctx context.Context, ns, name string) (apply.Change, error)
-	WaitSteady(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
+	WaitStable(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
 }
 
 // Ledger keeps the revisions of a scheduler.
@@ -79,8 +79,10 @@ func (d Deps) Warnf(format string, args ...any) {
 
 // DeployOptions says how to run a plan.
 type DeployOptions struct {
-	// Timeout bounds the wait until the scheduler is steady; 0: 5 minutes.
+	// Timeout bounds the wait until the scheduler is stable; 0: 5 minutes.
 	Timeout time.Duration
+	// StableFor is how long the scheduler must be available without a change to be called stable; 0: 10 seconds.
+	StableFor time.Duration
 	// NoRollback leaves what a failed deployment made, to look at.
 	NoRollback bool
 }
@@ -105,7 +107,7 @@ type deployment struct {
 	current  *apply.Revision
 	live     bool // a Deployment of ours was there before
 	lost     bool // nothing records what that Deployment was made from
-	steady   bool // the new state works and is noted down
+	stable   bool // the new state works and is noted down
 	outcome  Outcome
 }
 
@@ -136,7 +138,7 @@ func (d *deployment) steps() []steps.Step {
 		{Name: "check configuration", Do: d.checkConfiguration},
 		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
 		{Name: "apply", Do: d.apply, Undo: restore},
-		{Name: "wait until steady", Do: d.waitSteady},
+		{Name: "wait until stable", Do: d.waitStable},
 		{Name: "mark deployed", Do: d.markDeployed, Commit: true},
 		{Name: "prune", Do: d.prune},
 	}
@@ -234,13 +236,13 @@ func (d *deployment) restore(ctx context.Context, _ error) error {
 		_, err := d.Applier.DeleteLeaderLease(ctx, d.plan.Namespace, d.plan.Name)
 		return err
 	}
-	return d.Applier.WaitSteady(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{})
+	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{StableFor: d.o.StableFor})
 }
 
-func (d *deployment) waitSteady(ctx context.Context) error {
+func (d *deployment) waitStable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
-	return d.Applier.WaitSteady(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{})
+	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{StableFor: d.o.StableFor})
 }
 
 func (d *deployment) markDeployed(ctx context.Context) error {
@@ -249,7 +251,7 @@ func (d *deployment) markDeployed(ctx context.Context) error {
 			return err
 		}
 	}
-	d.steady = true
+	d.stable = true
 	return nil
 }
 

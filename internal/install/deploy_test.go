@@ -71,7 +71,7 @@ func (r *recorder) DeleteLeaderLease(context.Context, string, string) (apply.Cha
 	return apply.Change{Action: apply.Absent}, r.call("delete lease")
 }
 
-func (r *recorder) WaitSteady(context.Context, string, string, apply.WaitOptions) error {
+func (r *recorder) WaitStable(context.Context, string, string, apply.WaitOptions) error {
 	return r.call("wait")
 }
 

@@ -15,8 +15,8 @@ func (d *deployment) explain(err error) error {
 	switch {
 	case !touched:
 		return err
-	case d.steady:
-		return problem.WithHint(err, "the scheduler itself is deployed and steady; deploy again to finish")
+	case d.stable:
+		return problem.WithHint(err, "the scheduler itself is deployed and stable; deploy again to finish")
 	case d.again():
 		return problem.WithHint(err, fmt.Sprintf("these are the objects of revision %d, which ran before; deploy again when the cause is gone", d.current.Number))
 	case d.o.NoRollback, d.lost:

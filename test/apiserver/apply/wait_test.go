@@ -17,7 +17,7 @@ import (
 
 // quick keeps the proportions of the defaults and takes seconds.
 var quick = apply.WaitOptions{
-	SteadyFor: 2 * time.Second, Seen: 5, Interval: 100 * time.Millisecond, PullGrace: 300 * time.Millisecond, UnschedulableGrace: 300 * time.Millisecond,
+	StableFor: 2 * time.Second, Seen: 5, Interval: 100 * time.Millisecond, PullGrace: 300 * time.Millisecond, UnschedulableGrace: 300 * time.Millisecond,
 }
 
 // applied applies the objects of a scheduler and starts its rollout.
@@ -30,9 +30,9 @@ func applied(ctx context.Context, t *testing.T, client *apply.Client, name, node
 	return startRollout(ctx, t, ns, name, node)
 }
 
-func TestWaitSteadyReturnsWhenNothingHappensAnyMore(t *testing.T) {
+func TestWaitStableReturnsWhenNothingHappensAnyMore(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
-	r := applied(ctx, t, client, "steady", "")
+	r := applied(ctx, t, client, "stable", "")
 	if err := r.status(ctx, false, running); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestWaitSteadyReturnsWhenNothingHappensAnyMore(t *testing.T) {
 			}
 		}
 	}
-	if err := client.WaitSteady(ctx, r.ns, r.name, options); err != nil {
+	if err := client.WaitStable(ctx, r.ns, r.name, options); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"Available: 0/1", "Deployment is available. Replicas: 1"}
@@ -55,7 +55,7 @@ func TestWaitSteadyReturnsWhenNothingHappensAnyMore(t *testing.T) {
 	}
 }
 
-func TestWaitSteadyFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
+func TestWaitStableFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	kubelet(ctx, t, "node-of-flash", "starting again\n", "starting\nno kind KubeSchedulerConfiguration is registered\n")
 	r := applied(ctx, t, client, "flash", "node-of-flash")
@@ -70,7 +70,7 @@ func TestWaitSteadyFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 			}
 		}
 	}
-	err := client.WaitSteady(ctx, r.ns, r.name, options)
+	err := client.WaitStable(ctx, r.ns, r.name, options)
 	want := strings.ReplaceAll(`Deployment/NS/flash does not come up (CrashLoopBackOff): container kube-scheduler of pod flash-1-x ended with exit code 1, restarted 1 times
   events:
     Warning BackOff: Back-off restarting failed container (3 times)
@@ -88,13 +88,13 @@ func TestWaitSteadyFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 	}
 }
 
-func TestWaitSteadyDoesNotHoldOldRestartsAgainstAPodThatIsReady(t *testing.T) {
+func TestWaitStableDoesNotHoldOldRestartsAgainstAPodThatIsReady(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "veteran", "")
 	if err := r.status(ctx, true, crashed); err != nil {
 		t.Fatal(err)
 	}
-	if err := client.WaitSteady(ctx, r.ns, r.name, quick); err != nil {
+	if err := client.WaitStable(ctx, r.ns, r.name, quick); err != nil {
 		t.Error(err)
 	}
 	options := quick
@@ -105,34 +105,34 @@ func TestWaitSteadyDoesNotHoldOldRestartsAgainstAPodThatIsReady(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	err := client.WaitSteady(ctx, r.ns, r.name, options)
+	err := client.WaitStable(ctx, r.ns, r.name, options)
 	var failed *apply.RolloutError
 	if !errors.As(err, &failed) || failed.Reason != apply.ReasonCrash {
 		t.Errorf("after one more restart the error is %v", err)
 	}
 }
 
-func TestWaitSteadyFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
+func TestWaitStableFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "unpulled", "")
 	if err := r.status(ctx, false, notPulled); err != nil {
 		t.Fatal(err)
 	}
-	err := client.WaitSteady(ctx, r.ns, r.name, quick)
+	err := client.WaitStable(ctx, r.ns, r.name, quick)
 	want := "Deployment/" + r.ns + "/unpulled does not come up (ImagePullBackOff): image localhost/scheduler:1 of pod unpulled-1-x cannot be had: manifest unknown"
 	if err == nil || err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
 	}
 }
 
-func TestWaitSteadySurvivesARestartOfTheAPIServer(t *testing.T) {
+func TestWaitStableSurvivesARestartOfTheAPIServer(t *testing.T) {
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "survivor", "")
 	if err := r.status(ctx, true, running); err != nil {
 		t.Fatal(err)
 	}
 	waited := make(chan error)
-	go func() { waited <- client.WaitSteady(ctx, r.ns, r.name, quick) }()
+	go func() { waited <- client.WaitStable(ctx, r.ns, r.name, quick) }()
 	if err := errors.Join(server.StopAPI(), server.StartAPI(ctx)); err != nil {
 		t.Fatal(err)
 	}
@@ -145,14 +145,14 @@ func TestWaitSteadySurvivesARestartOfTheAPIServer(t *testing.T) {
 	}
 }
 
-func TestWaitSteadyEndsWithItsContext(t *testing.T) {
+func TestWaitStableEndsWithItsContext(t *testing.T) {
 	client := newClient(t, server.Config())
 	r := applied(testContext(t), t, client, "endless", "")
 	t.Run("deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
-		err := client.WaitSteady(ctx, r.ns, r.name, quick)
-		want := "Deployment/" + r.ns + "/endless does not come up (Timeout): not steady in time; last seen: the deployment controller has not taken notice yet"
+		err := client.WaitStable(ctx, r.ns, r.name, quick)
+		want := "Deployment/" + r.ns + "/endless does not come up (Timeout): not stable in time; last seen: the deployment controller has not taken notice yet"
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error is %v", err)
 		}
@@ -161,7 +161,7 @@ func TestWaitSteadyEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		options := quick
 		options.OnProgress = func(string) { cancel() }
-		err := client.WaitSteady(ctx, r.ns, r.name, options)
+		err := client.WaitStable(ctx, r.ns, r.name, options)
 		var failed *apply.RolloutError
 		if !errors.Is(err, context.Canceled) || errors.As(err, &failed) {
 			t.Errorf("error is %v", err)
@@ -173,7 +173,7 @@ func TestWaitSteadyEndsWithItsContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = client.WaitSteady(testContext(t), r.ns, r.name, quick)
+		err = client.WaitStable(testContext(t), r.ns, r.name, quick)
 		var failed *apply.RolloutError
 		if !errors.As(err, &failed) || failed.Reason != apply.ReasonGone {
 			t.Errorf("error is %v", err)

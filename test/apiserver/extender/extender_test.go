@@ -89,7 +89,7 @@ func TestWhatFailsIsUndone(t *testing.T) {
 		w := newWorld(t)
 		w.scheduler(t, "sched")
 		before := w.state(t, "sched")
-		w.client.fails = notSteady{"ext", "localhost/extender"}
+		w.client.fails = notStable{"ext", "localhost/extender"}
 		if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err == nil {
 			t.Fatal("no error")
 		}
@@ -97,12 +97,12 @@ func TestWhatFailsIsUndone(t *testing.T) {
 			t.Errorf("left (-before +after):\n%s", diff)
 		}
 	})
-	t.Run("a scheduler that is not steady with it", func(t *testing.T) {
+	t.Run("a scheduler that is not stable with it", func(t *testing.T) {
 		w := newWorld(t)
 		w.scheduler(t, "one")
 		w.scheduler(t, "two")
 		before := w.state(t, "one", "two")
-		w.client.fails = notSteady{"two", "localhost/extender"}
+		w.client.fails = notStable{"two", "localhost/extender"}
 		o := w.options("ext")
 		o.Sidecar = true
 		if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "one", "two")); err == nil {
@@ -122,7 +122,7 @@ func TestWhatFailsIsUndone(t *testing.T) {
 		if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"))); err != nil {
 			t.Fatal(err)
 		}
-		w.client.fails = notSteady{"ext", "localhost/broken"}
+		w.client.fails = notStable{"ext", "localhost/broken"}
 		if _, err := extenders.Restart(t.Context(), w.deps, extenders.RestartOptions{Name: "ext", Namespace: w.ns, Image: "localhost/broken:v1"}); err == nil {
 			t.Fatal("no error")
 		}

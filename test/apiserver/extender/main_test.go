@@ -34,17 +34,17 @@ var server *apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
-// notSteady makes every wait for the Deployment of that name fail while it runs an image of that name.
-type notSteady struct{ deployment, image string }
+// notStable makes every wait for the Deployment of that name fail while it runs an image of that name.
+type notStable struct{ deployment, image string }
 
-// client is a client whose Deployments are steady at once, for there is no kubelet, but for one.
+// client is a client whose Deployments are stable at once, for there is no kubelet, but for one.
 type client struct {
 	*apply.Client
-	fails notSteady
+	fails notStable
 	kube  kubernetes.Interface
 }
 
-func (c *client) WaitSteady(ctx context.Context, ns, name string, _ apply.WaitOptions) error {
+func (c *client) WaitStable(ctx context.Context, ns, name string, _ apply.WaitOptions) error {
 	d, err := c.kube.AppsV1().Deployments(ns).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
