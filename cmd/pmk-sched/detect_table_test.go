@@ -27,7 +27,7 @@ func TestDetectTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile("testdata/detect.txt")
+	want, err := os.ReadFile("testdata/detect.golden")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestDetectTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), printInfo(t, info)); diff != "" {
-		t.Errorf("table of testdata/detect.txt (-want +got):\n%s", diff)
+		t.Errorf("table of testdata/detect.golden (-want +got):\n%s", diff)
 	}
 }
 

@@ -15,10 +15,11 @@ import (
 
 const gonePollInterval = 250 * time.Millisecond
 
-// Apply makes the cluster hold objs: what is missing is created, what differs is changed, what is equal is not written.
+// Apply creates the objects that are missing and updates those that differ. It does not write objects that are equal.
 //
-// All objects are first tried by dry-run, as [Client.Plan] does; nothing is changed unless all are accepted. Then they are applied in the
-// order of their dependence. Apply can be stopped at any point and run again. On an error the ChangeSet holds what was done so far.
+// It first dry-runs all objects, as [Client.Plan] does, and changes nothing unless the API server accepts all of them. Then it
+// applies them in the order of their dependencies. Apply can be stopped at any point and run again. On an error the ChangeSet has
+// the changes made so far.
 func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	steps, err := c.plan(ctx, objs)
 	if err != nil {
@@ -47,19 +48,19 @@ func (c *Client) applyOne(ctx context.Context, s step) error {
 		}
 	}
 	if _, err := c.ssa.Apply(ctx, s.wanted, ssa.DefaultApplyOptions()); err != nil {
-		return plain(s.change.Object, err)
+		return unwrapDryRun(s.change.Object, err)
 	}
 	c.log.Debug("applied", zap.String("object", s.change.Object), zap.String("action", string(s.change.Action)))
 	return nil
 }
 
-// deleteExactly deletes live, but not another object that took its name meanwhile.
+// deleteExactly deletes live, but not another object that has taken its name.
 func (c *Client) deleteExactly(ctx context.Context, live *unstructured.Unstructured, propagation metav1.DeletionPropagation) error {
 	uid := live.GetUID()
 	return client.IgnoreNotFound(c.api.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
 }
 
-// waitGone waits until live, and not merely its name, is gone.
+// waitGone waits until live is gone, even if another object has taken its name.
 func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) error {
 	var last *unstructured.Unstructured
 	err := wait.PollUntilContextCancel(ctx, gonePollInterval, true, func(ctx context.Context) (bool, error) {

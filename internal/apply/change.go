@@ -12,25 +12,25 @@ type Action string
 const (
 	Created    Action = "created"
 	Configured Action = "configured"
-	Recreated  Action = "recreated" // deleted and created anew, because a field that differs cannot be changed
+	Recreated  Action = "recreated" // deleted and created again, because a field that differs is immutable
 	Unchanged  Action = "unchanged"
 	Deleted    Action = "deleted"
-	Absent     Action = "absent"  // was to be deleted, and was not there
-	Skipped    Action = "skipped" // left alone, see the note
+	Absent     Action = "absent"  // not found when it was to be deleted
+	Skipped    Action = "skipped" // not changed, see the note
 )
 
 // Change is one object of a [ChangeSet].
 type Change struct {
 	Object string `json:"object"` // Kind/namespace/name, or Kind/name at cluster scope
 	Action Action `json:"action"`
-	Diff   string `json:"diff,omitempty"` // unified diff, live against wanted; keys, tokens and Secret data are masked
-	Note   string `json:"note,omitempty"` // what a person should know, such as whose change is overwritten
+	Diff   string `json:"diff,omitempty"` // unified diff of the live and the wanted object; keys, tokens and Secret data are masked
+	Note   string `json:"note,omitempty"` // for the user, such as whose change is overwritten
 }
 
-// ChangeSet is what [Client.Plan], [Client.Apply], [Client.Delete] and [Client.Prune] did or would do, in that order.
+// ChangeSet lists what [Client.Plan], [Client.Apply], [Client.Delete] or [Client.Prune] changed or would change, in that order.
 type ChangeSet []Change
 
-// String lists a line per object: `Deployment/kube-system/my-scheduler configured`.
+// String returns a line for each object: `Deployment/kube-system/my-scheduler configured`.
 func (s ChangeSet) String() string {
 	var b strings.Builder
 	for _, c := range s {
@@ -43,7 +43,7 @@ func (s ChangeSet) String() string {
 	return b.String()
 }
 
-// Diff joins the diffs of all objects that differ.
+// Diff returns the diffs of all objects that differ.
 func (s ChangeSet) Diff() string {
 	var b strings.Builder
 	for _, c := range s {
@@ -52,7 +52,7 @@ func (s ChangeSet) Diff() string {
 	return b.String()
 }
 
-// Changed reports whether the cluster is, or would be, another than before.
+// Changed reports whether any object was, or would be, changed.
 func (s ChangeSet) Changed() bool {
 	for _, c := range s {
 		switch c.Action {

@@ -9,10 +9,10 @@ import (
 func TestChangeSetTellsALinePerObject(t *testing.T) {
 	set := ChangeSet{
 		{Object: "ClusterRoleBinding/x", Action: Unchanged},
-		{Object: "Deployment/a/x", Action: Configured, Note: "takes back what others changed", Diff: "-a\n+b\n"},
+		{Object: "Deployment/a/x", Action: Configured, Note: "reverts changes of others", Diff: "-a\n+b\n"},
 		{Object: "ConfigMap/a/x", Action: Created, Diff: "+c\n"},
 	}
-	want := "ClusterRoleBinding/x unchanged\nDeployment/a/x configured (takes back what others changed)\nConfigMap/a/x created\n"
+	want := "ClusterRoleBinding/x unchanged\nDeployment/a/x configured (reverts changes of others)\nConfigMap/a/x created\n"
 	if diff := cmp.Diff(want, set.String()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}

@@ -37,7 +37,7 @@ type Client struct {
 	log   *zap.Logger
 	locks time.Duration // how long a lock is valid
 	retry *kubeapi.Retrier
-	api   client.Client // tries again by itself
+	api   client.Client // retries automatically
 	kube  kubernetes.Interface
 	ssa   *ssa.ResourceManager
 }
@@ -51,21 +51,21 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 	cfg = kubeapi.ClientConfig(cfg, log)
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	direct, err := client.New(cfg, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	retry := &kubeapi.Retrier{Log: log, Patience: o.Patience}
 	api := &retrying{Client: direct, retry: retry}
-	// The poller is only for flux's own wait, which stops at the first moment of readiness: see WaitStable.
+	// The poller is only for flux's own wait, which ends as soon as an object is ready: see WaitStable.
 	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
 	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), retry: retry, api: api, kube: kube, ssa: manager}, nil
 }
 
-// retrying is a client whose requests are tried again while the API server is away for a moment, and whose errors are explained.
-// flux's ResourceManager ignores errors of Get, so they must not be ones that pass.
+// retrying is a client that retries requests while the API server is unavailable for a moment, and explains errors. flux's
+// ResourceManager ignores errors of Get, so they must not be transient.
 type retrying struct {
 	client.Client
 	retry *kubeapi.Retrier
@@ -109,7 +109,7 @@ func (r *retrying) Delete(ctx context.Context, obj client.Object, opts ...client
 	return r.retry.Do(ctx, doing, func(ctx context.Context) error { return r.Client.Delete(ctx, obj, opts...) })
 }
 
-// subject names an object the way a ChangeSet does. Typed objects do not know their kind; the client does.
+// subject returns the name of an object as in a ChangeSet. Typed objects do not have their kind; the client knows it.
 func subject(c client.Client, obj runtime.Object, namespace, name string) string {
 	gvk, err := c.GroupVersionKindFor(obj)
 	if err != nil {

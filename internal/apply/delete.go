@@ -11,12 +11,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// ownsOthers are the kinds whose own objects (pods, say) must be gone before they are.
+// ownsOthers are the kinds whose dependents, such as pods, are deleted before them.
 var ownsOthers = []string{"Deployment"}
 
-// Delete deletes objs, last applied first, each with everything it owns, and waits until it is gone before it deletes the next; ctx bounds
-// the wait. What is not there is Absent. An object that is there without the labels of the scheduler that the given one
-// is labelled for is Skipped. An error does not keep the others from being deleted; all errors are joined.
+// Delete deletes objs with their dependents, last applied first. It waits until each one is gone before it deletes the next; ctx
+// bounds the wait. An object that does not exist is Absent. An object without the labels of the scheduler of the given one is
+// Skipped. After an error it continues with the other objects, and joins all errors.
 func (c *Client) Delete(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	sorted := inOrder(objs)
 	slices.Reverse(sorted)
@@ -25,7 +25,7 @@ func (c *Client) Delete(ctx context.Context, objs []*unstructured.Unstructured) 
 	for _, obj := range sorted {
 		change, err := c.deleteOne(ctx, obj)
 		if err != nil {
-			errs = append(errs, plain(nameOf(obj), err))
+			errs = append(errs, unwrapDryRun(nameOf(obj), err))
 			if ctx.Err() != nil {
 				break
 			}
@@ -48,7 +48,7 @@ func (c *Client) deleteOne(ctx context.Context, obj *unstructured.Unstructured) 
 		change.Action = Absent
 		return change, nil
 	case name == "" || !ownership.Owns(live.GetLabels(), name):
-		change.Action, change.Note = Skipped, "not made by pmk-sched for this scheduler"
+		change.Action, change.Note = Skipped, "not managed by pmk-sched for this scheduler"
 		return change, nil
 	}
 	propagation := metav1.DeletePropagationBackground

@@ -10,18 +10,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Fields that the API server fills in, which no person wants to see compared.
+// serverFields are set by the API server and left out of diffs.
 var serverFields = [][]string{
 	{"status"},
 	{"metadata", "managedFields"}, {"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "generation"},
 	{"metadata", "creationTimestamp"}, {"metadata", "selfLink"},
 }
 
-// secretValues finds keys, tokens and passwords of a kubeconfig or a scheduler configuration wherever one is embedded: a ConfigMap holds it
-// when the person asked so.
+// secretValues matches keys, tokens and passwords of an embedded kubeconfig or scheduler configuration: a ConfigMap has them if the user
+// asked for it.
 var secretValues = regexp.MustCompile(`((?:client-key-data|keyData|token|password)["']?\s*:\s*)\S+`)
 
-// textDiff returns the unified diff of two objects as YAML; a nil object is an absent one. Secret data is masked.
+// textDiff returns the unified diff of two objects as YAML, with secret data masked. An object that does not exist is nil.
 func textDiff(live, wanted *unstructured.Unstructured) (string, error) {
 	if live != nil {
 		live = live.DeepCopy()
@@ -67,7 +67,7 @@ func yamlOf(obj *unstructured.Unstructured) ([]byte, error) {
 	}
 	text, err := yaml.Marshal(obj.Object)
 	if err != nil {
-		return nil, fmt.Errorf("write %s as YAML: %w", nameOf(obj), err)
+		return nil, fmt.Errorf("encode %s as YAML: %w", nameOf(obj), err)
 	}
 	return text, nil
 }

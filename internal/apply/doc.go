@@ -1,6 +1,6 @@
-// Package apply brings objects into a cluster by server-side apply, waits until they work, and takes them away again.
+// Package apply applies objects to a cluster by server-side apply, waits until they are stable, and deletes them.
 //
-// A [Client] first asks the API server what would change (dry-run), refuses what is not ours, and then changes only what differs, in the order
-// in which objects depend on each other. It tries again while an API server that was there is away. Every deployed state is kept as a
-// [Revision] that is written before the cluster is touched, and a [Client.Lock] keeps two runs for the same scheduler apart.
+// A [Client] first dry-runs the changes, rejects objects that pmk-sched does not manage, and then changes only what differs, in the
+// order of dependencies. It retries while an API server that it has reached is unavailable. Every deployed state is saved as a
+// [Revision] before the cluster is changed. A [Client.Lock] prevents two runs for the same scheduler at once.
 package apply

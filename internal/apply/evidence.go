@@ -23,8 +23,8 @@ const (
 	evidenceTime = 15 * time.Second
 )
 
-// rolloutError gathers what the failed pods and the cluster say of a failure. It does so for a short while even if ctx has ended.
-func (c *Client) rolloutError(ctx context.Context, s *snapshot, v verdict) error {
+// rolloutError collects the events and logs of a failed rollout, within evidenceTime even if ctx has ended.
+func (c *Client) rolloutError(ctx context.Context, s *observation, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), evidenceTime)
 	defer cancel()
 	d := s.deployment
@@ -51,7 +51,7 @@ func (c *Client) rolloutError(ctx context.Context, s *snapshot, v verdict) error
 	return e
 }
 
-// eventsOf returns the last events of an object, oldest first, or a line that says why there are none.
+// eventsOf returns the last events of an object, oldest first, or a line with the reason why they are unavailable.
 func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []string {
 	var list *corev1.EventList
 	err := c.retry.Do(ctx, "read events", func(ctx context.Context) (err error) {
@@ -60,7 +60,7 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 		return err
 	})
 	if err != nil {
-		return []string{fmt.Sprintf("cannot be read: %v", err)}
+		return []string{fmt.Sprintf("unavailable: %v", err)}
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int { return kubeapi.EventTime(&a).Compare(kubeapi.EventTime(&b)) })
 	if len(list.Items) > shownEvents {
@@ -77,7 +77,7 @@ func (c *Client) eventsOf(ctx context.Context, ns string, uid types.UID) []strin
 	return lines
 }
 
-// logsOf returns what the containers of a pod wrote last, in their present run and in the one before.
+// logsOf returns the last log lines of the containers of a pod, of the current and the previous run.
 func (c *Client) logsOf(ctx context.Context, pod *corev1.Pod) []ContainerLog {
 	var logs []ContainerLog
 	for _, container := range pod.Status.ContainerStatuses {

@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// keptRevisions is how many revisions Prune leaves.
+	// keptRevisions is how many revisions Prune keeps.
 	keptRevisions = 10
-	interrupted   = "interrupted: the run ended without noting how it went"
+	interrupted   = "interrupted: the run ended without recording its result"
 )
 
-// SaveRevision writes objs as the next revision of scheduler name in namespace ns, pending. Call it before the cluster is touched, and with the
-// [Client.Lock] held. Revisions that are still pending belong to runs that were killed: they become failed.
+// SaveRevision saves objs as the next revision of scheduler name in namespace ns, with the status pending. Call it before the cluster
+// is changed, with the [Client.Lock] held. Revisions that are still pending are of runs that were killed: they become failed.
 // It fails if objs do not fit into a Secret.
 func (c *Client) SaveRevision(ctx context.Context, ns, name, description string, objs []*unstructured.Unstructured) (*Revision, error) {
 	secrets, err := c.revisionSecrets(ctx, ns, name)
@@ -53,7 +53,7 @@ func (c *Client) SaveRevision(ctx context.Context, ns, name, description string,
 	}
 	err = c.api.Create(ctx, secret)
 	if apierrors.IsAlreadyExists(err) {
-		// The answer to the first attempt may have been lost with the API server.
+		// The response to the first attempt may have been lost with the API server.
 		if getErr := c.api.Get(ctx, client.ObjectKeyFromObject(secret), secret); getErr != nil {
 			return nil, getErr
 		}
@@ -68,7 +68,7 @@ func (c *Client) SaveRevision(ctx context.Context, ns, name, description string,
 	return r, nil
 }
 
-// SetRevisionStatus notes how a revision ended, in the cluster and in r. reason says why it failed; it is cut at 4 KiB.
+// SetRevisionStatus sets the status of a revision in the cluster and in r. reason is why it failed, truncated to 4 KiB.
 func (c *Client) SetRevisionStatus(ctx context.Context, r *Revision, status RevisionStatus, reason string) error {
 	key := client.ObjectKey{Namespace: r.Namespace, Name: revisionName(r.Name, r.Number)}
 	if err := c.setStatus(ctx, key, status, reason); err != nil {
@@ -87,14 +87,14 @@ func (c *Client) setStatus(ctx context.Context, key client.ObjectKey, status Rev
 		"annotations": map[string]string{annotationReason: reason},
 	}})
 	if err != nil {
-		return fmt.Errorf("write status of Secret/%s: %w", key, err)
+		return fmt.Errorf("encode status of Secret/%s: %w", key, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
 	return c.api.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
-// Revisions returns all kept revisions of scheduler name in namespace ns, oldest first. One that cannot be read is logged and left out:
-// a broken old state must not keep anybody from deploying a new one.
+// Revisions returns all revisions of scheduler name in namespace ns, oldest first. It logs and omits unreadable ones: a broken old
+// revision must not prevent a new deployment.
 func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, error) {
 	secrets, err := c.revisionSecrets(ctx, ns, name)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, e
 	for _, number := range slices.Sorted(maps.Keys(secrets)) {
 		r, err := decodeRevision(secrets[number])
 		if err != nil {
-			c.log.Warn("a revision cannot be read", zap.Error(err))
+			c.log.Warn("a revision is unreadable", zap.Error(err))
 			continue
 		}
 		revisions = append(revisions, r)
@@ -130,8 +130,8 @@ func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]
 	return secrets, nil
 }
 
-// Prune keeps the last 10 revisions of scheduler name, and the last deployed one, and deletes the others, and with them the ConfigMaps and
-// Secrets that neither a kept revision nor the Deployment refers to. Without any revision nothing is deleted.
+// Prune deletes all revisions of scheduler name except the last 10 and the last deployed one, and the ConfigMaps and Secrets that
+// neither a remaining revision nor the Deployment refers to. Without any revision it deletes nothing.
 func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) {
 	revisions, err := c.Revisions(ctx, ns, name)
 	if err != nil || len(revisions) == 0 {
@@ -158,12 +158,12 @@ func (c *Client) Prune(ctx context.Context, ns, name string) (ChangeSet, error) 
 	}
 	changes, err := c.Delete(ctx, unneeded)
 	if err != nil {
-		return changes, errors.Join(fmt.Errorf("delete what old revisions of scheduler %s left", name), err)
+		return changes, errors.Join(fmt.Errorf("delete old revisions of scheduler %s", name), err)
 	}
 	return changes, nil
 }
 
-// keptOf returns the revisions that stay, given all, oldest first.
+// keptOf returns the revisions to keep, given all, oldest first.
 func keptOf(revisions []*Revision) []*Revision {
 	first := max(0, len(revisions)-keptRevisions)
 	kept := slices.Clone(revisions[first:])
@@ -173,7 +173,7 @@ func keptOf(revisions []*Revision) []*Revision {
 	return kept
 }
 
-// mentioned reports whether a Deployment among objs holds name as a value in its spec: as a volume, say.
+// mentioned reports whether a Deployment among objs has name as a value in its spec, for example as a volume.
 func mentioned(objs []*unstructured.Unstructured, name string) bool {
 	return slices.ContainsFunc(objs, func(obj *unstructured.Unstructured) bool {
 		return obj.GetKind() == "Deployment" && holdsString(obj.Object["spec"], name)

@@ -12,11 +12,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// leaderRenewal is longer than a scheduler's leader leaves between two renewals (2 s by default).
+// leaderRenewal is longer than the interval between two renewals of a leader (2 s by default).
 const leaderRenewal = 3 * time.Second
 
-// DeleteLeaderLease deletes the Lease that the scheduler itself made for its leader election and that carries none of our labels. Call it
-// when the Deployment is gone. A Lease that is still renewed belongs to a living scheduler, and is Skipped.
+// DeleteLeaderLease deletes the Lease that the scheduler itself created for its leader election, which has none of our labels. Call
+// it when the Deployment is gone. A Lease that is still renewed is of a running scheduler, and is Skipped.
 func (c *Client) DeleteLeaderLease(ctx context.Context, ns, name string) (Change, error) {
 	change := Change{Object: kubeapi.ObjectName("Lease", ns, name), Action: Absent}
 	lease := &coordinationv1.Lease{}

@@ -22,24 +22,24 @@ import (
 const (
 	// lockDuration is how long a lock is valid after its last renewal, unless [Options] says otherwise.
 	lockDuration = 15 * time.Second
-	// A lock is renewed lockRenewals times, and looked at lockLooks times, within that duration.
+	// A lock is renewed lockRenewals times and polled lockLooks times within that duration.
 	lockRenewals = 5
 	lockLooks    = 15
-	// lockAncient is how many durations old a lock is when it is stale whatever the clocks of two machines say.
+	// lockAncient is after how many durations a lock is stale even if the clocks of two machines differ.
 	lockAncient = 10
-	// holderSeparator stands between who holds a lock and a part that makes two runs of the same person differ.
+	// holderSeparator separates the holder of a lock from a random part that distinguishes two runs of the same user.
 	holderSeparator = "#"
 )
 
-// LockName is the name of the Lease that keeps two runs for the same scheduler apart.
+// LockName returns the name of the Lease that prevents two runs for the same scheduler at once.
 func LockName(name string) string { return "pmk-sched-" + name }
 
-// Lock takes the lock of scheduler name, a Lease in namespace ns, for holder (who, where, which process: people read it), and renews it
-// until unlock is called, once, or ctx ends.
+// Lock acquires the lock of scheduler name, a Lease in namespace ns, for holder (user, machine and process, for messages), and renews
+// it until unlock is called or ctx ends.
 //
-// A lock that another holds and renews is a [*LockedError] after about one renewal (3 s). One that is not renewed for 15 s by this machine's
-// clock belonged to a run that was killed, and is taken over. unlock deletes the Lease; give it a context that is still
-// alive. It returns a [*LostLockError] if the lock was taken over meanwhile, because this run could not renew it.
+// It returns a [*LockedError] if another run holds the lock and renews it, after about one renewal (3 s). A lock that is not renewed
+// for 15 s by this machine's clock is of a run that was killed, and is taken over. unlock deletes the Lease. Call it once, with a
+// context that has not ended. It returns a [*LostLockError] if another run took over the lock because this run could not renew it.
 func (c *Client) Lock(ctx context.Context, ns, name, holder string) (unlock func(context.Context) error, err error) {
 	l := &lock{
 		client: c, name: name, key: client.ObjectKey{Namespace: ns, Name: LockName(name)},
@@ -68,7 +68,7 @@ type lock struct {
 	holder string
 }
 
-// acquire returns when the Lease is ours. A foreign one is watched until it moves (held) or has not moved for lockDuration (stale).
+// acquire returns when this run holds the Lease. It polls another holder's Lease until it is renewed (locked) or expires.
 func (l *lock) acquire(ctx context.Context) error {
 	var seen string
 	var since time.Time
@@ -85,7 +85,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			seen, since = state, time.Now()
 		}
 		if now := l.client.retry.Outages(); now != outages {
-			outages, since = now, time.Now() // nobody could renew while the API server was away
+			outages, since = now, time.Now() // no run could renew its lock while the API server was unavailable
 		}
 		if free(lease) || time.Since(since) >= l.client.locks || renewalAge(lease) >= lockAncient*l.client.locks {
 			switch taken, err := l.take(ctx, lease); {
@@ -100,7 +100,7 @@ func (l *lock) acquire(ctx context.Context) error {
 	}
 }
 
-// create makes the Lease; if there is one already, and it is not ours, it is returned.
+// create creates the Lease. It returns an existing Lease of another holder.
 func (l *lock) create(ctx context.Context) (*coordinationv1.Lease, error) {
 	mine := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Namespace: l.key.Namespace, Name: l.key.Name, Labels: ownership.Labels(l.name),
@@ -123,7 +123,7 @@ func (l *lock) create(ctx context.Context) (*coordinationv1.Lease, error) {
 	return lease, nil
 }
 
-// take overwrites a Lease that nobody holds any more; false means that somebody else was quicker.
+// take overwrites an expired Lease. It returns false if another run was faster.
 func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, error) {
 	if lease.ResourceVersion == "" {
 		return false, nil
@@ -135,12 +135,12 @@ func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) (bool, err
 		return false, nil
 	}
 	if err == nil && before != "" {
-		l.client.log.Warn("took over the lock of a run that has ended without giving it back", zap.String("scheduler", l.name), zap.String("holder", before))
+		l.client.log.Warn("took over the lock of a run that ended without releasing it", zap.String("scheduler", l.name), zap.String("holder", before))
 	}
 	return err == nil, err
 }
 
-// claim writes us into a Lease as its holder from now on.
+// claim sets this run as the holder of a Lease from now on.
 func (l *lock) claim(lease *coordinationv1.Lease) {
 	now := metav1.NowMicro()
 	seconds := max(1, int32(l.client.locks/time.Second))
@@ -151,7 +151,7 @@ func (l *lock) holds(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder
 }
 
-// renewUntil renews the Lease until ctx ends or another holds it.
+// renewUntil renews the Lease until ctx ends or another run holds it.
 func (l *lock) renewUntil(ctx context.Context) {
 	ticker := time.NewTicker(l.client.locks / lockRenewals)
 	defer ticker.Stop()
@@ -168,7 +168,7 @@ func (l *lock) renewUntil(ctx context.Context) {
 			l.client.log.Warn("the lock is lost", zap.Error(err))
 			return
 		case err != nil && ctx.Err() == nil:
-			l.client.log.Warn("the lock could not be renewed", zap.String("scheduler", l.name), zap.Error(err))
+			l.client.log.Warn("failed to renew the lock", zap.String("scheduler", l.name), zap.Error(err))
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (l *lock) renew(ctx context.Context) error {
 	return l.client.api.Update(ctx, lease)
 }
 
-// current returns the Lease as long as we hold it.
+// current returns the Lease if this run still holds it.
 func (l *lock) current(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := l.client.api.Get(ctx, l.key, lease)
@@ -219,7 +219,7 @@ func free(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
 }
 
-// renewalAge is how long ago a Lease was renewed, by this machine's clock; another machine's clock wrote the time.
+// renewalAge returns how long ago a Lease was renewed, by this machine's clock. The time is from another machine's clock.
 func renewalAge(lease *coordinationv1.Lease) time.Duration {
 	if lease.Spec.RenewTime == nil {
 		return math.MaxInt64
@@ -227,7 +227,7 @@ func renewalAge(lease *coordinationv1.Lease) time.Duration {
 	return time.Since(lease.Spec.RenewTime.Time)
 }
 
-// holderOf is who holds a Lease, in words for people.
+// holderOf returns the holder of a Lease for messages.
 func holderOf(lease *coordinationv1.Lease) string {
 	if lease.Spec.HolderIdentity == nil {
 		return ""
@@ -236,7 +236,7 @@ func holderOf(lease *coordinationv1.Lease) string {
 	return who
 }
 
-// unchangedSince makes a deletion fail when obj was written since it was read.
+// unchangedSince makes a deletion fail if obj was written after it was read.
 func unchangedSince(obj client.Object) client.Preconditions {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return client.Preconditions{UID: &uid, ResourceVersion: &version}

@@ -16,10 +16,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// listPage bounds how many objects of a kind are held at once by one answer.
+// listPage is how many objects of a kind are read at once.
 const listPage = 250
 
-// ownedKinds are all kinds that are ever made for a scheduler.
+// ownedKinds are all kinds of objects of a scheduler.
 var ownedKinds = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Namespace"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
@@ -35,12 +35,12 @@ var ownedKinds = []schema.GroupVersionKind{
 	budgetBefore21,
 }
 
-// budgetBefore21 is asked for only where there is no other: an API server that has both warns of it.
+// budgetBefore21 is only read if the API server has no newer version: one that has both warns about it.
 var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
-// Owned lists everything that is labelled as belonging to the scheduler name, its revisions included, in the order of applying: in all
-// namespaces and at cluster scope. Who may not list in all namespaces gets what is in ns and kube-system.
-// Namespaces are listed only when a verification left them behind. The lock of a running operation is not listed.
+// Owned lists all objects with the labels of the scheduler name, in the order of applying: in all namespaces and at cluster scope,
+// revisions included. Without permission to list in all namespaces it lists those in ns and kube-system. It lists only namespaces
+// that a verification left, and not the lock of a running operation.
 func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
@@ -60,7 +60,8 @@ func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Un
 	return inOrder(owned), nil
 }
 
-// listKind lists one kind in all namespaces, or in those we surely use where that is forbidden. A kind the cluster does not serve has no objects.
+// listKind lists one kind in all namespaces or, without permission for that, in ns and kube-system. A kind that the cluster does not
+// serve has no objects.
 func (c *Client) listKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
 	found, err := c.list(ctx, gvk, client.MatchingLabels(labels))
 	var forbidden *kubeapi.ForbiddenError

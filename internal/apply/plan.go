@@ -19,15 +19,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// recreatable are the kinds that hold no state and may be deleted and created anew when a field that differs cannot be changed:
-// data of an immutable ConfigMap or Secret, roleRef of a binding.
+// recreatable are the kinds that may be deleted and created again if an immutable field differs, because they have no state: data of an
+// immutable ConfigMap or Secret, roleRef of a binding.
 var recreatable = []string{"ConfigMap", "Secret", "RoleBinding", "ClusterRoleBinding"}
 
 var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 
-// Plan asks the API server, by dry-run, what [Client.Apply] would do. Nothing is changed.
+// Plan returns what [Client.Apply] would do, by a dry-run on the API server. Nothing is changed.
 //
-// Every object must carry the labels of [ownership.Labels]. An object that is in the cluster without them is an error.
+// Every object must have the labels of [ownership.Labels]. An object that exists without them is an error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	planned, err := c.plan(ctx, objs)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (C
 // step is one object of a plan, in the order of applying.
 type step struct {
 	wanted *unstructured.Unstructured
-	live   *unstructured.Unstructured // nil: not in the cluster
+	live   *unstructured.Unstructured // nil: does not exist
 	change Change
 }
 
@@ -60,8 +60,8 @@ func (c *Client) plan(ctx context.Context, objs []*unstructured.Unstructured) ([
 	return steps, nil
 }
 
-// inOrder returns copies of objs in the order in which they depend on each other: namespaces, roles and bindings, accounts,
-// configuration, then what runs.
+// inOrder returns copies of objs in the order of their dependencies: namespaces, roles and bindings, service accounts, configuration,
+// then workloads.
 func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	sorted := make([]*unstructured.Unstructured, len(objs))
 	for i, obj := range objs {
@@ -82,7 +82,7 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		s.change.Action = Unchanged
 		return s, nil
 	}
-	if err := guard(wanted, live); err != nil {
+	if err := checkOwner(wanted, live); err != nil {
 		return s, err
 	}
 	entry, current, merged, err := c.ssa.Diff(ctx, wanted.DeepCopy(), ssa.DefaultDiffOptions())
@@ -102,17 +102,16 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 	case live != nil && isImmutable(err):
 		if !slices.Contains(recreatable, wanted.GetKind()) {
 			return s, problem.Errorf("uninstall this scheduler and deploy it again, or deploy under another --name",
-				"%s differs in a field that cannot be changed: %w", nameOf(wanted), innermostStatus(err))
+				"an immutable field of %s differs: %w", nameOf(wanted), innermostStatus(err))
 		}
 		s.change.Action = Recreated
-		s.change.Note = "a field that differs cannot be changed"
+		s.change.Note = "a field that differs is immutable"
 		s.change.Diff, err = textDiff(live, wanted)
 	}
-	return s, plain(nameOf(wanted), err)
+	return s, unwrapDryRun(nameOf(wanted), err)
 }
 
-// get returns the live object, or nil when there is none. A cluster that does not know the kind has none either;
-// applying tells.
+// get returns the live object, or nil if it does not exist. That includes kinds that the cluster does not serve; applying reports them.
 func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(obj.GroupVersionKind())
@@ -126,11 +125,11 @@ func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unst
 	return live, nil
 }
 
-// guard refuses to touch what is not ours.
-func guard(wanted, live *unstructured.Unstructured) error {
+// checkOwner returns an error if live is not an object of the same scheduler.
+func checkOwner(wanted, live *unstructured.Unstructured) error {
 	name := wanted.GetLabels()[ownership.LabelInstance]
 	if name == "" || !ownership.Owns(wanted.GetLabels(), name) {
-		return fmt.Errorf("%s does not carry the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, ownership.Manager, ownership.LabelInstance)
+		return fmt.Errorf("%s does not have the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, ownership.Manager, ownership.LabelInstance)
 	}
 	if live == nil || ownership.Owns(live.GetLabels(), name) {
 		return nil
@@ -138,7 +137,7 @@ func guard(wanted, live *unstructured.Unstructured) error {
 	return foreignError(nameOf(live), ownerOf(live))
 }
 
-// ownerOf tells who made an object: the label that tools set, or whoever wrote to it first.
+// ownerOf returns who manages an object: the label that tools set, or the first field manager.
 func ownerOf(live *unstructured.Unstructured) string {
 	labels := live.GetLabels()
 	if by := labels[ownership.LabelManagedBy]; by != "" {
@@ -155,8 +154,8 @@ func ownerOf(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// dependsOnCreated reports whether the API server could not judge wanted because what it needs is made by an earlier step:
-// its namespace, or the role that a binding refers to.
+// dependsOnCreated reports whether the dry-run of wanted failed because an earlier step creates what it needs: its namespace, or the
+// role that a binding refers to.
 func dependsOnCreated(wanted *unstructured.Unstructured, before []step) bool {
 	refKind, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "kind")
 	refName, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "name")
@@ -177,7 +176,7 @@ func isImmutable(err error) bool {
 	return apierrors.IsInvalid(err) && immutableField.MatchString(err.Error())
 }
 
-// innermostStatus is the API server's own answer within err.
+// innermostStatus returns the API server's response within err.
 func innermostStatus(err error) error {
 	var status *apierrors.StatusError
 	if errors.As(err, &status) {
@@ -186,11 +185,11 @@ func innermostStatus(err error) error {
 	return err
 }
 
-// takenOver tells whose fields would be overwritten: those that someone else changed since we applied the object.
+// takenOver reports which fields of other managers would be overwritten: those changed after the object was applied.
 func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
 	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll, client.FieldOwner(ownership.Manager))
 	if !apierrors.IsConflict(err) {
-		return "", plain(nameOf(wanted), err)
+		return "", unwrapDryRun(nameOf(wanted), err)
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -205,5 +204,5 @@ func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructure
 	if len(fields) == 0 {
 		return "", nil
 	}
-	return "takes back what others changed: " + strings.Join(fields, ", "), nil
+	return "reverts changes of others: " + strings.Join(fields, ", "), nil
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// RevisionStatus says how far a revision got.
+// RevisionStatus is the status of a revision.
 type RevisionStatus string
 
-// How far a revision got.
+// Statuses of a revision.
 const (
-	Pending  RevisionStatus = "pending"  // written before the cluster is touched
+	Pending  RevisionStatus = "pending"  // saved before the cluster is changed
 	Deployed RevisionStatus = "deployed" // was stable
 	Failed   RevisionStatus = "failed"
 )
@@ -36,12 +36,12 @@ type Revision struct {
 	Namespace   string                       `json:"namespace"`
 	Status      RevisionStatus               `json:"status"`
 	Created     time.Time                    `json:"created"`
-	Description string                       `json:"description,omitempty"` // in the words of who deployed: release, image, …
+	Description string                       `json:"description,omitempty"` // release, image, …
 	Reason      string                       `json:"reason,omitempty"`      // why it failed
-	Objects     []*unstructured.Unstructured `json:"-"`                     // as they were given to Apply
+	Objects     []*unstructured.Unstructured `json:"-"`                     // as passed to Apply
 }
 
-// A revision is a Secret of this type: what it holds may hold keys.
+// A revision is a Secret of this type: its objects may have keys.
 const revisionType corev1.SecretType = "pmk-sched.io/revision.v1"
 
 const (
@@ -51,18 +51,18 @@ const (
 	annotationReason    = "pmk-sched.io/reason"
 	annotationWriter    = "pmk-sched.io/written-by"
 
-	// maxReason bounds the annotation that says why a revision failed, in bytes.
+	// maxReason bounds the annotation with the reason of a failure, in bytes.
 	maxReason = 4096
-	// maxObjects bounds what is unpacked from a revision, in bytes: nobody but pmk-sched should have written it, but who knows.
+	// maxObjects bounds the unpacked size of a revision, in bytes: something else may have written it.
 	maxObjects = 64 << 20
 )
 
-// revisionName is the name of the Secret that holds a revision.
+// revisionName returns the name of the Secret of a revision.
 func revisionName(name string, number int) string {
 	return fmt.Sprintf("pmk-sched-%s-revision-%d", name, number)
 }
 
-// LastDeployed returns the newest revision that was stable, or nil.
+// LastDeployed returns the newest revision with the status deployed, or nil.
 func LastDeployed(revisions []*Revision) *Revision {
 	for _, r := range slices.Backward(revisions) {
 		if r.Status == Deployed {
@@ -72,7 +72,7 @@ func LastDeployed(revisions []*Revision) *Revision {
 	return nil
 }
 
-// encodeRevision returns the Secret that holds r. It fails if the objects do not fit.
+// encodeRevision returns the Secret of r. It fails if the objects do not fit.
 func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	data, err := packObjects(r.Objects)
 	if err != nil {
@@ -80,7 +80,7 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	}
 	if len(data) > corev1.MaxSecretSize {
 		return nil, problem.Invalidf("make the scheduler configuration smaller",
-			"objects of scheduler %s are too large to be kept for rollback: %d bytes compressed, the limit is %d", r.Name, len(data), corev1.MaxSecretSize)
+			"objects of scheduler %s are too large to save for rollback: %d bytes compressed, the limit is %d", r.Name, len(data), corev1.MaxSecretSize)
 	}
 	labels := ownership.Labels(r.Name)
 	labels[ownership.LabelRevision] = strconv.Itoa(r.Number)
@@ -95,7 +95,7 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	}, nil
 }
 
-// decodeRevision reads a Secret that encodeRevision made.
+// decodeRevision reads a Secret of encodeRevision.
 func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 	number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
 	if err != nil {

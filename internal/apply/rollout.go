@@ -17,11 +17,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of its present template
+// revisionAnnotation is set by the deployment controller on a Deployment and on the ReplicaSet of its current template
 // (k8s.io/kubernetes/pkg/controller/deployment/util, RevisionAnnotation).
 const revisionAnnotation = "deployment.kubernetes.io/revision"
 
-// rolloutState is where a rollout stands.
+// rolloutState is the state of a rollout.
 type rolloutState string
 
 const (
@@ -30,57 +30,57 @@ const (
 	rolloutFailed      rolloutState = "failed"
 )
 
-// snapshot is what one look at a Deployment saw, and what is remembered of earlier looks.
-type snapshot struct {
+// observation is the state of a Deployment at one time, with what is known from earlier observations.
+type observation struct {
 	now         time.Time
 	deployment  *appsv1.Deployment
 	replicaSets []appsv1.ReplicaSet
 	pods        []corev1.Pod
 
-	// firstSeen tells since when a complaint (pod, container, reason) has been seen without a break.
+	// firstSeen is since when a failure (pod, container, reason) has been observed without interruption.
 	firstSeen map[string]time.Time
-	// forgiven are how many restarts of a container (pod UID, name) do not count: those that an outage of the API server explains.
-	forgiven map[string]int32
+	// ignored is how many restarts of a container (pod UID, name) do not count, such as those after an outage of the API server.
+	ignored map[string]int32
 }
 
-// verdict is what a snapshot means.
+// verdict is the result of an observation.
 type verdict struct {
 	state   rolloutState
 	reason  string // one of the Reason constants when failed
-	message string // for people
+	message string
 	pods    []string
-	err     error // what ended the wait, when that was not the Deployment
-	// complaints are the keys for snapshot.firstSeen of the next look.
-	complaints []string
-	// fingerprint changes whenever something happens that makes the Deployment not stable.
+	err     error // what ended the wait, if not the Deployment
+	// failures are the keys for observation.firstSeen of the next observation.
+	failures []string
+	// fingerprint changes whenever the Deployment is not stable.
 	fingerprint string
 }
 
-// complaint is something wrong with a pod that may pass: it counts when it was seen for longer than its grace.
-type complaint struct {
+// failure is a failure of a pod that may be transient: it counts once it has lasted for its grace period.
+type failure struct {
 	pod, container  string
 	reason, message string
 	grace           time.Duration
 }
 
-func (c complaint) key() string { return c.pod + "/" + c.container + "/" + c.reason }
+func (c failure) key() string { return c.pod + "/" + c.container + "/" + c.reason }
 
-// judge decides what a snapshot means. It is a pure function of its arguments.
-func judge(s snapshot, o WaitOptions) verdict {
+// evaluate returns the verdict of an observation. It is a pure function.
+func evaluate(s observation, o WaitOptions) verdict {
 	d := s.deployment
 	if d.Status.ObservedGeneration < d.Generation {
-		return verdict{state: rolloutProgressing, message: "the deployment controller has not taken notice yet"}
+		return verdict{state: rolloutProgressing, message: "the deployment controller has not observed the change yet"}
 	}
 	pods := currentPods(d, s.replicaSets, s.pods)
-	var complaints []complaint
+	var failures []failure
 	for i := range pods {
-		complaints = append(complaints, podComplaints(&pods[i], s.forgiven, o)...)
+		failures = append(failures, podFailures(&pods[i], s.ignored, o)...)
 	}
-	complaints = append(complaints, deploymentComplaints(d)...)
+	failures = append(failures, deploymentFailures(d)...)
 
 	v := verdict{fingerprint: fingerprint(d, pods)}
-	for _, c := range complaints {
-		v.complaints = append(v.complaints, c.key())
+	for _, c := range failures {
+		v.failures = append(v.failures, c.key())
 		since, seen := s.firstSeen[c.key()]
 		if c.grace == 0 || seen && s.now.Sub(since) >= c.grace {
 			v.state, v.reason, v.message = rolloutFailed, c.reason, c.message
@@ -91,13 +91,13 @@ func judge(s snapshot, o WaitOptions) verdict {
 		}
 	}
 	v.state, v.message = progress(d, pods)
-	if v.state == rolloutProgressing && len(complaints) > 0 {
-		v.message = complaints[0].message
+	if v.state == rolloutProgressing && len(failures) > 0 {
+		v.message = failures[0].message
 	}
 	return v
 }
 
-// progress tells how far a Deployment without any final complaint is.
+// progress returns the state of a Deployment without a failure that counts.
 func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(d)
 	if err != nil {
@@ -120,7 +120,7 @@ func progress(d *appsv1.Deployment, pods []corev1.Pod) (rolloutState, string) {
 	return rolloutAvailable, result.Message
 }
 
-// currentPods returns the pods of the Deployment's present template, sorted by name; all of its pods where its ReplicaSets do not tell.
+// currentPods returns the pods of the Deployment's current template, sorted by name, or all of its pods if its ReplicaSet is unknown.
 func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.Pod) []corev1.Pod {
 	var owner *appsv1.ReplicaSet
 	for i := range sets {
@@ -138,7 +138,7 @@ func currentPods(d *appsv1.Deployment, sets []appsv1.ReplicaSet, pods []corev1.P
 	return current
 }
 
-// fingerprint holds everything that must stay the same while a Deployment is called stable.
+// fingerprint has everything that must not change while a Deployment is stable.
 func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %d/%d/%d", d.Generation, d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.AvailableReplicas)
@@ -151,16 +151,17 @@ func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	return b.String()
 }
 
-func deploymentComplaints(d *appsv1.Deployment) []complaint {
-	var found []complaint
+// deploymentFailures returns the failures that the deployment controller reports.
+func deploymentFailures(d *appsv1.Deployment) []failure {
+	var found []failure
 	for _, condition := range d.Status.Conditions {
 		switch {
 		case condition.Type == appsv1.DeploymentProgressing && condition.Reason == ReasonProgressDeadlineExceeded:
-			found = append(found, complaint{reason: ReasonProgressDeadlineExceeded, message: condition.Message})
+			found = append(found, failure{reason: ReasonProgressDeadlineExceeded, message: condition.Message})
 		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
-			found = append(found, complaint{
-				reason: ReasonPodsRefused, grace: refusalGrace,
-				message: "the API server does not accept the pod: " + condition.Message,
+			found = append(found, failure{
+				reason: ReasonPodsRejected, grace: rejectionGrace,
+				message: "the API server rejects the pod: " + condition.Message,
 			})
 		}
 	}

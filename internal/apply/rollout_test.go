@@ -82,7 +82,7 @@ func unschedulable() corev1.Pod {
 	return pod
 }
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	running := corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	terminated := corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}
 	backOff := ended(2, 1)
@@ -103,8 +103,8 @@ func TestJudge(t *testing.T) {
 	cases := map[string]struct {
 		deployment *appsv1.Deployment
 		pods       []corev1.Pod
-		seenFor    time.Duration // how long all complaints have been seen
-		forgiven   int32
+		seenFor    time.Duration // how long all failures have been observed
+		ignored    int32
 		state      rolloutState
 		reason     string
 		message    string
@@ -112,46 +112,46 @@ func TestJudge(t *testing.T) {
 		"available":                         {availableDeployment(), []corev1.Pod{podOf("2", true, running)}, 0, 0, rolloutAvailable, "", "Deployment is available. Replicas: 1"},
 		"available, pod not ready any more": {availableDeployment(), []corev1.Pod{podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "pod p2 is not ready"},
 		"progressing":                       {progressingDeployment(), []corev1.Pod{podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
-		"not noticed yet":                   {stale, []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutProgressing, "", "the deployment controller has not taken notice yet"},
-		"crashed once, ready again":         {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 ended with exit code 1, restarted 1 times"},
+		"not noticed yet":                   {stale, []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutProgressing, "", "the deployment controller has not observed the change yet"},
+		"crashed once, ready again":         {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 1 times"},
 		"ended without an error":            {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 0))}, 0, 0, rolloutAvailable, "", "Deployment is available. Replicas: 1"},
-		"crash loop":                        {progressingDeployment(), []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 ended with exit code 1, restarted 2 times"},
-		"crash loop without last state":     {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CrashLoopBackOff", ""))}, 0, -1, rolloutFailed, ReasonCrash, "container c of pod p2 does not stay up"},
-		"ended just now":                    {progressingDeployment(), []corev1.Pod{podOf("2", false, terminated)}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 ended with exit code 137 (OOMKilled)"},
-		"init container ended":              {progressingDeployment(), []corev1.Pod{init}, 0, 0, rolloutFailed, ReasonCrash, "container setup of pod p2 ended with exit code 2"},
+		"crash loop":                        {progressingDeployment(), []corev1.Pod{podOf("2", false, backOff)}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 2 times"},
+		"crash loop without last state":     {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CrashLoopBackOff", ""))}, 0, -1, rolloutFailed, ReasonCrash, "container c of pod p2 keeps exiting"},
+		"ended just now":                    {progressingDeployment(), []corev1.Pod{podOf("2", false, terminated)}, 0, 0, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 137 (OOMKilled)"},
+		"init container ended":              {progressingDeployment(), []corev1.Pod{init}, 0, 0, rolloutFailed, ReasonCrash, "container setup of pod p2 exited with code 2"},
 		"crashed with the API server":       {availableDeployment(), []corev1.Pod{podOf("2", true, ended(1, 1))}, 0, 1, rolloutAvailable, "", "Deployment is available. Replicas: 1"},
-		"crashed once more":                 {availableDeployment(), []corev1.Pod{podOf("2", true, ended(2, 1))}, 0, 1, rolloutFailed, ReasonCrash, "container c of pod p2 ended with exit code 1, restarted 2 times"},
+		"crashed once more":                 {availableDeployment(), []corev1.Pod{podOf("2", true, ended(2, 1))}, 0, 1, rolloutFailed, ReasonCrash, "container c of pod p2 exited with code 1, restarted 2 times"},
 		"old pod crashes":                   {progressingDeployment(), []corev1.Pod{podOf("1", false, backOff), podOf("2", false, running)}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
 		"pod that goes crashes":             {progressingDeployment(), []corev1.Pod{going}, 0, 0, rolloutProgressing, "", "Available: 0/1"},
-		"image not pulled at first":         {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ErrImagePull", "no"))}, 0, 0, rolloutProgressing, "", "image i:1 of pod p2 cannot be had: no"},
-		"image not pulled for long":         {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ImagePullBackOff", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonImagePull, "image i:1 of pod p2 cannot be had: no"},
-		"image never pulled":                {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ErrImageNeverPull", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonImagePull, "image i:1 of pod p2 cannot be had: no"},
-		"image name":                        {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("InvalidImageName", "no"))}, 0, 0, rolloutFailed, ReasonImageName, `image name "i:1" of pod p2 is not one: no`},
-		"Secret missing at first":           {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, time.Second, 0, rolloutProgressing, "", "container c of pod p2 cannot be started: no"},
-		"Secret missing":                    {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonContainerConfig, "container c of pod p2 cannot be started: no"},
-		"entrypoint missing":                {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("RunContainerError", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonContainerStart, "container c of pod p2 cannot be started: no"},
+		"image not pulled at first":         {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ErrImagePull", "no"))}, 0, 0, rolloutProgressing, "", "image i:1 of pod p2 cannot be pulled: no"},
+		"image not pulled for long":         {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ImagePullBackOff", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonImagePull, "image i:1 of pod p2 cannot be pulled: no"},
+		"image never pulled":                {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ErrImageNeverPull", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonImagePull, "image i:1 of pod p2 cannot be pulled: no"},
+		"image name":                        {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("InvalidImageName", "no"))}, 0, 0, rolloutFailed, ReasonImageName, `image name "i:1" of pod p2 is invalid: no`},
+		"Secret missing at first":           {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, time.Second, 0, rolloutProgressing, "", "container c of pod p2 does not start: no"},
+		"Secret missing":                    {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("CreateContainerConfigError", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonContainerConfig, "container c of pod p2 does not start: no"},
+		"entrypoint missing":                {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("RunContainerError", "no"))}, 5 * time.Second, 0, rolloutFailed, ReasonContainerStart, "container c of pod p2 does not start: no"},
 		"starting":                          {progressingDeployment(), []corev1.Pod{podOf("2", false, waiting("ContainerCreating", ""))}, time.Hour, 0, rolloutProgressing, "", "Available: 0/1"},
-		"no node at first":                  {progressingDeployment(), []corev1.Pod{unschedulable()}, time.Second, 0, rolloutProgressing, "", "no node takes pod p2: 0/1 nodes"},
-		"no node":                           {progressingDeployment(), []corev1.Pod{unschedulable()}, 30 * time.Second, 0, rolloutFailed, ReasonUnschedulable, "no node takes pod p2: 0/1 nodes"},
+		"no node at first":                  {progressingDeployment(), []corev1.Pod{unschedulable()}, time.Second, 0, rolloutProgressing, "", "no node accepts pod p2: 0/1 nodes"},
+		"no node":                           {progressingDeployment(), []corev1.Pod{unschedulable()}, 30 * time.Second, 0, rolloutFailed, ReasonUnschedulable, "no node accepts pod p2: 0/1 nodes"},
 		"evicted":                           {progressingDeployment(), []corev1.Pod{evicted}, 10 * time.Second, 0, rolloutFailed, ReasonPodFailed, "pod p2 failed: Evicted disk pressure"},
 		"progress deadline":                 {exceeded, nil, 0, 0, rolloutFailed, ReasonProgressDeadlineExceeded, "timed out"},
-		"pods refused at first":             {refused, nil, time.Second, 0, rolloutProgressing, "", "the API server does not accept the pod: exceeded quota"},
-		"pods refused":                      {refused, nil, 10 * time.Second, 0, rolloutFailed, ReasonPodsRefused, "the API server does not accept the pod: exceeded quota"},
+		"pods refused at first":             {refused, nil, time.Second, 0, rolloutProgressing, "", "the API server rejects the pod: exceeded quota"},
+		"pods refused":                      {refused, nil, 10 * time.Second, 0, rolloutFailed, ReasonPodsRejected, "the API server rejects the pod: exceeded quota"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot{
+			s := observation{
 				now: start, deployment: tc.deployment, replicaSets: []appsv1.ReplicaSet{replicaSet("1"), replicaSet("2")}, pods: tc.pods,
-				forgiven: map[string]int32{"p2/c": tc.forgiven},
+				ignored: map[string]int32{"p2/c": tc.ignored},
 			}
 			options := WaitOptions{}.withDefaults()
 			s.firstSeen = map[string]time.Time{}
-			for _, key := range judge(s, options).complaints {
+			for _, key := range evaluate(s, options).failures {
 				s.firstSeen[key] = start.Add(-tc.seenFor)
 			}
-			got := judge(s, options)
+			got := evaluate(s, options)
 			want := verdict{state: tc.state, reason: tc.reason, message: tc.message}
-			got.pods, got.complaints, got.fingerprint = nil, nil, ""
+			got.pods, got.failures, got.fingerprint = nil, nil, ""
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(verdict{})); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
@@ -197,7 +197,7 @@ func TestStableNeedsTimeAndLooks(t *testing.T) {
 		"long and often":                {[]verdict{available, available, available, available, available}, 3 * time.Second, 5},
 		"long but not often":            {[]verdict{available, available}, time.Minute, 0},
 		"often but not long":            {[]verdict{available, available, available, available, available, available}, time.Second, 0},
-		"a restart begins anew":         {[]verdict{available, available, available, {state: rolloutAvailable, fingerprint: "2"}, available, available, available, available, available}, 3 * time.Second, 9},
+		"a restart begins again":        {[]verdict{available, available, available, {state: rolloutAvailable, fingerprint: "2"}, available, available, available, available, available}, 3 * time.Second, 9},
 		"not available for one look":    {[]verdict{available, available, available, available, {state: rolloutProgressing}, available, available, available, available, available}, 3 * time.Second, 10},
 		"a slow look is as good as two": {[]verdict{available, available, available, available, available}, time.Hour, 5},
 	}

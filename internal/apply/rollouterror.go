@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// RolloutError says why a Deployment does not work, with what its pods said last.
+// RolloutError is returned when a Deployment fails, with the events and last log lines of its pods.
 type RolloutError struct {
 	Deployment string // namespace/name
 	Reason     string // one of the Reason constants
@@ -13,22 +13,22 @@ type RolloutError struct {
 	Pods       []string
 	Logs       []ContainerLog
 	Events     []string // of the pods or, without pods, of the Deployment; oldest first, with their count
-	Err        error    // of the context when the wait was ended by it; else nil
+	Err        error    // of the context, if it ended the wait
 }
 
-// ContainerLog is the end of what one container wrote.
+// ContainerLog is the end of the log of one container.
 type ContainerLog struct {
 	Pod       string
 	Container string
-	Previous  bool     // of the run before the present one
+	Previous  bool     // of the previous run
 	Lines     []string // oldest first
-	Err       error    // why there are no lines
+	Err       error    // why the log is unavailable
 }
 
-// Error tells the reason in its first line; events and log lines follow, indented.
+// Error has the reason in its first line. Events and log lines follow, indented.
 func (e *RolloutError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Deployment/%s does not come up (%s): %s", e.Deployment, e.Reason, e.Message)
+	fmt.Fprintf(&b, "Deployment/%s failed (%s): %s", e.Deployment, e.Reason, e.Message)
 	if len(e.Events) > 0 {
 		b.WriteString("\n  events:")
 		for _, event := range e.Events {
@@ -38,14 +38,14 @@ func (e *RolloutError) Error() string {
 	for _, log := range e.Logs {
 		run := "log"
 		if log.Previous {
-			run = "log of the run before"
+			run = "log of the previous run"
 		}
 		fmt.Fprintf(&b, "\n  %s, pod %s, container %s:", run, log.Pod, log.Container)
 		if log.Err != nil {
-			fmt.Fprintf(&b, "\n    cannot be read: %v", log.Err)
+			fmt.Fprintf(&b, "\n    unavailable: %v", log.Err)
 		}
 		if log.Err == nil && len(log.Lines) == 0 {
-			b.WriteString("\n    (nothing was written)")
+			b.WriteString("\n    (empty)")
 		}
 		for _, line := range log.Lines {
 			b.WriteString("\n    " + line)
@@ -54,23 +54,23 @@ func (e *RolloutError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the context's error when the wait was ended by it.
+// Unwrap returns the context's error if it ended the wait.
 func (e *RolloutError) Unwrap() error { return e.Err }
 
-// hints say what usually helps.
+// hints are what usually helps.
 var hints = map[string]string{
-	ReasonCrash:                    "the last log lines say why the scheduler ended; a configuration it does not understand is the usual cause",
-	ReasonImagePull:                "is the image in the registry, may the node pull it, and is it there for the node's architecture? Without a registry load it into the node's container runtime and set the pull policy Never",
-	ReasonImageName:                "give the image as REGISTRY/REPOSITORY:TAG",
+	ReasonCrash:                    "the last log lines show why the scheduler exited; the usual cause is an invalid configuration",
+	ReasonImagePull:                "check that the image is in the registry for the node's architecture and that the node may pull it; without a registry load it into the node's container runtime and set the pull policy Never",
+	ReasonImageName:                "the format is REGISTRY/REPOSITORY:TAG",
 	ReasonContainerConfig:          "a ConfigMap, Secret or key that the pod refers to is missing, or its security context cannot be met: see the events",
-	ReasonContainerStart:           "the container runtime could not start the image: is the entrypoint in it, and built for the node's architecture?",
-	ReasonUnschedulable:            "does a node carry the label of the node selector, is its taint tolerated, is its port free, has it enough CPU and memory? See `kubectl describe pod`",
-	ReasonPodFailed:                "the kubelet gave the pod up: see its events and the node's state (disk, memory)",
-	ReasonPodsRefused:              "a quota, a pod security rule, an admission webhook or a missing service account or priority class keeps pods from being made",
+	ReasonContainerStart:           "the container runtime failed to start the image: check that it has the entrypoint, built for the node's architecture",
+	ReasonUnschedulable:            "check the node selector, the tolerations, the port, and the CPU and memory of the nodes with `kubectl describe pod`",
+	ReasonPodFailed:                "see the pod's events and the state of the node (disk, memory)",
+	ReasonPodsRejected:             "the cause is a quota, pod security, an admission webhook, or a missing service account or priority class",
 	ReasonProgressDeadlineExceeded: "see the events and the state of the nodes",
-	ReasonTimeout:                  "give it longer with --timeout, or look at the pods with `kubectl describe pod`",
-	ReasonGone:                     "somebody deleted the Deployment meanwhile: run the command again",
+	ReasonTimeout:                  "allow more time with --timeout, or inspect the pods with `kubectl describe pod`",
+	ReasonGone:                     "the Deployment was deleted during the rollout: run the command again",
 }
 
-// Hint says what to look at first.
+// Hint returns what to check first.
 func (e *RolloutError) Hint() string { return hints[e.Reason] }

@@ -18,14 +18,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
-// WaitOptions says how stable a Deployment must be. The zero value is good.
+// WaitOptions define when a Deployment is stable. The zero value has the defaults.
 type WaitOptions struct {
-	StableFor          time.Duration      // how long it must be available without any change; 0: 10 s
-	Seen               int                // in how many looks, at least; 0: 5
-	Interval           time.Duration      // between two looks; 0: 1 s
-	PullGrace          time.Duration      // how long an image may fail to be pulled; 0: 5 s
-	UnschedulableGrace time.Duration      // how long a pod may find no node; 0: 30 s
-	OnProgress         func(state string) // told what is waited for whenever that changes; may be nil
+	StableFor          time.Duration      // how long it must be available without a change; 0: 10 s
+	Seen               int                // minimum number of observations in that time; 0: 5
+	Interval           time.Duration      // between two observations; 0: 1 s
+	PullGrace          time.Duration      // how long pulling an image may fail; 0: 5 s
+	UnschedulableGrace time.Duration      // how long a pod may be unschedulable; 0: 30 s
+	OnProgress         func(state string) // called when the state changes; may be nil
 }
 
 func (o WaitOptions) withDefaults() WaitOptions {
@@ -40,41 +40,42 @@ func (o WaitOptions) withDefaults() WaitOptions {
 	return o
 }
 
-// waiter is the memory between two looks.
+// waiter is the state between two observations.
 type waiter struct {
 	client    *Client
 	key       client.ObjectKey
 	options   WaitOptions
 	firstSeen map[string]time.Time
-	forgiven  map[string]int32
+	ignored   map[string]int32
 	outages   int64
 
-	last        *snapshot
+	last        *observation
 	fingerprint string
 	stableSince time.Time
 	seen        int
 	progress    string
 }
 
-// WaitStable waits until the Deployment ns/deployment is available with its present template and nothing about it changes, restarts above all,
-// for o.StableFor, seen o.Seen times. A pod that is ready for a moment and then ends is a failure.
+// WaitStable waits until the Deployment ns/deployment is stable: available with its current template, without any change such as a
+// restart, for o.StableFor and o.Seen observations. A pod that is ready for a moment and then exits is a failure.
 //
-// It ends early with a [*RolloutError] when a container crashes, its image cannot be had or it cannot be started, when no node takes the pod or the API server
-// refuses it, and when the deployment controller gives up. Restarts of a pod that is ready when the wait begins do not count. The end of ctx is a RolloutError of [ReasonTimeout], or the context's error if
-// it was cancelled. While the API server is away the wait goes on; a scheduler that loses its lease by that ends and is restarted by
-// the kubelet, which is then not held against it.
+// It returns a [*RolloutError] early if a container crashes, its image cannot be pulled or it does not start, if no node accepts the pod
+// or the API server rejects it, and if the deployment controller gives up. Restarts of a pod that is ready when the wait begins do not
+// count. At the deadline of ctx it returns a RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait
+// continues while the API server is unavailable. A scheduler that loses its lease then exits and is restarted by the kubelet, which
+// does not count either.
 func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOptions) error {
 	w := &waiter{
 		client: c, key: client.ObjectKey{Namespace: ns, Name: deployment}, options: o.withDefaults(),
-		firstSeen: map[string]time.Time{}, forgiven: map[string]int32{}, outages: c.retry.Outages(),
+		firstSeen: map[string]time.Time{}, ignored: map[string]int32{}, outages: c.retry.Outages(),
 	}
 	for {
-		s, err := w.look(ctx)
+		s, err := w.observe(ctx)
 		if err != nil {
-			return w.ended(ctx, err)
+			return w.stopped(ctx, err)
 		}
 		w.last = s
-		v := judge(*s, w.options)
+		v := evaluate(*s, w.options)
 		if v.state == rolloutFailed {
 			return c.rolloutError(ctx, s, v)
 		}
@@ -82,13 +83,13 @@ func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOp
 			return nil
 		}
 		if err := clock.Sleep(ctx, w.options.Interval); err != nil {
-			return w.ended(ctx, err)
+			return w.stopped(ctx, err)
 		}
 	}
 }
 
-// look reads the Deployment, its ReplicaSets and pods.
-func (w *waiter) look(ctx context.Context) (*snapshot, error) {
+// observe reads the Deployment, its ReplicaSets and pods.
+func (w *waiter) observe(ctx context.Context) (*observation, error) {
 	d := &appsv1.Deployment{}
 	if err := w.client.api.Get(ctx, w.key, d); err != nil {
 		return nil, err
@@ -102,17 +103,17 @@ func (w *waiter) look(ctx context.Context) (*snapshot, error) {
 	if err := errors.Join(w.client.api.List(ctx, sets, within...), w.client.api.List(ctx, pods, within...)); err != nil {
 		return nil, err
 	}
-	w.forgive(pods.Items)
-	return &snapshot{
+	w.ignoreRestarts(pods.Items)
+	return &observation{
 		now: time.Now(), deployment: d, replicaSets: sets.Items, pods: pods.Items,
-		firstSeen: w.firstSeen, forgiven: w.forgiven,
+		firstSeen: w.firstSeen, ignored: w.ignored,
 	}, nil
 }
 
-// forgive says which ends of containers do not count. What has restarted before the wait began and runs and is ready now, belongs to an
-// earlier time: deploying again what has long been there must not fail by it. And after an outage of the API server each container
-// may end once more: a leader that cannot renew its lease must end.
-func (w *waiter) forgive(pods []corev1.Pod) {
+// ignoreRestarts sets which restarts of containers do not count. Restarts before the wait of a container that is running and ready now do
+// not: deploying again must not fail because of them. After an outage of the API server each container may restart once more: a
+// leader that cannot renew its lease exits.
+func (w *waiter) ignoreRestarts(pods []corev1.Pod) {
 	outages := w.client.retry.Outages()
 	first, outage := w.last == nil, outages != w.outages
 	if !first && !outage {
@@ -126,19 +127,19 @@ func (w *waiter) forgive(pods []corev1.Pod) {
 			c := &pods[i].Status.ContainerStatuses[j]
 			switch {
 			case outage:
-				w.forgiven[containerKey(&pods[i], c)] = c.RestartCount + 1
+				w.ignored[containerKey(&pods[i], c)] = c.RestartCount + 1
 			case kubeapi.PodReady(&pods[i]) && c.State.Running != nil:
-				w.forgiven[containerKey(&pods[i], c)] = c.RestartCount
+				w.ignored[containerKey(&pods[i], c)] = c.RestartCount
 			}
 		}
 	}
 }
 
-// stable takes note of a look and reports whether enough of them were the same.
+// stable records an observation and reports whether the Deployment is stable.
 func (w *waiter) stable(now time.Time, v verdict) bool {
 	before := w.firstSeen
-	w.firstSeen = make(map[string]time.Time, len(v.complaints))
-	for _, key := range v.complaints {
+	w.firstSeen = make(map[string]time.Time, len(v.failures))
+	for _, key := range v.failures {
 		w.firstSeen[key] = now
 		if since, ok := before[key]; ok {
 			w.firstSeen[key] = since
@@ -160,15 +161,15 @@ func (w *waiter) stable(now time.Time, v verdict) bool {
 	return w.seen >= w.options.Seen && now.Sub(w.stableSince) >= w.options.StableFor
 }
 
-// ended is the error of a wait that did not come to a verdict.
-func (w *waiter) ended(ctx context.Context, err error) error {
+// stopped returns the error of a wait that ended without a verdict.
+func (w *waiter) stopped(ctx context.Context, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
-		return &RolloutError{Deployment: w.key.String(), Reason: ReasonGone, Message: "it is not there"}
+		return &RolloutError{Deployment: w.key.String(), Reason: ReasonGone, Message: "not found"}
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("wait for Deployment/%s: %w", w.key, err)
 	case w.last == nil:
-		return &RolloutError{Deployment: w.key.String(), Reason: ReasonTimeout, Message: "its state could not be read in time", Err: err}
+		return &RolloutError{Deployment: w.key.String(), Reason: ReasonTimeout, Message: "its state could not be read before the timeout", Err: err}
 	}
-	return w.client.rolloutError(ctx, w.last, verdict{reason: ReasonTimeout, message: "not stable in time; last seen: " + w.progress, err: err})
+	return w.client.rolloutError(ctx, w.last, verdict{reason: ReasonTimeout, message: "not stable before the timeout; last state: " + w.progress, err: err})
 }

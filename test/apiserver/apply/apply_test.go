@@ -98,7 +98,7 @@ func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "Deployment/" + ns + `/edited configured (takes back what others changed: .spec.replicas ("somebody" using apps/v1))`
+	want := "Deployment/" + ns + `/edited configured (reverts changes of others: .spec.replicas ("somebody" using apps/v1))`
 	if !strings.Contains(changes.String(), want) {
 		t.Errorf("changes\n%s do not hold\n%s", changes, want)
 	}
@@ -115,13 +115,13 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 	}{
 		"data of an immutable ConfigMap": {func(objs []*unstructured.Unstructured) error {
 			return unstructured.SetNestedField(find(t, objs, "ConfigMap").Object, "other", "data", "fixed.yaml")
-		}, "ConfigMap/" + ns + "/fixed-config-a recreated (a field that differs cannot be changed)\n"},
+		}, "ConfigMap/" + ns + "/fixed-config-a recreated (a field that differs is immutable)\n"},
 		"data of an immutable Secret": {func(objs []*unstructured.Unstructured) error {
 			return unstructured.SetNestedField(find(t, objs, "Secret").Object, "b3RoZXI=", "data", "tls.key")
-		}, "Secret/" + ns + "/fixed-credentials-a recreated (a field that differs cannot be changed)\n"},
+		}, "Secret/" + ns + "/fixed-credentials-a recreated (a field that differs is immutable)\n"},
 		"role of a binding": {func(objs []*unstructured.Unstructured) error {
 			return unstructured.SetNestedField(find(t, objs, "ClusterRoleBinding").Object, "system:volume-scheduler", "roleRef", "name")
-		}, "ClusterRoleBinding/fixed-as-kube-scheduler recreated (a field that differs cannot be changed)\n"},
+		}, "ClusterRoleBinding/fixed-as-kube-scheduler recreated (a field that differs is immutable)\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 		changes, err := client.Apply(ctx, objs)
-		want := "Deployment/" + ns + "/fixed differs in a field that cannot be changed: "
+		want := "an immutable field of Deployment/" + ns + "/fixed differs: "
 		if err == nil || !strings.HasPrefix(err.Error(), want) || len(problem.Hints(err)) == 0 {
 			t.Errorf("error is %v", err)
 		}
@@ -174,7 +174,7 @@ func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 	}
 	objs := objects(t, "foreign", ns, "a")
 	_, err := client.Apply(ctx, objs)
-	refused := "ConfigMap/" + ns + "/foreign-config-a is there already and was not made by pmk-sched for this scheduler, but by Helm"
+	refused := "ConfigMap/" + ns + "/foreign-config-a already exists and is not managed by pmk-sched for this scheduler, but by Helm"
 	if err == nil || err.Error() != refused {
 		t.Fatalf("error is %v", err)
 	}
@@ -185,7 +185,7 @@ func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "ConfigMap/" + ns + "/foreign-config-a skipped (not made by pmk-sched for this scheduler)\n"; !strings.Contains(changes.String(), want) {
+	if want := "ConfigMap/" + ns + "/foreign-config-a skipped (not managed by pmk-sched for this scheduler)\n"; !strings.Contains(changes.String(), want) {
 		t.Errorf("changes\n%s do not hold %q", changes, want)
 	}
 }

@@ -51,7 +51,7 @@ func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
 	}
 	want := []string{
 		`1 deployed "data a" "because" false`,
-		`2 failed "data b" "interrupted: the run ended without noting how it went" false`,
+		`2 failed "data b" "interrupted: the run ended without recording its result" false`,
 		`3 failed "data c" "because" false`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

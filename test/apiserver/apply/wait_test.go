@@ -71,12 +71,12 @@ func TestWaitStableFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 		}
 	}
 	err := client.WaitStable(ctx, r.ns, r.name, options)
-	want := strings.ReplaceAll(`Deployment/NS/flash does not come up (CrashLoopBackOff): container kube-scheduler of pod flash-1-x ended with exit code 1, restarted 1 times
+	want := strings.ReplaceAll(`Deployment/NS/flash failed (CrashLoopBackOff): container kube-scheduler of pod flash-1-x exited with code 1, restarted 1 times
   events:
     Warning BackOff: Back-off restarting failed container (3 times)
   log, pod flash-1-x, container kube-scheduler:
     starting again
-  log of the run before, pod flash-1-x, container kube-scheduler:
+  log of the previous run, pod flash-1-x, container kube-scheduler:
     starting
     no kind KubeSchedulerConfiguration is registered`, "NS", r.ns)
 	var failed *apply.RolloutError
@@ -119,7 +119,7 @@ func TestWaitStableFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := client.WaitStable(ctx, r.ns, r.name, quick)
-	want := "Deployment/" + r.ns + "/unpulled does not come up (ImagePullBackOff): image localhost/scheduler:1 of pod unpulled-1-x cannot be had: manifest unknown"
+	want := "Deployment/" + r.ns + "/unpulled failed (ImagePullBackOff): image localhost/scheduler:1 of pod unpulled-1-x cannot be pulled: manifest unknown"
 	if err == nil || err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
 	}
@@ -152,7 +152,7 @@ func TestWaitStableEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		defer cancel()
 		err := client.WaitStable(ctx, r.ns, r.name, quick)
-		want := "Deployment/" + r.ns + "/endless does not come up (Timeout): not stable in time; last seen: the deployment controller has not taken notice yet"
+		want := "Deployment/" + r.ns + "/endless failed (Timeout): not stable before the timeout; last state: the deployment controller has not observed the change yet"
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error is %v", err)
 		}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reasons of a [RolloutError]. Where the kubelet or the deployment controller has a word for it, it is theirs.
+// Reasons of a [RolloutError]: those of the kubelet and the deployment controller where they have one.
 const (
 	ReasonCrash                    = "CrashLoopBackOff"
 	ReasonImagePull                = "ImagePullBackOff"
@@ -16,22 +16,22 @@ const (
 	ReasonContainerStart           = "RunContainerError"
 	ReasonUnschedulable            = "Unschedulable"
 	ReasonPodFailed                = "PodFailed"
-	ReasonPodsRefused              = "FailedCreate"
+	ReasonPodsRejected             = "FailedCreate"
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	ReasonGone                     = "Gone"
 	ReasonTimeout                  = "Timeout"
 )
 
 const (
-	// configGrace is how long a container may lack its ConfigMap or Secret: the kubelet may see them later than the pod.
+	// configGrace is how long a ConfigMap or Secret of a container may be missing: the kubelet may see them later than the pod.
 	configGrace = 5 * time.Second
-	// refusalGrace is how long pods may be refused: a service account or quota may be there a moment later.
-	refusalGrace = 10 * time.Second
-	// failedPodGrace is how long a pod that failed as a whole may be there before it counts: it may have been evicted by chance.
+	// rejectionGrace is how long pods may be rejected: a service account or quota may appear a moment later.
+	rejectionGrace = 10 * time.Second
+	// failedPodGrace is how long a pod may be failed before it counts: it may have been evicted.
 	failedPodGrace = 10 * time.Second
 )
 
-// waitingReasons says what the kubelet's reasons for a waiting container mean
+// waitingReasons maps the kubelet's reasons for a waiting container to reasons of a RolloutError
 // (k8s.io/kubernetes/pkg/kubelet/images/types.go and kuberuntime/kuberuntime_container.go).
 var waitingReasons = map[string]string{
 	"ImagePullBackOff":           ReasonImagePull,
@@ -47,29 +47,29 @@ var waitingReasons = map[string]string{
 	"PreStartHookError":          ReasonContainerStart,
 }
 
-// podComplaints lists what is wrong with one pod, the worst first.
-func podComplaints(pod *corev1.Pod, forgiven map[string]int32, o WaitOptions) []complaint {
-	var found []complaint
+// podFailures returns the failures of one pod, the worst first.
+func podFailures(pod *corev1.Pod, ignored map[string]int32, o WaitOptions) []failure {
+	var found []failure
 	statuses := append(append([]corev1.ContainerStatus{}, pod.Status.InitContainerStatuses...), pod.Status.ContainerStatuses...)
 	for i := range statuses {
 		c := &statuses[i]
-		if crash, ok := crashOf(pod, c, forgiven[containerKey(pod, c)]); ok {
+		if crash, ok := crashOf(pod, c, ignored[containerKey(pod, c)]); ok {
 			found = append(found, crash)
 		} else if waiting, ok := waitingOf(pod, c, o); ok {
 			found = append(found, waiting)
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
-		found = append(found, complaint{
+		found = append(found, failure{
 			pod: pod.Name, reason: ReasonPodFailed, grace: failedPodGrace,
 			message: fmt.Sprintf("pod %s failed: %s %s", pod.Name, pod.Status.Reason, pod.Status.Message),
 		})
 	}
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable {
-			found = append(found, complaint{
+			found = append(found, failure{
 				pod: pod.Name, reason: ReasonUnschedulable, grace: o.UnschedulableGrace,
-				message: fmt.Sprintf("no node takes pod %s: %s", pod.Name, condition.Message),
+				message: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, condition.Message),
 			})
 		}
 	}
@@ -80,8 +80,8 @@ func containerKey(pod *corev1.Pod, c *corev1.ContainerStatus) string {
 	return string(pod.UID) + "/" + c.Name
 }
 
-// crashOf tells whether a container has ended with an error more often than is forgiven.
-func crashOf(pod *corev1.Pod, c *corev1.ContainerStatus, forgiven int32) (complaint, bool) {
+// crashOf reports whether a container has failed more often than is ignored.
+func crashOf(pod *corev1.Pod, c *corev1.ContainerStatus, ignored int32) (failure, bool) {
 	ended := c.State.Terminated
 	ends := c.RestartCount
 	if ended != nil {
@@ -90,12 +90,12 @@ func crashOf(pod *corev1.Pod, c *corev1.ContainerStatus, forgiven int32) (compla
 		ended = c.LastTerminationState.Terminated
 	}
 	backOff := c.State.Waiting != nil && c.State.Waiting.Reason == ReasonCrash
-	if ends <= forgiven || !backOff && (ended == nil || ended.ExitCode == 0) {
-		return complaint{}, false
+	if ends <= ignored || !backOff && (ended == nil || ended.ExitCode == 0) {
+		return failure{}, false
 	}
-	message := fmt.Sprintf("container %s of pod %s does not stay up", c.Name, pod.Name)
+	message := fmt.Sprintf("container %s of pod %s keeps exiting", c.Name, pod.Name)
 	if ended != nil {
-		message = fmt.Sprintf("container %s of pod %s ended with exit code %d", c.Name, pod.Name, ended.ExitCode)
+		message = fmt.Sprintf("container %s of pod %s exited with code %d", c.Name, pod.Name, ended.ExitCode)
 		if ended.Reason != "" && ended.Reason != "Error" {
 			message += " (" + ended.Reason + ")"
 		}
@@ -103,28 +103,28 @@ func crashOf(pod *corev1.Pod, c *corev1.ContainerStatus, forgiven int32) (compla
 	if c.RestartCount > 0 {
 		message += fmt.Sprintf(", restarted %d times", c.RestartCount)
 	}
-	return complaint{pod: pod.Name, container: c.Name, reason: ReasonCrash, message: message}, true
+	return failure{pod: pod.Name, container: c.Name, reason: ReasonCrash, message: message}, true
 }
 
-// waitingOf tells whether a container cannot start.
-func waitingOf(pod *corev1.Pod, c *corev1.ContainerStatus, o WaitOptions) (complaint, bool) {
+// waitingOf reports whether a container cannot start.
+func waitingOf(pod *corev1.Pod, c *corev1.ContainerStatus, o WaitOptions) (failure, bool) {
 	if c.State.Waiting == nil {
-		return complaint{}, false
+		return failure{}, false
 	}
 	reason, ok := waitingReasons[c.State.Waiting.Reason]
 	if !ok {
-		return complaint{}, false
+		return failure{}, false
 	}
-	found := complaint{pod: pod.Name, container: c.Name, reason: reason}
+	found := failure{pod: pod.Name, container: c.Name, reason: reason}
 	switch reason {
 	case ReasonImagePull:
 		found.grace = o.PullGrace
-		found.message = fmt.Sprintf("image %s of pod %s cannot be had: %s", c.Image, pod.Name, c.State.Waiting.Message)
+		found.message = fmt.Sprintf("image %s of pod %s cannot be pulled: %s", c.Image, pod.Name, c.State.Waiting.Message)
 	case ReasonImageName:
-		found.message = fmt.Sprintf("image name %q of pod %s is not one: %s", c.Image, pod.Name, c.State.Waiting.Message)
+		found.message = fmt.Sprintf("image name %q of pod %s is invalid: %s", c.Image, pod.Name, c.State.Waiting.Message)
 	default:
 		found.grace = configGrace
-		found.message = fmt.Sprintf("container %s of pod %s cannot be started: %s", c.Name, pod.Name, c.State.Waiting.Message)
+		found.message = fmt.Sprintf("container %s of pod %s does not start: %s", c.Name, pod.Name, c.State.Waiting.Message)
 	}
 	return found, true
 }
