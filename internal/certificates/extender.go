@@ -1,7 +1,8 @@
-// Package certificates makes the certificates of one extender: an authority of its own, which signs nothing else and is
-// never the cluster's, the serving certificate, and the one by which the scheduler shows who it is.
+// Package certificates creates certificate authorities and what they sign.
 //
-// It does no I/O; what was made before is handed in, and what is still good is kept.
+// [Ensure] creates the certificates of one extender: an authority that signs nothing else and is never the cluster's, the
+// serving certificate, and the client certificate of the scheduler. The package does no I/O: the caller passes existing
+// certificates, and those that are still valid are kept.
 package certificates
 
 import (
@@ -14,42 +15,42 @@ import (
 )
 
 const (
-	// authorityLife is longer than that of a cluster; a new authority needs a new configuration of each scheduler.
+	// authorityLife exceeds the life of a cluster: a new authority requires a new configuration of each scheduler.
 	authorityLife = 20 * 365 * 24 * time.Hour
-	// leafLife is that of what the authority signs. Nothing renews it but the next deployment.
+	// leafLife is the life of what the authority signs. Only the next deployment renews it.
 	leafLife = 5 * 365 * 24 * time.Hour
-	// renewBefore is how long before its end a certificate is renewed.
+	// renewBefore is how long before its expiry a certificate is renewed.
 	renewBefore = 365 * 24 * time.Hour
 	// backdate allows for clocks that differ.
 	backdate = time.Hour
 )
 
-// Set is everything that one extender has.
+// Set has the certificates of one extender.
 type Set struct {
-	// CA signs the others. Its key stays in the cluster, in a Secret that no pod mounts.
+	// CA signs the others. Its key is in a Secret that no pod mounts.
 	CA Pair
-	// Server is the serving certificate, Client the scheduler's.
+	// Server is the serving certificate, Client is the client certificate of the scheduler.
 	Server, Client Pair
 }
 
-// Request says what the certificates are for.
+// Request describes the extender.
 type Request struct {
 	// Name of the extender.
 	Name string
-	// DNS and Addresses are the names by which it is called.
+	// DNS and Addresses are the names in its URLs.
 	DNS       []string
 	Addresses []net.IP
-	// Now is the time against which certificates are judged.
+	// Now is the current time.
 	Now time.Time
 }
 
-// Ensure returns live with everything made or made anew that is missing, does not fit the request, is not signed by
-// the authority or ends within a year; and what was made, for people. A new authority takes all others with it.
+// Ensure returns live after creating the certificates that are missing, do not match the request, are not signed by the
+// authority or expire within a year. It also returns the names of those, for messages. A new authority replaces all others.
 func Ensure(live Set, r Request) (Set, []string, error) {
-	var made []string
+	var created []string
 	ca, err := ParseAuthority(live.CA)
 	if err != nil || r.Now.Add(renewBefore+leafLife).After(ca.cert.NotAfter) {
-		made = append(made, "certificate authority")
+		created = append(created, "certificate authority")
 		if ca, err = authority(r); err != nil {
 			return Set{}, nil, fmt.Errorf("create the certificate authority of extender %s: %w", r.Name, err)
 		}
@@ -68,21 +69,21 @@ func Ensure(live Set, r Request) (Set, []string, error) {
 			Subject: pkix.Name{CommonName: "scheduler-of-" + r.Name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}},
 	} {
-		if isGood(*leaf.pair, ca, leaf.template, r.Now) {
+		if matches(*leaf.pair, ca, leaf.template, r.Now) {
 			continue
 		}
-		made = append(made, leaf.what)
+		created = append(created, leaf.what)
 		leaf.template.KeyUsage = x509.KeyUsageDigitalSignature
 		leaf.template.NotBefore, leaf.template.NotAfter = r.Now.Add(-backdate), r.Now.Add(leafLife)
 		if *leaf.pair, err = ca.Sign(leaf.template); err != nil {
 			return Set{}, nil, fmt.Errorf("create the %s of extender %s: %w", leaf.what, r.Name, err)
 		}
 	}
-	return live, made, nil
+	return live, created, nil
 }
 
-// isGood reports whether a certificate can stay.
-func isGood(p Pair, ca *Authority, want x509.Certificate, now time.Time) bool {
+// matches reports whether an existing certificate can be kept.
+func matches(p Pair, ca *Authority, want x509.Certificate, now time.Time) bool {
 	cert, _, err := parse(p)
 	if err != nil || cert.CheckSignatureFrom(ca.cert) != nil || now.Before(cert.NotBefore) || now.Add(renewBefore).After(cert.NotAfter) {
 		return false

@@ -198,7 +198,7 @@ func TestDetectWithoutPermissions(t *testing.T) {
 		check  func(*Info) bool
 	}{
 		{"nothing but the version", func(p string) bool { return p != "/version" },
-			[]string{"user nobody may not list nodes at cluster scope", "pods in kube-system", "lease"},
+			[]string{"user nobody cannot list nodes at cluster scope", "pods in kube-system", "lease"},
 			func(i *Info) bool {
 				return i.Source.Branch == "v1.24.3" && i.ControlPlane.Count == 0 && i.Scheduler.Port == FirstPort
 			}},

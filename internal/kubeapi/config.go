@@ -7,7 +7,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// Request limits of pmk-sched's clients: client-go's own default of 5 a second is meant for controllers.
+// Request limits of pmk-sched's clients. The default of client-go, 5 per second, is meant for controllers.
 const (
 	DefaultQPS   = 50
 	DefaultBurst = 100

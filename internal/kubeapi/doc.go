@@ -1,5 +1,5 @@
-// Package kubeapi explains what an API server answers, or that it does not answer, and tries again what is worth trying again.
+// Package kubeapi has what clients of an API server share.
 //
-// It is a leaf: whoever speaks with a cluster may use it. [Explain] turns the errors of client-go into two types that a person can act on,
-// [UnreachableError] and [ForbiddenError]; [Transient] tells which errors pass by themselves; a [Retrier] waits for them to pass.
+// [ClientConfig] configures them. [Explain] turns the errors of client-go into [UnreachableError] and [ForbiddenError], which have hints for
+// the user. [Transient] reports which errors are worth a retry, and a [Retrier] retries them.
 package kubeapi

@@ -17,29 +17,29 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Cause says why an API server could not be spoken with.
+// Cause is why an API server is unreachable.
 type Cause string
 
-// Why an API server could not be spoken with.
+// Causes of an [UnreachableError].
 const (
 	CauseRefused     Cause = "connection refused"
 	CauseNoSuchHost  Cause = "no such host"
-	CauseCertificate Cause = "certificate not accepted"
-	CauseTimeout     Cause = "no answer in time"
+	CauseCertificate Cause = "certificate rejected"
+	CauseTimeout     Cause = "no response before the timeout"
 	CauseNetwork     Cause = "connection lost"
-	CauseUnavailable Cause = "not ready to serve"
-	CauseIdentity    Cause = "identity not accepted"
+	CauseUnavailable Cause = "not ready"
+	CauseIdentity    Cause = "credentials rejected"
 )
 
-// UnreachableError says that there is no API server to speak with, or none that can be trusted or that knows who asks.
+// UnreachableError is returned when no API server responds, or when one side rejects the credentials of the other.
 type UnreachableError struct {
-	Doing  string // what was being done, with its object: `apply Deployment/kube-system/x`
-	Server string // address that was asked; empty when the error does not tell it
+	Doing  string // operation and object: `apply Deployment/kube-system/x`
+	Server string // address of the request, if known
 	Cause  Cause
 	Err    error
 }
 
-// Error names what was being done, the server, and the cause.
+// Error has the operation, the server and the cause.
 func (e *UnreachableError) Error() string {
 	server := "the API server"
 	if e.Server != "" {
@@ -48,37 +48,37 @@ func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("%s: %s: %s: %v", e.Doing, server, e.Cause, e.Err)
 }
 
-// Unwrap returns the client's own error.
+// Unwrap returns the error of the client.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Hint says what to look at.
+// Hint returns what to check.
 func (e *UnreachableError) Hint() string {
 	switch e.Cause {
 	case CauseNoSuchHost:
-		return "the kubeconfig names a host that does not resolve: check `kubectl config view --minify` and --kubeconfig/--context"
+		return "the host of the kubeconfig does not resolve: check `kubectl config view --minify` and --kubeconfig/--context"
 	case CauseCertificate:
-		return "the kubeconfig and the API server do not belong together, or a certificate has expired: check certificate-authority and the dates of both certificates"
+		return "the kubeconfig is for another cluster, or a certificate has expired: check certificate-authority and the dates of both certificates"
 	case CauseIdentity:
-		return "the token or client certificate of the kubeconfig is expired or not known to this API server: renew it, or choose another with --kubeconfig/--context"
+		return "the token or client certificate of the kubeconfig is expired or unknown to this API server: renew it, or select another with --kubeconfig/--context"
 	case CauseUnavailable:
-		return "the API server answers, but says it cannot serve: look at its log and at etcd's, and try again"
+		return "check the logs of the API server and of etcd, and try again"
 	default:
-		return "is the cluster up, and is this its address? Check `kubectl version` with the same kubeconfig (--kubeconfig/--context)"
+		return "check that the cluster is running and that this is its address, for example with `kubectl version` and the same kubeconfig (--kubeconfig/--context)"
 	}
 }
 
-// ForbiddenError says that the user of the kubeconfig may not do one thing.
+// ForbiddenError is returned when the user of the kubeconfig lacks a permission.
 type ForbiddenError struct {
-	Doing     string // what was being done, with its object
-	User      string // as the API server knows it; may be empty
-	Verb      string // create, patch, …; empty when the server's message does not name it
+	Doing     string // operation and object
+	User      string // user name; may be empty
+	Verb      string // create, patch, …; empty if the server's message does not have it
 	Resource  string // resource.group, `deployments.apps`
-	Name      string // of the one object; may be empty
+	Name      string // of the object; may be empty
 	Namespace string // empty: cluster scope
 	Err       error
 }
 
-// Error names who may not do what to which resource.
+// Error has the user, the verb and the resource.
 func (e *ForbiddenError) Error() string {
 	if e.Verb == "" {
 		return fmt.Sprintf("%s: no permission: %v", e.Doing, e.Err)
@@ -90,13 +90,13 @@ func (e *ForbiddenError) Error() string {
 	if e.Namespace != "" {
 		where = "in namespace " + e.Namespace
 	}
-	return fmt.Sprintf("%s: no permission: %s may not %s %s %s", e.Doing, who, e.Verb, e.Resource, where)
+	return fmt.Sprintf("%s: no permission: %s cannot %s %s %s", e.Doing, who, e.Verb, e.Resource, where)
 }
 
-// Unwrap returns the client's own error.
+// Unwrap returns the error of the client.
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 
-// Hint gives the command that asks the cluster the same question.
+// Hint returns the command that checks the permission.
 func (e *ForbiddenError) Hint() string {
 	if e.Verb == "" {
 		return "use a kubeconfig of a cluster administrator (--kubeconfig/--context)"
@@ -108,15 +108,15 @@ func (e *ForbiddenError) Hint() string {
 	if e.Namespace != "" {
 		question += " -n " + e.Namespace
 	}
-	return "ask the cluster with `" + question + "`, and use a kubeconfig of a cluster administrator (--kubeconfig/--context)"
+	return "check with `" + question + "`, or use a kubeconfig of a cluster administrator (--kubeconfig/--context)"
 }
 
-// forbiddenMessage is the form in which kube-apiserver says what is forbidden
+// forbiddenMessage matches the message of kube-apiserver
 // (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go, forbiddenMessage).
 var forbiddenMessage = regexp.MustCompile(`User "([^"]*)" cannot (\S+) (?:resource "([^"]+)" in API group "([^"]*)"|path "([^"]+)")(?: in the namespace "([^"]+)")?`)
 
-// Explain wraps err, which came of doing something to an object ("apply Deployment/kube-system/x"), as an [UnreachableError] or
-// [ForbiddenError] where it is one. Any other error is wrapped as it is; nil stays nil; what is explained already stays as it is.
+// Explain wraps err, the result of an operation on an object ("apply Deployment/kube-system/x"), in an [UnreachableError] or
+// [ForbiddenError] if it is one, and in an ordinary error if not. It returns nil for nil, and an explained error unchanged.
 func Explain(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -155,7 +155,7 @@ func explainForbidden(doing string, err error) error {
 	return e
 }
 
-// unreachableCause says why nothing could be got from an API server, if that is what err means.
+// unreachableCause returns why the API server is unreachable, if err means that it is.
 func unreachableCause(err error) (Cause, bool) {
 	var dns *net.DNSError
 	var netErr net.Error
@@ -187,7 +187,7 @@ func unreachableCause(err error) (Cause, bool) {
 	return "", false
 }
 
-// brokenConnection recognises what net/http and its HTTP/2 say of a lost connection only in words.
+// brokenConnection reports whether err is one of the errors of net/http for a lost connection that have no type.
 func brokenConnection(err error) bool {
 	for _, words := range []string{
 		"http2: client connection lost", "http2: server sent GOAWAY", "http2: client connection force closed",
@@ -211,7 +211,7 @@ func certificateError(err error) bool {
 		strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
 }
 
-// serverOf returns scheme and host of the request that failed.
+// serverOf returns the scheme and host of the failed request.
 func serverOf(err error) string {
 	var request *url.Error
 	if !errors.As(err, &request) {
@@ -224,7 +224,7 @@ func serverOf(err error) string {
 	return u.Scheme + "://" + u.Host
 }
 
-// innermost drops the request's own words, which repeat its whole address.
+// innermost removes the wrapping that repeats the URL of the request.
 func innermost(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {
@@ -233,8 +233,8 @@ func innermost(err error) error {
 	return err
 }
 
-// Transient reports whether err passes by itself: the API server is restarting, overloaded, has lost its etcd for a moment, or the
-// connection broke. A host that does not resolve and a certificate that is not accepted do not pass.
+// Transient reports whether a retry may succeed: the API server is restarting, overloaded or without etcd, or the connection broke. An
+// unknown host and a rejected certificate are not transient.
 func Transient(err error) bool {
 	if err == nil {
 		return false

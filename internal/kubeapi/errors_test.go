@@ -95,7 +95,7 @@ func TestUnreachableNamesTheServerOnce(t *testing.T) {
 	}
 }
 
-func TestForbiddenNamesWhoMayNotDoWhat(t *testing.T) {
+func TestForbiddenNamesUserVerbAndResource(t *testing.T) {
 	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
 	cases := map[string]struct {
 		err        error
@@ -103,22 +103,22 @@ func TestForbiddenNamesWhoMayNotDoWhat(t *testing.T) {
 	}{
 		"in a namespace": {
 			apierrors.NewForbidden(deployments, "x", errors.New(`User "jane" cannot patch resource "deployments" in API group "apps" in the namespace "kube-system"`)),
-			"apply x: no permission: user jane may not patch deployments.apps in namespace kube-system",
+			"apply x: no permission: user jane cannot patch deployments.apps in namespace kube-system",
 			"`kubectl auth can-i patch deployments.apps/x -n kube-system`",
 		},
 		"at cluster scope": {
 			apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New(`User "jane" cannot list resource "nodes" in API group "" at the cluster scope`)),
-			"apply x: no permission: user jane may not list nodes at cluster scope",
+			"apply x: no permission: user jane cannot list nodes at cluster scope",
 			"`kubectl auth can-i list nodes`",
 		},
 		"a subresource": {
 			apierrors.NewForbidden(pods, "p", errors.New(`User "jane" cannot get resource "pods/log" in API group "" in the namespace "a": RBAC: x not found`)),
-			"apply x: no permission: user jane may not get pods/log in namespace a",
+			"apply x: no permission: user jane cannot get pods/log in namespace a",
 			"-n a`",
 		},
 		"a path": {
 			apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(`User "jane" cannot get path "/configz"`)),
-			"apply x: no permission: user jane may not get /configz at cluster scope",
+			"apply x: no permission: user jane cannot get /configz at cluster scope",
 			"`kubectl auth can-i get /configz`",
 		},
 		"by admission": {

@@ -6,8 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// EventTime is when an event was last seen; each of the two event APIs fills in its own fields, and those of the newer one have
-// no LastTimestamp.
+// EventTime returns when an event was last observed. Events of the newer event API have no LastTimestamp.
 func EventTime(e *corev1.Event) time.Time {
 	switch {
 	case !e.LastTimestamp.IsZero():

@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	// DefaultPatience is how long an API server that was there before may be away.
+	// DefaultPatience is how long an API server that was reached before may be unavailable.
 	DefaultPatience = 2 * time.Minute
-	// attemptTimeout ends one request that gets no answer at all, so that a silent server is noticed.
+	// attemptTimeout bounds one request, so that a server that does not respond is noticed.
 	attemptTimeout = 20 * time.Second
-	// settleTime is how long after an outage a refusal is not believed: an API server that has just started refuses
-	// what its roles allow until it has read them (kubernetes/kubernetes issue 121635).
+	// settleTime is how long after an outage a rejected request is retried: an API server that has just started rejects requests until
+	// it has read its roles (kubernetes/kubernetes issue 121635).
 	settleTime = 10 * time.Second
 	firstPause = 200 * time.Millisecond
 	longPause  = 3 * time.Second
 )
 
-// errAttemptTimeout marks one request that got no answer, while the whole operation has time left.
-var errAttemptTimeout = errors.New("request got no answer")
+// errAttemptTimeout marks a request without a response, while the operation has time left.
+var errAttemptTimeout = errors.New("no response")
 
-// Retrier does requests again as long as their errors are [Transient], for up to Patience.
+// Retrier retries requests while their errors are [Transient], for up to Patience.
 //
-// Until one request has been answered, nothing is tried again: an address where no API server is should be told at once.
-// The zero value works. It must not be copied after first use.
+// It retries nothing until it has received one response, so that a wrong address is reported immediately. The zero value is ready to
+// use. A Retrier must not be copied after first use.
 type Retrier struct {
 	Patience time.Duration // 0: [DefaultPatience]
 	Log      *zap.Logger   // nil: silent
@@ -41,11 +41,11 @@ type Retrier struct {
 	lastAway atomic.Int64 // Unix nanoseconds of the last transient error
 }
 
-// Outages returns how often the API server was found to be away after it had been reached.
+// Outages returns how often the API server became unavailable after it had been reached.
 func (r *Retrier) Outages() int64 { return r.outages.Load() }
 
-// Do runs attempt until it succeeds, fails for good, Patience is over, or ctx ends. doing says what is being done, to what object;
-// the error that is returned is explained with it, see [Explain]. Each attempt's context ends after 20 s.
+// Do calls attempt until it succeeds, its error is not transient, Patience is over, or ctx ends. doing is the operation and its object,
+// for the error, see [Explain]. The context of each attempt ends after 20 s.
 func (r *Retrier) Do(ctx context.Context, doing string, attempt func(ctx context.Context) error) error {
 	patience := r.Patience
 	if patience <= 0 {
@@ -61,16 +61,16 @@ func (r *Retrier) Do(ctx context.Context, doing string, attempt func(ctx context
 		if ctx.Err() != nil {
 			return stopped(ctx, doing, err)
 		}
-		if !r.worthAnother(err) {
+		if !r.retryable(err) {
 			return Explain(doing, err)
 		}
 		switch {
 		case lostAt.IsZero():
 			lostAt = time.Now()
 			r.outages.Add(1)
-			r.log().Warn("no good answer from the API server; trying again", zap.String("while", doing), zap.Error(err))
+			r.log().Warn("request to the API server failed, retrying", zap.String("while", doing), zap.Error(err))
 		case time.Since(lostAt) >= patience:
-			return Explain(fmt.Sprintf("%s (tried again for %s)", doing, patience), err)
+			return Explain(fmt.Sprintf("%s (retried for %s)", doing, patience), err)
 		}
 		if clock.Sleep(ctx, pause) != nil {
 			return stopped(ctx, doing, err)
@@ -79,7 +79,7 @@ func (r *Retrier) Do(ctx context.Context, doing string, attempt func(ctx context
 	}
 }
 
-// try makes one attempt, and notes whether a server is there.
+// try makes one attempt, and records whether a server responded.
 func (r *Retrier) try(ctx context.Context, attempt func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, attemptTimeout, errAttemptTimeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func (r *Retrier) try(ctx context.Context, attempt func(ctx context.Context) err
 	return err
 }
 
-func (r *Retrier) worthAnother(err error) bool {
+func (r *Retrier) retryable(err error) bool {
 	if !r.reached.Load() {
 		return false
 	}
@@ -113,8 +113,8 @@ func (r *Retrier) log() *zap.Logger {
 	return r.Log
 }
 
-// stopped is the error of an operation whose context ended: the context's own, and what was last heard of the API server
-// where that says more.
+// stopped returns the error of an operation whose context ended: the context's error, with the last error of the API server if that
+// explains it.
 func stopped(ctx context.Context, doing string, last error) error {
 	if errors.Is(ctx.Err(), context.Canceled) || !Transient(last) {
 		return fmt.Errorf("%s: %w", doing, ctx.Err())

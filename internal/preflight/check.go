@@ -7,43 +7,43 @@ import (
 	"strings"
 )
 
-// Check is one question. It holds everything it needs: no check hands anything to a later one.
+// Check is one check. Checks are independent of each other.
 type Check struct {
-	Name        string // stable, for machines: `namespace-exists`
-	Description string // for people, as it is when all is well: `namespace kube-system exists`
-	Warning     bool   // a failure is worth knowing, but stops nothing
-	// Run returns what a person may want to know of the answer, and an error if the answer is no. An error of ErrUnknown means that
-	// the question could not be asked, which is never more than worth knowing.
+	Name        string // for scripts, does not change: `namespace-exists`
+	Description string // what holds if the check passes: `namespace kube-system exists`
+	Warning     bool   // a failure is only a warning
+	// Run returns details for the user, and an error if the check fails. An error that wraps ErrUnknown means that the check could not
+	// run, which is never a failure.
 	Run func(ctx context.Context) (detail string, err error)
 }
 
-// ErrUnknown is wrapped by the error of a check that could not be made, by lack of permission above all.
+// ErrUnknown is wrapped by the error of a check that could not run, usually for lack of permission.
 var ErrUnknown = errors.New("could not be checked")
 
-// Status is the answer to a check.
+// Status is the result of a check.
 type Status string
 
-// Answers.
+// Statuses of a check.
 const (
 	Passed  Status = "passed"
 	Warned  Status = "warning"
 	Failed  Status = "failed"
-	Unknown Status = "unknown" // it could not be made: see the detail
+	Unknown Status = "unknown" // it could not run: see the detail
 )
 
-// Outcome is an answered check.
+// Outcome is a check that has run.
 type Outcome struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Status      Status `json:"status"`
-	Detail      string `json:"detail,omitempty"` // what was found; when not passed: why
+	Detail      string `json:"detail,omitempty"` // what was found or why the check did not pass
 	Hint        string `json:"hint,omitempty"`
 }
 
-// FailedError says that checks failed.
+// FailedError is returned when checks failed.
 type FailedError struct{ Failed []Outcome }
 
-// Error lists the failed checks: on one line if there is one.
+// Error lists the failed checks, a single one on one line.
 func (e *FailedError) Error() string {
 	if len(e.Failed) == 1 {
 		return fmt.Sprintf("check %s failed: %s", e.Failed[0].Name, e.Failed[0].Detail)
@@ -56,7 +56,7 @@ func (e *FailedError) Error() string {
 	return b.String()
 }
 
-// Hint joins the hints of the failed checks, each once.
+// Hint returns the hints of the failed checks, each once.
 func (e *FailedError) Hint() string {
 	var hints []string
 	seen := map[string]bool{"": true}
@@ -69,15 +69,15 @@ func (e *FailedError) Hint() string {
 	return strings.Join(hints, "; ")
 }
 
-// CheckFailed says that the checks were made, and that something does not hold.
+// CheckFailed reports that the checks ran and some failed.
 func (e *FailedError) CheckFailed() bool { return true }
 
-// RunAll makes the checks in order and tells observe, which may be nil, each outcome. All checks are made even if one fails.
-// The error is a [*FailedError] if one failed, or the context's error if it ended; the outcomes so far are returned with either.
+// RunAll runs all checks in order, even after one has failed, and calls observe, which may be nil, with each outcome. It returns a
+// [*FailedError] if a check failed, or the context's error if ctx ended, with the outcomes until then.
 func RunAll(ctx context.Context, checks []Check, observe func(Outcome)) ([]Outcome, error) {
 	var outcomes, failed []Outcome
 	for _, c := range checks {
-		outcome := answer(ctx, c)
+		outcome := run(ctx, c)
 		if ctx.Err() != nil {
 			return outcomes, fmt.Errorf("check %s: %w", c.Name, ctx.Err())
 		}
@@ -95,7 +95,7 @@ func RunAll(ctx context.Context, checks []Check, observe func(Outcome)) ([]Outco
 	return outcomes, nil
 }
 
-func answer(ctx context.Context, c Check) Outcome {
+func run(ctx context.Context, c Check) Outcome {
 	outcome := Outcome{Name: c.Name, Description: c.Description, Status: Passed}
 	detail, err := c.Run(ctx)
 	outcome.Detail = detail

@@ -11,22 +11,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-func answering(name string, warning bool, detail string, err error) Check {
+func check(name string, warning bool, detail string, err error) Check {
 	return Check{Name: name, Description: "about " + name, Warning: warning, Run: func(context.Context) (string, error) { return detail, err }}
 }
 
-func TestRunAllTellsEveryOutcomeAndFailsIfOneFailed(t *testing.T) {
+func TestRunAllReportsEveryOutcome(t *testing.T) {
 	checks := []Check{
-		answering("good", false, "all well", nil),
-		answering("bad", false, "", problem.Errorf("mend it", "it is bad")),
-		answering("worse", false, "", fmt.Errorf("look: %w", problem.Errorf("mend it", "it is worse"))),
-		answering("so-so", true, "", errors.New("it could be better")),
-		answering("hidden", false, "", fmt.Errorf("%w: no permission", ErrUnknown)),
+		check("good", false, "all well", nil),
+		check("bad", false, "", problem.Errorf("fix it", "it is bad")),
+		check("worse", false, "", fmt.Errorf("look: %w", problem.Errorf("fix it", "it is worse"))),
+		check("so-so", true, "", errors.New("it could be better")),
+		check("hidden", false, "", fmt.Errorf("%w: no permission", ErrUnknown)),
 	}
 	want := []Outcome{
 		{"good", "about good", Passed, "all well", ""},
-		{"bad", "about bad", Failed, "it is bad", "mend it"},
-		{"worse", "about worse", Failed, "look: it is worse", "mend it"},
+		{"bad", "about bad", Failed, "it is bad", "fix it"},
+		{"worse", "about worse", Failed, "look: it is worse", "fix it"},
 		{"so-so", "about so-so", Warned, "it could be better", ""},
 		{"hidden", "about hidden", Unknown, "could not be checked: no permission", ""},
 	}
@@ -39,7 +39,7 @@ func TestRunAllTellsEveryOutcomeAndFailsIfOneFailed(t *testing.T) {
 		t.Errorf("observed (-want +got):\n%s", diff)
 	}
 	var failed *FailedError
-	if !errors.As(err, &failed) || failed.Hint() != "mend it" || !failed.CheckFailed() {
+	if !errors.As(err, &failed) || failed.Hint() != "fix it" || !failed.CheckFailed() {
 		t.Fatalf("error is %v", err)
 	}
 	if want := "2 checks failed:\n  bad: it is bad\n  worse: look: it is worse"; err.Error() != want {
@@ -48,14 +48,14 @@ func TestRunAllTellsEveryOutcomeAndFailsIfOneFailed(t *testing.T) {
 }
 
 func TestRunAllOfOneFailureIsOneLine(t *testing.T) {
-	_, err := RunAll(t.Context(), []Check{answering("bad", false, "", problem.Errorf("", "it is bad"))}, nil)
+	_, err := RunAll(t.Context(), []Check{check("bad", false, "", problem.Errorf("", "it is bad"))}, nil)
 	if err == nil || err.Error() != "check bad failed: it is bad" {
 		t.Errorf("error is %v", err)
 	}
 }
 
 func TestRunAllWithoutFailures(t *testing.T) {
-	outcomes, err := RunAll(t.Context(), []Check{answering("so-so", true, "", errors.New("x"))}, nil)
+	outcomes, err := RunAll(t.Context(), []Check{check("so-so", true, "", errors.New("x"))}, nil)
 	if err != nil || len(outcomes) != 1 {
 		t.Errorf("%v, %v", outcomes, err)
 	}
@@ -64,7 +64,7 @@ func TestRunAllWithoutFailures(t *testing.T) {
 func TestRunAllStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stopping := Check{Name: "stopping", Run: func(ctx context.Context) (string, error) { cancel(); return "", ctx.Err() }}
-	outcomes, err := RunAll(ctx, []Check{answering("first", false, "", nil), stopping, answering("never", false, "", nil)}, nil)
+	outcomes, err := RunAll(ctx, []Check{check("first", false, "", nil), stopping, check("never", false, "", nil)}, nil)
 	if !errors.Is(err, context.Canceled) || len(outcomes) != 1 {
 		t.Errorf("%v, %v", outcomes, err)
 	}

@@ -1,5 +1,4 @@
-// Package preflight asks questions of a cluster and reports the answers as data.
+// Package preflight checks a cluster before a deployment and reports the results as data.
 //
-// A [Check] is a question; [RunAll] asks a list of them and tells an observer each [Outcome]. [Checks] makes those to ask before
-// a scheduler is deployed.
+// [Checks] returns the checks for a scheduler; [RunAll] runs them.
 package preflight

@@ -19,7 +19,7 @@ import (
 // maxNodes bounds how many nodes are inspected for their pods: control planes are small.
 const maxNodes = 16
 
-// controlPlaneNode looks for a node that has the labels the pod asks for and that would take it.
+// controlPlaneNode fails unless a node has the labels that the pod requires and accepts it.
 func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	nodes, err := p.selectedNodes(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	}
 	if len(nodes) == 0 {
 		return "", problem.Errorf(
-			"see `kubectl get nodes --show-labels`; a managed cluster shows no control-plane node: choose other nodes with --node-selector",
+			"see `kubectl get nodes --show-labels`; a managed cluster has no control-plane nodes: select other nodes with --node-selector",
 			"no node has the label %s", p.nodes)
 	}
 	var fit, reasons []string
@@ -39,13 +39,13 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 		}
 	}
 	if len(fit) == 0 {
-		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`", "no node takes the pod: %s", strings.Join(reasons, "; "))
+		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`", "no node accepts the pod: %s", strings.Join(reasons, "; "))
 	}
 	return strings.Join(fit, ", "), nil
 }
 
-// nodeSelector returns what labels a node has to carry for the pod: those of its node selector and of its required node affinity. Of the
-// latter only a single term is looked at, which is what pmk-sched writes.
+// nodeSelector returns the labels that a node must have for the pod: those of its node selector and of its required node affinity, if
+// that has a single term, as those of pmk-sched do.
 func nodeSelector(pod *corev1.PodSpec) (labels.Selector, error) {
 	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
@@ -60,7 +60,7 @@ func nodeSelector(pod *corev1.PodSpec) (labels.Selector, error) {
 	return metav1.LabelSelectorAsSelector(needed)
 }
 
-// selectedNodes returns the nodes that the pod may go to, at most maxNodes.
+// selectedNodes returns the nodes that match the pod's node selector, at most maxNodes.
 func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
 	var list *corev1.NodeList
 	err := p.retry.Do(ctx, "list nodes", func(ctx context.Context) (err error) {
@@ -73,12 +73,11 @@ func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// portFree looks for whoever listens on the scheduler's port in the host's network of the nodes it may go to: what is known already, and
-// pods that say so.
+// portFree fails if the scheduler's port is in use in the host's network of the selected nodes: by what is known already, or by a pod.
 func (p *preflight) portFree(ctx context.Context) (string, error) {
 	hint := "choose another with --port"
 	if by, taken := p.TakenPorts[p.Port]; taken {
-		return "", problem.Errorf(hint, "port %d is taken by %s", p.Port, by)
+		return "", problem.Errorf(hint, "port %d is in use by %s", p.Port, by)
 	}
 	nodes, err := p.selectedNodes(ctx)
 	if err != nil {
@@ -92,7 +91,7 @@ func (p *preflight) portFree(ctx context.Context) (string, error) {
 		for j := range pods {
 			pod := &pods[j]
 			if pod.Labels[ownership.LabelInstance] != p.Name && usesHostPort(pod, p.Port) {
-				return "", problem.Errorf(hint, "port %d of node %s is taken by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name)
+				return "", problem.Errorf(hint, "port %d of node %s is in use by Pod/%s/%s", p.Port, nodes[i].Name, pod.Namespace, pod.Name)
 			}
 		}
 	}
@@ -112,8 +111,8 @@ func (p *preflight) podsOn(ctx context.Context, node string) ([]corev1.Pod, erro
 	return list.Items, nil
 }
 
-// usesHostPort reports whether a pod says that it listens on a port of its node: by a host port, or, in the host's network, by the flags
-// that components of Kubernetes have.
+// usesHostPort reports whether a pod listens on a port of its node, according to its host ports or, in the host's network, to the flags
+// of Kubernetes components.
 func usesHostPort(pod *corev1.Pod, port int) bool {
 	for _, container := range pod.Spec.Containers {
 		for _, p := range container.Ports {

@@ -16,17 +16,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// permission is a set of verbs on one resource that deploying needs.
+// permission is a set of verbs on one resource that a deployment needs.
 type permission struct {
 	on      authorizationv1.ResourceAttributes // without its verb
 	verbs   []string
-	warning bool // deploying may succeed without it
+	warning bool // a deployment may succeed without it
 	hint    string
 }
 
 func (p permission) String() string { return kubeapi.ResourceName(p.on) }
 
-// permissions derives from the objects what whoever deploys them must be allowed, sorted and each once.
+// permissions returns the permissions that a deployment of the objects needs, sorted and each once.
 func permissions(objs []*unstructured.Unstructured, namespace string) []permission {
 	var all []permission
 	for _, obj := range objs {
@@ -43,8 +43,8 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 		return permission{on: authorizationv1.ResourceAttributes{Group: group, Resource: resource, Subresource: subresource, Namespace: namespace}, verbs: verbs}
 	}
 	logs, events := in("", "pods", "log", "get"), in("", "events", "", "list")
-	logs.warning, logs.hint = true, "without it a failed rollout is shown without the scheduler's log"
-	events.warning, events.hint = true, "without it a failed rollout is shown without events"
+	logs.warning, logs.hint = true, "without it pmk-sched shows no log of the scheduler after a failed rollout"
+	events.warning, events.hint = true, "without it pmk-sched shows no events after a failed rollout"
 	all = append(all,
 		in("", "secrets", "", "get", "list", "create", "patch", "delete"),
 		in("coordination.k8s.io", "leases", "", "get", "create", "update", "delete"),
@@ -56,8 +56,8 @@ func permissions(objs []*unstructured.Unstructured, namespace string) []permissi
 	return slices.CompactFunc(all, func(a, b permission) bool { return a.String() == b.String() && slices.Equal(a.verbs, b.verbs) })
 }
 
-// bindingPermission is what making a binding needs beyond writing it: the right to bind that role. Who has all that the role
-// grants may do without (k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go).
+// bindingPermission returns the permission to bind the role of a binding. A user who has all permissions of the role does not need it
+// (k8s.io/kubernetes/pkg/registry/rbac/rolebinding/policybased/storage.go).
 func bindingPermission(obj *unstructured.Unstructured) (permission, bool) {
 	group, _, _ := unstructured.NestedString(obj.Object, "roleRef", "apiGroup")
 	kind, _, _ := unstructured.NestedString(obj.Object, "roleRef", "kind")
@@ -69,7 +69,7 @@ func bindingPermission(obj *unstructured.Unstructured) (permission, bool) {
 	ref.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind})
 	return permission{
 		on:    authorizationv1.ResourceAttributes{Group: group, Resource: resourceOf(ref).Resource, Namespace: obj.GetNamespace(), Name: name},
-		verbs: []string{"bind"}, warning: true, hint: "binding it works all the same for who has every permission of that role",
+		verbs: []string{"bind"}, warning: true, hint: "not needed by a user who has every permission of that role",
 	}, true
 }
 
@@ -78,16 +78,16 @@ func (p *preflight) permissionChecks() []Check {
 	for _, needed := range permissions(p.Objects, p.Namespace) {
 		checks = append(checks, Check{
 			Name:        "permission",
-			Description: fmt.Sprintf("may %s %s", strings.Join(needed.verbs, ", "), needed),
+			Description: fmt.Sprintf("can %s %s", strings.Join(needed.verbs, ", "), needed),
 			Warning:     needed.warning,
-			Run:         func(ctx context.Context) (string, error) { return "", p.mayDo(ctx, needed) },
+			Run:         func(ctx context.Context) (string, error) { return "", p.checkPermission(ctx, needed) },
 		})
 	}
 	return checks
 }
 
-// mayDo asks the API server whether the user of the kubeconfig has a permission.
-func (p *preflight) mayDo(ctx context.Context, needed permission) error {
+// checkPermission fails if the user of the kubeconfig lacks a permission.
+func (p *preflight) checkPermission(ctx context.Context, needed permission) error {
 	var denied []string
 	for _, verb := range needed.verbs {
 		on := needed.on
@@ -109,7 +109,7 @@ func (p *preflight) mayDo(ctx context.Context, needed permission) error {
 	}
 	hint := needed.hint
 	if hint == "" {
-		hint = "use a kubeconfig of a cluster administrator (--kubeconfig/--context), or have the permission granted"
+		hint = "use a kubeconfig of a cluster administrator (--kubeconfig/--context), or get the permission granted"
 	}
-	return problem.Errorf(hint, "may not %s %s", strings.Join(denied, ", "), needed)
+	return problem.Errorf(hint, "cannot %s %s", strings.Join(denied, ", "), needed)
 }

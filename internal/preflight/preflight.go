@@ -25,30 +25,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Options says what is going to be deployed.
+// Options describe the scheduler to deploy.
 type Options struct {
-	Name      string // of the scheduler
+	Name      string
 	Namespace string
 	Image     string
-	Objects   []*unstructured.Unstructured // as they will be applied
-	Port      int                          // that the scheduler will listen on; 0: not checked
-	// TakenPorts are ports that something is known to listen on, on the nodes, and what. The scheduler's own port must not be among them.
+	Objects   []*unstructured.Unstructured // to apply
+	Port      int                          // of the scheduler; 0: not checked
+	// TakenPorts are ports of the nodes that are known to be in use, and by what. The port that this scheduler uses is not among them.
 	TakenPorts map[int]string
 	Log        *zap.Logger // nil: silent
 }
 
-// preflight is what all checks of one deployment look at.
+// preflight is what all checks of one deployment share.
 type preflight struct {
 	Options
 	kube  kubernetes.Interface
 	dyn   dynamic.Interface
 	retry *kubeapi.Retrier
 	pod   corev1.PodTemplateSpec // of the Deployment among the objects
-	nodes labels.Selector        // of the nodes that the pod may go to
+	nodes labels.Selector        // of the nodes for the pod
 }
 
-// Checks returns the checks to make before deploying. Nothing is asked before they are run. The error says that cfg or the objects
-// cannot be used at all.
+// Checks returns the checks to run before a deployment. It sends no request, and fails only if cfg or the objects are invalid.
 func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	cfg = kubeapi.ClientConfig(cfg, o.Log)
 	kube, err := kubernetes.NewForConfig(cfg)
@@ -69,8 +68,8 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	checks := []Check{
 		{Name: "image-reference", Description: "image " + o.Image + " is well-formed", Run: p.imageReference},
 		{Name: "namespace-exists", Description: "namespace " + o.Namespace + " exists", Run: p.namespaceExists},
-		{Name: "names-free", Description: "no name is taken by what is not ours", Run: p.namesFree},
-		{Name: "control-plane-node", Description: "a node takes the scheduler's pod", Run: p.controlPlaneNode},
+		{Name: "names-free", Description: "no object of that name belongs to another owner", Run: p.namesFree},
+		{Name: "control-plane-node", Description: "a node accepts the scheduler's pod", Run: p.controlPlaneNode},
 	}
 	if o.Port != 0 && p.pod.Spec.HostNetwork {
 		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port), Run: p.portFree})
@@ -89,13 +88,13 @@ func podTemplate(objs []*unstructured.Unstructured) (corev1.PodTemplateSpec, err
 		}
 		return d.Spec.Template, nil
 	}
-	return corev1.PodTemplateSpec{}, errors.New("no Deployment among the objects to check")
+	return corev1.PodTemplateSpec{}, errors.New("the objects to check include no Deployment")
 }
 
 func (p *preflight) imageReference(context.Context) (string, error) {
 	ref, err := name.ParseReference(p.Image, name.WeakValidation)
 	if err != nil {
-		return "", problem.Errorf("give it as REGISTRY/REPOSITORY:TAG", "image %q is not a reference: %v", p.Image, err)
+		return "", problem.Errorf("the format is REGISTRY/REPOSITORY:TAG", "invalid image %q: %v", p.Image, err)
 	}
 	return ref.Name(), nil
 }
@@ -103,7 +102,7 @@ func (p *preflight) imageReference(context.Context) (string, error) {
 func (p *preflight) namespaceExists(ctx context.Context) (string, error) {
 	for _, obj := range p.Objects {
 		if obj.GetKind() == "Namespace" && obj.GetName() == p.Namespace {
-			return "it will be made", nil
+			return "it will be created", nil
 		}
 	}
 	err := p.retry.Do(ctx, "read Namespace/"+p.Namespace, func(ctx context.Context) error {
@@ -111,14 +110,14 @@ func (p *preflight) namespaceExists(ctx context.Context) (string, error) {
 		return err
 	})
 	if apierrors.IsNotFound(err) {
-		return "", problem.Errorf("make it with `kubectl create namespace "+p.Namespace+"`, or choose another with -n", "namespace %s does not exist", p.Namespace)
+		return "", problem.Errorf("create it with `kubectl create namespace "+p.Namespace+"`, or select another with -n", "namespace %s does not exist", p.Namespace)
 	}
 	return "", unknownIfForbidden(err)
 }
 
-// namesFree looks for objects that have a name we need, and that are not ours.
+// namesFree fails if an object exists that pmk-sched does not manage for this scheduler.
 func (p *preflight) namesFree(ctx context.Context) (string, error) {
-	ours := 0
+	existing := 0
 	var errs []error
 	for _, obj := range p.Objects {
 		if obj.GetKind() == "Namespace" {
@@ -135,27 +134,27 @@ func (p *preflight) namesFree(ctx context.Context) (string, error) {
 		case err != nil:
 			return "", unknownIfForbidden(err)
 		case !ownership.Owns(live.GetLabels(), p.Name):
-			errs = append(errs, fmt.Errorf("%s is there and was not made by pmk-sched for %s", subject, p.Name))
+			errs = append(errs, fmt.Errorf("%s already exists and is not managed by pmk-sched for %s", subject, p.Name))
 		default:
-			ours++
+			existing++
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return "", problem.WithHint(err, "choose another --name, or delete what is in the way if it is not needed")
+		return "", problem.WithHint(err, "choose another --name, or delete these objects if they are not needed")
 	}
-	if ours > 0 {
-		return fmt.Sprintf("%d of %d objects are there and ours", ours, len(p.Objects)), nil
+	if existing > 0 {
+		return fmt.Sprintf("%d of %d objects exist already", existing, len(p.Objects)), nil
 	}
 	return "", nil
 }
 
-// resourceOf guesses the resource of a kind; for the kinds that are ever rendered the guess is right.
+// resourceOf returns the resource of a kind. The guess is right for all kinds that pmk-sched renders.
 func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
 	resource, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
 	return resource
 }
 
-// unknownIfForbidden marks an error by lack of permission as an unanswered question.
+// unknownIfForbidden marks an error for lack of permission as ErrUnknown.
 func unknownIfForbidden(err error) error {
 	var forbidden *kubeapi.ForbiddenError
 	if errors.As(err, &forbidden) {

@@ -229,7 +229,7 @@ func TestNoPermissionNamesWhoMayNotDoWhat(t *testing.T) {
 	if !errors.As(err, &forbidden) {
 		t.Fatalf("error is %v", err)
 	}
-	want := "apply ClusterRoleBinding/jane-as-kube-scheduler: no permission: user jane may not patch clusterrolebindings.rbac.authorization.k8s.io at cluster scope"
+	want := "apply ClusterRoleBinding/jane-as-kube-scheduler: no permission: user jane cannot patch clusterrolebindings.rbac.authorization.k8s.io at cluster scope"
 	if err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
 	}

@@ -61,7 +61,7 @@ func TestApplyGivesUpCleanlyWhenTheAPIServerStaysAway(t *testing.T) {
 	if !errors.As(err, &unreachable) || unreachable.Cause != kubeapi.CauseRefused || len(changes) > 0 {
 		t.Fatalf("error is %v", err)
 	}
-	if !strings.Contains(err.Error(), "(tried again for 2s): the API server "+server.Config().Host+": connection refused") {
+	if !strings.Contains(err.Error(), "(retried for 2s): the API server "+server.Config().Host+": connection refused") {
 		t.Errorf("error is %q", err)
 	}
 	if changes, err := client.Apply(ctx, objs); err != nil || strings.Count(changes.String(), " created\n") != 7 {

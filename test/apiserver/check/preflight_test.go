@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/preflight"
 )
 
-// preflight runs the checks and returns what does not hold, a line each, with the error of all.
+// runPreflight runs the checks and returns a line for each one that did not pass.
 func runPreflight(ctx context.Context, t *testing.T, cfg *rest.Config, o preflight.Options) (string, error) {
 	t.Helper()
 	checks, err := preflight.Checks(cfg, o)
@@ -40,7 +40,7 @@ func options(name, ns string) preflight.Options {
 	return preflight.Options{Name: name, Namespace: ns, Image: "localhost/scheduler:1", Objects: schedulerObjects(name, ns), Port: 10260}
 }
 
-func TestPreflightPassesForAnAdministratorOnAMaster(t *testing.T) {
+func TestPreflightPassesForAdministrator(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "master-good", masterLabel, masterTaint)
@@ -49,7 +49,7 @@ func TestPreflightPassesForAnAdministratorOnAMaster(t *testing.T) {
 	}
 }
 
-func TestPreflightTellsAllThatDoesNotHold(t *testing.T) {
+func TestPreflightReportsAllFailures(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "master-bad", masterLabel, corev1.Taint{Key: "maintenance", Effect: corev1.TaintEffectNoExecute})
@@ -65,10 +65,10 @@ func TestPreflightTellsAllThatDoesNotHold(t *testing.T) {
 	o.Image = "localhost/Not An Image"
 	o.TakenPorts = map[int]string{10260: "another-scheduler"}
 	problems, err := runPreflight(ctx, t, server.Config(), o)
-	want := `failed image-reference: image "localhost/Not An Image" is not a reference: could not parse reference: localhost/Not An Image
-failed names-free: Deployment/` + ns + `/bad is there and was not made by pmk-sched for bad
-failed control-plane-node: no node takes the pod: master-bad has the taint maintenance:NoExecute
-failed port-free: port 10260 is taken by another-scheduler`
+	want := `failed image-reference: invalid image "localhost/Not An Image": could not parse reference: localhost/Not An Image
+failed names-free: Deployment/` + ns + `/bad already exists and is not managed by pmk-sched for bad
+failed control-plane-node: no node accepts the pod: master-bad has the taint maintenance:NoExecute
+failed port-free: port 10260 is in use by another-scheduler`
 	if diff := cmp.Diff(want, problems); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
@@ -87,7 +87,7 @@ failed control-plane-node: no node has the label node-role.kubernetes.io/master`
 	}
 }
 
-func TestPreflightFindsThePodThatHasThePort(t *testing.T) {
+func TestPreflightFindsPodThatUsesPort(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "master-taken", masterLabel, masterTaint)
@@ -103,13 +103,13 @@ func TestPreflightFindsThePodThatHasThePort(t *testing.T) {
 		t.Fatal(err)
 	}
 	problems, err := runPreflight(ctx, t, server.Config(), options("taken", ns))
-	want := "failed port-free: port 10260 of node master-taken is taken by Pod/" + ns + "/squatter"
+	want := "failed port-free: port 10260 of node master-taken is in use by Pod/" + ns + "/squatter"
 	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
 		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
 	}
 }
 
-func TestPreflightOfAnUnprivilegedUserNamesEveryMissingPermission(t *testing.T) {
+func TestPreflightReportsMissingPermissions(t *testing.T) {
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	rules := []rbacv1.PolicyRule{
@@ -132,11 +132,11 @@ func TestPreflightOfAnUnprivilegedUserNamesEveryMissingPermission(t *testing.T) 
 	}
 	node(ctx, t, "master-viewed", masterLabel, masterTaint)
 	problems, err := runPreflight(ctx, t, server.ConfigFor("viewer"), options("viewed", ns))
-	want := strings.ReplaceAll(`unknown names-free: could not be checked: read ClusterRoleBinding/viewed-as-kube-scheduler: no permission: user viewer may not get clusterrolebindings.rbac.authorization.k8s.io at cluster scope
-failed permission: may not get, list, create, patch, delete clusterrolebindings.rbac.authorization.k8s.io
-warning permission: may not bind clusterroles.rbac.authorization.k8s.io system:kube-scheduler
-failed permission: may not create, patch, delete secrets in namespace NS
-failed permission: may not create, patch, delete deployments.apps in namespace NS`, "NS", ns)
+	want := strings.ReplaceAll(`unknown names-free: could not be checked: read ClusterRoleBinding/viewed-as-kube-scheduler: no permission: user viewer cannot get clusterrolebindings.rbac.authorization.k8s.io at cluster scope
+failed permission: cannot get, list, create, patch, delete clusterrolebindings.rbac.authorization.k8s.io
+warning permission: cannot bind clusterroles.rbac.authorization.k8s.io system:kube-scheduler
+failed permission: cannot create, patch, delete secrets in namespace NS
+failed permission: cannot create, patch, delete deployments.apps in namespace NS`, "NS", ns)
 	if diff := cmp.Diff(want, problems); diff != "" || err == nil {
 		t.Errorf("problems (-want +got):\n%s\n%v", diff, err)
 	}

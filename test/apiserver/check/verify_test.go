@@ -317,8 +317,8 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 			"events of the pod: no scheduler has reported an event",
 			"Deployment/" + ns + "/broken: 0 of 1 replicas ready",
 			"Lease/" + ns + "/broken: not renewed by its holder master_1 for 1h0m4s, so no replica schedules",
-			"permissions: " + account + " may not list storageclasses.storage.k8s.io",
-			"permissions: " + account + " may not update leases.coordination.k8s.io broken in namespace " + ns,
+			"permissions: " + account + " cannot list storageclasses.storage.k8s.io",
+			"permissions: " + account + " cannot update leases.coordination.k8s.io broken in namespace " + ns,
 		}
 		for i := range not.Findings {
 			if strings.HasPrefix(not.Findings[i], "Lease/") && strings.Contains(not.Findings[i], "master_1 for 1h0m") {

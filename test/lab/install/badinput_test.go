@@ -75,7 +75,7 @@ func TestNoPermissionIsTold(t *testing.T) {
 	if r.code == 0 {
 		t.Fatalf("somebody without any permission deployed: %s", r)
 	}
-	r.fails(t, r.code, "system:serviceaccount:default:nobody", "may not")
+	r.fails(t, r.code, "system:serviceaccount:default:nobody", "cannot")
 	m.leftNothing(t, "my-scheduler")
 }
 
