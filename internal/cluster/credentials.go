@@ -18,29 +18,28 @@ import (
 // NodeCredentials is the default scheduler's kubeconfig of a node, with the
 // files it refers to read in. Printing or marshalling it never shows the key.
 type NodeCredentials struct {
-	// Path of the kubeconfig as the node sees it.
+	// Path of the kubeconfig on the node.
 	Path string
-	// Raw is the kubeconfig as it stands in the file. It may hold the key.
+	// Raw is the content of the file. It may include the key.
 	Raw []byte
-	// Server is the API server's address, often https://localhost:…: then it
-	// works only on the host network of the node.
+	// Server is the API server's address, often https://localhost:…, which
+	// only works in the host network of the node.
 	Server string
-	// User and Groups are whom the API server takes the holder for: common
-	// name and organisations of the certificate.
+	// User and Groups are the common name and the organisations of the
+	// certificate.
 	User   string
 	Groups []string
-	// Subject, NotBefore and Expires are of the client certificate.
+	// Subject, NotBefore and Expires are those of the client certificate.
 	Subject            string
 	NotBefore, Expires time.Time
-	// CA, Cert and Key are PEM. CA is empty where the kubeconfig names none.
+	// CA, Cert and Key are PEM. CA is empty if the kubeconfig has none.
 	CA, Cert, Key []byte
 }
 
-// ReadNodeCredentials reads the kubeconfig at path, as the node sees it, below
-// nodeRoot (empty means "/"). Certificates and keys that the kubeconfig refers
-// to by file are read too, below the same root. It is an *Error with a hint
-// when the file cannot be read, has no client certificate with its key, or when
-// the certificate has expired.
+// ReadNodeCredentials reads the kubeconfig at a path of the node whose root is
+// nodeRoot (empty means "/"), and the certificate and key files that it refers
+// to. It fails if a file cannot be read, if there is no client certificate with
+// its key, or if the certificate has expired.
 func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	credentials, err := loadCredentials(nodeRoot, path)
 	if err != nil {
@@ -52,9 +51,9 @@ func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	return credentials, nil
 }
 
-const tryServiceAccount = "deploy with --credentials serviceaccount, or give a usable file"
+const tryServiceAccount = "deploy with --credentials serviceaccount, or specify another file"
 
-// loadCredentials reads a kubeconfig without judging whether it can be used.
+// loadCredentials reads a kubeconfig without checking whether it is usable.
 func loadCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	raw, err := readNodeFile(nodeRoot, path)
 	if err != nil {
@@ -67,12 +66,12 @@ func loadCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	return credentials, nil
 }
 
-// parse fills in what Raw holds or refers to.
+// parse sets the fields from Raw and the files that it refers to.
 func (c *NodeCredentials) parse(nodeRoot string) error {
 	config, err := clientcmd.Load(c.Raw)
 	if err != nil {
-		// The decoder quotes what it could not read, which may be the key.
-		return errors.New("it is not a kubeconfig")
+		// The error of the decoder quotes the content, which may be the key.
+		return errors.New("not a kubeconfig")
 	}
 	cluster, user, err := currentContext(config)
 	if err != nil {
@@ -94,14 +93,14 @@ func (c *NodeCredentials) parse(nodeRoot string) error {
 		}
 	}
 	if len(c.Cert) == 0 {
-		return errors.New("its user has no client certificate")
+		return errors.New("the user has no client certificate")
 	}
 	chain := certificates(c.Cert)
 	if len(chain) == 0 {
-		return errors.New("its client certificate is no PEM certificate")
+		return errors.New("the client certificate is not PEM")
 	}
 	if len(c.CA) > 0 && len(certificates(c.CA)) == 0 {
-		return errors.New("its certificate authority is no PEM certificate")
+		return errors.New("the certificate authority is not PEM")
 	}
 	leaf := chain[0]
 	c.User, c.Groups = leaf.Subject.CommonName, leaf.Subject.Organization
@@ -109,8 +108,8 @@ func (c *NodeCredentials) parse(nodeRoot string) error {
 	return nil
 }
 
-// inlineOrFile returns data, or else the content of the file that stands in its
-// place, which may be relative to the kubeconfig.
+// inlineOrFile returns data or, if it is empty, the content of the file, which
+// may be relative to the kubeconfig.
 func (c *NodeCredentials) inlineOrFile(nodeRoot string, data []byte, file string) ([]byte, error) {
 	if len(data) > 0 || file == "" {
 		return data, nil
@@ -121,8 +120,8 @@ func (c *NodeCredentials) inlineOrFile(nodeRoot string, data []byte, file string
 	return readNodeFile(nodeRoot, file)
 }
 
-// currentContext returns cluster and user of the context in use, or of the only
-// one.
+// currentContext returns the cluster and user of the current context, or of the
+// only one.
 func currentContext(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
 	name := config.CurrentContext
 	if name == "" && len(config.Contexts) == 1 {
@@ -131,23 +130,23 @@ func currentContext(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *client
 		}
 	}
 	if name == "" {
-		return nil, nil, errors.New("it has no current context")
+		return nil, nil, errors.New("no current context")
 	}
 	selected := config.Contexts[name]
 	if selected == nil {
-		return nil, nil, fmt.Errorf("it has no context %q", name)
+		return nil, nil, fmt.Errorf("no context %q", name)
 	}
 	cluster, user := config.Clusters[selected.Cluster], config.AuthInfos[selected.AuthInfo]
 	if cluster == nil {
-		return nil, nil, fmt.Errorf("it has no cluster %q", selected.Cluster)
+		return nil, nil, fmt.Errorf("no cluster %q", selected.Cluster)
 	}
 	if user == nil {
-		return nil, nil, fmt.Errorf("it has no user %q", selected.AuthInfo)
+		return nil, nil, fmt.Errorf("no user %q", selected.AuthInfo)
 	}
 	return cluster, user, nil
 }
 
-// check tells whether the certificate can be used at a time.
+// check fails unless the certificate is usable now.
 func (c *NodeCredentials) check(now time.Time) error {
 	unusable := func(try, format string, args ...any) error {
 		return problem.Errorf(try, "check client certificate of %s: %w", c.Path, fmt.Errorf(format, args...))
@@ -160,25 +159,26 @@ func (c *NodeCredentials) check(now time.Time) error {
 		return unusable("check the clock of this machine", "it is valid only from %s (subject %s)", c.NotBefore.Format(time.RFC3339), c.Subject)
 	}
 	if len(c.Key) == 0 {
-		return unusable(tryServiceAccount, "there is no key to it")
+		return unusable(tryServiceAccount, "the kubeconfig has no key")
 	}
 	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
-		return unusable(tryServiceAccount, "the key does not fit: %w", err)
+		return unusable(tryServiceAccount, "the key does not match: %w", err)
 	}
 	return nil
 }
 
-// String names the kubeconfig and the certificate's subject and expiry.
+// String returns the path of the kubeconfig and the subject and expiry of the
+// certificate.
 func (c NodeCredentials) String() string {
 	return fmt.Sprintf("%s (%s, expires %s)", c.Path, c.Subject, c.Expires.Format(time.RFC3339))
 }
 
-// Format writes String for every verb, so that none shows the key.
+// Format writes String for every verb, so that none prints the key.
 func (c NodeCredentials) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, c.String())
 }
 
-// MarshalJSON gives what Credentials holds of it.
+// MarshalJSON returns Credentials, without the key.
 func (c NodeCredentials) MarshalJSON() ([]byte, error) {
 	return json.Marshal(Credentials{
 		Kubeconfig: c.Path, Server: c.Server, User: c.User, Groups: append([]string{}, c.Groups...),

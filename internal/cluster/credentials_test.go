@@ -145,7 +145,7 @@ func TestReadNodeCredentialsByFile(t *testing.T) {
 	}
 }
 
-func TestReadNodeCredentialsThatCannotBeUsed(t *testing.T) {
+func TestReadNodeCredentialsRejectsUnusable(t *testing.T) {
 	ca := newAuthority(t)
 	now := time.Now()
 	b64 := func(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
@@ -161,10 +161,10 @@ func TestReadNodeCredentialsThatCannotBeUsed(t *testing.T) {
 		{"expired without key and authority", kubeconfig("", "client-certificate-data: "+b64(old)), "expired on "},
 		{"not valid yet", kubeconfig(authorityData, user(future, futureKey)...), "valid only from"},
 		{"no key", kubeconfig(authorityData, "client-certificate-data: "+b64(good)), "no key"},
-		{"another's key", kubeconfig(authorityData, user(good, oldKey)...), "the key does not fit"},
+		{"another's key", kubeconfig(authorityData, user(good, oldKey)...), "the key does not match"},
 		{"token", kubeconfig(authorityData, "token: abcdef"), "no client certificate"},
-		{"certificate that is none", kubeconfig(authorityData, user([]byte("x"), goodKey)...), "no PEM certificate"},
-		{"authority that is none", kubeconfig("certificate-authority-data: "+b64([]byte("x")), user(good, goodKey)...), "certificate authority is no PEM"},
+		{"invalid certificate", kubeconfig(authorityData, user([]byte("x"), goodKey)...), "is not PEM"},
+		{"invalid authority", kubeconfig("certificate-authority-data: "+b64([]byte("x")), user(good, goodKey)...), "certificate authority is not PEM"},
 		{"missing file", kubeconfig(authorityData, "client-certificate: /gone.crt"), "client certificate: read /gone.crt: no such file"},
 		{"empty", "", "no current context"},
 		{"no yaml", "\tnot yaml", "not a kubeconfig"},
@@ -182,15 +182,15 @@ func TestReadNodeCredentialsThatCannotBeUsed(t *testing.T) {
 				t.Errorf("%v has no hint", err)
 			}
 			if strings.Contains(err.Error(), "SECRET") || strings.Contains(err.Error(), root) {
-				t.Errorf("%v shows the key or the folder of the root", err)
+				t.Errorf("%v shows the key or the root directory", err)
 			}
 		})
 	}
 }
 
-func TestReadNodeFileRefusesWhatIsNoFile(t *testing.T) {
+func TestReadNodeFileRejectsOtherFiles(t *testing.T) {
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "folder"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(root, "directory"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
@@ -200,7 +200,7 @@ func TestReadNodeFileRefusesWhatIsNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, root, "large", strings.Repeat("x", maxNodeFile+1))
-	for path, want := range map[string]string{"/folder": "no regular file", "/pipe": "no regular file", "/loop": "too many symbolic links", "/large": "larger than", "/gone": "no such file"} {
+	for path, want := range map[string]string{"/directory": "not a regular file", "/pipe": "not a regular file", "/loop": "too many symbolic links", "/large": "larger than", "/gone": "no such file"} {
 		if _, err := readNodeFile(root, path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}

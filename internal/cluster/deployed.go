@@ -16,16 +16,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// deployed looks for the schedulers that pmk-sched has put beside the default
-// one. Of which release they are stands on their Deployments: no image is pulled
-// for it.
+// deployed finds the schedulers that pmk-sched has deployed. Their release is a
+// label of their Deployments.
 func (d *detector) deployed(ctx context.Context) {
 	found, err := d.deployments(ctx, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
 		found, err = d.deployments(ctx, d.o.SchedulerNamespace)
 	}
 	if err != nil {
-		d.unread(err, "list deployments", "which schedulers pmk-sched has deployed is unknown")
+		d.warnUnread(err, "list deployments", "the schedulers deployed by pmk-sched are unknown")
 		return
 	}
 	for i := range found {
@@ -36,7 +35,7 @@ func (d *detector) deployed(ctx context.Context) {
 	})
 }
 
-// deployments lists pmk-sched's own Deployments page by page.
+// deployments lists the Deployments of schedulers page by page.
 func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
 	options := metav1.ListOptions{LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelName + "!=" + ownership.Extender, Limit: objectPage}
@@ -53,7 +52,7 @@ func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.
 }
 
 // describeDeployed compares a deployed scheduler with the release of the API
-// server. Patches of one minor go together.
+// server. Only the minor has to be the same.
 func describeDeployed(deployment *appsv1.Deployment, server versions.Release) DeployedScheduler {
 	described := DeployedScheduler{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace}
 	if containers := deployment.Spec.Template.Spec.Containers; len(containers) > 0 {
@@ -68,12 +67,12 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 		return described
 	}
 	described.Due = server.String()
-	described.Command = mend(described, deployedFlags(deployment))
+	described.Command = upgradeCommand(described, deployedFlags(deployment))
 	return described
 }
 
-// deployedFlags are the flags that a scheduler was deployed with. What is not a
-// flag is left out: anybody who may change the Deployment may have written it.
+// deployedFlags returns the flags that a scheduler was deployed with. It omits
+// what is not a flag: any user who can edit the Deployment may have written it.
 func deployedFlags(deployment *appsv1.Deployment) []string {
 	var flags []string
 	if err := json.Unmarshal([]byte(deployment.Annotations[ownership.AnnotationFlags]), &flags); err != nil {
@@ -82,9 +81,9 @@ func deployedFlags(deployment *appsv1.Deployment) []string {
 	return slices.DeleteFunc(flags, func(flag string) bool { return !strings.HasPrefix(flag, "--") })
 }
 
-// mend is the command line that replaces a deployed scheduler by one of the
-// release that is due: a new image, and a deployment as before.
-func mend(deployed DeployedScheduler, flags []string) string {
+// upgradeCommand returns the commands that build and deploy a scheduler again,
+// for the release of the API server.
+func upgradeCommand(deployed DeployedScheduler, flags []string) string {
 	image := retag(deployed.Image, deployed.Release, deployed.Due)
 	program := []string{"pmk-sched"}
 	if deployed.Namespace != kubeSystem {
@@ -97,7 +96,7 @@ func mend(deployed DeployedScheduler, flags []string) string {
 		if name == "--file" || name == "--with" || name == "--import" {
 			build = append(build, flag)
 		}
-		if name != "--import" { // it tells what to compile, no more
+		if name != "--import" { // only for the build
 			deploys = append(deploys, flag)
 		}
 	}
@@ -108,11 +107,12 @@ func mend(deployed DeployedScheduler, flags []string) string {
 		build = append(build, "--push")
 	}
 	deploy := slices.Concat(program, []string{"deploy", "--name", deployed.Name, "--image", image, "--branch", deployed.Due}, deploys)
-	return words(build) + " && " + words(deploy)
+	return shellCommand(build) + " && " + shellCommand(deploy)
 }
 
-// retag returns the name of the image for another release: the release in its tag
-// is replaced; a tag that names none, or a digest, gives way to the release.
+// retag returns the name of the image for another release. It replaces the
+// release in the tag. If the tag has none, or there is a digest, the release
+// becomes the tag.
 func retag(image, from, to string) string {
 	image, _, digested := strings.Cut(image, "@")
 	repository, tag := image, ""
@@ -126,29 +126,29 @@ func retag(image, from, to string) string {
 	return repository + ":" + strings.Replace(tag, from, bare, 1)
 }
 
-// plain is what a shell takes for one word as it stands.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+// shellSafe matches what a shell reads as one word without quotes.
+var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// words writes a command for a shell.
-func words(argv []string) string {
+// shellCommand quotes a command for a shell.
+func shellCommand(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, word := range argv {
-		if quoted[i] = word; !plain.MatchString(word) {
+		if quoted[i] = word; !shellSafe.MatchString(word) {
 			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(quoted, " ")
 }
 
-// judgeDeployed warns of deployed schedulers that an upgrade of the cluster has
-// left behind.
-func (d *detector) judgeDeployed() {
+// checkDeployed warns about deployed schedulers of another minor than the API
+// server.
+func (d *detector) checkDeployed() {
 	for _, deployed := range d.info.Scheduler.Deployed {
 		switch {
 		case deployed.Release == "":
-			d.warn("scheduler %s in namespace %s does not say of which release it is", deployed.Name, deployed.Namespace)
+			d.warn("the release of scheduler %s in namespace %s is unknown", deployed.Name, deployed.Namespace)
 		case deployed.Due != "":
-			d.warn("scheduler %s in namespace %s is of %s and the API server of %s: replace it with: %s",
+			d.warn("scheduler %s in namespace %s is %s, the API server is %s: upgrade it with: %s",
 				deployed.Name, deployed.Namespace, deployed.Release, deployed.Due, deployed.Command)
 		}
 	}

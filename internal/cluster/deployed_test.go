@@ -23,7 +23,7 @@ func deployment(namespace, name, release, image, flags string) appsv1.Deployment
 	return d
 }
 
-func TestDetectNoticesASchedulerThatAnUpgradeLeftBehind(t *testing.T) {
+func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 	s := pmkMaster()
 	other := deployment("kube-system", "someone-elses", "v1.20.0", "x", "")
 	other.Labels = map[string]string{"app": "other"}
@@ -59,7 +59,7 @@ func TestDetectNoticesASchedulerThatAnUpgradeLeftBehind(t *testing.T) {
 	if diff := cmp.Diff(want, info.Scheduler.Deployed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	wants(t, info, "plain in namespace kube-system is of v1.23.17", "unsaid in namespace gpu does not say")
+	wants(t, info, "plain in namespace kube-system is v1.23.17", "the release of scheduler unsaid in namespace gpu is unknown")
 }
 
 func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T) {

@@ -20,9 +20,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Detect looks at the cluster behind cfg and, when o.NodeRoot is a
-// control-plane node's, at the node. It fails only when the API server's
-// version cannot be read or ctx ends.
+// Detect inspects the cluster of cfg and, if o.NodeRoot is the root of a
+// control-plane node, the node. It fails only if the API server's version cannot
+// be read or ctx ends.
 func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	d, err := newDetector(cfg, o.withDefaults())
 	if err != nil {
@@ -31,10 +31,10 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	if err := d.server(ctx); err != nil {
 		return nil, err
 	}
-	for _, look := range []func(context.Context){
-		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.recognise, d.lease, d.ports, d.deployed, d.judge,
+	for _, inspect := range []func(context.Context){
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.identify, d.lease, d.ports, d.deployed, d.checkAll,
 	} {
-		look(ctx)
+		inspect(ctx)
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("detect cluster at %s: %w", d.info.Server.URL, err)
 		}
@@ -42,22 +42,22 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 	return d.info, nil
 }
 
-// detector collects an Info, one look after the other; a later look builds on
-// what the earlier ones found.
+// detector fills an Info step by step. Later steps use the results of earlier
+// ones.
 type detector struct {
 	o      Options
 	core   corev1.CoreV1Interface
 	leases coordinationv1.LeasesGetter
 	apps   appsv1.DeploymentsGetter
-	// trusted is the PEM of the CAs that the caller's configuration trusts.
+	// trusted has the PEM of the CAs that the caller's configuration trusts.
 	trusted []byte
 
-	info  *Info
-	rules versions.Rules
-	signs signs
-	// hosts are the pods that take ports of control-plane nodes.
+	info   *Info
+	rules  versions.Rules
+	traits traits
+	// hosts are the pods that use ports of control-plane nodes.
 	hosts []hostPod
-	// nodesListed says that the API server told the nodes.
+	// nodesListed is set if the nodes could be listed.
 	nodesListed bool
 }
 
@@ -79,27 +79,27 @@ func newDetector(cfg *rest.Config, o Options) (*detector, error) {
 	}
 	core, err := corev1.NewForConfigAndClient(cfg, client)
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	leases, err := coordinationv1.NewForConfigAndClient(cfg, client)
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	apps, err := appsv1.NewForConfigAndClient(cfg, client)
 	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
 	}
 	d := &detector{o: o, core: core, leases: leases, apps: apps, info: emptyInfo(o)}
 	if err := rest.LoadTLSFiles(cfg); err == nil {
 		d.trusted = cfg.CAData
 	}
 	address := core.RESTClient().Get().AbsPath("/").URL()
-	address.RawQuery = "" // the time-out
+	address.RawQuery = "" // the timeout
 	d.info.Server.URL = strings.TrimSuffix(address.String(), "/")
 	return d, nil
 }
 
-// emptyInfo has every list empty rather than nil, so that JSON shows [].
+// emptyInfo returns an Info with empty lists instead of nil, for JSON.
 func emptyInfo(o Options) *Info {
 	return &Info{
 		Distribution:  DistributionUnknown,
@@ -121,14 +121,15 @@ func (d *detector) warn(format string, args ...any) {
 	d.info.Warnings = append(d.info.Warnings, fmt.Sprintf(format, args...))
 }
 
-// unread warns that something could not be read, and what is unknown for it.
-func (d *detector) unread(err error, doing, unknown string) {
+// warnUnread warns that something could not be read and what is unknown
+// therefore.
+func (d *detector) warnUnread(err error, doing, unknown string) {
 	err = kubeapi.Explain(doing, err)
 	d.o.Log.Debug("could not read", zap.String("what", doing), zap.Error(err))
 	d.warn("%v: %s", err, unknown)
 }
 
-// server reads the version of the API server, the one thing that has to be had.
+// server reads the version of the API server, the only thing that is required.
 func (d *detector) server(ctx context.Context) error {
 	doing := "read the version of the API server " + d.info.Server.URL
 	raw, err := rawResult(d.core.RESTClient().Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx))
@@ -137,7 +138,7 @@ func (d *detector) server(ctx context.Context) error {
 	}
 	var reported version.Info
 	if err := json.Unmarshal(raw, &reported); err != nil {
-		return problem.Errorf("is this the address of a Kubernetes API server?", "%s: its answer is not a version: %w", doing, err)
+		return problem.Errorf("check that this is the address of a Kubernetes API server", "%s: the response is not a version: %w", doing, err)
 	}
 	release, err := versions.FromServer(reported.GitVersion)
 	if err != nil {
@@ -146,11 +147,11 @@ func (d *detector) server(ctx context.Context) error {
 	d.info.Server.Version = reported.GitVersion
 	d.info.Server.Platform = reported.Platform
 	d.info.Release = release
-	d.signs.version = reported.GitVersion
+	d.traits.version = reported.GitVersion
 	return nil
 }
 
-// source derives from the release what to build and which configuration to write.
+// source derives the source and the configuration API from the release.
 func (d *detector) source(ctx context.Context) {
 	release := d.info.Release
 	rules, warnings, err := versions.Select(release)
@@ -168,14 +169,14 @@ func (d *detector) source(ctx context.Context) {
 	}
 	named, err := d.o.SourceGo(ctx, release)
 	if err != nil {
-		d.warn("the version of Go that %s names could not be read (%v): %s is what the minor is known for", release, err, rules.Go)
+		d.warn("the Go version of %s could not be read (%v): using %s, the version of its minor", release, err, rules.Go)
 		return
 	}
 	d.info.Source.Go = strings.TrimPrefix(named, "go")
 }
 
-// rawResult returns what a server sent. Unlike rest.Result.Raw it gives the
-// server's own words when that is a refusal.
+// rawResult returns the body of a response. Unlike rest.Result.Raw it returns the
+// server's message as the error if the request failed.
 func rawResult(result rest.Result) ([]byte, error) {
 	if err := result.Error(); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 var testNow = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
@@ -54,7 +54,7 @@ func wants(t *testing.T, info *Info, texts ...string) {
 	}
 }
 
-func TestDetectOnAPMKMaster(t *testing.T) {
+func TestDetectOnPMKControlPlane(t *testing.T) {
 	s := pmkMaster()
 	root := t.TempDir()
 	ca := newAuthority(t)
@@ -165,7 +165,7 @@ func TestDetectRecognisesDistributionsByNodes(t *testing.T) {
 	}
 }
 
-func TestDetectPutsTheFilesOfTheNodeAboveOtherSigns(t *testing.T) {
+func TestDetectPrefersFilesOfNode(t *testing.T) {
 	for _, layout := range Layouts() {
 		root := t.TempDir()
 		writeFile(t, root, layout.Kubeconfig, "no kubeconfig")
@@ -176,7 +176,7 @@ func TestDetectPutsTheFilesOfTheNodeAboveOtherSigns(t *testing.T) {
 		if info.Scheduler.Runs != layout.Runs {
 			t.Errorf("%s: runs as %s, want %s", layout.Name, info.Scheduler.Runs, layout.Runs)
 		}
-		wants(t, info, "credentials of this node cannot be used: read kubeconfig "+layout.Kubeconfig)
+		wants(t, info, "credentials of this node are unusable: read kubeconfig "+layout.Kubeconfig)
 	}
 }
 
@@ -209,10 +209,10 @@ func TestDetectWithoutPermissions(t *testing.T) {
 			[]string{"pods outside of kube-system"},
 			func(i *Info) bool { return len(i.Scheduler.Pods) == 1 && i.Distribution == "pmk" }},
 		{"no pods", func(p string) bool { return strings.HasSuffix(p, "/pods") },
-			[]string{"the default scheduler's pod and the ports that pods take are unknown"},
+			[]string{"the default scheduler's pod and the ports of pods are unknown"},
 			func(i *Info) bool { return len(i.Scheduler.Pods) == 0 && i.ControlPlane.Count == 1 }},
 		{"no lease", func(p string) bool { return strings.Contains(p, "leases") },
-			[]string{"which default scheduler leads is unknown"},
+			[]string{"the leader of the default schedulers is unknown"},
 			func(i *Info) bool { return i.Scheduler.Lease.Holder == "" && len(i.Scheduler.Pods) == 1 }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestDetectFailsWithoutAServer(t *testing.T) {
 	}
 }
 
-func TestDetectWarnsOfVersionSkew(t *testing.T) {
+func TestDetectWarnsAboutVersionSkew(t *testing.T) {
 	plane := labelled("node-role.kubernetes.io/control-plane", "")
 	s := &apiServer{gitVersion: "v1.28.5", expire: true, nodes: []corev1.Node{node("a", plane, kubelet("v1.28.5"))}}
 	for i := range 700 {
@@ -268,7 +268,7 @@ func TestDetectWarnsOfVersionSkew(t *testing.T) {
 	}
 	info := detect(t, s)
 	wants(t, info,
-		"4 of 701 nodes run kubelet v1.27.3 (w000, w001, w002, …), the API server is v1.28.5: an upgrade is under way",
+		"4 of 701 nodes run kubelet v1.27.3 (w000, w001, w002, …), the API server is v1.28.5: an upgrade is in progress",
 		"1 of 701 nodes run kubelet v1.24.17 (w004), the API server is v1.28.5: Kubernetes supports kubelets at most 3 minors older",
 		"1 of 701 nodes run kubelet v1.29.0 (w005), the API server is v1.28.5: Kubernetes does not support kubelets newer")
 	if len(info.Warnings) != 3 {
@@ -285,7 +285,7 @@ func TestDetectWarnsOfVersionSkew(t *testing.T) {
 	}
 }
 
-func TestDetectSeveralMasters(t *testing.T) {
+func TestDetectSeveralControlPlaneNodes(t *testing.T) {
 	plane := labelled("node-role.kubernetes.io/control-plane", "")
 	s := &apiServer{gitVersion: "v1.24.3", nodes: []corev1.Node{
 		node("c", plane), node("a", plane, labelled("node-role.kubernetes.io/master", "")),
@@ -303,7 +303,7 @@ func TestDetectSeveralMasters(t *testing.T) {
 	}
 	s.pods[1].Status.ContainerStatuses[0].Ready = false
 	info := detect(t, s)
-	wants(t, info, "control-plane node b does not carry the label node-role.kubernetes.io/control-plane=",
+	wants(t, info, "control-plane node b does not have the label node-role.kubernetes.io/control-plane=",
 		"control-plane node b is not ready", "linux/amd64,linux/arm64", "kube-system/kube-scheduler-a is not ready", "on node c is v1.23.17")
 	if info.ControlPlane.Count != 3 || info.ControlPlane.LabelKey != "node-role.kubernetes.io/control-plane" {
 		t.Errorf("control plane: %+v", info.ControlPlane)
@@ -326,7 +326,7 @@ func TestDetectBoundsControlPlaneNodes(t *testing.T) {
 	if info.ControlPlane.Count != defaultMaxControlPlaneNodes {
 		t.Errorf("looked at %d control-plane nodes", info.ControlPlane.Count)
 	}
-	wants(t, info, "more than 50 nodes carry the label")
+	wants(t, info, "more than 50 nodes have the label")
 }
 
 func TestDetectWarnsOfALeaseNobodyRenews(t *testing.T) {

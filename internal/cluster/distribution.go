@@ -9,22 +9,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// distribution is how to tell who made a cluster. One mark is enough.
+// distribution has the traits of a distribution. One of them identifies it.
 type distribution struct {
 	name string
-	// layout that its control-plane nodes have, or LayoutManaged.
+	// layout of its control-plane nodes, or LayoutManaged.
 	layout string
-	// version is a part of the version that the API server reports.
+	// version is a part of the API server's version.
 	version string
-	// provider is the beginning of a node's spec.providerID.
+	// provider is a prefix of a node's spec.providerID.
 	provider string
-	// label is the beginning of a label's or annotation's key on a node.
+	// label is a prefix of the key of a label or annotation of a node.
 	label string
 	// pod is the name of a static pod, before "-<node>".
 	pod string
 }
 
-// distributions are tried in order: whoever builds on another's way comes first.
+// distributions are tried in order. One that is based on another comes first.
 func distributions() []distribution {
 	return []distribution{
 		{name: "pmk", layout: "pmk", pod: "k8s-master"},
@@ -49,15 +49,15 @@ func distributions() []distribution {
 	}
 }
 
-// signs is what tells distributions apart, as far as the API server shows it.
-type signs struct {
+// traits are what identifies the distribution of a cluster.
+type traits struct {
 	version    string
 	providers  []string
 	keys       map[string]bool
 	staticPods map[string]bool
 }
 
-func (s *signs) addNodes(nodes []corev1.Node) {
+func (s *traits) addNodes(nodes []corev1.Node) {
 	if s.keys == nil {
 		s.keys = map[string]bool{}
 	}
@@ -72,28 +72,28 @@ func (s *signs) addNodes(nodes []corev1.Node) {
 	}
 }
 
-func (s *signs) addStaticPod(name string) {
+func (s *traits) addStaticPod(name string) {
 	if s.staticPods == nil {
 		s.staticPods = map[string]bool{}
 	}
 	s.staticPods[name] = true
 }
 
-func (s *signs) fit(d distribution) bool {
-	begins := func(values []string, prefix string) bool {
+func (s *traits) matches(d distribution) bool {
+	hasPrefix := func(values []string, prefix string) bool {
 		return prefix != "" && slices.ContainsFunc(values, func(v string) bool { return strings.HasPrefix(v, prefix) })
 	}
 	return (d.version != "" && strings.Contains(s.version, d.version)) ||
-		begins(s.providers, d.provider) ||
-		begins(slices.Collect(maps.Keys(s.keys)), d.label) ||
+		hasPrefix(s.providers, d.provider) ||
+		hasPrefix(slices.Collect(maps.Keys(s.keys)), d.label) ||
 		s.staticPods[d.pod]
 }
 
-// recogniseBy returns distribution and layout. The files of the node that the
-// caller runs on, if they are of a known layout, outweigh every other sign.
-func recogniseBy(s signs, fileLayout string) (name, layout string) {
+// identifyBy returns the distribution and the layout. If the files of this node
+// are of a known layout, that takes precedence over every other trait.
+func identifyBy(s traits, fileLayout string) (name, layout string) {
 	for _, candidate := range distributions() {
-		if (fileLayout == "" || candidate.layout == fileLayout) && s.fit(candidate) {
+		if (fileLayout == "" || candidate.layout == fileLayout) && s.matches(candidate) {
 			return candidate.name, candidate.layout
 		}
 	}
@@ -103,13 +103,13 @@ func recogniseBy(s signs, fileLayout string) (name, layout string) {
 	return DistributionUnknown, LayoutUnknown
 }
 
-// recognise tells whose cluster it is, and from that how its scheduler runs.
-func (d *detector) recognise(context.Context) {
+// identify sets the distribution and how it runs the scheduler.
+func (d *detector) identify(context.Context) {
 	fileLayout := ""
 	if d.info.Node.ControlPlane {
 		fileLayout = d.info.Layout
 	}
-	d.info.Distribution, d.info.Layout = recogniseBy(d.signs, fileLayout)
+	d.info.Distribution, d.info.Layout = identifyBy(d.traits, fileLayout)
 	layout, known := LayoutNamed(d.info.Layout)
 	switch {
 	case len(d.info.Scheduler.Pods) > 0:
@@ -121,9 +121,9 @@ func (d *detector) recognise(context.Context) {
 	}
 	if d.nodesListed && d.info.ControlPlane.Count == 0 {
 		if d.info.Layout == LayoutManaged {
-			d.warn("the control plane has no nodes here, its provider (%s) runs it: a scheduler has to run on other nodes, with credentials of its own", d.info.Distribution)
+			d.warn("the provider (%s) manages the control plane, which has no nodes in the cluster: deploy to other nodes, with a ServiceAccount", d.info.Distribution)
 			return
 		}
-		d.warn("no control-plane node found: no node carries one of the labels %s", strings.Join(controlPlaneLabels(), ", "))
+		d.warn("no control-plane node found: no node has one of the labels %s", strings.Join(controlPlaneLabels(), ", "))
 	}
 }

@@ -1,14 +1,14 @@
 package cluster
 
 // Layout is where a distribution keeps the scheduler's files on a control-plane
-// node. Paths are as the node sees them.
+// node. Paths are those of the node.
 type Layout struct {
 	Name string
-	// Kubeconfig is the default scheduler's own kubeconfig. Its presence is
-	// what makes a machine a control-plane node.
+	// Kubeconfig is the default scheduler's kubeconfig. It identifies a
+	// control-plane node.
 	Kubeconfig string
-	// Manifest is the static pod file that runs the scheduler; empty where it
-	// runs without a pod.
+	// Manifest is the static pod manifest of the scheduler; empty if it runs
+	// without a pod.
 	Manifest string
 	// Runs is RunsAsStaticPod or RunsInProcess.
 	Runs string
@@ -29,7 +29,7 @@ type Layout struct {
 // ManagedConfigDir is the ConfigDir that only pmk-sched uses.
 const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 
-// Layouts returns the known layouts in the order in which they are looked for.
+// Layouts returns the known layouts in the order of detection.
 // The paths come from: platform9/nodelet (masterconfig/base/centos/master.yaml),
 // kubernetes (cmd/kubeadm/app/constants), k3s (pkg/daemons/control/deps), rke2
 // (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
@@ -52,7 +52,7 @@ func Layouts() []Layout {
 	}
 }
 
-// LayoutNamed returns the layout of a name.
+// LayoutNamed returns the layout with a name.
 func LayoutNamed(name string) (Layout, bool) {
 	for _, layout := range Layouts() {
 		if layout.Name == name {

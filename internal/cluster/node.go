@@ -7,8 +7,8 @@ import (
 	"errors"
 )
 
-// fileLayout returns the layout whose scheduler kubeconfig is on the node that
-// the caller runs on. The error says where looking was not possible.
+// fileLayout returns the layout whose scheduler kubeconfig is on this node. The
+// error has the paths that could not be checked.
 func (d *detector) fileLayout() (Layout, error) {
 	if d.o.NodeRoot == "" {
 		return Layout{}, nil
@@ -24,7 +24,7 @@ func (d *detector) fileLayout() (Layout, error) {
 	return Layout{}, failed
 }
 
-// node looks at the node that the caller runs on.
+// node inspects this node.
 func (d *detector) node(context.Context) {
 	layout, err := d.fileLayout()
 	if layout.Name == "" {
@@ -38,7 +38,7 @@ func (d *detector) node(context.Context) {
 	d.info.Credentials.Kubeconfig = layout.Kubeconfig
 	credentials, err := loadCredentials(d.o.NodeRoot, layout.Kubeconfig)
 	if err != nil {
-		d.warn("the scheduler's credentials of this node cannot be used: %v", err)
+		d.warn("the scheduler's credentials of this node are unusable: %v", err)
 		return
 	}
 	found := &d.info.Credentials
@@ -46,16 +46,16 @@ func (d *detector) node(context.Context) {
 	found.Groups = append(found.Groups, credentials.Groups...)
 	found.Expires = &credentials.Expires
 	if err := credentials.check(d.o.Now()); err != nil {
-		d.warn("the scheduler's credentials of this node cannot be used: %v", err)
+		d.warn("the scheduler's credentials of this node are unusable: %v", err)
 		return
 	}
 	if len(d.trusted) > 0 && len(credentials.CA) > 0 && !shareCertificate(d.trusted, credentials.CA) {
 		found.OtherCluster = true
-		d.warn("%s trusts another certificate authority than the kubeconfig in use: this node may be part of another cluster than %s", layout.Kubeconfig, d.info.Server.URL)
+		d.warn("%s trusts another certificate authority than the current kubeconfig: this node may belong to another cluster than %s", layout.Kubeconfig, d.info.Server.URL)
 	}
 }
 
-// shareCertificate reports whether two bundles of PEM have a certificate in common.
+// shareCertificate reports whether two PEM bundles have a common certificate.
 func shareCertificate(a, b []byte) bool {
 	in := map[string]bool{}
 	for _, certificate := range certificates(a) {
@@ -69,7 +69,7 @@ func shareCertificate(a, b []byte) bool {
 	return false
 }
 
-// certificates returns the certificates of a PEM bundle that can be read.
+// certificates returns the valid certificates of a PEM bundle.
 func certificates(bundle []byte) []*x509.Certificate {
 	var list []*x509.Certificate
 	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {

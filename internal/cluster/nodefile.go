@@ -12,43 +12,41 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// maxNodeFile bounds what is read from a node: kubeconfigs, certificates and
+// maxNodeFile bounds the size of a file: kubeconfigs, certificates and
 // configurations are a few kilobytes.
 const maxNodeFile = 1 << 20
 
-// readNodeFile reads a regular file of a node. The path is absolute as the node
-// sees it; errors name it so.
+// readNodeFile reads a regular file of a node by its absolute path on the node.
 func readNodeFile(root, path string) (content []byte, err error) {
-	onHost, err := resolve(root, path)
+	onHost, err := OnHost(root, path)
 	if err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(onHost)
 	if err != nil {
-		return nil, nodeError("read", path, err)
+		return nil, problem.NodeFile("read", path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: it is no regular file", path)
+		return nil, fmt.Errorf("read %s: not a regular file", path)
 	}
 	file, err := os.Open(onHost)
 	if err != nil {
-		return nil, nodeError("read", path, err)
+		return nil, problem.NodeFile("read", path, err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	content, err = io.ReadAll(io.LimitReader(file, maxNodeFile+1))
 	if err != nil {
-		return nil, nodeError("read", path, err)
+		return nil, problem.NodeFile("read", path, err)
 	}
 	if len(content) > maxNodeFile {
-		return nil, fmt.Errorf("read %s: it is larger than %d bytes", path, maxNodeFile)
+		return nil, fmt.Errorf("read %s: larger than %d bytes", path, maxNodeFile)
 	}
 	return content, nil
 }
 
-// nodeFileExists reports whether a file of a node is there. The error is of the
-// looking: a folder that may not be searched, say.
+// nodeFileExists reports whether a file of a node exists.
 func nodeFileExists(root, path string) (bool, error) {
-	onHost, err := resolve(root, path)
+	onHost, err := OnHost(root, path)
 	if err == nil {
 		_, err = os.Stat(onHost)
 	}
@@ -58,18 +56,13 @@ func nodeFileExists(root, path string) (bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	}
-	return false, nodeError("look for", path, err)
+	return false, problem.NodeFile("find", path, err)
 }
 
-// OnHost returns where a node's path is for this process, which sees the node's root
-// folder at root ("" and "/" are the same). Symbolic links are followed as the node
-// would, and nothing leads out of root.
-func OnHost(root, path string) (string, error) { return resolve(root, path) }
-
-// resolve returns where a node's path is below root, following symbolic links
-// as the node would: an absolute link begins at root again, and nothing leads
-// out of it.
-func resolve(root, path string) (string, error) {
+// OnHost returns the path of a node's file for this process, which has the node's
+// root directory at root (empty means "/"). It follows symbolic links as the node
+// does: an absolute link starts at root, and no link leads out of it.
+func OnHost(root, path string) (string, error) {
 	const maxLinks = 40
 	if root == "" {
 		root = "/"
@@ -81,11 +74,11 @@ func resolve(root, path string) (string, error) {
 		rest = rest[1:]
 		target, err := os.Readlink(filepath.Join(root, next))
 		if err != nil {
-			done = next // no link, or not there: opening it will tell
+			done = next // not a link, or it does not exist: opening it reports that
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("look for %s: too many symbolic links", path)
+			return "", fmt.Errorf("find %s: too many symbolic links", path)
 		}
 		if filepath.IsAbs(target) {
 			done = "/"
@@ -93,17 +86,4 @@ func resolve(root, path string) (string, error) {
 		rest = append(strings.Split(target, "/"), rest...)
 	}
 	return filepath.Join(root, done), nil
-}
-
-// nodeError says what was done to a node's file, without the root in front of it.
-func nodeError(doing, path string, err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		err = pathError.Err
-	}
-	err = fmt.Errorf("%s %s: %w", doing, path, err)
-	if errors.Is(err, fs.ErrPermission) {
-		return problem.WithHint(err, "run as root on the control-plane node")
-	}
-	return err
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Sizes of the pages in which things are listed. A row of a table is small, a
-// whole node or pod is several kilobytes.
+// Page sizes of lists. A row of a table is small, a node or pod is several
+// kilobytes.
 const (
 	tablePage  = 500
 	objectPage = 50
 )
 
-// tableAccept asks the API server to print a list as rows of cells. A node is
-// then some 200 bytes instead of ten thousand.
+// tableAccept requests a list as a table. A node is then about 200 bytes instead
+// of ten thousand.
 const tableAccept = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 // nodeTable is the part of a metav1.Table that is read.
@@ -43,11 +43,11 @@ type column struct {
 	Name string `json:"name"`
 }
 
-// index returns the place of a column's cell in each row.
+// index returns the index of a column.
 func (t *nodeTable) index(name string) (int, error) {
 	i := slices.Index(t.Columns, column{Name: name})
 	if i < 0 {
-		return 0, fmt.Errorf("read table of nodes: it has no column %s", name)
+		return 0, fmt.Errorf("read table of nodes: no column %s", name)
 	}
 	return i, nil
 }
@@ -56,11 +56,11 @@ func (t *nodeTable) index(name string) (int, error) {
 func (d *detector) countNodes(ctx context.Context) {
 	count, err := d.kubelets(ctx)
 	if apierrors.IsResourceExpired(err) {
-		// The list became too old between two pages.
+		// The list expired between two pages.
 		count, err = d.kubelets(ctx)
 	}
 	if err != nil {
-		d.unread(err, "list nodes", "their number and the versions of their kubelets are unknown")
+		d.warnUnread(err, "list nodes", "their number and the versions of their kubelets are unknown")
 		return
 	}
 	d.nodesListed = true
@@ -69,7 +69,7 @@ func (d *detector) countNodes(ctx context.Context) {
 		d.info.Nodes.Kubelets = append(d.info.Nodes.Kubelets, *kubelet)
 	}
 	slices.SortFunc(d.info.Nodes.Kubelets, func(a, b KubeletCount) int {
-		// What is no version reads as the zero release and comes last.
+		// An invalid version is the zero release and comes last.
 		releaseA, _ := versions.FromServer(a.Version)
 		releaseB, _ := versions.FromServer(b.Version)
 		return cmp.Or(releaseB.Compare(releaseA), cmp.Compare(a.Version, b.Version))
@@ -132,13 +132,13 @@ func (d *detector) nodePage(ctx context.Context, next string) (*nodeTable, error
 		return nil, fmt.Errorf("read table of nodes: %w", err)
 	}
 	if page.Kind != "Table" {
-		return nil, fmt.Errorf("read table of nodes: the answer is a %q", page.Kind)
+		return nil, fmt.Errorf("read table of nodes: the response is a %q", page.Kind)
 	}
 	return &page, nil
 }
 
-// Labels that control-plane nodes carry, in the order of preference: kubeadm's,
-// the one before (which PMK keeps), microk8s'.
+// controlPlaneLabels returns the labels of control-plane nodes in the order of
+// preference: kubeadm's, the older one (which PMK keeps), microk8s'.
 func controlPlaneLabels() []string {
 	return []string{
 		"node-role.kubernetes.io/control-plane",
@@ -156,21 +156,21 @@ func (d *detector) controlPlane(ctx context.Context) {
 	for _, key := range controlPlaneLabels() {
 		nodes, truncated, err := d.listNodes(ctx, key, d.o.MaxControlPlaneNodes)
 		if err != nil {
-			d.unread(err, "list nodes with label "+key, "control-plane nodes with that label are unknown")
+			d.warnUnread(err, "list nodes with label "+key, "control-plane nodes with that label are unknown")
 			continue
 		}
 		if truncated {
-			d.warn("more than %d nodes carry the label %s: only these were looked at", d.o.MaxControlPlaneNodes, key)
+			d.warn("more than %d nodes have the label %s: the others were not inspected", d.o.MaxControlPlaneNodes, key)
 		}
 		for _, node := range nodes {
 			found[node.Name] = node
 		}
 	}
 	if len(found) == 0 {
-		// What workers are like still tells whose cluster it is.
+		// Workers identify the distribution too.
 		nodes, _, err := d.listNodes(ctx, "", 5)
 		if err == nil {
-			d.signs.addNodes(nodes)
+			d.traits.addNodes(nodes)
 		}
 		return
 	}
@@ -179,7 +179,7 @@ func (d *detector) controlPlane(ctx context.Context) {
 		nodes = append(nodes, node)
 	}
 	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	d.signs.addNodes(nodes)
+	d.traits.addNodes(nodes)
 	d.describeControlPlane(nodes)
 }
 
@@ -192,7 +192,7 @@ func (d *detector) listNodes(ctx context.Context, label string, limit int) (node
 			return nil, false, err
 		}
 		for i := range page.Items {
-			// Image lists are the bulk of a node, and of no use here.
+			// Image lists are large and not needed.
 			page.Items[i].Status.Images = nil
 			page.Items[i].ManagedFields = nil
 		}
@@ -229,7 +229,7 @@ func (d *detector) describeControlPlane(nodes []corev1.Node) {
 	}
 	for _, node := range nodes {
 		if value, ok := node.Labels[plane.LabelKey]; !ok || value != plane.LabelValue {
-			d.warn("control-plane node %s does not carry the label %s=%s that others do: a node selector on it leaves that node out", node.Name, plane.LabelKey, plane.LabelValue)
+			d.warn("control-plane node %s does not have the label %s=%s of the others: a node selector with it excludes the node", node.Name, plane.LabelKey, plane.LabelValue)
 		}
 		plane.Nodes = append(plane.Nodes, describeNode(node))
 	}

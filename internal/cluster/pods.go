@@ -13,16 +13,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// hostPod is a pod that takes ports of its node.
+// hostPod is a pod that uses ports of its node.
 type hostPod struct {
 	name  string // namespace/name
 	ports []int
-	// ours says that it belongs to the scheduler that Options.Name names.
+	// ours is set for pods of the scheduler Options.Name.
 	ours bool
 }
 
-// pods looks at the pods of the control-plane nodes: which of them is the
-// default scheduler, and which ports they take.
+// pods finds the default scheduler among the pods of the control-plane nodes, and
+// the ports that they use.
 func (d *detector) pods(ctx context.Context) {
 	if d.info.ControlPlane.Count == 0 {
 		d.podsByLabel(ctx)
@@ -33,12 +33,12 @@ func (d *detector) pods(ctx context.Context) {
 	for _, node := range d.info.ControlPlane.Nodes {
 		err := d.podsOf(ctx, namespace, node.Name)
 		if apierrors.IsForbidden(err) && namespace == metav1.NamespaceAll {
-			d.unread(err, "list pods of all namespaces", "ports that pods outside of kube-system take on control-plane nodes are unknown")
+			d.warnUnread(err, "list pods of all namespaces", "the ports of pods outside of kube-system on control-plane nodes are unknown")
 			namespace = kubeSystem
 			err = d.podsOf(ctx, namespace, node.Name)
 		}
 		if err != nil {
-			d.unread(err, "list pods on node "+node.Name, "the default scheduler's pod and the ports that pods take are unknown")
+			d.warnUnread(err, "list pods on node "+node.Name, "the default scheduler's pod and the ports of pods are unknown")
 			break
 		}
 	}
@@ -48,24 +48,23 @@ func (d *detector) pods(ctx context.Context) {
 	})
 }
 
-// podsOf looks at the pods of one node.
+// podsOf inspects the pods of one node.
 func (d *detector) podsOf(ctx context.Context, namespace, node string) error {
 	options := metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 	return d.eachPod(ctx, namespace, options, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
 }
 
-// podsByLabel looks for the default scheduler where its node is not known.
-// kubeadm and RKE2 label its pod; PMK's has no label.
+// podsByLabel finds the default scheduler if its node is unknown. kubeadm and RKE2
+// label its pod; PMK does not.
 func (d *detector) podsByLabel(ctx context.Context) {
 	options := metav1.ListOptions{LabelSelector: "component=kube-scheduler"}
 	err := d.eachPod(ctx, kubeSystem, options, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
 	if err != nil {
-		d.unread(err, "list pods in kube-system", "the default scheduler's pod is unknown")
+		d.warnUnread(err, "list pods in kube-system", "the default scheduler's pod is unknown")
 	}
 }
 
-// ownPods adds the pods of the scheduler that is about to be deployed, wherever
-// they run.
+// ownPods adds the pods of the scheduler to deploy, on any node.
 func (d *detector) ownPods(ctx context.Context) {
 	if d.o.Name == "" {
 		return
@@ -73,7 +72,7 @@ func (d *detector) ownPods(ctx context.Context) {
 	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: ownership.Labels(d.o.Name)})
 	err := d.eachPod(ctx, d.o.SchedulerNamespace, metav1.ListOptions{LabelSelector: selector}, func(pod *corev1.Pod) { d.addPod(ctx, pod) })
 	if err != nil {
-		d.unread(err, "list pods of scheduler "+d.o.Name, "the port it already has, if any, is unknown")
+		d.warnUnread(err, "list pods of scheduler "+d.o.Name, "the port that it already uses, if any, is unknown")
 	}
 }
 
@@ -108,7 +107,7 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 	}
 	static, isStatic := staticPodName(pod)
 	if isStatic {
-		d.signs.addStaticPod(static)
+		d.traits.addStaticPod(static)
 	}
 	for i := range pod.Spec.Containers {
 		container := &pod.Spec.Containers[i]
@@ -129,8 +128,8 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 	d.hosts = append(d.hosts, host)
 }
 
-// staticPodName returns the name that a mirror pod has in its file, which the
-// kubelet appends the node's name to.
+// staticPodName returns the name of a mirror pod in its manifest, to which the
+// kubelet appends the name of the node.
 func staticPodName(pod *corev1.Pod) (string, bool) {
 	if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; !mirror {
 		return "", false
@@ -138,7 +137,8 @@ func staticPodName(pod *corev1.Pod) (string, bool) {
 	return strings.TrimSuffix(pod.Name, "-"+pod.Spec.NodeName), true
 }
 
-// runsScheduler tells a container of kube-scheduler by its name or command.
+// runsScheduler reports whether a container runs kube-scheduler, by its name or
+// command.
 func runsScheduler(container *corev1.Container) bool {
 	if container.Name == "kube-scheduler" {
 		return true

@@ -19,11 +19,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// LastPort ends the search for a free port. Higher ones belong to the range
-// from which systems hand out ephemeral ports.
+// LastPort is the last port to search for a free one. Higher ones may be
+// ephemeral ports.
 const LastPort = 11259
 
-// ports puts together which ports are taken and chooses the one to use.
+// ports collects the ports in use and chooses the one for the scheduler.
 func (d *detector) ports(context.Context) {
 	taken := map[int]string{}
 	own := []int{}
@@ -40,7 +40,7 @@ func (d *detector) ports(context.Context) {
 		listening, err := listeningPorts(d.o.NodeRoot)
 		if err != nil {
 			d.o.Log.Debug("could not read listening sockets", zap.Error(err))
-			d.warn("%v: ports that processes outside of pods use on this node are unknown", err)
+			d.warn("%v: the ports of processes outside of pods on this node are unknown", err)
 		}
 		for _, port := range listening {
 			if taken[port] == "" && !slices.Contains(own, port) {
@@ -58,12 +58,12 @@ func (d *detector) ports(context.Context) {
 		scheduler.InsecurePort = choosePort(taken, own, scheduler.Port)
 	}
 	if scheduler.Port == 0 {
-		d.warn("every port from %d to %d is taken on the control-plane nodes", FirstPort, LastPort)
+		d.warn("every port from %d to %d is in use on the control-plane nodes", FirstPort, LastPort)
 	}
 }
 
-// choosePort returns the first port after a given one that the scheduler has
-// already, or else the first that nobody has.
+// choosePort returns the first port after the given one that the scheduler already
+// uses or, if there is none, the first free one.
 func choosePort(taken map[int]string, own []int, after int) int {
 	for _, port := range own {
 		if port > after {
@@ -78,9 +78,8 @@ func choosePort(taken map[int]string, own []int, after int) int {
 	return 0
 }
 
-// containerPorts returns the ports that a container on the host's network
-// listens on, as far as its specification tells: declared ports, ports that are
-// probed, and ports that its flags name.
+// containerPorts returns the ports of a container in the host's network, according
+// to its specification: declared ports, ports of probes, and ports in flags.
 func containerPorts(container *corev1.Container) []int {
 	var ports []int
 	for _, port := range container.Ports {
@@ -100,8 +99,7 @@ func containerPorts(container *corev1.Container) []int {
 	return sortedPorts(ports)
 }
 
-// hostPorts returns the ports of the node that a container on a network of its
-// own is given.
+// hostPorts returns the host ports of a container in a pod network.
 func hostPorts(container *corev1.Container) []int {
 	var ports []int
 	for _, port := range container.Ports {
@@ -110,7 +108,7 @@ func hostPorts(container *corev1.Container) []int {
 	return sortedPorts(ports)
 }
 
-// flagPort returns the port that a flag makes a program listen on, or 0:
+// flagPort returns the port that a flag sets, or 0:
 // --secure-port=10259, --healthz-bind-address=0.0.0.0:10252.
 func flagPort(name, value string) int {
 	if name == "port" || strings.HasSuffix(name, "-port") {
@@ -139,8 +137,8 @@ func addressPort(address string) int {
 	return port
 }
 
-// flagsOf returns the flags of a container by name, without dashes. A flag
-// without "=" has the next argument for its value.
+// flagsOf returns the flags of a container by name, without dashes. The value of a
+// flag without "=" is the next argument.
 func flagsOf(container *corev1.Container) map[string]string {
 	flags := map[string]string{}
 	words := slices.Concat(container.Command, container.Args)
@@ -157,8 +155,8 @@ func flagsOf(container *corev1.Container) map[string]string {
 	return flags
 }
 
-// schedulerPorts returns the ports that kube-scheduler listens on beside those
-// its pod declares: its default, and what its configuration file sets.
+// schedulerPorts returns the ports of kube-scheduler that its pod does not declare:
+// its default, and those in its configuration file.
 func (d *detector) schedulerPorts(ctx context.Context, pod *corev1.Pod, container *corev1.Container) []int {
 	flags := flagsOf(container)
 	var ports []int
@@ -170,14 +168,14 @@ func (d *detector) schedulerPorts(ctx context.Context, pod *corev1.Pod, containe
 	}
 	raw, err := d.mountedFile(ctx, pod, container, flags["config"])
 	if err != nil {
-		d.unread(err, fmt.Sprintf("read configuration of pod %s/%s", pod.Namespace, pod.Name), "ports that it sets are unknown")
+		d.warnUnread(err, fmt.Sprintf("read configuration of pod %s/%s", pod.Namespace, pod.Name), "the ports that it sets are unknown")
 		return ports
 	}
 	return append(ports, configurationPorts(raw)...)
 }
 
-// configurationPorts returns the ports of the plain HTTP listeners that a
-// KubeSchedulerConfiguration up to v1beta2 names.
+// configurationPorts returns the ports of the plain HTTP listeners in a
+// KubeSchedulerConfiguration up to v1beta2.
 func configurationPorts(raw []byte) []int {
 	var configuration struct {
 		HealthzBindAddress string `json:"healthzBindAddress"`
@@ -189,8 +187,8 @@ func configurationPorts(raw []byte) []int {
 	return sortedPorts([]int{addressPort(configuration.HealthzBindAddress), addressPort(configuration.MetricsBindAddress)})
 }
 
-// mountedFile returns a file as a container sees it, when a ConfigMap holds it,
-// or the node that the caller runs on. It is nil when it is elsewhere.
+// mountedFile returns a file of a container from a ConfigMap or from this node. It
+// returns nil if the file is elsewhere.
 func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *corev1.Container, file string) ([]byte, error) {
 	for _, mount := range container.VolumeMounts {
 		below, inside := strings.CutPrefix(file, strings.TrimSuffix(mount.MountPath, "/"))
@@ -216,7 +214,7 @@ func (d *detector) mountedFile(ctx context.Context, pod *corev1.Pod, container *
 	return nil, nil
 }
 
-// sortedPorts returns the valid ports among some, each once, by number.
+// sortedPorts returns the valid ports, each once, by number.
 func sortedPorts(ports []int) []int {
 	ports = slices.DeleteFunc(ports, func(port int) bool { return port < 1 || port > 65535 })
 	slices.Sort(ports)

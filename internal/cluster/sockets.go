@@ -12,23 +12,22 @@ import (
 	"strings"
 )
 
-// listeningPorts returns the TCP ports that something listens on, on any
-// address, on the node whose root is given. From a container with the node
-// mounted, the node's first process shows the node's own network; otherwise it
-// is the caller's.
+// listeningPorts returns the TCP ports with a listener on any address of the node.
+// In a container with the node's root mounted, the node's first process has the
+// network of the node.
 func listeningPorts(root string) ([]int, error) {
-	folder := "/proc/net"
+	dir := "/proc/net"
 	if filepath.Clean(root) != "/" {
 		first := filepath.Join(root, "proc/1/net")
 		if _, err := os.Stat(filepath.Join(first, "tcp")); err == nil {
-			folder = first
+			dir = first
 		}
 	}
 	var ports []int
 	for _, name := range []string{"tcp", "tcp6"} {
-		found, err := readSockets(filepath.Join(folder, name))
+		found, err := readSockets(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) && name == "tcp6" {
-			continue // IPv6 is switched off
+			continue // IPv6 is disabled
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read listening sockets: %w", err)
@@ -47,7 +46,7 @@ func readSockets(path string) (ports []int, err error) {
 	return parseSockets(file)
 }
 
-// parseSockets reads the table of sockets that the kernel prints
+// parseSockets reads the kernel's table of sockets
 // (Documentation/networking/proc_net_tcp): a heading, then lines whose second
 // field is the local address as hex "address:port" and whose fourth is the state.
 func parseSockets(r io.Reader) ([]int, error) {

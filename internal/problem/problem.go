@@ -8,6 +8,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 )
 
@@ -46,6 +47,23 @@ func WithHint(err error, hint string) error {
 		return nil
 	}
 	return &Error{err: err, hint: hint, invalid: IsInvalid(err)}
+}
+
+// NodeFile returns the error of an operation on a file of a node, with the path on the node instead of the path in err, and with
+// a hint if permission is denied. It returns nil for nil.
+func NodeFile(operation, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	err = fmt.Errorf("%s %s: %w", operation, path, err)
+	if errors.Is(err, fs.ErrPermission) {
+		return WithHint(err, "run as root on the control-plane node")
+	}
+	return err
 }
 
 // IsInvalid reports whether the outermost error in err's chain that knows says that the user's input is wrong.

@@ -155,17 +155,17 @@ func (b *Backup) makeDir() error {
 		return err
 	}
 	if err := os.MkdirAll(parent, 0o700); err != nil {
-		return explain("make", backupsDir, err)
+		return problem.NodeFile("make", backupsDir, err)
 	}
 	stamp := b.Created.Format("20060102T150405.000000Z")
 	b.ID, b.dir = stamp, filepath.Join(parent, stamp)
-	return explain("make", b.Dir(), os.Mkdir(b.dir, 0o700))
+	return problem.NodeFile("make", b.Dir(), os.Mkdir(b.dir, 0o700))
 }
 
 func (b *Backup) keep(folder, name string, data []byte) error {
 	dir := filepath.Join(b.dir, folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return explain("write", path.Join(b.Dir(), folder), err)
+		return problem.NodeFile("write", path.Join(b.Dir(), folder), err)
 	}
 	part, err := writePart(dir, "."+name+"-*", &File{Data: data, Mode: 0o600, UID: os.Geteuid(), GID: os.Getegid()})
 	if err == nil {
@@ -174,7 +174,7 @@ func (b *Backup) keep(folder, name string, data []byte) error {
 	if err == nil {
 		err = syncDir(dir)
 	}
-	return explain("write", path.Join(b.Dir(), folder, name), err)
+	return problem.NodeFile("write", path.Join(b.Dir(), folder, name), err)
 }
 
 // Note records in the journal the step that begins, or the result of the run.
@@ -199,7 +199,7 @@ func (b *Backup) Load(s *Saved, copy string) (*File, error) {
 	at := path.Join(b.Dir(), copy, s.Name)
 	data, err := os.ReadFile(filepath.Join(b.dir, copy, s.Name))
 	if err != nil {
-		return nil, explain("read", at, err)
+		return nil, problem.NodeFile("read", at, err)
 	}
 	want := map[string]string{OriginalCopy: s.Original, PreviousCopy: s.Previous, WrittenCopy: s.Written}[copy]
 	if Hash(data) != want {
@@ -217,7 +217,7 @@ func Backups(files Files) ([]*Backup, error) {
 	}
 	entries, err := os.ReadDir(parent)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, explain("read", backupsDir, err)
+		return nil, problem.NodeFile("read", backupsDir, err)
 	}
 	var list []*Backup
 	for _, entry := range slices.Backward(entries) {

@@ -35,12 +35,12 @@ func (f Files) Read(path string) (_ *File, err error) {
 	}
 	in, err := os.Open(at)
 	if err != nil {
-		return nil, explain("read", path, err)
+		return nil, problem.NodeFile("read", path, err)
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
 	info, err := in.Stat()
 	if err != nil {
-		return nil, explain("read", path, err)
+		return nil, problem.NodeFile("read", path, err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxSize {
 		return nil, fmt.Errorf("read %s: not a regular file of at most %d bytes", path, MaxSize)
@@ -50,7 +50,7 @@ func (f Files) Read(path string) (_ *File, err error) {
 		file.UID, file.GID = int(owner.Uid), int(owner.Gid)
 	}
 	if file.Data, err = io.ReadAll(io.LimitReader(in, MaxSize)); err != nil {
-		return nil, explain("read", path, err)
+		return nil, problem.NodeFile("read", path, err)
 	}
 	return file, nil
 }
@@ -63,16 +63,16 @@ func (f Files) Write(path string, file *File) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		return explain("write", path, err)
+		return problem.NodeFile("write", path, err)
 	}
 	part, err := writePart(filepath.Dir(at), "."+filepath.Base(at)+".pmk-sched-*", file)
 	if err != nil {
-		return explain("write", path, err)
+		return problem.NodeFile("write", path, err)
 	}
 	if err := os.Rename(part, at); err != nil {
-		return explain("write", path, errors.Join(err, os.Remove(part)))
+		return problem.NodeFile("write", path, errors.Join(err, os.Remove(part)))
 	}
-	return explain("write", path, syncDir(filepath.Dir(at)))
+	return problem.NodeFile("write", path, syncDir(filepath.Dir(at)))
 }
 
 // Remove removes a file. A missing file is not an error.
@@ -82,7 +82,7 @@ func (f Files) Remove(path string) error {
 		return err
 	}
 	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return explain("remove", path, err)
+		return problem.NodeFile("remove", path, err)
 	}
 	return nil
 }
@@ -109,14 +109,14 @@ func (f Files) CheckSpace(path string, bytes uint64) error {
 	}
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(at, &stat); err != nil {
-		return explain("check free space in", path, err)
+		return problem.NodeFile("check free space in", path, err)
 	}
 	if free := stat.Bavail * uint64(stat.Bsize); free < bytes || stat.Files > 0 && stat.Ffree < 16 {
 		return problem.Errorf("free disk space; nothing was changed", "check free space in %s: disk full: %d bytes free, %d needed", path, free, bytes)
 	}
 	const writeable = 2 // W_OK
 	if err := syscall.Access(at, writeable); err != nil {
-		return problem.WithHint(explain("write to", path, err), runAsRoot)
+		return problem.WithHint(problem.NodeFile("write to", path, err), runAsRoot)
 	}
 	return nil
 }
@@ -151,19 +151,3 @@ func Hash(data []byte) string {
 }
 
 const runAsRoot = "run as root on the control-plane node"
-
-// explain returns an error that has the path on the node.
-func explain(doing, path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		err = pathError.Err
-	}
-	err = fmt.Errorf("%s %s: %w", doing, path, err)
-	if errors.Is(err, fs.ErrPermission) {
-		return problem.WithHint(err, runAsRoot)
-	}
-	return err
-}

@@ -20,11 +20,11 @@ func Lock(files Files, holder string) (unlock func() error, err error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
-		return nil, explain("lock", StateDir, err)
+		return nil, problem.NodeFile("lock", StateDir, err)
 	}
 	file, err := os.OpenFile(at, os.O_RDWR|os.O_CREATE|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, explain("lock", StateDir, err)
+		return nil, problem.NodeFile("lock", StateDir, err)
 	}
 	locked, err := flock.Try(file)
 	if err == nil && !locked {
@@ -36,7 +36,7 @@ func Lock(files Files, holder string) (unlock func() error, err error) {
 		err = errors.Join(file.Truncate(0), ignoreCount(file.WriteString(holder+"\n")))
 	}
 	if err != nil {
-		return nil, errors.Join(explain("lock", StateDir, err), file.Close())
+		return nil, errors.Join(problem.NodeFile("lock", StateDir, err), file.Close())
 	}
 	return file.Close, nil
 }

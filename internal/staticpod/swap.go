@@ -44,7 +44,7 @@ func (s Swapper) Swap(node string, old []byte, next *File) (err error) {
 	}
 	part, err := s.stage(at, next)
 	if err != nil {
-		return explain("write the new manifest for", node, err)
+		return problem.NodeFile("write the new manifest for", node, err)
 	}
 	defer func() {
 		if e := os.Remove(part); e != nil && !errors.Is(e, fs.ErrNotExist) {
@@ -53,21 +53,21 @@ func (s Swapper) Swap(node string, old []byte, next *File) (err error) {
 	}()
 	if s.SingleFile {
 		if err := s.hold(at); err != nil {
-			return explain("keep the inode of", node, err)
+			return problem.NodeFile("keep the inode of", node, err)
 		}
 	}
 	now, err := os.ReadFile(at)
 	if err != nil {
-		return explain("read", node, err)
+		return problem.NodeFile("read", node, err)
 	}
 	if !bytes.Equal(now, old) {
 		return problem.Errorf("inspect the file and run again", "swap %s: %w", node, ErrEdited)
 	}
 	if err := os.Rename(part, at); err != nil {
-		return explain("swap", node, err)
+		return problem.NodeFile("swap", node, err)
 	}
 	if err := syncDir(filepath.Dir(at)); err != nil {
-		return explain("swap", node, err)
+		return problem.NodeFile("swap", node, err)
 	}
 	if s.SingleFile {
 		return touchHeld(at)

@@ -13,21 +13,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// How soon an end is worth a warning.
+// Thresholds of warnings.
 const (
 	certificateSoon = 30 * 24 * time.Hour
 	leaseStale      = time.Minute
 )
 
-// lease reads who leads among the default schedulers.
+// lease reads the leader of the default schedulers.
 func (d *detector) lease(ctx context.Context) {
 	lease := &d.info.Scheduler.Lease
 	found, err := d.leases.Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return // a single scheduler need not elect itself
+		return // leader election may be off
 	}
 	if err != nil {
-		d.unread(err, "get lease kube-system/kube-scheduler", "which default scheduler leads is unknown")
+		d.warnUnread(err, "get lease kube-system/kube-scheduler", "the leader of the default schedulers is unknown")
 		return
 	}
 	if found.Spec.HolderIdentity != nil {
@@ -38,41 +38,41 @@ func (d *detector) lease(ctx context.Context) {
 	}
 	lease.Renewed = &found.Spec.RenewTime.Time
 	if age := d.o.Now().Sub(*lease.Renewed); lease.Holder != "" && age > leaseStale {
-		d.warn("the default scheduler's lease was last renewed %s ago, by %s: is it running?", age.Round(time.Second), lease.Holder)
+		d.warn("the default scheduler's lease was last renewed %s ago, by %s: check that it is running", age.Round(time.Second), lease.Holder)
 	}
 }
 
-// judge warns of what will get in the way, by all that was found.
-func (d *detector) judge(context.Context) {
-	d.judgeKubelets()
-	d.judgeControlPlane()
-	d.judgeSchedulers()
-	d.judgeDeployed()
+// checkAll warns about problems in what was found.
+func (d *detector) checkAll(context.Context) {
+	d.checkKubelets()
+	d.checkControlPlane()
+	d.checkSchedulers()
+	d.checkDeployed()
 	if expires := d.info.Credentials.Expires; expires != nil {
 		if left := expires.Sub(d.o.Now()); left > 0 && left < certificateSoon {
-			d.warn("the certificate in %s expires in %d days, on %s: a scheduler that uses a copy of it stops then", d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))
+			d.warn("the certificate in %s expires in %d days, on %s: a scheduler with a copy of it stops then", d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))
 		}
 	}
 }
 
-// judgeKubelets warns of nodes whose kubelet is of another minor than the API
-// server: an upgrade is under way, or was not finished.
-func (d *detector) judgeKubelets() {
+// checkKubelets warns about nodes whose kubelet has another minor than the API
+// server: an upgrade is in progress or incomplete.
+func (d *detector) checkKubelets() {
 	server := d.info.Release
 	for _, kubelet := range d.info.Nodes.Kubelets {
 		release, err := versions.FromServer(kubelet.Version)
 		if err != nil || (release.Major == server.Major && release.Minor == server.Minor) {
-			continue // an unreadable version is a fake node's
+			continue // fake nodes have invalid versions
 		}
-		judgement := "an upgrade is under way or was left unfinished"
+		meaning := "an upgrade is in progress or incomplete"
 		switch behind := server.Minor - release.Minor; {
 		case release.Compare(server) > 0:
-			judgement = "Kubernetes does not support kubelets newer than the API server"
+			meaning = "Kubernetes does not support kubelets newer than the API server"
 		case d.rules.KubeletSkew > 0 && behind > d.rules.KubeletSkew:
-			judgement = fmt.Sprintf("Kubernetes supports kubelets at most %d minors older", d.rules.KubeletSkew)
+			meaning = fmt.Sprintf("Kubernetes supports kubelets at most %d minors older", d.rules.KubeletSkew)
 		}
 		d.warn("%d of %d nodes run kubelet %s (%s), the API server is %s: %s",
-			kubelet.Count, d.info.Nodes.Count, kubelet.Version, exampleList(kubelet), server, judgement)
+			kubelet.Count, d.info.Nodes.Count, kubelet.Version, exampleList(kubelet), server, meaning)
 	}
 }
 
@@ -84,7 +84,7 @@ func exampleList(kubelet KubeletCount) string {
 	return list
 }
 
-func (d *detector) judgeControlPlane() {
+func (d *detector) checkControlPlane() {
 	var architectures []string
 	for _, node := range d.info.ControlPlane.Nodes {
 		if !node.Ready {
@@ -94,23 +94,23 @@ func (d *detector) judgeControlPlane() {
 	}
 	slices.Sort(architectures)
 	if architectures = slices.Compact(architectures); len(architectures) > 1 {
-		d.warn("control-plane nodes are of several platforms: build an image for %s", strings.Join(architectures, ","))
+		d.warn("control-plane nodes have different platforms: build an image for %s", strings.Join(architectures, ","))
 	}
 }
 
-func (d *detector) judgeSchedulers() {
+func (d *detector) checkSchedulers() {
 	for _, pod := range d.info.Scheduler.Pods {
 		if !pod.Ready {
 			d.warn("the default scheduler's pod %s/%s is not ready", pod.Namespace, pod.Name)
 		}
 		release, ok := imageRelease(pod.Image)
 		if ok && (release.Major != d.info.Release.Major || release.Minor != d.info.Release.Minor) {
-			d.warn("the default scheduler on node %s is %s, the API server is %s: an upgrade of the control plane is under way or was left unfinished", pod.Node, release, d.info.Release)
+			d.warn("the default scheduler on node %s is %s, the API server is %s: an upgrade of the control plane is in progress or incomplete", pod.Node, release, d.info.Release)
 		}
 	}
 }
 
-// imageRelease returns the release that the tag of an image names.
+// imageRelease returns the release in the tag of an image.
 func imageRelease(image string) (versions.Release, bool) {
 	image, _, _ = strings.Cut(image, "@")
 	colon := strings.LastIndex(image, ":")
