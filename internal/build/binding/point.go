@@ -50,8 +50,8 @@ type Composition struct {
 }
 
 // Compose returns the composition of a plugin with the given methods. It ignores methods that do not
-// belong to an extension point. It fails if the minor lacks one of the plugin's extension points, if the plugin
-// has only some methods of an extension point, or if it has none at all.
+// belong to an extension point. It is an error if the minor does not have one of the extension points, if the
+// plugin has only some methods of an extension point, or if it has none at all.
 func Compose(minor int, methods []string) (Composition, error) {
 	var c Composition
 	has := map[string]bool{}
@@ -63,7 +63,7 @@ func Compose(minor int, methods []string) (Composition, error) {
 		if err != nil {
 			return Composition{}, err
 		}
-		// Before 1.24 the framework takes no set of nodes from PreFilter: the adapter enforces it at Filter.
+		// Before 1.24 PreFilter cannot return a set of nodes: the adapter enforces it at Filter.
 		nodeSet := p.Name == "Filter" && !implemented && has["PreFilter"] && minor < 24
 		switch {
 		case !implemented && !nodeSet:
