@@ -148,7 +148,7 @@ func TestConvertReportsLosses(t *testing.T) {
 	}
 }
 
-// What nobody can mean is an error whatever is allowed.
+// Losses do not excuse an invalid document.
 func TestConvertRejectsInvalidDocumentsEvenIfLossy(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
 		{"mistyped plugin", "v1", v1 + "profiles:\n- plugins: {score: {enabled: [{name: ImageLocalty}]}}\n", "did you mean ImageLocality"},

@@ -33,7 +33,7 @@ func TestValidate(t *testing.T) {
 		{"unknown predicate", "v1.22.2", policy + "predicates: [{name: HostNam}]\n", `3:21: unknown predicate "HostNam"`},
 		{"unknown field", "v1.24.3", v1beta3 + "paralelism: 2\n", `3:1: unknown field "paralelism"`},
 		{"a field of a later minor", "v1.25.4", v1 + "profiles: [{plugins: {preEnqueue: {}}}]\n", `field "profiles[0].plugins.preEnqueue" does not exist in v1`},
-		{"what rendering mends", "v1.24.3", v1beta3 + "profiles: [{schedulerName: x}]\nplugins: {}\n", `unknown field "plugins"`},
+		{"what rendering repairs", "v1.24.3", v1beta3 + "profiles: [{schedulerName: x}]\nplugins: {}\n", `unknown field "plugins"`},
 		{"unknown plugin", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: Foo}]}}}]\n", `plugin "Foo" does not exist in v1.24.3`},
 		{"compiled in", "v1.24.3", v1beta3 + "profiles: [{plugins: {score: {enabled: [{name: MyPlugin}]}}}]\n", ""},
 		{"removed plugin", "v1.36.3", v1 + "profiles: [{plugins: {filter: {enabled: [{name: NodeLabel}]}}}]\n", `plugin "NodeLabel" does not exist in v1.36.3`},
@@ -73,12 +73,12 @@ func TestValidate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			told := (&profiles.Error{Name: "f.yaml", Problems: v.Problems}).Error()
+			text := (&profiles.Error{Name: "f.yaml", Problems: v.Problems}).Error()
 			switch {
 			case c.want == "" && !v.Valid():
-				t.Errorf("refused: %s", told)
-			case c.want != "" && (len(v.Problems) != 1 || !strings.Contains(told, c.want)):
-				t.Errorf("problems are %q, want the one with %q", told, c.want)
+				t.Errorf("refused: %s", text)
+			case c.want != "" && (len(v.Problems) != 1 || !strings.Contains(text, c.want)):
+				t.Errorf("problems are %q, want the one with %q", text, c.want)
 			}
 		})
 	}

@@ -6,7 +6,7 @@
 // extension-apiserver-authentication-reader right for its own release (they
 // change in nearly every minor), so those are bound, not copied, and never
 // edited. What they cannot hold is added in roles of our own: the lease that
-// carries the scheduler's name, and what plugins read.
+// has the scheduler's name, and what plugins read.
 package rbac
 
 import (

@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 				t.Errorf("Parse(%q) offers %q; want it to name %s", tc.in, invalid.Hint(), tc.try)
 			}
 			if got != (Release{}) {
-				t.Errorf("Parse(%q) = %v beside an error", tc.in, got)
+				t.Errorf("Parse(%q) = %v with an error", tc.in, got)
 			}
 		})
 	}

@@ -181,7 +181,7 @@ func (x *extenderCheck) identity(e checkedExtender) {
 	if len(t.CAData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(t.CAData) {
 		severity := refused
 		if x.release.Minor < 22 {
-			severity = wrong // it starts, and trusts nobody
+			severity = wrong // it starts, but trusts no certificate
 		}
 		x.add(severity, e, "tlsConfig", "set base64-encoded PEM certificates", "there is no certificate in caData")
 	}

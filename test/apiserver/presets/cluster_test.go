@@ -87,7 +87,7 @@ func (c *cluster) start() {
 	c.must(process.Start())
 	c.t.Cleanup(func() {
 		stop()
-		_ = process.Wait() // it was killed, and says so
+		_ = process.Wait() // it was killed
 		if c.t.Failed() {
 			c.t.Logf("kube-scheduler wrote:\n%s", c.log)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// No release reads v1beta1 and anything newer than v1beta2, so 1.22 is the one that judges what becomes of it. From there the way goes
+// No release reads v1beta1 and anything newer than v1beta2, so 1.22 checks the first conversion. From there the chain goes
 // on through releases that judge the next step. Here the straight way, from v1beta1 to what a release reads, comes to the same as the
 // way of judged steps.
 func TestTheStraightWayIsTheWayOfSteps(t *testing.T) {
@@ -45,7 +45,7 @@ func TestTheStraightWayIsTheWayOfSteps(t *testing.T) {
 	}
 }
 
-// steps compares the effect of a document carried straight to a config API with that of the one carried to v1beta2 first.
+// steps compares the effect of a document converted directly with that of one converted to v1beta2 first.
 func (c *comparison) steps(t *testing.T, d documents.Document, oldest versions.Release, api string) {
 	t.Helper()
 	convert := func(api string, release versions.Release, source []byte) []byte {

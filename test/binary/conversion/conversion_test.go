@@ -88,15 +88,15 @@ func (c *comparison) count(n *int) {
 }
 
 func (c *comparison) summary() string {
-	return fmt.Sprintf("%s: %d documents; of their conversions %d are written out as the same text, %d come to the same effect, %d differ as told, %d cannot be carried whole",
+	return fmt.Sprintf("%s: %d documents; of their conversions %d are written out as the same text, %d come to the same effect, %d differ as reported, %d cannot be carried whole",
 		c.scheduler.Release, c.documents, c.text, c.effect, c.differs, c.refused)
 }
 
-// document carries one document to every other config API of the release.
+// document converts one document to every other config API of the release.
 func (c *comparison) document(ctx context.Context, d documents.Document) {
 	written, err := c.scheduler.Read(ctx, d.Text)
 	if err != nil {
-		c.t.Errorf("%s: the release does not accept it as it is: %v\n%s", d.Name, err, d.Text)
+		c.t.Errorf("%s: the release does not accept it unchanged: %v\n%s", d.Name, err, d.Text)
 		return
 	}
 	c.count(&c.documents)
@@ -117,7 +117,7 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 		c.t.Errorf("%s: %v\n%s", what, err, d.Text)
 		return
 	case err == nil && lossy:
-		c.t.Errorf("%s: it was carried whole, and the document says that it cannot be", what)
+		c.t.Errorf("%s: converted without losses, but the document expects some", what)
 		return
 	case lossy:
 		c.lossy(ctx, d, api, what)
@@ -148,7 +148,7 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 	}
 	if d.Differs(api, release) {
 		if before.Text == after.Text || len(converted.Notes) == 0 {
-			c.t.Errorf("%s: it should differ, and a note should say so", what)
+			c.t.Errorf("%s: it should differ, with a note", what)
 		}
 		c.count(&c.differs)
 		return
@@ -160,7 +160,7 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 	c.count(&c.effect)
 }
 
-// lossy carries what cannot be carried whole: each loss is told, and the rest is accepted.
+// lossy converts with losses: each loss is reported, and the rest is accepted.
 func (c *comparison) lossy(ctx context.Context, d documents.Document, api, what string) {
 	converted, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: c.scheduler.Release, Source: d.Text, SourceName: d.Name, Lossy: true})
 	if err != nil {
@@ -168,7 +168,7 @@ func (c *comparison) lossy(ctx context.Context, d documents.Document, api, what 
 		return
 	}
 	if !slices.ContainsFunc(converted.Notes, func(n profiles.Note) bool { return n.Loss }) {
-		c.t.Errorf("%s, with losses: no loss is told", what)
+		c.t.Errorf("%s, with losses: no loss is reported", what)
 	}
 	if _, err := c.scheduler.Read(ctx, converted.YAML); err != nil {
 		c.t.Errorf("%s, with losses: the release does not accept it: %v\n%s", what, err, converted.YAML)
@@ -176,7 +176,7 @@ func (c *comparison) lossy(ctx context.Context, d documents.Document, api, what 
 	c.count(&c.refused)
 }
 
-// withoutAvoidPods takes NodePreferAvoidPods out of an effect where a note tells that it is gone: a default of v1beta1 which v1beta2
+// withoutAvoidPods removes NodePreferAvoidPods from an effect if a note reports its removal: a default of v1beta1 which v1beta2
 // refuses, and which nothing takes the place of.
 func withoutAvoidPods(effect string, notes []profiles.Note) string {
 	if !slices.ContainsFunc(notes, func(n profiles.Note) bool { return strings.Contains(n.Message, "NodePreferAvoidPods") }) {

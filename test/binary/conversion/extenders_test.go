@@ -106,7 +106,7 @@ func TestWhatIsCalledRefusedIsRefused(t *testing.T) {
 			"no CA":                    start + "}]",
 			"no address, no verb":      "extenders: [{urlPrefix: '::'}]",
 			"a time-out below 0":       start + ", httpTimeout: -1s}]",
-			"insecure beside a CA":     start + ", tlsConfig: {insecure: true, caData: eA==}}]",
+			"insecure with a CA":       start + ", tlsConfig: {insecure: true, caData: eA==}}]",
 			"a CA that is none":        start + ", tlsConfig: {caData: eA==}}]",
 			"a resource of a name":     start + ", managedResources: [{name: 'A_.b/c'}]}]",
 			"a resource of Kubernetes": start + ", managedResources: [{name: x.kubernetes.io/c}]}]",

@@ -6,7 +6,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/documents"
 )
 
-// FuzzGeneratedDocumentsKeepTheirMeaning goes on where the fixed seeds of TestDocumentsKeepTheirMeaning end:
+// FuzzGeneratedDocumentsKeepTheirMeaning continues after the fixed seeds of TestDocumentsKeepTheirMeaning:
 //
 //	go test -fuzz Generated ./test/binary/conversion
 func FuzzGeneratedDocumentsKeepTheirMeaning(f *testing.F) {

@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// A Policy and what it is carried to come to the same profile: the same plugins at the same extension points with the same weights and
+// A Policy and its conversion have the same effective profile: the same plugins at the same extension points with the same weights and
 // arguments, in the release that reads both. 1.22 is left out: it cannot write out a plugin that v1beta2 does not have.
 func TestPoliciesKeepTheirMeaning(t *testing.T) {
 	files, err := filepath.Glob("../../testdata/policies/*")
@@ -54,7 +54,7 @@ func TestPoliciesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// A Policy that a preset is said as, with the configuration beside it, comes to the profile of the configuration alone; and the
+// A preset rendered as a Policy has the same effective profile as its configuration alone; and the
 // scheduler keeps the name that the configuration says, up to 1.21.
 func TestPresetsSaidAsPoliciesKeepTheirMeaning(t *testing.T) {
 	for _, release := range versions.Releases() {
@@ -72,7 +72,7 @@ func TestPresetsSaidAsPoliciesKeepTheirMeaning(t *testing.T) {
 			t.Run(release.String()+" "+preset.Name, func(t *testing.T) {
 				request := requestFor(release, preset.Name, nil)
 				if release.Minor == 22 {
-					request.SchedulerName = "default-scheduler" // it takes no other
+					request.SchedulerName = "default-scheduler" // the only supported name
 				}
 				plain, err := profiles.Render(request)
 				if err != nil {

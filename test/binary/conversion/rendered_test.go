@@ -8,7 +8,7 @@ import (
 )
 
 // No plugin runs twice at an extension point in what is deployed: neither in a preset nor in a document that is rendered. Up to
-// 1.29.0 it does where several default plugins are named anew, and then no pod is scheduled.
+// 1.29.0 it does where several default plugins are enabled again, and then no pod is scheduled.
 func TestWhatIsDeployedRunsNothingTwice(t *testing.T) {
 	known := read(t)
 	for _, release := range releases(t) {
@@ -28,7 +28,7 @@ func TestWhatIsDeployedRunsNothingTwice(t *testing.T) {
 				request.Kubeconfig = schedulers.Kubeconfigs()[0]
 				rendered, err := profiles.Render(request)
 				if err != nil {
-					continue // documents with several profiles, none of which carries the name
+					continue // documents with several profiles, none of which has the name
 				}
 				effect, err := c.scheduler.Effect(t.Context(), rendered.YAML)
 				if err != nil {

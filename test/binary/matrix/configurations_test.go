@@ -20,7 +20,7 @@ type count struct{ good, of int }
 
 func (c count) String() string { return fmt.Sprintf("%d/%d", c.good, c.of) }
 
-// presets has the scheduler read every preset as it is rendered for it.
+// presets makes the scheduler read every preset as rendered for it.
 func presets(t *testing.T, s *schedulers.Scheduler) count {
 	t.Helper()
 	c := count{of: len(profiles.Presets())}
@@ -40,7 +40,7 @@ func presets(t *testing.T, s *schedulers.Scheduler) count {
 	return c
 }
 
-// converted has the scheduler read every document as it is carried to it, and counts in how many of them something is lost.
+// converted makes the scheduler read every converted document, and counts those with losses.
 func converted(t *testing.T, s *schedulers.Scheduler, known []documents.Document) (c count, losses int) {
 	t.Helper()
 	var good, lost atomic.Int32

@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-var update = flag.Bool("update", false, "write the README's table of releases anew")
+var update = flag.Bool("update", false, "update the README's table of releases")
 
 // envReleases names the releases to test, separated by spaces; empty means all of releases.txt.
 const envReleases = "PMK_SCHED_MATRIX"
@@ -27,7 +27,7 @@ const envReleases = "PMK_SCHED_MATRIX"
 const atOnce = 4
 
 // Each release is built, packed, and asked everything below. A release that fails does not keep the others from being tested. What is
-// in pmk-sched's cache is not compiled again, so that a run that was interrupted goes on where it was.
+// in pmk-sched's cache is not compiled again, so that an interrupted run resumes.
 func TestEveryRelease(t *testing.T) {
 	known, err := documents.Read("../../testdata")
 	if err != nil {
@@ -72,7 +72,7 @@ func chosen(t *testing.T) []versions.Release {
 	if len(wanted) == 0 {
 		return all
 	}
-	t.Logf("only %s, since %s says so", strings.Join(wanted, " "), envReleases)
+	t.Logf("only %s, as set in %s", strings.Join(wanted, " "), envReleases)
 	return slices.DeleteFunc(all, func(r versions.Release) bool { return !slices.Contains(wanted, r.String()) })
 }
 
@@ -91,7 +91,7 @@ func built(t *testing.T, release versions.Release) *schedulers.Scheduler {
 	return s
 }
 
-// says compares what the scheduler says of itself with what it was built from.
+// says compares the reported version with the release that was built.
 func says(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	printed, err := s.Run(t.Context(), "--version")

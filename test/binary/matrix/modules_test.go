@@ -52,7 +52,7 @@ func linked(t *testing.T, s *schedulers.Scheduler) {
 }
 
 // upstream returns the versions that the release's go.mod requires, as its replace directives change them. What it replaces by a
-// folder below staging is published under the release's own number.
+// directory below staging is published under the release's own number.
 func upstream(t *testing.T, s *schedulers.Scheduler) map[string]string {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
@@ -84,7 +84,7 @@ func upstream(t *testing.T, s *schedulers.Scheduler) map[string]string {
 			versions[r.Old.Path] = r.New.Version
 		}
 	}
-	// From 1.30 on a workspace (go.work) takes the place of those directives, and the required version stands for nothing.
+	// From 1.30 on a workspace (go.work) replaces those directives, and the required version is a placeholder.
 	for path, version := range versions {
 		if strings.HasPrefix(path, "k8s.io/") && version == "v0.0.0" {
 			versions[path] = s.Release.Staging()

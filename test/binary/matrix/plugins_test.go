@@ -24,7 +24,7 @@ const (
 )
 
 // plugins enables every in-tree plugin of any release, in each config API that the release reads: those that versions names are
-// accepted at one extension point at least, unless it says that the config API refuses them; all others are refused.
+// accepted at one extension point at least, unless the config API rejects them; all others are rejected.
 func plugins(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())
@@ -41,7 +41,7 @@ func plugins(t *testing.T, s *schedulers.Scheduler) {
 					}
 				case rejected:
 					if !said(err, rejectedThere, invalidThere) {
-						t.Errorf("plugin %s in %s, of which versions says that it is refused there: %v", name, api, err)
+						t.Errorf("plugin %s in %s, rejected according to versions: %v", name, api, err)
 					}
 				case err != nil:
 					t.Errorf("plugin %s in %s, which versions names: %v", name, api, err)

@@ -37,11 +37,11 @@ func (r *row) describe(s *schedulers.Scheduler) {
 
 // cells are those of the README: what is the same in every run.
 func (r row) cells() []string {
-	carried := r.Documents.String()
+	converted := r.Documents.String()
 	if r.Losses > 0 {
-		carried += fmt.Sprintf(", %d with losses", r.Losses)
+		converted += fmt.Sprintf(", %d with losses", r.Losses)
 	}
-	return []string{r.Release.String(), r.Go, r.APIs, r.Binary, r.Image, r.Presets.String(), carried}
+	return []string{r.Release.String(), r.Go, r.APIs, r.Binary, r.Image, r.Presets.String(), converted}
 }
 
 // printed is the README's row, with what this run was like: the time is that of this machine, and of no use to others.
@@ -49,7 +49,7 @@ func (r row) printed() []string { return append(r.cells(), r.Built, r.Outcome) }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+500_000)/1_000_000) }
 
-// packed lays the scheduler on a busybox, and returns how large the layers are, compressed.
+// packed adds the scheduler to a busybox image, and returns the compressed size of the layers.
 func packed(t *testing.T, s *schedulers.Scheduler) string {
 	t.Helper()
 	platform := build.Host().String()

@@ -26,13 +26,13 @@ type Effect struct {
 	// through, and the plugins that its framework runs at each extension point.
 	Text string
 	// Twice names the plugins that would run twice at one extension point, each as "profile, point: plugin". Up to 1.29.0 the
-	// framework makes that of two default plugins named anew at one point besides multiPoint (expandMultiPointPlugins deletes from
+	// framework does that with two default plugins enabled again at one point in addition to multiPoint (expandMultiPointPlugins deletes from
 	// the list that it goes through); their weight then counts twice, and where it is not 1 no pod is scheduled at all.
 	Twice []string
 }
 
-// Effect returns what the scheduler makes of a configuration. --write-config-to does not tell it: that writes multiPoint as
-// multiPoint and a set as a set. So a small program, linked from the same source as the scheduler, asks the framework itself.
+// Effect returns what the scheduler makes of a configuration. --write-config-to does not show it: it does not merge multiPoint
+// and the defaults. So a small program, linked from the same source as the scheduler, asks the framework itself.
 func (s *Scheduler) Effect(ctx context.Context, config []byte) (Effect, error) {
 	s.effect.once.Do(func() { s.effect.program, s.effect.err = s.effectProgram(ctx) })
 	if s.effect.err != nil {
@@ -51,7 +51,7 @@ func (s *Scheduler) Effect(ctx context.Context, config []byte) (Effect, error) {
 }
 
 // effectProgram returns the program effect of the release. It is compiled in the module that the scheduler was compiled in, with the
-// same flags, so that only linking is left to do; and kept beside pmk-sched's own binaries.
+// same flags, so that only linking is left to do; and kept next to pmk-sched's own binaries.
 func (s *Scheduler) effectProgram(ctx context.Context) (string, error) {
 	files, err := s.effectSources()
 	if err != nil {

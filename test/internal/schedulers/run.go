@@ -20,7 +20,7 @@ current-context: none
 `
 
 // Kubeconfigs are the paths that test documents name in clientConnection.kubeconfig. A scheduler that reads a configuration wants the
-// file to be there, so that in what it is given each is replaced by a file of the test.
+// file to exist, so each is replaced with a file of the test.
 func Kubeconfigs() []string {
 	return []string{
 		"/etc/kubernetes/scheduler.conf",
@@ -64,7 +64,7 @@ func (s *Scheduler) Run(ctx context.Context, flags ...string) (string, error) {
 	return s.run(ctx, s.Path, flags...)
 }
 
-// place writes a configuration into a folder of its own.
+// place writes a configuration to a directory of its own.
 func (s *Scheduler) place(config []byte) (dir, path string, err error) {
 	if dir, err = os.MkdirTemp(s.dir, "run-"); err != nil {
 		return "", "", err
@@ -99,8 +99,8 @@ func (f *Failure) Error() string { return fmt.Sprintf("%s: %v: %s", f.Program, f
 // Unwrap returns how the process ended.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// ownNetwork is the command that runs another in a network of its own: 1.20–1.22 listen on the configured ports while they read a
-// configuration, and so would meet each other, or whatever runs on the machine.
+// ownNetwork returns a command that runs another in its own network namespace: 1.20–1.22 listen on the configured ports while they read a
+// configuration, and would conflict with each other and other processes.
 func ownNetwork() []string {
 	return []string{"unshare", "--net", "sh", "-c", `ip link set lo up && exec "$0" "$@"`}
 }

@@ -23,10 +23,10 @@ type Scheduler struct {
 	Path   string
 	Size   int64
 	Cached bool
-	// Info says what it was built from.
+	// Info describes the build.
 	Info build.Info
 
-	dir    string // folder for files that runs read and write
+	dir    string // directory for files that runs read and write
 	cache  string
 	effect struct {
 		once    sync.Once
@@ -35,7 +35,7 @@ type Scheduler struct {
 	}
 }
 
-// Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an empty folder for the files of its
+// Build returns the kube-scheduler of a release, compiled with pmk-sched's own cache. dir is an empty directory for the files of its
 // runs. onStep may be nil.
 func Build(ctx context.Context, release versions.Release, dir string, onStep func(string) func(error)) (*Scheduler, error) {
 	rules, _, err := versions.Select(release)
@@ -67,7 +67,7 @@ func cacheDir() (string, error) {
 	}
 	user, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find the user's cache folder: %w", err)
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
 	}
 	return filepath.Join(user, "pmk-sched"), nil
 }

@@ -29,12 +29,12 @@ func settleScoring(profile map[string]any, running map[string]pluginSet) {
 			continue
 		}
 		old := arguments(name)
-		told := map[string]any{"Type": strategy, "Resources": old["Resources"], "RequestedToCapacityRatio": nil}
+		scoring := map[string]any{"Type": strategy, "Resources": old["Resources"], "RequestedToCapacityRatio": nil}
 		if shape := old["Shape"]; shape != nil {
-			told["RequestedToCapacityRatio"] = map[string]any{"Shape": shape}
+			scoring["RequestedToCapacityRatio"] = map[string]any{"Shape": shape}
 		}
 		if fit != nil {
-			fit["ScoringStrategy"] = told
+			fit["ScoringStrategy"] = scoring
 		}
 		for i, p := range running["Score"].Enabled {
 			if p.Name == name {
