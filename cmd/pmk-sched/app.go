@@ -4,15 +4,22 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// run is the program without the process: it returns the exit status.
+// run runs the program and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	u := newUI(stdin, stdout, stderr)
-	err := newApp(u).RunContext(ctx, args)
+	name := "pmk-sched"
+	if len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
+		name = "kubectl pmk-sched"
+	}
+	err := newApp(u, name).RunContext(ctx, args)
 	var ran *exitError
 	if err != nil && !errors.As(err, &ran) {
 		u.fail(err)
@@ -20,29 +27,29 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitStatus(err)
 }
 
-// newApp wires the commands. Every command reads its flags into a struct and
-// makes one call of a library.
-func newApp(u *ui) *cli.App {
+// newApp returns the program with all its commands. name is that of the executable: as the plugin kubectl-pmk_sched it
+// is shown as `kubectl pmk-sched`.
+func newApp(u *ui, name string) *cli.App {
 	app := &cli.App{
-		Name:  "pmk-sched",
-		Usage: "put a custom kube-scheduler on a cluster that already runs",
-		Description: "Looks at the cluster, builds the kube-scheduler of exactly that release, packs it on busybox,\n" +
-			"deploys it beside the default scheduler and proves that it schedules.\n\n" +
-			"Exit status: 0 done; 1 failed; 2 the command line or a file is wrong; 3 it looked, and something does not hold.",
+		Name:  name,
+		Usage: "install a custom kube-scheduler on a running Kubernetes cluster",
+		Description: "Inspects the cluster, builds the kube-scheduler of exactly its release, packs it on busybox, deploys it\n" +
+			"alongside the default scheduler or in place of it, and verifies that it schedules.\n\n" +
+			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: []*cli.Command{
 			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
-			verifyCommand(u), uninstallCommand(u), replaceCommand(u), restoreCommand(u), statusCommand(u),
-			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), versionCommand(u),
+			verifyCommand(u), statusCommand(u), uninstallCommand(u), replaceCommand(u), restoreCommand(u),
+			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), completionCommand(u), versionCommand(u),
 		},
 		Flags:                     globalFlags(false),
 		Reader:                    u.in,
 		Writer:                    u.out,
 		ErrWriter:                 u.err,
-		HideVersion:               true, // its -v would hide what people mean by -v
+		HideVersion:               true, // its -v would hide what users mean by -v
 		DisableSliceFlagSeparator: true, // "--arg a=1,b=2" is one value
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
-		Before:                    func(c *cli.Context) error { return setUp(c, u) },
+		Before:                    func(c *cli.Context) error { return readAndSetUp(c, u) },
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
 				return unknownCommand(c, c.App.Commands)
@@ -50,26 +57,31 @@ func newApp(u *ui) *cli.App {
 			return cli.ShowAppHelp(c)
 		},
 	}
+	app.Commands = append(app.Commands, hiddenCommands(u, app)...)
 	for _, cmd := range app.Commands {
-		harden(cmd, u)
+		addDefaults(cmd, u)
 	}
+	addHelp(app)
 	return app
 }
 
-// harden gives a command, and those below it, what the library leaves out:
-// global flags also after the command's name, errors instead of printed help,
-// and a refusal of arguments that nobody reads.
-func harden(cmd *cli.Command, u *ui) {
+// readAndSetUp reads the global flags and prepares the session.
+func readAndSetUp(c *cli.Context, u *ui) error {
+	g, err := readGlobals(c)
+	if err != nil {
+		return err
+	}
+	return u.setUp(g)
+}
+
+// addDefaults adds to a command and its subcommands what the library leaves out: global flags after the command's name, errors
+// instead of printed help, and an error for arguments that are not used.
+func addDefaults(cmd *cli.Command, u *ui) {
 	cmd.OnUsageError = onUsageError
 	cmd.Flags = append(cmd.Flags, globalFlags(true)...)
-	for _, f := range cmd.Flags {
-		if flag, ok := f.(*cli.BoolFlag); ok {
-			flag.DisableDefaultText = true // "(default: false)" tells nobody anything
-		}
-	}
 	if len(cmd.Subcommands) > 0 {
 		for _, sub := range cmd.Subcommands {
-			harden(sub, u)
+			addDefaults(sub, u)
 		}
 		cmd.Action = func(c *cli.Context) error {
 			if c.Args().Present() {
@@ -84,13 +96,12 @@ func harden(cmd *cli.Command, u *ui) {
 		if err := checkArguments(c, cmd); err != nil {
 			return err
 		}
-		return setUp(c, u)
+		return readAndSetUp(c, u)
 	}
 }
 
-// checkArguments refuses positional arguments that the command does not take,
-// and flags that come after one: the library would take those for arguments and
-// never say so. A command whose ArgsUsage ends in "..." passes them on.
+// checkArguments returns an error for arguments that the command does not take, and for flags after an argument, which the
+// library takes for arguments. A command whose ArgsUsage ends in "..." passes them on.
 func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	if strings.HasSuffix(cmd.ArgsUsage, "...") || c.NArg() == 0 {
 		return nil
@@ -98,12 +109,12 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	args := c.Args().Slice()
 	for _, arg := range args {
 		if strings.HasPrefix(arg, "-") && arg != "-" {
-			return usagef("flags go before arguments: "+cmd.HelpName+" "+arg+" … "+args[0],
-				"flag %s comes after the argument %q, where it would not be read", arg, args[0])
+			return problem.Invalidf("flags go before arguments: "+cmd.HelpName+" "+arg+" … "+args[0],
+				"flag %s comes after the argument %q", arg, args[0])
 		}
 	}
 	if most := len(strings.Fields(cmd.ArgsUsage)); len(args) > most {
-		return usagef(seeHelp(c), "unexpected argument %q", args[most])
+		return problem.Invalidf(seeHelp(c), "unexpected argument %q", args[most])
 	}
 	return nil
 }
@@ -113,11 +124,10 @@ func unknownCommand(c *cli.Context, known []*cli.Command) error {
 	if near := cli.SuggestCommand(known, c.Args().First()); near != "" {
 		hint = strings.ToLower(near[:1]) + near[1:] + " " + hint
 	}
-	return usagef(hint, "unknown command %q", c.Args().First())
+	return problem.Invalidf(hint, "unknown command %q", c.Args().First())
 }
 
-// onUsageError turns a flag that does not parse into our error, with the flag
-// that was probably meant.
+// onUsageError turns a flag that does not parse into a usage error with a suggestion.
 func onUsageError(c *cli.Context, err error, _ bool) error {
 	const undefined = "flag provided but not defined: -"
 	if name, ok := strings.CutPrefix(err.Error(), undefined); ok {
@@ -129,9 +139,9 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		if len(name) > 1 && name[0] != '-' {
 			dashes = "--"
 		}
-		return usagef(hint, "unknown flag %s%s", dashes, name)
+		return problem.Invalidf(hint, "unknown flag %s%s", dashes, name)
 	}
-	return usagef(seeHelp(c), "%s", err)
+	return problem.Invalidf(seeHelp(c), "%s", err)
 }
 
 func seeHelp(c *cli.Context) string {

@@ -12,19 +12,23 @@ import (
 func checkCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "check",
-		Usage:       "ask whether the cluster would take the scheduler: permissions, namespace, port",
-		Description: "Changes nothing. Exit status 3 when something does not hold.",
-		Flags:       append(schedulerFlags(), outputFlag()),
+		Usage:       "check whether the cluster accepts the scheduler: permissions, namespace, port",
+		Description: "Changes nothing. The exit status is 3 if a check fails.",
+		UsageText: examples(
+			"pmk-sched check -f pmk-sched.yaml",
+			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
+		),
+		Flags: schedulerFlags(outputFlag("")),
 		Action: func(c *cli.Context) error {
-			cfg, plan, err := planFromFlags(c, u)
+			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
 			}
-			outcomes, failed := runPreflight(c.Context, u, cfg, plan)
+			outcomes, failed := u.session.Check(c.Context, sp)
 			if outcomes == nil && failed != nil {
 				return failed
 			}
-			if err := u.data(c.String("o"), outcomes, outcomeTable(outcomes)); err != nil {
+			if err := u.data(c.String("output"), outcomes, outcomeTable(outcomes)); err != nil {
 				return err
 			}
 			return failed

@@ -1,39 +1,32 @@
 package main
 
 import (
-	"context"
-	"os"
-
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/versions"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 func detectCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "detect",
-		Usage: "tell what the cluster is and what a scheduler for it has to be like",
-		Description: "Release, distribution, configuration API, control-plane nodes, the default scheduler, a free port; on a master also\n" +
-			"the scheduler's own credentials. Reads only; what may not be read is a warning.",
-		Flags: []cli.Flag{nameFlag(), outputFlag()},
+		Usage: "inspect the cluster and print what a scheduler for it needs",
+		Description: "Release, distribution, configuration API, control-plane nodes, the default scheduler and a free port; on a\n" +
+			"control-plane node also the scheduler's own credentials. Changes nothing. What cannot be read is a warning.",
+		UsageText: examples(
+			"pmk-sched detect",
+			"pmk-sched detect --context staging -o json",
+		),
+		Flags: []cli.Flag{nameFlag("scheduler"), outputFlag("")},
 		Action: func(c *cli.Context) error {
-			cfg, err := connect(c, u)
+			sp, err := spec.Read(nameFlags(c, u))
 			if err != nil {
 				return err
 			}
-			cache, err := cacheDir(c)
+			info, err := u.session.Inspect(c.Context, sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}
-			sourceGo := func(ctx context.Context, release versions.Release) (string, error) {
-				return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: cache, Env: os.Environ(), Log: u.log})
-			}
-			info, err := detect(c, u, cfg, c.String("name"), global(c, flagNamespace), sourceGo)
-			if err != nil {
-				return err
-			}
-			return u.data(c.String("o"), info, infoTable(info))
+			return u.data(c.String("output"), info, infoTable(info))
 		},
 	}
 }

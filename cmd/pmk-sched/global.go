@@ -1,11 +1,10 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/go-logr/logr/funcr"
 	"github.com/urfave/cli/v2"
@@ -13,79 +12,95 @@ import (
 	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-const (
-	flagKubeconfig = "kubeconfig"
-	flagContext    = "context"
-	flagNamespace  = "namespace"
-	flagNodeRoot   = "node-root"
-	flagLogLevel   = "log-level"
-	flagLogFormat  = "log-format"
-	flagCacheDir   = "cache-dir"
-)
+const flagNamespace = "namespace"
 
-const defaultNamespace = "kube-system"
-
-// globalFlags are understood before the command and after it. Only the first
-// kind reads the environment: a variable must not win over a flag.
+// globalFlags are accepted before the command and after it. Only those before it read the environment: a variable must not
+// win over a flag.
 func globalFlags(afterCommand bool) []cli.Flag {
-	flags := []*cli.StringFlag{
-		{Name: flagKubeconfig, Usage: "kubeconfig `FILE`; otherwise $KUBECONFIG, ~/.kube/config, or the pod's own ServiceAccount"},
-		{Name: flagContext, Usage: "`CONTEXT` of the kubeconfig"},
-		{Name: flagNamespace, Aliases: []string{"n"}, Value: defaultNamespace, Usage: "`NAMESPACE` of the scheduler's objects"},
-		{Name: flagNodeRoot, Usage: "`DIR` under which a master's files are; / is found by itself, \"none\" reads no files"},
-		{Name: flagLogLevel, Usage: "write logs from `LEVEL` on: debug, info, warn, error", DefaultText: "warn, info with json"},
-		{Name: flagLogFormat, Value: "console", Usage: "`FORMAT` of logs: console or json"},
-		{Name: flagCacheDir, Usage: "`DIR` for what builds leave for the next one", DefaultText: "the user's cache folder"},
-	}
-	env := map[string]string{
-		flagKubeconfig: "PMK_SCHED_KUBECONFIG", flagContext: "PMK_SCHED_CONTEXT", flagNamespace: "PMK_SCHED_NAMESPACE",
-		flagNodeRoot: "PMK_SCHED_NODE_ROOT", flagLogLevel: "PMK_SCHED_LOG_LEVEL", flagLogFormat: "PMK_SCHED_LOG_FORMAT",
-		flagCacheDir: "PMK_SCHED_CACHE",
+	flags := []struct {
+		cli.StringFlag
+		env string
+	}{
+		{cli.StringFlag{Name: "kubeconfig", Usage: "kubeconfig `FILE`", DefaultText: "$KUBECONFIG, ~/.kube/config, or the pod's ServiceAccount"}, "KUBECONFIG"},
+		{cli.StringFlag{Name: "context", Usage: "`CONTEXT` of the kubeconfig"}, "CONTEXT"},
+		{cli.StringFlag{Name: flagNamespace, Aliases: []string{"n"}, Value: spec.DefaultNamespace, Usage: "`NAMESPACE` of the scheduler's objects"}, "NAMESPACE"},
+		{cli.StringFlag{Name: "node-root", Usage: "`DIR` with the files of a control-plane node, or none", DefaultText: "/, if this is a control-plane node"}, "NODE_ROOT"},
+		{cli.StringFlag{Name: "log-level", Usage: "minimum log `LEVEL`: debug, info, warn, error", DefaultText: "warn; info with json"}, "LOG_LEVEL"},
+		{cli.StringFlag{Name: "log-format", Value: "console", Usage: "`FORMAT` of logs: console or json"}, "LOG_FORMAT"},
+		{cli.StringFlag{Name: "cache-dir", Usage: "build cache `DIR`", DefaultText: "the user's cache directory"}, "CACHE"},
+		{cli.StringFlag{Name: "cluster", Usage: "`CLUSTER` of the kubeconfig"}, ""},
+		{cli.StringFlag{Name: "user", Usage: "`USER` of the kubeconfig"}, ""},
+		{cli.StringFlag{Name: "server", Aliases: []string{"s"}, Usage: "`URL` of the API server"}, ""},
+		{cli.StringFlag{Name: "as", Usage: "`USER` to impersonate"}, ""},
+		{cli.StringFlag{Name: "request-timeout", Usage: "wait at most `DURATION` for one answer of the API server", DefaultText: "30s"}, ""},
 	}
 	list := make([]cli.Flag, 0, len(flags))
-	for _, f := range flags {
+	for i := range flags {
+		f := &flags[i].StringFlag
 		f.Hidden = afterCommand
-		if !afterCommand {
-			f.EnvVars = []string{env[f.Name]}
+		if env := flags[i].env; !afterCommand && env != "" {
+			f.EnvVars = []string{"PMK_SCHED_" + env}
 		}
 		list = append(list, f)
 	}
 	return list
 }
 
-// global returns the value of a global flag: the one nearest to the command
-// that was given, else the default.
-func global(c *cli.Context, name string) string {
-	for _, level := range c.Lineage() {
-		if slices.Contains(level.LocalFlagNames(), name) {
-			return level.String(name)
+// globals are the values of the global flags.
+type globals struct {
+	// Namespace is empty unless a flag or the environment sets it.
+	Namespace, NodeRoot, LogLevel, LogFormat, CacheDir string
+	Connect                                            kubeapi.ConnectOptions
+}
+
+// readGlobals reads the global flags: of several values the one nearest to the command.
+func readGlobals(c *cli.Context) (globals, error) {
+	value := func(name string) string {
+		for _, level := range c.Lineage() {
+			if slices.Contains(level.LocalFlagNames(), name) {
+				return level.String(name)
+			}
 		}
+		return ""
 	}
-	return c.String(name)
+	g := globals{
+		Namespace: value(flagNamespace), NodeRoot: value("node-root"), LogLevel: value("log-level"), LogFormat: value("log-format"),
+		CacheDir: value("cache-dir"),
+		Connect: kubeapi.ConnectOptions{
+			Kubeconfig: value("kubeconfig"), Context: value("context"), Cluster: value("cluster"), User: value("user"),
+			Server: value("server"), As: value("as"),
+		},
+	}
+	if text := value("request-timeout"); text != "" && text != "0" {
+		timeout, err := time.ParseDuration(text)
+		if err != nil || timeout < 0 {
+			return g, problem.Invalidf("", "invalid --request-timeout %q: must be a duration such as 10s", text)
+		}
+		g.Connect.RequestTimeout = timeout
+	}
+	return g, nil
 }
 
-// globalIsSet reports whether a global flag was given, or its variable is set.
-func globalIsSet(c *cli.Context, name string) bool {
-	return slices.ContainsFunc(c.Lineage(), func(level *cli.Context) bool { return slices.Contains(level.LocalFlagNames(), name) })
-}
-
-// setUp makes the logger from the global flags and points the libraries' own
-// logging at it.
-func setUp(c *cli.Context, u *ui) error {
-	format, level := global(c, flagLogFormat), global(c, flagLogLevel)
-	if format != "console" && format != "json" {
-		return usagef("use console or json", "unknown --log-format %q", format)
+// setUp makes the logger and the session from the global flags, and redirects the libraries' own logs to the logger.
+func (u *ui) setUp(g globals) error {
+	if !slices.Contains([]string{"", "console", "json"}, g.LogFormat) {
+		return problem.Invalidf("", "invalid --log-format %q: must be console or json", g.LogFormat)
 	}
-	u.json = format == "json"
+	u.json = g.LogFormat == "json"
 	threshold := zapcore.WarnLevel
 	if u.json {
 		threshold = zapcore.InfoLevel
 	}
-	if level != "" {
-		if err := threshold.UnmarshalText([]byte(level)); err != nil {
-			return usagef("use debug, info, warn or error", "unknown --log-level %q", level)
+	if g.LogLevel != "" {
+		if err := threshold.UnmarshalText([]byte(g.LogLevel)); err != nil {
+			return problem.Invalidf("", "invalid --log-level %q: must be debug, info, warn or error", g.LogLevel)
 		}
 	}
 	u.log = newLogger(u.err, u.json, threshold)
@@ -94,6 +109,17 @@ func setUp(c *cli.Context, u *ui) error {
 	logger := funcr.New(func(prefix, args string) { debug.Debug(prefix + " " + args) }, funcr.Options{})
 	klog.SetLogger(logger)
 	ctrllog.SetLogger(logger)
+
+	cache, err := cacheDir(g.CacheDir)
+	if err != nil {
+		return err
+	}
+	g.Connect.UserAgent, g.Connect.Log = "pmk-sched/"+ownVersion(), u.log
+	u.namespace = g.Namespace
+	u.session = session.New(session.Options{
+		Connect: g.Connect, NodeRoot: g.NodeRoot, CacheDir: cache, Environ: os.Environ(),
+		Warn: func(text string) { u.warn(text) }, Note: func(text string) { u.say("note: %s", text) }, OnStep: u.step, Log: u.log,
+	})
 	return nil
 }
 
@@ -109,73 +135,14 @@ func newLogger(w zapcore.WriteSyncer, json bool, threshold zapcore.Level) *zap.L
 	return zap.New(zapcore.NewCore(encoder, w, threshold))
 }
 
-// cacheDir is where builds and labs keep what they can use again.
-func cacheDir(c *cli.Context) (string, error) {
-	if dir := global(c, flagCacheDir); dir != "" {
-		return filepath.Abs(dir)
+// cacheDir is the directory that builds and labs share.
+func cacheDir(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		return "", usagef("name a folder with --cache-dir", "find the user's cache folder: %s", err)
+		return "", problem.Invalidf("set --cache-dir", "find the user's cache directory: %w", err)
 	}
 	return filepath.Join(dir, "pmk-sched"), nil
-}
-
-// outputFlag is -o, on commands that write data.
-func outputFlag() cli.Flag {
-	return &cli.StringFlag{Name: "o", Value: "table", Usage: "`FORMAT` of the data: table, json or yaml", Action: func(_ *cli.Context, format string) error {
-		if !slices.Contains([]string{"table", "json", "yaml"}, format) {
-			return usagef("use table, json or yaml", "unknown format -o %q", format)
-		}
-		return nil
-	}}
-}
-
-// readFile reads a file that a flag, written as it is on the command line, names.
-// Empty name: no file.
-func readFile(flag, name string) ([]byte, error) {
-	if name == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, usagef("", "read %s: %s", flag, err)
-	}
-	if len(text) == 0 {
-		return nil, usagef("", "read %s: %s is empty", flag, name)
-	}
-	return text, nil
-}
-
-// parseLabels reads key=value pairs of a repeatable flag.
-func parseLabels(flag string, pairs []string) (map[string]string, error) {
-	if len(pairs) == 0 {
-		return nil, nil
-	}
-	labels := map[string]string{}
-	for _, pair := range pairs {
-		key, value, err := cutPair(pair)
-		if err != nil {
-			return nil, usagef(fmt.Sprintf("write --%s key=value, or key= for any value", flag), "read --%s: %s", flag, err)
-		}
-		labels[key] = value
-	}
-	return labels, nil
-}
-
-func cutPair(pair string) (key, value string, err error) {
-	key, value, ok := strings.Cut(pair, "=")
-	if !ok || key == "" {
-		return "", "", fmt.Errorf("%q is not key=value", pair)
-	}
-	return key, value, nil
-}
-
-func firstList(lists ...[]string) []string {
-	for _, l := range lists {
-		if len(l) > 0 {
-			return l
-		}
-	}
-	return nil
 }

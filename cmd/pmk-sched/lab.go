@@ -11,18 +11,18 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// defaultLabDir is short: sockets lie below it, whose paths the kernel limits to
-// 107 characters.
+// defaultLabDir is short, since the kernel limits the paths of the sockets below it to 107 characters.
 const defaultLabDir = "/var/lib/pmk-sched/labs"
 
 func labCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "lab",
-		Usage: "a real cluster of any supported release on this machine (Linux, root)",
-		Description: "A master with etcd, containerd and kubelet as processes in namespaces of their own. The machine's own network,\n" +
-			"files and services are not touched, and nothing is left behind when it is taken down.",
+		Usage: "run a cluster of any supported release on this machine (Linux, root)",
+		Description: "A control-plane node with etcd, containerd and kubelet as processes in namespaces of their own. The network,\n" +
+			"files and services of the machine are not changed, and `lab down` removes everything.",
 		Subcommands: []*cli.Command{labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labKubeconfigCommand(u)},
 	}
 }
@@ -30,19 +30,23 @@ func labCommand(u *ui) *cli.Command {
 func labFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "name", Value: lab.DefaultName, Usage: "`NAME` of the lab"},
-		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"}, Usage: "`DIR` that holds the labs"},
+		&cli.StringFlag{Name: "lab-dir", Value: defaultLabDir, EnvVars: []string{"PMK_SCHED_LAB_DIR"}, Usage: "`DIR` with the labs"},
 	}, more...)
 }
 
 func labUpCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "up",
-		Usage: "bring a lab up",
+		Usage: "create a lab",
+		UsageText: examples(
+			"pmk-sched lab up --branch v1.24.3",
+			"pmk-sched lab up --branch v1.36.3 --layout kubeadm --nodes 3 --name kubeadm",
+		),
 		Flags: labFlags(
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3"},
-			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "`LAYOUT` of the master's files: pmk or kubeadm"},
-			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of fake workers beside the master", DefaultText: "none"},
-			&cli.BoolFlag{Name: "keep", Usage: "leave a lab that could not be brought up, to look at"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
+			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
+			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
+			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},
 		),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
@@ -54,7 +58,7 @@ func labUpCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say("lab %s is up; go on with `pmk-sched lab exec --name %s -- kubectl get pods -A`", l.Name(), l.Name())
+			u.say("lab %s is up; try `pmk-sched lab exec --name %s -- kubectl get pods -A`", l.Name(), l.Name())
 			return nil
 		},
 	}
@@ -63,10 +67,14 @@ func labUpCommand(u *ui) *cli.Command {
 func labUpgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "upgrade",
-		Usage: "take a lab to another release, with all that is in it",
-		Description: "The control plane first, then the node's kubelet, over the same data and with the same keys: a newer patch of its\n" +
-			"minor, or the minor after it. It can be run again after it was stopped.",
-		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to go to, such as v1.25.4"}),
+		Usage: "upgrade a lab to another release",
+		Description: "Upgrades the control plane and then the kubelet, with the same data and keys, to a newer patch of the minor\n" +
+			"or to the next minor. It can be run again after an interruption.",
+		UsageText: examples(
+			"pmk-sched lab upgrade --branch v1.25.4",
+			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0",
+		),
+		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to upgrade to, such as v1.25.4 (required)"}),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
 			if err != nil {
@@ -77,7 +85,7 @@ func labUpgradeCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			u.say("lab %s is of %s", l.Name(), l.Release())
+			u.say("lab %s runs %s", l.Name(), l.Release())
 			return nil
 		},
 	}
@@ -87,48 +95,54 @@ func labUpgradeCommand(u *ui) *cli.Command {
 func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 	branch := c.String("branch")
 	if branch == "" {
-		return lab.Options{}, usagef("name it with --branch v1.24.3, say", "which release of Kubernetes?")
+		return lab.Options{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 	}
-	release, err := resolveBranch(c, u, branch)
+	release, err := u.session.ResolveBranch(c.Context, branch)
 	if err != nil {
 		return lab.Options{}, err
 	}
 	if c.Int("nodes") < 0 {
-		return lab.Options{}, usagef("", "--nodes %d: it cannot be below 0", c.Int("nodes"))
+		return lab.Options{}, problem.Invalidf("", "invalid --nodes %d: must not be negative", c.Int("nodes"))
 	}
 	dir, err := filepath.Abs(c.String("lab-dir"))
 	if err != nil {
 		return lab.Options{}, fmt.Errorf("find --lab-dir: %w", err)
 	}
-	cache, err := cacheDir(c)
-	if err != nil {
-		return lab.Options{}, err
-	}
 	return lab.Options{
 		Name: c.String("name"), Release: release, Layout: c.String("layout"), Nodes: c.Int("nodes"),
-		StateDir: dir, CacheDir: cache, Keep: c.Bool("keep"),
+		StateDir: dir, CacheDir: u.session.CacheDir, Keep: c.Bool("keep"),
 	}, nil
 }
 
 func labDownCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "down",
-		Usage: "take a lab down, whatever state it is in",
+		Usage: "remove a lab, in any state",
+		UsageText: examples(
+			"pmk-sched lab down",
+			"pmk-sched lab down --name kubeadm",
+		),
 		Flags: labFlags(),
 		Action: func(c *cli.Context) error {
 			name := c.String("name")
-			return during(u, "take lab "+name+" down", func() error {
-				return lab.Down(c.Context, c.String("lab-dir"), name, u.log)
-			})
+			done := u.step("remove lab " + name)
+			err := lab.Down(c.Context, c.String("lab-dir"), name, u.log)
+			done(err)
+			return err
 		},
 	}
 }
 
 func labStatusCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "status",
-		Usage: "tell whether a lab is there and works",
-		Flags: labFlags(outputFlag()),
+		Name:        "status",
+		Usage:       "show the state of a lab",
+		Description: "The exit status is 3 if the lab does not work.",
+		UsageText: examples(
+			"pmk-sched lab status",
+			"pmk-sched lab status --name kubeadm -o json",
+		),
+		Flags: labFlags(outputFlag("")),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {
@@ -138,7 +152,7 @@ func labStatusCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("o"), status, statusTable(status)); err != nil {
+			if err := u.data(c.String("output"), status, labTable(status)); err != nil {
 				return err
 			}
 			if status.Problem != "" {
@@ -149,9 +163,9 @@ func labStatusCommand(u *ui) *cli.Command {
 	}
 }
 
-func statusTable(s *lab.Status) func(io.Writer) error {
+func labTable(s *lab.Status) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nmaster\t%s (ready: %t)\nworkers\t%d of %d ready\nkubeconfig\t%s\nnode root\t%s\n",
+		_, err := fmt.Fprintf(w, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nnode\t%s (ready: %t)\nworkers\t%d of %d ready\nkubeconfig\t%s\nnode root\t%s\n",
 			s.Name, s.Layout, s.Release, s.Server, s.Version, s.Node, s.NodeReady, s.Workers.Ready, s.Workers.Total, s.Kubeconfig, s.Root)
 		for _, p := range s.Processes {
 			state := "not running"
@@ -168,8 +182,12 @@ func statusTable(s *lab.Status) func(io.Writer) error {
 
 func labExecCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "exec",
-		Usage:     "run a command as if on the master",
+		Name:  "exec",
+		Usage: "run a command on the control-plane node of a lab",
+		UsageText: examples(
+			"pmk-sched lab exec -- kubectl get pods -A",
+			"pmk-sched lab exec --name kubeadm -- crictl ps",
+		),
 		ArgsUsage: "-- COMMAND ...",
 		Flags:     labFlags(),
 		Action: func(c *cli.Context) error {
@@ -191,9 +209,13 @@ func labExecCommand(u *ui) *cli.Command {
 func labKubeconfigCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "kubeconfig",
-		Usage:       "print an administrator's kubeconfig of a lab",
-		Description: "It works on this machine itself. It holds a key: mind where it goes.",
-		Flags:       labFlags(),
+		Usage:       "print the administrator's kubeconfig of a lab, for this machine",
+		Description: "It contains a private key.",
+		UsageText: examples(
+			"pmk-sched lab kubeconfig",
+			"pmk-sched lab kubeconfig --name kubeadm",
+		),
+		Flags: labFlags(),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {

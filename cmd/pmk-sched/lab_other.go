@@ -6,16 +6,18 @@ import (
 	"runtime"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// labCommand answers where there can be no lab: its node is made of Linux namespaces and control groups.
+// labCommand reports that a lab needs Linux.
 func labCommand(*ui) *cli.Command {
 	return &cli.Command{
 		Name:            "lab",
-		Usage:           "a real cluster of any supported release on this machine (Linux, root)",
+		Usage:           "run a cluster of any supported release on this machine (Linux, root)",
 		SkipFlagParsing: true,
 		Action: func(*cli.Context) error {
-			return usagef("run pmk-sched lab on a Linux machine", "a lab is made of Linux namespaces and control groups, which %s has not", runtime.GOOS)
+			return problem.Invalidf("run pmk-sched lab on Linux", "a lab needs Linux namespaces and control groups, which %s does not have", runtime.GOOS)
 		},
 	}
 }

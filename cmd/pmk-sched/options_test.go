@@ -14,19 +14,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// withCommand runs the program with the given arguments, and act in the place of
-// what the command (of the program, or below another) would do.
-func withCommand(t *testing.T, path []string, args []string, act cli.ActionFunc) error {
+// withCommand runs the program with the given arguments, and act instead of the command's action.
+func withCommand(t *testing.T, path []string, args []string, act func(c *cli.Context, u *ui) error) error {
 	t.Helper()
-	app := newApp(newUI(strings.NewReader(""), t.Output(), t.Output()))
+	u := newUI(strings.NewReader(""), t.Output(), t.Output())
+	app := newApp(u, "pmk-sched")
 	commands := app.Commands
 	for i, name := range path {
 		for _, cmd := range commands {
 			if cmd.Name == name && i == len(path)-1 {
-				cmd.Action = act
+				cmd.Action = func(c *cli.Context) error { return act(c, u) }
 			} else if cmd.Name == name {
 				commands = cmd.Subcommands
 				break
@@ -105,8 +107,8 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 			o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
 			o.Flags = []string{"--config=c.yaml", "--file=all.yaml"}
 		})},
-		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--any-node"}, want: withFile(func(o *install.Options) {
-			o.NodeSelector, o.AnyNode, o.Flags = nil, true, []string{"--any-node=true", "--file=all.yaml"}
+		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"}, want: withFile(func(o *install.Options) {
+			o.NodeSelector, o.AnyNode, o.Flags = nil, true, []string{"--node-selector=any", "--file=all.yaml"}
 		})},
 		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *install.Options) {
 			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
@@ -126,14 +128,17 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 				"auto.yaml":   head + "  source: {branch: auto}\n  credentials: auto\n  replicas: auto\n  ports: {secure: auto}\n",
 			})
 			var got install.Options
-			err := withCommand(t, []string{"deploy"}, tt.args, func(c *cli.Context) (err error) {
-				got, err = readOptions(c)
+			err := withCommand(t, []string{"deploy"}, tt.args, func(c *cli.Context, u *ui) error {
+				sp, err := readSpec(c, u)
+				if err == nil {
+					got, err = sp.Scheduler()
+				}
 				return err
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.Image = strings.TrimSuffix(got.Image, tagOfRelease)
+			got.Image = strings.TrimSuffix(got.Image, ":"+manifest.ReleaseInImage)
 			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(install.Options{}, "Now", "Resources")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -142,47 +147,52 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 }
 
 func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
+	const releaseTag = "localhost/kube-scheduler:" + manifest.ReleaseInImage
 	linux := []build.Platform{build.Host()}
 	linux[0].OS = "linux"
 	both := []build.Platform{{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"}}
 	tests := map[string]struct {
 		args []string
-		want buildOptions
+		want pack.Request
 	}{
-		"least":     {args: nil, want: buildOptions{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: "localhost/kube-scheduler" + tagOfRelease}},
-		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "localhost/kube-scheduler" + tagOfRelease}},
+		"least":     {args: nil, want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: releaseTag}},
+		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag}},
 		"platform twice": {
 			args: []string{"--platform", "linux/amd64", "--platform", "linux/arm64"},
-			want: buildOptions{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "localhost/kube-scheduler" + tagOfRelease},
+			want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag},
 		},
 		"busybox and containerd": {
-			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock", "--load", "docker", "--output", "a.tar", "--output", "b"},
-			want: buildOptions{
-				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1", Outputs: []string{"a.tar", "b"},
-				Loads: []loadTarget{{"containerd", "/x.sock"}, {"docker", ""}},
+			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock", "--load", "docker", "--archive", "a.tar", "--archive", "b"},
+			want: pack.Request{
+				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1", Destinations: image.Destinations{
+					Archives: []string{"a.tar", "b"}, Load: []image.Runtime{{Name: "containerd", Socket: "/x.sock"}, {Name: "docker"}},
+				},
 			},
 		},
 		"file": {
 			args: []string{"-f", "all.yaml", "--push"},
-			want: buildOptions{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "registry.example.com/sched/my-scheduler:v7", Push: true},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "registry.example.com/sched/my-scheduler:v7", Destinations: image.Destinations{Push: true}},
 		},
 		"busybox wins over the file's base": {
 			args: []string{"-f", "all.yaml", "--busybox", "bb"},
-			want: buildOptions{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7"},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7"},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			chdir(t, map[string]string{"all.yaml": everything, "bb": "x"})
-			var got buildOptions
-			err := withCommand(t, []string{"build"}, append([]string{"build"}, tt.args...), func(c *cli.Context) (err error) {
-				got, err = readBuildOptions(c)
+			var got pack.Request
+			err := withCommand(t, []string{"build"}, append([]string{"build"}, tt.args...), func(c *cli.Context, u *ui) error {
+				sp, err := readBuildSpec(c, u)
+				if err == nil {
+					got, err = sp.Build(readBuildFlags(c))
+				}
 				return err
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(), gocmp.AllowUnexported(chosen{}, chosenPlugin{})); diff != "" {
+			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(pack.Request{}, "Version")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -191,7 +201,7 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 
 // cli.Exit would end the process from inside Run unless a handler is set.
 func TestExitOfTheLibraryDoesNotEndTheProcess(t *testing.T) {
-	err := withCommand(t, []string{"version"}, []string{"version"}, func(*cli.Context) error { return cli.Exit("end", 7) })
+	err := withCommand(t, []string{"version"}, []string{"version"}, func(*cli.Context, *ui) error { return cli.Exit("end", 7) })
 	if err == nil || err.Error() != "end" {
 		t.Errorf("got %v", err)
 	}
@@ -204,8 +214,8 @@ func TestExitStatusOfErrors(t *testing.T) {
 	}{
 		"none":                      {nil, 0},
 		"some":                      {errors.New("x"), 1},
-		"command line":              {usagef("", "x"), 2},
-		"wrapped":                   {errors.Join(errors.New("y"), usagef("", "x")), 2},
+		"command line":              {problem.Invalidf("", "x"), 2},
+		"wrapped":                   {errors.Join(errors.New("y"), problem.Invalidf("", "x")), 2},
 		"finding":                   {&checkFailed{"x"}, 3},
 		"status of another program": {&exitError{42}, 42},
 	}
@@ -215,13 +225,5 @@ func TestExitStatusOfErrors(t *testing.T) {
 				t.Errorf("got %d, want %d", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestHintsOfAllErrorsAreShownOnce(t *testing.T) {
-	inner := usagef("inner", "x")
-	err := problem.WithHint(errors.Join(inner, inner, errors.New("y")), "outer")
-	if diff := gocmp.Diff([]string{"inner", "outer"}, hints(err)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
 	}
 }

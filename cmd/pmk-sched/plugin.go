@@ -3,56 +3,40 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	rbacv1 "k8s.io/api/rbac/v1"
 
-	pmksched "github.com/pmk-sched/pmk-sched"
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
-	"github.com/pmk-sched/pmk-sched/scheduler"
-	"github.com/pmk-sched/pmk-sched/versions"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/scaffold"
 )
 
 func pluginCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "plugin",
-		Usage:       "plugins for the scheduler: those that come with this program, and new ones",
+		Usage:       "list the bundled scheduler plugins, and create new plugins",
 		Subcommands: []*cli.Command{pluginListCommand(u), pluginNewCommand(u)},
 	}
-}
-
-// shippedPlugin is what `plugin list` prints of one plugin.
-type shippedPlugin struct {
-	// With is what to give to --with.
-	With string `json:"with"`
-	plugins.Info
-	plugins.Description
-	// Permissions are what it needs with no arguments given. If they depend on
-	// arguments that have to be given, the field is empty and ByArguments set.
-	Permissions []rbacv1.PolicyRule `json:"permissions"`
-	ByArguments bool                `json:"permissionsByArguments,omitempty"`
 }
 
 func pluginListCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "list",
-		Usage: "print the plugins that come with this program, with their extension points, arguments and permissions",
-		Flags: []cli.Flag{outputFlag()},
+		Usage: "list the bundled plugins with their extension points, arguments and permissions",
+		UsageText: examples(
+			"pmk-sched plugin list",
+			"pmk-sched plugin list -o json",
+		),
+		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
-			cache, err := cacheDir(c)
+			plugins, err := u.session.BundledPlugins(c.Context)
 			if err != nil {
 				return err
 			}
-			plugins, err := shippedPlugins(c, cache)
-			if err != nil {
-				return err
-			}
-			return u.data(c.String("o"), plugins, func(w io.Writer) error {
+			return u.data(c.String("output"), plugins, func(w io.Writer) error {
 				for _, p := range plugins {
-					if err := p.write(w); err != nil {
+					if err := writePlugin(w, p); err != nil {
 						return err
 					}
 				}
@@ -62,39 +46,8 @@ func pluginListCommand(u *ui) *cli.Command {
 	}
 }
 
-func shippedPlugins(c *cli.Context, cache string) ([]shippedPlugin, error) {
-	names, err := plugins.Builtins(pmksched.Sources)
-	if err != nil {
-		return nil, err
-	}
-	var given []plugins.Plugin
-	for _, name := range names {
-		given = append(given, plugins.Plugin{Builtin: name})
-	}
-	infos, err := build.ReadPlugins(c.Context, build.PluginOptions{
-		Release: versions.Releases()[0], Plugins: given, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all []shippedPlugin
-	for i, name := range names {
-		p := shippedPlugin{With: given[i].String(), Info: infos[i], Permissions: []rbacv1.PolicyRule{}}
-		if p.Description, err = plugins.Describe(pmksched.Sources, name); err != nil {
-			return nil, err
-		}
-		if declared := shippedRules[name]; declared != nil {
-			rules, err := declared(scheduler.Arguments{})
-			p.ByArguments = err != nil
-			p.Permissions = append(p.Permissions, rules...)
-		}
-		all = append(all, p)
-	}
-	return all, nil
-}
-
-// write writes a plugin for people.
-func (p shippedPlugin) write(w io.Writer) error {
+// writePlugin writes a plugin for people.
+func writePlugin(w io.Writer, p pack.BundledPlugin) error {
 	lines := []string{
 		fmt.Sprintf("%s\t--with %s", p.Name, p.With),
 		"\t" + p.Synopsis,
@@ -102,9 +55,9 @@ func (p shippedPlugin) write(w io.Writer) error {
 	}
 	switch {
 	case p.ByArguments:
-		lines = append(lines, "\tpermissions: as its arguments say")
+		lines = append(lines, "\tpermissions: depend on its arguments")
 	case len(p.Permissions) == 0:
-		lines = append(lines, "\tpermissions: none of its own")
+		lines = append(lines, "\tpermissions: none")
 	default:
 		for _, rule := range p.Permissions {
 			lines = append(lines, "\tpermissions: "+strings.Join(rule.Verbs, ", ")+" "+strings.Join(rule.Resources, ", "))
@@ -113,10 +66,52 @@ func (p shippedPlugin) write(w io.Writer) error {
 	for _, a := range p.Arguments {
 		lines = append(lines, strings.TrimRight(fmt.Sprintf("\targs.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
 	}
-	for _, line := range lines {
-		if _, err := fmt.Fprintln(w, line); err != nil {
-			return err
-		}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func pluginNewCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "new",
+		Usage:     "create a plugin: a Go module with code, test, README and pmk-sched.yaml",
+		ArgsUsage: "NAME",
+		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against the\n" +
+			"framework of one release. Flags go before the name.",
+		UsageText: examples(
+			"pmk-sched plugin new my-plugin",
+			"pmk-sched plugin new --extender --dir my-extender my-policy",
+		),
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "portable", Usage: "a plugin for every release (the default)"},
+			&cli.BoolFlag{Name: "native", Usage: "a plugin for the framework of one release"},
+			&cli.BoolFlag{Name: "extender", Usage: "a portable plugin with a program that serves it as a scheduler extender"},
+			&cli.StringFlag{Name: "dir", Usage: "`DIR` to create", DefaultText: "./NAME"},
+			&cli.StringFlag{Name: "module", Usage: "`PATH` of the Go module", DefaultText: "example.com/NAME"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of a native plugin and of pmk-sched.yaml", DefaultText: "the newest; auto for a portable plugin"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.Bool("portable") && c.Bool("native") || c.Bool("native") && c.Bool("extender") {
+				return problem.Invalidf("", "--portable, --native and --extender exclude each other")
+			}
+			r := scaffold.Request{
+				Kind: scaffold.Portable, Name: c.Args().First(), Dir: c.String("dir"), Module: c.String("module"), Branch: c.String("branch"),
+			}
+			switch {
+			case c.Bool("native"):
+				r.Kind = scaffold.Native
+			case c.Bool("extender"):
+				r.Kind = scaffold.Extender
+			}
+			made, err := u.session.NewPlugin(c.Context, r)
+			if err != nil {
+				return err
+			}
+			next := "pmk-sched build -f pmk-sched.yaml"
+			if r.Kind == scaffold.Extender {
+				next = "pmk-sched build --extender --with ./" + made.Package
+			}
+			u.say("%s is created: `cd %s && go test ./...`, then `%s`", made.Dir, made.Dir, next)
+			return nil
+		},
 	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -14,7 +15,7 @@ import (
 func profileCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "profile",
-		Usage:       "scheduler configurations: ready-made ones, and your own carried to another release",
+		Usage:       "list presets, and convert or validate scheduler configurations",
 		Subcommands: []*cli.Command{profileListCommand(u), profileShowCommand(u), profileConvertCommand(u), profileValidateCommand(u)},
 	}
 }
@@ -22,11 +23,15 @@ func profileCommand(u *ui) *cli.Command {
 func profileListCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "list",
-		Usage: "print the presets",
-		Flags: []cli.Flag{outputFlag()},
+		Usage: "list the presets",
+		UsageText: examples(
+			"pmk-sched profile list",
+			"pmk-sched profile list -o json",
+		),
+		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			presets := profiles.Presets()
-			return u.data(c.String("o"), presets, func(w io.Writer) error {
+			return u.data(c.String("output"), presets, func(w io.Writer) error {
 				for _, p := range presets {
 					if _, err := fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Description); err != nil {
 						return err
@@ -40,16 +45,21 @@ func profileListCommand(u *ui) *cli.Command {
 
 func profileShowCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "show",
-		Usage:     "print the configuration of a preset, as a release reads it",
+		Name:  "show",
+		Usage: "print the configuration of a preset for a release",
+		UsageText: examples(
+			"pmk-sched profile show binpack",
+			"pmk-sched profile show --branch v1.24.3 -o json spread",
+		),
 		ArgsUsage: "PRESET",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that reads it", DefaultText: "the newest that is known"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the newest"},
 			&cli.StringFlag{Name: "name", Value: "my-scheduler", Usage: "`NAME` of the scheduler"},
+			outputFlag("", "yaml", "json"),
 		},
 		Action: func(c *cli.Context) error {
 			if !c.Args().Present() {
-				return usagef("see `pmk-sched profile list`", "which preset?")
+				return problem.Invalidf("see `pmk-sched profile list`", "PRESET is required")
 			}
 			release := versions.Releases()[0]
 			if branch := c.String("branch"); branch != "" {
@@ -62,8 +72,7 @@ func profileShowCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			_, err = u.out.Write(rendered)
-			return err
+			return u.document(c.String("output"), "", rendered)
 		},
 	}
 }

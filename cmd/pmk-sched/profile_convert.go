@@ -1,12 +1,17 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -14,17 +19,21 @@ import (
 func profileConvertCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "convert",
-		Usage:     "carry a scheduler configuration to another config API or release",
+		Usage:     "convert a scheduler configuration to another config API or release",
 		ArgsUsage: "FILE",
-		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy, JSON or YAML, bare or in a ConfigMap;\n" +
-			"FILE - is standard input. Prints the document; what changed is told on standard error, line by line.\n" +
-			"What cannot be carried is an error, or a warning with --lossy.",
+		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy, as JSON or YAML, bare or in a\n" +
+			"ConfigMap; FILE - is standard input. Prints the document; changes are reported on standard error, with their\n" +
+			"lines. What cannot be converted is an error, or a warning with --lossy.",
+		UsageText: examples(
+			"pmk-sched profile convert --to v1beta3 config.yaml",
+			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml",
+		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3"},
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that reads it, if --to names a config API", DefaultText: "the newest that does"},
-			&cli.BoolFlag{Name: "lossy", Usage: "leave out what cannot be carried, with a warning for each loss"},
-			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in; can be repeated"},
-			&cli.StringFlag{Name: "output", Usage: "write the document to `FILE`", DefaultText: "standard output"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler, if --to is a config API", DefaultText: "the newest with that API"},
+			&cli.BoolFlag{Name: "lossy", Usage: "drop what cannot be converted, with a warning for each loss"},
+			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in"},
+			toFileFlag(), outputFlag("to-file", "yaml", "json"),
 		},
 		Action: func(c *cli.Context) error {
 			request, err := readConvertRequest(c, u)
@@ -35,24 +44,40 @@ func profileConvertCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			tellNotes(u, request.SourceName, converted.Notes)
-			if file := c.String("output"); file != "" {
-				if err := os.WriteFile(file, converted.YAML, 0o644); err != nil { //nolint:gosec // a configuration is no secret
-					return fmt.Errorf("write --output: %w", err)
-				}
-				return nil
-			}
-			_, err = u.out.Write(converted.YAML)
-			return err
+			printNotes(u, request.SourceName, converted.Notes)
+			return u.document(c.String("output"), c.String("to-file"), converted.YAML)
 		},
 	}
 }
 
-// readConvertRequest reads flags and file.
+// document writes a YAML document in a format, to a file if one is given.
+func (u *ui) document(format, file string, text []byte) error {
+	if format == "json" {
+		compact, err := yaml.YAMLToJSON(text)
+		if err != nil {
+			return fmt.Errorf("write json: %w", err)
+		}
+		var out bytes.Buffer
+		if err := json.Indent(&out, compact, "", "  "); err != nil {
+			return fmt.Errorf("write json: %w", err)
+		}
+		text = append(out.Bytes(), '\n')
+	}
+	if file == "" {
+		_, err := u.out.Write(text)
+		return err
+	}
+	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // a configuration is not secret
+		return fmt.Errorf("write --to-file: %w", err)
+	}
+	return nil
+}
+
+// readConvertRequest reads the flags and the file.
 func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) {
 	r := profiles.ConvertRequest{Lossy: c.Bool("lossy"), Plugins: c.StringSlice("plugin")}
 	if c.String("to") == "" {
-		return r, usagef("name a config API or a release: --to v1beta3, --to v1.24.3", "convert to what?")
+		return r, problem.Invalidf("specify a config API or a release: --to v1beta3, --to v1.24.3", "--to is required")
 	}
 	var err error
 	if r.API, r.Release, err = profiles.Target(c.String("to")); err != nil {
@@ -60,21 +85,21 @@ func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) 
 	}
 	if branch := c.String("branch"); branch != "" {
 		if r.API == "" {
-			return r, usagef("leave --branch out", "--to %s names the release already", c.String("to"))
+			return r, problem.Invalidf("leave --branch out", "--to %s is a release already", c.String("to"))
 		}
 		if r.Release, err = versions.Parse(branch); err != nil {
 			return r, err
 		}
 	}
-	r.Source, r.SourceName, err = readDocument(c, u)
+	r.Source, r.SourceName, err = u.readDocument(c.Args().First())
 	return r, err
 }
 
-// readDocument reads the file that is the only argument; "-" is standard input.
-func readDocument(c *cli.Context, u *ui) (text []byte, name string, err error) {
-	switch name = c.Args().First(); name {
+// readDocument reads a file; "-" is standard input.
+func (u *ui) readDocument(file string) (text []byte, name string, err error) {
+	switch file {
 	case "":
-		return nil, "", usagef("name it, or - for standard input", "which file?")
+		return nil, "", problem.Invalidf("FILE may be - for standard input", "FILE is required")
 	case "-":
 		text, err = io.ReadAll(u.in)
 		if err != nil {
@@ -82,12 +107,12 @@ func readDocument(c *cli.Context, u *ui) (text []byte, name string, err error) {
 		}
 		return text, "standard input", nil
 	}
-	text, err = readFile("configuration", name)
-	return text, name, err
+	text, err = spec.ReadFile("configuration", file)
+	return text, file, err
 }
 
-// tellNotes writes notes by line, and losses as warnings.
-func tellNotes(u *ui, name string, notes []profiles.Note) {
+// printNotes prints notes with their lines, and losses as warnings.
+func printNotes(u *ui, name string, notes []profiles.Note) {
 	for _, n := range notes {
 		where := ""
 		if n.Line > 0 {

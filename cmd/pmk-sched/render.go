@@ -1,75 +1,103 @@
 package main
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 func renderCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "render",
 		Usage: "print the objects that deploy would apply",
-		Description: "Asks the cluster for what is not given. With --branch it also works where there is none; then nothing is known\n" +
-			"of the nodes, so look at nodeSelector and port. Keys are left out unless --show-secrets is given.",
-		Flags: append(schedulerFlags(),
-			&cli.BoolFlag{Name: "offline", Usage: "ask no cluster, even if there is a kubeconfig; needs --branch"},
-			&cli.StringFlag{Name: "format", Value: formatYAML, Usage: "`FORMAT`: yaml, or helm for a chart"},
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write to `PATH`: a file, or the folder of the chart", DefaultText: "standard output"},
-			&cli.BoolFlag{Name: "show-secrets", Usage: "write keys too, so that the output can be applied"}),
+		Description: "Inspects the cluster for what is not given. With --branch it works without a cluster; check nodeSelector\n" +
+			"and port of the result then. Keys are redacted unless --show-secrets is given.",
+		UsageText: examples(
+			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/kube-scheduler:v1.24.3",
+			"pmk-sched render -f pmk-sched.yaml --to-file scheduler.yaml",
+			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
+		),
+		Flags: schedulerFlags(
+			&cli.BoolFlag{Name: "offline", Usage: "do not ask a cluster; requires --branch"},
+			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
+			toFileFlag(),
+			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
+			outputFlag("to-file", "yaml", "json", "table")),
 		Action: func(c *cli.Context) error {
-			if err := checkFormat(c); err != nil {
-				return err
+			chart := c.String("helm-chart")
+			if entries, err := os.ReadDir(chart); chart != "" && err == nil && len(entries) > 0 {
+				return problem.Invalidf("", "write a chart to %s: the directory is not empty", chart)
 			}
-			o, err := readOptions(c)
+			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
 			}
-			plan, err := planForRender(c, u, o)
+			plan, err := u.session.PlanForRender(c.Context, sp, c.Bool("offline"))
 			if err != nil {
 				return err
 			}
-			if c.String("format") == formatHelm {
-				return writeChart(u, plan, c.String("output"), c.Bool("show-secrets"))
+			if chart != "" {
+				return writeChart(u, plan, chart, c.Bool("show-secrets"))
 			}
 			text, err := install.Render(plan, c.Bool("show-secrets"))
 			if err != nil {
 				return err
 			}
-			if name := c.String("output"); name != "" {
-				return os.WriteFile(name, text, 0o600)
-			}
-			_, err = u.out.Write(text)
-			return err
+			return u.objects(c.String("output"), c.String("to-file"), text)
 		},
 	}
 }
 
-// What render can write.
-const (
-	formatYAML = "yaml"
-	formatHelm = "helm"
-)
+func toFileFlag() cli.Flag {
+	return &cli.StringFlag{Name: "to-file", Usage: "write to `FILE` instead of standard output"}
+}
 
-func checkFormat(c *cli.Context) error {
-	switch c.String("format") {
-	case formatYAML:
-		return nil
-	case formatHelm:
-		if c.String("output") == "" {
-			return usagef("name it with -o DIR", "a chart is a folder: where is it to be?")
-		}
-		if entries, err := os.ReadDir(c.String("output")); err == nil && len(entries) > 0 {
-			return usagef("remove it, or name another", "write a chart to %s: the folder is not empty", c.String("output"))
-		}
-		return nil
+// objects writes the YAML of objects in a format, to a file if one is given.
+func (u *ui) objects(format, file string, text []byte) error {
+	var out bytes.Buffer
+	if format == "yaml" {
+		out.Write(text)
+	} else if err := writeObjects(&out, format, text); err != nil {
+		return err
 	}
-	return usagef("use yaml or helm", "unknown --format %q", c.String("format"))
+	if file != "" {
+		return os.WriteFile(file, out.Bytes(), 0o600)
+	}
+	_, err := u.out.Write(out.Bytes())
+	return err
+}
+
+// writeObjects writes objects as a List, or as a table of their names.
+func writeObjects(w io.Writer, format string, text []byte) error {
+	type object = map[string]any
+	items := []object{}
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var o object
+		if err := yaml.Unmarshal(document, &o); err != nil {
+			return fmt.Errorf("read rendered objects: %w", err)
+		}
+		items = append(items, o)
+	}
+	list := object{"apiVersion": "v1", "kind": "List", "items": items}
+	return writeData(w, format, list, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME")
+		for _, o := range items {
+			meta, _ := o["metadata"].(object)
+			namespace, _ := meta["namespace"].(string)
+			if err == nil {
+				_, err = fmt.Fprintf(w, "%v\t%s\t%v\n", o["kind"], namespace, meta["name"])
+			}
+		}
+		return err
+	})
 }
 
 // writeChart writes the plan as a Helm chart.
@@ -78,34 +106,16 @@ func writeChart(u *ui, plan *install.Plan, dir string, secrets bool) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range warnings {
-		u.warn("%s", w)
-	}
+	u.warn(warnings...)
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return fmt.Errorf("write the chart: %w", err)
+			return fmt.Errorf("write chart: %w", err)
 		}
 		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return fmt.Errorf("write the chart: %w", err)
+			return fmt.Errorf("write chart: %w", err)
 		}
 	}
 	u.say("the chart is in %s: `helm upgrade --install -n %s %s %s`", dir, plan.Namespace, plan.Name, dir)
 	return nil
-}
-
-// planForRender asks the cluster if there is one. That there is no kubeconfig is
-// no failure when the release is named.
-func planForRender(c *cli.Context, u *ui, o install.Options) (*install.Plan, error) {
-	if c.Bool("offline") {
-		return makeOfflinePlan(c, u, o)
-	}
-	cfg, err := connect(c, u)
-	switch {
-	case errors.Is(err, errNoKubeconfig) && o.Branch != branchAuto:
-		return makeOfflinePlan(c, u, o)
-	case err != nil:
-		return nil, err
-	}
-	return makePlan(c, u, cfg, o)
 }

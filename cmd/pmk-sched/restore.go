@@ -12,27 +12,25 @@ import (
 func restoreCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "restore",
-		Usage: "bring back the default scheduler that was replaced on this node",
-		Description: "The manifest from before the first replacement comes back byte by byte, also after a run that was killed at any\n" +
-			"point, and also while the API server is down. What was edited since is shown and kept, unless --force.",
+		Usage: "restore the default scheduler that was replaced on this node",
+		Description: "Restores the original manifest byte by byte, also after an interrupted replacement and while the API server\n" +
+			"is down. Later edits of the files are shown and kept, unless --force is given.",
+		UsageText: examples(
+			"pmk-sched restore",
+			"pmk-sched restore --force --yes",
+		),
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "force", Usage: "restore although the files were edited or written anew since"},
-			&cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask"},
-			outputFlag(),
+			&cli.BoolFlag{Name: "force", Usage: "restore even if the files were edited or recreated since"},
+			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
-			cfg, err := connect(c, u)
-			if err != nil {
+			if _, err := u.session.Connect(); err != nil {
 				return err
 			}
-			d, err := newReplaceDeps(c, u, cfg)
-			if err != nil {
+			if err := u.confirm(c.Context, c.Bool("yes"), "restore the original default scheduler of this node"); err != nil {
 				return err
 			}
-			if err := u.confirm(c.Context, c.Bool("yes"), "bring back the former default scheduler of this node"); err != nil {
-				return err
-			}
-			outcome, err := replace.Restore(c.Context, d, c.Bool("force"))
+			outcome, err := u.session.Restore(c.Context, c.Bool("force"))
 			if err != nil {
 				return err
 			}
@@ -40,7 +38,7 @@ func restoreCommand(u *ui) *cli.Command {
 				u.say("nothing to restore: the default scheduler of this node is not replaced")
 				outcome.Manifest = replace.ManifestUnchanged
 			}
-			return u.data(c.String("o"), outcome, func(w io.Writer) error {
+			return u.data(c.String("output"), outcome, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "node\t%s\nmanifest\t%s\nbackup\t%s\n", outcome.Node, outcome.Manifest, outcome.Backup)
 				return err
 			})

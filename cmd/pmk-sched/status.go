@@ -14,35 +14,27 @@ import (
 func statusCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "tell which schedulers are ours, and whether they are as they were left",
-		Description: "On a control-plane node its files are compared with what was written. Exit status 3 when something differs,\n" +
-			"which is shown, or when a replacement was not finished.",
-		Flags: []cli.Flag{outputFlag()},
+		Usage: "show the schedulers managed by pmk-sched and detect drift",
+		Description: "On a control-plane node its files are compared with what was written. The exit status is 3 if a file\n" +
+			"differs, or if a replacement was interrupted.",
+		UsageText: examples(
+			"pmk-sched status",
+			"pmk-sched status -o json",
+		),
+		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
-			cfg, err := connect(c, u)
-			if err != nil {
-				return err
-			}
-			d, err := newReplaceDeps(c, u, cfg)
-			if err != nil {
-				return err
-			}
-			root, err := nodeRoot(c)
-			if err != nil {
-				return err
-			}
-			status, err := replace.ReadStatus(c.Context, d, root != "")
+			status, err := u.session.Status(c.Context)
 			var drift *replace.DriftError
 			if err != nil && !errors.As(err, &drift) {
 				return err
 			}
 			u.warn(status.Unknown...)
-			return errors.Join(u.data(c.String("o"), status, replacementTable(status)), err)
+			return errors.Join(u.data(c.String("output"), status, statusTable(status)), err)
 		},
 	}
 }
 
-func replacementTable(s *replace.Status) func(io.Writer) error {
+func statusTable(s *replace.Status) func(io.Writer) error {
 	return func(w io.Writer) error {
 		var err error
 		line := func(format string, args ...any) {
@@ -50,7 +42,7 @@ func replacementTable(s *replace.Status) func(io.Writer) error {
 				_, err = fmt.Fprintf(w, format+"\n", args...)
 			}
 		}
-		line("NODE\tREPLACED\tREADY\tLEADS\tIMAGE")
+		line("NODE\tREPLACED\tREADY\tLEADER\tIMAGE")
 		for _, n := range s.Nodes {
 			line("%s\t%s\t%s\t%s\t%s", n.Node, yesNo(n.Replaced), yesNo(n.Ready), yesNo(n.Leads), n.Image)
 		}
@@ -67,11 +59,11 @@ func replacementTable(s *replace.Status) func(io.Writer) error {
 			line("%s\t%s\t%d/%d\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image)
 		}
 		if h := s.Here; h != nil {
-			as := "as it was left"
+			state := "unchanged"
 			if len(h.Drift) > 0 {
-				as = "changed since"
+				state = "changed since"
 			}
-			line("\nthis node\t%s, %s since %s, %s\nbackup\t%s", h.Node, h.State, h.Since.Format(time.RFC3339), as, h.Backup)
+			line("\nthis node\t%s, %s since %s, %s\nbackup\t%s", h.Node, h.State, h.Since.Format(time.RFC3339), state, h.Backup)
 		}
 		return err
 	}

@@ -2,17 +2,14 @@ package main
 
 // Rules of the UI
 //
-//   - Standard output carries data and nothing else: what was asked for, as a
-//     table, JSON or YAML. It can be piped.
-//   - Standard error carries everything that is talk: logs (zap), a line for
-//     each step with its time, warnings, the error and its hints.
-//   - A step is "✓ name (1.2s)" when it is done and "✗ name (1.2s)" when it
-//     failed. On a terminal the running step is shown too; elsewhere only the
-//     finished line is written, so that scripts can follow.
-//   - Messages begin in lower case and have no final period. An error begins
-//     with "error: ", says what was tried, on what, and what was seen; "hint: "
-//     lines below it say what to do.
-//   - Nothing asks a question unless standard input is a terminal.
+//   - Standard output is for data only, as a table, JSON or YAML.
+//   - Standard error is for everything else: logs (zap), a line for each step with its duration, warnings, the error and its
+//     hints.
+//   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. On a terminal the running step is shown
+//     too.
+//   - Messages start in lower case and have no final period. An error starts with "error: "; "hint: " lines after it say what
+//     to do.
+//   - A question is asked only if standard input is a terminal.
 //   - Keys, tokens and passwords are never written.
 
 import (
@@ -30,6 +27,8 @@ import (
 	"go.uber.org/zap"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/internal/terminal"
 )
 
@@ -38,18 +37,20 @@ type ui struct {
 	in  io.Reader
 	out io.Writer
 	err *stepWriter
-	// log is set when the global flags are read.
-	log *zap.Logger
 	// json makes steps log entries instead of lines.
 	json bool
+
+	// The rest is set when the global flags are read.
+	log       *zap.Logger
+	namespace string // empty unless it is given
+	session   *session.Session
 }
 
 func newUI(in io.Reader, out, errw io.Writer) *ui {
 	return &ui{in: in, out: out, err: &stepWriter{w: errw, terminal: terminal.Is(errw)}, log: zap.NewNop()}
 }
 
-// step announces a step and returns what ends it. It fits the OnStep of every
-// package that has long operations.
+// step starts a step and returns the function that ends it. It is the OnStep of every package with long operations.
 func (u *ui) step(name string) func(err error) {
 	start := time.Now()
 	if !u.json {
@@ -70,7 +71,7 @@ func (u *ui) step(name string) func(err error) {
 	}
 }
 
-// say writes a line of talk.
+// say writes a message.
 func (u *ui) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
@@ -86,23 +87,27 @@ func (u *ui) warn(warnings ...string) {
 	}
 }
 
-// fail writes an error and its hints. What was interrupted is said to be.
+// fail writes an error and its hints.
 func (u *ui) fail(err error) {
 	text := err.Error()
 	if errors.Is(err, context.Canceled) {
 		text = "interrupted: " + strings.TrimSuffix(text, ": "+context.Canceled.Error())
 	}
 	u.say("error: %s", strings.TrimSpace(text))
-	for _, hint := range hints(err) {
+	for _, hint := range problem.Hints(err) {
 		u.say("hint: %s", hint)
 	}
 }
 
-// data writes v in the format asked for; table writes the form for people.
+// data writes v to standard output in a format; table writes it for people.
 func (u *ui) data(format string, v any, table func(w io.Writer) error) error {
+	return writeData(u.out, format, v, table)
+}
+
+func writeData(out io.Writer, format string, v any, table func(w io.Writer) error) error {
 	switch format {
 	case "json":
-		enc := json.NewEncoder(u.out)
+		enc := json.NewEncoder(out)
 		enc.SetIndent("", "  ")
 		enc.SetEscapeHTML(false)
 		return enc.Encode(v)
@@ -111,10 +116,10 @@ func (u *ui) data(format string, v any, table func(w io.Writer) error) error {
 		if err != nil {
 			return fmt.Errorf("write yaml: %w", err)
 		}
-		_, err = u.out.Write(text)
+		_, err = out.Write(text)
 		return err
 	default:
-		w := tabwriter.NewWriter(u.out, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		if err := table(w); err != nil {
 			return err
 		}
@@ -122,14 +127,13 @@ func (u *ui) data(format string, v any, table func(w io.Writer) error) error {
 	}
 }
 
-// confirm asks before something is taken away. yes answers for the person; with
-// neither a terminal nor yes it refuses.
+// confirm asks before something is removed or replaced. yes answers; with neither a terminal nor yes it returns an error.
 func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
 	if !terminal.Is(u.in) {
-		return usagef("answer with --yes where there is no terminal to ask on", "refuse to %s without being sure", question)
+		return problem.Invalidf("confirm with --yes if standard input is not a terminal", "refusing to %s without confirmation", question)
 	}
 	_, _ = fmt.Fprintf(u.err, "%s? [y/N] ", question)
 	answer := make(chan string, 1)
@@ -144,12 +148,11 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 		if a == "y" || a == "yes" {
 			return nil
 		}
-		return usagef("", "nothing was changed: the answer was no")
+		return problem.Invalidf("", "canceled; nothing was changed")
 	}
 }
 
-// stepWriter is standard error: it keeps the line of the running step at the
-// bottom of a terminal, below what is logged meanwhile.
+// stepWriter is standard error. On a terminal it keeps the line of the running step below the log.
 type stepWriter struct {
 	mu       sync.Mutex
 	w        io.Writer
@@ -159,7 +162,7 @@ type stepWriter struct {
 
 const clearLine = "\r\033[K"
 
-// Write writes what is not a step.
+// Write writes anything but a step.
 func (s *stepWriter) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,13 +194,5 @@ func (s *stepWriter) clear() {
 	}
 }
 
-// Sync fits zap; standard error is not buffered.
+// Sync implements zapcore.WriteSyncer; standard error is not buffered.
 func (s *stepWriter) Sync() error { return nil }
-
-// during runs do as a step.
-func during(u *ui, name string, do func() error) error {
-	done := u.step(name)
-	err := do()
-	done(err)
-	return err
-}

@@ -3,50 +3,55 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/internal/verify"
 )
 
 func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "verify",
-		Usage: "prove that a scheduler schedules: it has to bind a pod",
-		Description: "Creates a pod that names the scheduler, in a namespace of its own, waits until it is bound, and proves from the\n" +
-			"event who bound it. Cleans up. Exit status 3 when the pod is not bound, with the reason.",
+		Usage: "verify that a scheduler binds a pod",
+		Description: "Creates a pod that names the scheduler in a temporary namespace, waits until it is bound, and checks the\n" +
+			"event for who bound it. The exit status is 3 if the pod is not bound; the reason is printed.",
+		UsageText: examples(
+			"pmk-sched verify --name my-scheduler",
+			"pmk-sched verify --default -o json",
+		),
 		Flags: []cli.Flag{
-			nameFlag(), fileFlag(),
-			&cli.BoolFlag{Name: "default", Usage: "the default scheduler, which `pmk-sched replace` replaced: the pod names no scheduler"},
-			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the pod's image", DefaultText: "the scheduler's own, which the node has"},
-			&cli.DurationFlag{Name: "timeout", Value: time.Minute, Usage: "give up after `DURATION`"},
-			&cli.BoolFlag{Name: "keep", Usage: "leave the pod and its namespace"},
-			outputFlag(),
+			nameFlag("scheduler"), fileFlag(),
+			&cli.BoolFlag{Name: "default", Usage: "verify the default scheduler, which replace replaced"},
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the pod's image", DefaultText: "the scheduler's own"},
+			timeoutFlag(time.Minute, "the pod to be bound"),
+			&cli.BoolFlag{Name: "keep", Usage: "keep the pod and its namespace"},
+			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
+			o := session.VerifyOptions{Image: c.String("image"), Timeout: c.Duration("timeout"), Keep: c.Bool("keep")}
 			if c.Bool("default") {
-				return verifyReplaced(c, u)
+				if c.String("name") != "" {
+					return problem.Invalidf("", "--name and --default exclude each other")
+				}
+				v, err := u.session.VerifyDefault(c.Context, o)
+				if err != nil {
+					return err
+				}
+				return u.data(c.String("output"), v, defaultVerificationTable(v))
 			}
-			name, namespace, err := readName(c)
+			sp, err := readName(c, u)
 			if err != nil {
 				return err
 			}
-			if err := checkTimeout(c); err != nil {
-				return err
-			}
-			cfg, err := connect(c, u)
+			v, err := u.session.Verify(c.Context, sp, o)
 			if err != nil {
 				return err
 			}
-			v, err := verify.Scheduler(c.Context, cfg, verify.Options{
-				Name: name, Namespace: namespace, Image: c.String("image"), Timeout: c.Duration("timeout"),
-				Keep: c.Bool("keep"), Log: u.log, OnStep: u.step,
-			})
-			if err != nil {
-				return err
-			}
-			return u.data(c.String("o"), v, verificationTable(v))
+			return u.data(c.String("output"), v, verificationTable(v))
 		},
 	}
 }
@@ -58,6 +63,21 @@ func verificationTable(v *verify.Result) func(io.Writer) error {
 		for _, note := range v.Notes {
 			if err == nil {
 				_, err = fmt.Fprintf(w, "note\t%s\n", note)
+			}
+		}
+		return err
+	}
+}
+
+func defaultVerificationTable(v *verify.DefaultResult) func(io.Writer) error {
+	return func(w io.Writer) error {
+		if err := verificationTable(&v.Result)(w); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "leader\t%s\nstatic pod\t%s\nimage\t%s\nimage ID\t%s\nreplacement\t%s\n", v.Leader, v.SchedulerPod, v.Image, v.ImageID, v.Replacement)
+		for _, row := range [][2]string{{"program", strings.Join(v.Programs, ", ")}, {"build", v.Build}} {
+			if row[1] != "" && err == nil {
+				_, err = fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
 			}
 		}
 		return err

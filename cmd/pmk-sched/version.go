@@ -14,8 +14,7 @@ import (
 // version is set by the linker (-X main.version=…).
 var version string
 
-// ownVersion is what this program calls itself: what the linker was told, else
-// what `go install` recorded, else "dev".
+// ownVersion is the version that the linker or `go install` recorded, or "dev".
 func ownVersion() string {
 	if version != "" {
 		return version
@@ -31,7 +30,7 @@ type versionData struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Oldest and Newest are the Kubernetes minors that are built and tested.
+	// Oldest and Newest are the supported Kubernetes minors.
 	Oldest string `json:"oldestKubernetes"`
 	Newest string `json:"newestKubernetes"`
 }
@@ -50,11 +49,15 @@ func newVersionData() versionData {
 func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "version",
-		Usage: "print the version of this program and the Kubernetes releases it knows",
-		Flags: []cli.Flag{outputFlag()},
+		Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
+		UsageText: examples(
+			"pmk-sched version",
+			"pmk-sched version -o json",
+		),
+		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			v := newVersionData()
-			return u.data(c.String("o"), v, func(w io.Writer) error {
+			return u.data(c.String("output"), v, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "pmk-sched\t%s\ngo\t%s\nplatform\t%s\nkubernetes\t%s to %s\n", v.Version, v.Go, v.Platform, v.Oldest, v.Newest)
 				return err
 			})

@@ -92,11 +92,16 @@ func upgradeCommand(deployed DeployedScheduler, flags []string) string {
 	build := slices.Concat(program, []string{"build"})
 	var deploys []string
 	for _, flag := range flags {
-		name, _, _ := strings.Cut(flag, "=")
-		if name == "--file" || name == "--with" || name == "--import" {
+		switch name, value, _ := strings.Cut(flag, "="); name {
+		case "--file":
+			build, deploys = append(build, flag), append(deploys, flag)
+		case "--with":
+			build, deploys = append(build, flag), append(deploys, "--plugins="+value)
+		case "--import": // only for the build
 			build = append(build, flag)
-		}
-		if name != "--import" { // only for the build
+		case "--any-node": // as older releases of pmk-sched recorded it
+			deploys = append(deploys, "--node-selector=any")
+		default:
 			deploys = append(deploys, flag)
 		}
 	}

@@ -41,7 +41,7 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 			Name: "plugins", Namespace: "gpu", Image: "localhost/p:v1.23.17-plugins-0123456789", Release: "v1.23.17", Due: "v1.24.3",
 			Command: "pmk-sched -n gpu build --with=builtin:timestamp '--with=/src/my plugin' --import=example.com/scheme --branch v1.24.3" +
 				" --tag localhost/p:v1.24.3-plugins-0123456789 --busybox /bin/busybox --load containerd" +
-				" && pmk-sched -n gpu deploy --name plugins --image localhost/p:v1.24.3-plugins-0123456789 --branch v1.24.3 --preset=spread --with=builtin:timestamp '--with=/src/my plugin'",
+				" && pmk-sched -n gpu deploy --name plugins --image localhost/p:v1.24.3-plugins-0123456789 --branch v1.24.3 --preset=spread --plugins=builtin:timestamp '--plugins=/src/my plugin'",
 		},
 		{
 			Name: "pushed", Namespace: "gpu", Image: "registry.example/team/pushed:1.23.17-2", Release: "v1.23.17", Due: "v1.24.3",

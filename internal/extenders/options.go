@@ -89,7 +89,7 @@ func (o Options) neverStuck() error {
 	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
 		return nil
 	}
-	return problem.Invalidf("make it --ignorable=true, or limit it with --managed-resource to pods that ask for that resource",
+	return problem.Invalidf("set --ignorable=true, or limit the extender with managedResources in pmk-sched.yaml to pods that request a resource",
 		"extender %s would be asked about its own pods: when none of them runs, the default scheduler could not schedule one", o.Call.Name)
 }
 

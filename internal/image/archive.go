@@ -10,6 +10,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // WriteArchive writes b to file as a docker archive: what "docker load", "ctr
@@ -20,7 +22,7 @@ import (
 // An archive holds one platform; b with several is an Invalid error.
 func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	if b.Index != nil {
-		return invalidf("write an OCI layout folder, or build one platform at a time",
+		return problem.Invalidf("write an OCI layout folder, or build one platform at a time",
 			"write %s: a docker archive holds one platform, the image has %s", file, strings.Join(b.platforms(), ", "))
 	}
 	return writeFile(ctx, file, func(f *os.File) error {
@@ -57,5 +59,5 @@ func (b *Built) host(doing string) (v1.Image, error) {
 			return b.Images[p], nil
 		}
 	}
-	return nil, invalidf("build for "+hostPlatform()+" too", "%s: this machine is %s, the image is for %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
+	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: this machine is %s, the image is for %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // userAgent is what registries see.
@@ -91,7 +93,7 @@ func (b Base) check() error {
 		}
 	}
 	if set != 1 {
-		return invalidf("give an image, a docker archive, an OCI layout folder, or a busybox", "one base is needed, %d are given", set)
+		return problem.Invalidf("give an image, a docker archive, an OCI layout folder, or a busybox", "one base is needed, %d are given", set)
 	}
 	return nil
 }
@@ -153,21 +155,21 @@ func archiveCandidates(file string) ([]candidate, error) {
 	opener := archiveOpener(file)
 	manifest, err := tarball.LoadManifest(opener)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, invalidf("", "read docker archive: %w", err)
+		return nil, problem.Invalidf("", "read docker archive: %w", err)
 	}
 	if err != nil {
-		return nil, invalidf(archiveHint, "read docker archive %s: %w", file, err)
+		return nil, problem.Invalidf(archiveHint, "read docker archive %s: %w", file, err)
 	}
 	if len(manifest) != 1 {
 		names := []string{}
 		for _, m := range manifest {
 			names = append(names, m.RepoTags...)
 		}
-		return nil, invalidf("save one image into an archive of its own", "read docker archive %s: it holds %d images (%s), one is wanted", file, len(manifest), strings.Join(names, ", "))
+		return nil, problem.Invalidf("save one image into an archive of its own", "read docker archive %s: it holds %d images (%s), one is wanted", file, len(manifest), strings.Join(names, ", "))
 	}
 	img, err := tarball.Image(opener, nil)
 	if err != nil {
-		return nil, invalidf(archiveHint, "read docker archive %s: %w", file, err)
+		return nil, problem.Invalidf(archiveHint, "read docker archive %s: %w", file, err)
 	}
 	c, err := newCandidate(img)
 	return []candidate{c}, err
@@ -203,11 +205,11 @@ func archiveOpener(file string) tarball.Opener {
 func layoutCandidates(dir string) ([]candidate, error) {
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return nil, invalidf("", "read OCI layout %s: %w", dir, err)
+		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
 	}
 	found, err := indexCandidates(index)
 	if err != nil {
-		return nil, invalidf("", "read OCI layout %s: %w", dir, err)
+		return nil, problem.Invalidf("", "read OCI layout %s: %w", dir, err)
 	}
 	return found, nil
 }
@@ -277,8 +279,8 @@ func choose(found []candidate, platform, what string) (candidate, error) {
 		has = append(has, orUnknown(c.platform.String()))
 	}
 	if len(has) == 0 {
-		return candidate{}, invalidf("", "%s holds no image", what)
+		return candidate{}, problem.Invalidf("", "%s holds no image", what)
 	}
-	return candidate{}, invalidf("choose one of these platforms, or an image that has "+platform,
+	return candidate{}, problem.Invalidf("choose one of these platforms, or an image that has "+platform,
 		"%s has no image for %s; it has %s", what, platform, strings.Join(has, ", "))
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 const (
@@ -231,16 +233,16 @@ func (f File) mode() int64 {
 // place, and programs for another platform.
 func checkFiles(files []File, platform string) error {
 	if len(files) == 0 {
-		return invalidf("", "no file for the image of %s", platform)
+		return problem.Invalidf("", "no file for the image of %s", platform)
 	}
 	seen := map[string]bool{}
 	for _, f := range files {
 		clean := path.Clean(f.Path)
 		if !path.IsAbs(f.Path) || clean == "/" {
-			return invalidf("", "file %s: the path in the image, %q, is not absolute", f.Source, f.Path)
+			return problem.Invalidf("", "file %s: the path in the image, %q, is not absolute", f.Source, f.Path)
 		}
 		if seen[clean] {
-			return invalidf("", "two files for %s in the image of %s", clean, platform)
+			return problem.Invalidf("", "two files for %s in the image of %s", clean, platform)
 		}
 		seen[clean] = true
 		if err := checkFile(f.Source, platform); err != nil {
@@ -253,16 +255,16 @@ func checkFiles(files []File, platform string) error {
 func checkFile(source, platform string) error {
 	info, err := os.Stat(source)
 	if errors.Is(err, fs.ErrNotExist) {
-		return invalidf("", "file for the image: %w", err)
+		return problem.Invalidf("", "file for the image: %w", err)
 	}
 	if err != nil {
 		return fmt.Errorf("file for the image: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return invalidf("", "file for the image: %s is no regular file", source)
+		return problem.Invalidf("", "file for the image: %s is no regular file", source)
 	}
 	if made, machine, ok := programPlatform(source); ok && !runsOn(made, platform) {
-		return invalidf("build the program for "+platform, "%s: made for %s (%s), but the image is for %s", source, orUnknown(made), machine, platform)
+		return problem.Invalidf("build the program for "+platform, "%s: made for %s (%s), but the image is for %s", source, orUnknown(made), machine, platform)
 	}
 	return nil
 }

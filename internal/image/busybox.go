@@ -15,6 +15,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // applets lists what /bin gets links for. It is fixed, not asked of the binary,
@@ -81,27 +83,27 @@ func busyboxBase(ctx context.Context, file, platform string, created v1.Time) (v
 func checkBusybox(file string, platforms []string) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return invalidf(busyboxHint, "busybox %s: not found", file)
+		return problem.Invalidf(busyboxHint, "busybox %s: not found", file)
 	}
 	if err != nil {
 		return fmt.Errorf("read busybox: %w", err)
 	}
 	program, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
-		return invalidf(busyboxHint, "busybox %s: not a Linux program: %w", file, err)
+		return problem.Invalidf(busyboxHint, "busybox %s: not a Linux program: %w", file, err)
 	}
 	interpreted := slices.ContainsFunc(program.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 	made := elfPlatform(program)
 	switch {
 	case interpreted:
-		return invalidf(busyboxHint, "busybox %s: dynamically linked, but there are no libraries in the image: a static one is needed", file)
+		return problem.Invalidf(busyboxHint, "busybox %s: dynamically linked, but there are no libraries in the image: a static one is needed", file)
 	case len(platforms) > 1:
-		return invalidf("build one platform at a time, or use an image that has all of them as the base",
+		return problem.Invalidf("build one platform at a time, or use an image that has all of them as the base",
 			"busybox %s: made for %s, but an image for %s is wanted: one busybox fits one architecture", file, made, strings.Join(platforms, " and "))
 	case !runsOn(made, platforms[0]):
-		return invalidf(busyboxHint, "busybox %s: made for %s (%s), but an image for %s is wanted", file, orUnknown(made), program.Machine, platforms[0])
+		return problem.Invalidf(busyboxHint, "busybox %s: made for %s (%s), but an image for %s is wanted", file, orUnknown(made), program.Machine, platforms[0])
 	case !bytes.Contains(data, []byte("BusyBox")):
-		return invalidf(busyboxHint, "busybox %s: a program, but not busybox", file)
+		return problem.Invalidf(busyboxHint, "busybox %s: a program, but not busybox", file)
 	}
 	return nil
 }

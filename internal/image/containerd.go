@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // kubeletNamespace is the containerd namespace in which the kubelet's images are
@@ -47,7 +49,7 @@ func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 		return fmt.Errorf("look for %s in containerd: %w", canonical, err)
 	}
 	if strings.TrimSpace(names.String()) != canonical {
-		return failedf("ctr -n k8s.io images ls", "load %s into containerd: it was imported, but not under that name", canonical)
+		return problem.Errorf("ctr -n k8s.io images ls", "load %s into containerd: it was imported, but not under that name", canonical)
 	}
 	return nil
 }
@@ -62,7 +64,7 @@ func (c containerd) export(ctx context.Context, ref, platform, file string) erro
 		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {
-		return failedf("it may not be on this node, or be kept without its layers (discard_unpacked_layers)", "read %s from containerd: %w", canonical, err)
+		return problem.Errorf("it may not be on this node, or be kept without its layers (discard_unpacked_layers)", "read %s from containerd: %w", canonical, err)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s from containerd: %w", canonical, err)
@@ -84,13 +86,13 @@ func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.
 		if errors.Is(err, fs.ErrPermission) {
 			hint = "run as root"
 		}
-		return failedf(hint, "containerd does not listen there: %w", err)
+		return problem.Errorf(hint, "containerd does not listen there: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "ctr", append([]string{"-a", c.socket, "-n", kubeletNamespace}, args...)...)
 	cmd.Stdout = out
 	err := feedCommand(ctx, cmd, feed)
 	if errors.Is(err, exec.ErrNotFound) {
-		return failedf("it comes with containerd: apt-get install containerd; or write a docker archive and import it by hand", "ctr, containerd's own client, is not here: %w", err)
+		return problem.Errorf("it comes with containerd: apt-get install containerd; or write a docker archive and import it by hand", "ctr, containerd's own client, is not here: %w", err)
 	}
 	return err
 }

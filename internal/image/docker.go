@@ -7,6 +7,8 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // LoadDocker loads the image for this machine into the Docker engine that the
@@ -26,9 +28,9 @@ func LoadDocker(ctx context.Context, b *Built, ref string) error {
 	err = feedCommand(ctx, exec.CommandContext(ctx, "docker", "load", "--quiet"), archive)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return failedf("install Docker"+instead, "load %s into Docker: the docker program is not here: %w", canonical, err)
+		return problem.Errorf("install Docker"+instead, "load %s into Docker: the docker program is not here: %w", canonical, err)
 	case err != nil && strings.Contains(err.Error(), "Cannot connect to the Docker daemon"):
-		return failedf("start the Docker engine, or set DOCKER_HOST"+instead, "load %s into Docker: no engine answers: %w", canonical, err)
+		return problem.Errorf("start the Docker engine, or set DOCKER_HOST"+instead, "load %s into Docker: no engine answers: %w", canonical, err)
 	case err != nil:
 		return fmt.Errorf("load %s into Docker: %w", canonical, err)
 	}

@@ -13,39 +13,15 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
-
-// problem is an error that knows whose fault it is and what to try.
-type problem struct {
-	err     error
-	hint    string
-	invalid bool
-}
-
-func (p *problem) Error() string { return p.err.Error() }
-func (p *problem) Unwrap() error { return p.err }
-
-// Invalid reports whether the cause is what the caller was given.
-func (p *problem) Invalid() bool { return p.invalid }
-
-// Hint says what to try; it may be empty.
-func (p *problem) Hint() string { return p.hint }
-
-// invalidf makes an error about what the caller was given.
-func invalidf(hint, format string, args ...any) error {
-	return &problem{err: fmt.Errorf(format, args...), hint: hint, invalid: true}
-}
-
-// failedf makes an error about the world, with what to try.
-func failedf(hint, format string, args ...any) error {
-	return &problem{err: fmt.Errorf(format, args...), hint: hint}
-}
 
 // registryError says in our words what a registry, or the way to it, answered.
 func registryError(doing string, ref name.Reference, err error) error {
 	host, repository := ref.Context().RegistryStr(), ref.Context().RepositoryStr()
 	wrapped := func(seen, hint string) error {
-		return failedf(hint, "%s %s: %s: %w", doing, canonical(ref), seen, err)
+		return problem.Errorf(hint, "%s %s: %s: %w", doing, canonical(ref), seen, err)
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s %s: %w", doing, canonical(ref), err)
@@ -69,7 +45,7 @@ func registryError(doing string, ref name.Reference, err error) error {
 
 // networkError explains why a registry was not reached.
 func networkError(wrapped func(seen, hint string) error, host string, err error) error {
-	const without = "or do without a registry: --busybox PATH as the base, --output FILE.tar as the destination"
+	const without = "or do without a registry: --busybox PATH as the base, --archive FILE.tar as the destination"
 	var (
 		dns       *net.DNSError
 		authority x509.UnknownAuthorityError

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/match"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // Keys of the annotations that name an image in an OCI layout. OCI's holds the
@@ -38,7 +40,7 @@ func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
 	}
 	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".*")
 	if errors.Is(err, fs.ErrNotExist) {
-		return invalidf("create the folder above first", "write %s: %w", dir, err)
+		return problem.Invalidf("create the folder above first", "write %s: %w", dir, err)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)
@@ -87,22 +89,22 @@ func replaceable(dir string, tag name.Tag) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return invalidf(hint, "write %s: %w", dir, err)
+		return problem.Invalidf(hint, "write %s: %w", dir, err)
 	case len(entries) == 0:
 		return nil
 	}
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return invalidf(hint, "write %s: the folder holds files that are no OCI layout", dir)
+		return problem.Invalidf(hint, "write %s: the folder holds files that are no OCI layout", dir)
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
-		return invalidf(hint, "write %s: the OCI layout in it cannot be read: %w", dir, err)
+		return problem.Invalidf(hint, "write %s: the OCI layout in it cannot be read: %w", dir, err)
 	}
 	same := match.Annotation(annotationContainerdName, tag.String())
 	for _, d := range manifest.Manifests {
 		if !same(d) {
-			return invalidf(hint, "write %s: it holds another image, %s", dir, orUnknown(d.Annotations[annotationContainerdName]))
+			return problem.Invalidf(hint, "write %s: it holds another image, %s", dir, orUnknown(d.Annotations[annotationContainerdName]))
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 const nameHint = "write NAME:TAG, such as localhost/my-scheduler:v1 or registry.example.com/team/my-scheduler:v1"
@@ -39,7 +41,7 @@ func parseReference(ref string, insecure bool) (name.Reference, error) {
 		r, err = name.ParseReference(ref, name.Insecure)
 	}
 	if err != nil {
-		return nil, invalidf(nameHint, "image name %q: %w", ref, err)
+		return nil, problem.Invalidf(nameHint, "image name %q: %w", ref, err)
 	}
 	return r, nil
 }
@@ -51,7 +53,7 @@ func parseTag(ref string, insecure bool) (name.Tag, error) {
 		return name.Tag{}, err
 	}
 	if _, ok := r.(name.Tag); !ok {
-		return name.Tag{}, invalidf(nameHint, "image name %q: a digest cannot be given to a new image, only a tag", ref)
+		return name.Tag{}, problem.Invalidf(nameHint, "image name %q: a digest cannot be given to a new image, only a tag", ref)
 	}
 	opts := []name.Option{}
 	if r.Context().Scheme() == "http" {
@@ -59,7 +61,7 @@ func parseTag(ref string, insecure bool) (name.Tag, error) {
 	}
 	tag, err := name.NewTag(canonical(r), opts...)
 	if err != nil {
-		return name.Tag{}, invalidf(nameHint, "image name %q: %w", ref, err)
+		return name.Tag{}, problem.Invalidf(nameHint, "image name %q: %w", ref, err)
 	}
 	return tag, nil
 }
@@ -90,11 +92,11 @@ func ParseBase(s string) (Base, error) {
 		if !pathlike(s) {
 			break
 		}
-		return Base{}, invalidf("give an OCI layout folder, a docker archive, or an image name", "base %s: the folder has no index.json, so it is no OCI layout", s)
+		return Base{}, problem.Invalidf("give an OCI layout folder, a docker archive, or an image name", "base %s: the folder has no index.json, so it is no OCI layout", s)
 	case err == nil:
 		return Base{Archive: s}, nil
 	case pathlike(s):
-		return Base{}, invalidf("give an OCI layout folder, a docker archive, or an image name", "base %s: %w", s, err)
+		return Base{}, problem.Invalidf("give an OCI layout folder, a docker archive, or an image name", "base %s: %w", s, err)
 	}
 	if _, err := parseReference(s, false); err != nil {
 		return Base{}, err

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // hostPlatform is the platform of containers on this machine.
@@ -16,7 +18,7 @@ func hostPlatform() string { return "linux/" + runtime.GOARCH }
 func parsePlatform(s string) (v1.Platform, error) {
 	p, err := v1.ParsePlatform(s)
 	if err != nil || p.OS == "" || p.Architecture == "" || strings.ContainsAny(s, ": ") {
-		return v1.Platform{}, invalidf("write it as linux/amd64", "platform %q is not of the form os/architecture", s)
+		return v1.Platform{}, problem.Invalidf("write it as linux/amd64", "platform %q is not of the form os/architecture", s)
 	}
 	return *p, nil
 }
@@ -24,7 +26,7 @@ func parsePlatform(s string) (v1.Platform, error) {
 // sortedPlatforms checks the platforms and drops repetitions.
 func sortedPlatforms(platforms []string) ([]string, error) {
 	if len(platforms) == 0 {
-		return nil, invalidf("name one, such as linux/amd64", "no platform to build an image for")
+		return nil, problem.Invalidf("name one, such as linux/amd64", "no platform to build an image for")
 	}
 	for _, p := range platforms {
 		if _, err := parsePlatform(p); err != nil {

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // contextReader stops reading when its context ends.
@@ -68,16 +70,16 @@ func destination(file string) (string, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err == nil && info.IsDir():
-		return "", invalidf("name a file in it", "write %s: it is a folder", file)
+		return "", problem.Invalidf("name a file in it", "write %s: it is a folder", file)
 	case err == nil && !info.Mode().IsRegular():
-		return "", invalidf("name another file", "write %s: it is no regular file", file)
+		return "", problem.Invalidf("name another file", "write %s: it is no regular file", file)
 	case err == nil:
 		return filepath.EvalSymlinks(file)
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("write %s: %w", file, err)
 	}
 	if _, err := os.Stat(filepath.Dir(file)); err != nil {
-		return "", invalidf("create the folder first", "write %s: %w", file, err)
+		return "", problem.Invalidf("create the folder first", "write %s: %w", file, err)
 	}
 	return file, nil
 }

@@ -127,7 +127,7 @@ func (o Options) Validate() error {
 	case o.Port < 0 || o.Port > 65535:
 		return problem.Invalidf("use a port from 1 to 65535", "port %d does not exist", o.Port)
 	case len(o.NodeSelector) > 0 && o.AnyNode:
-		return problem.Invalidf("", "give one of --node-selector and --any-node, not both")
+		return problem.Invalidf("", "--node-selector any excludes other selectors")
 	case o.Preset != "" && len(o.Configuration) > 0:
 		return problem.Invalidf("", "give a configuration or a preset, not both")
 	}

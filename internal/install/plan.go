@@ -192,7 +192,7 @@ func (p *planner) chooseNodes() error {
 	case selected:
 		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
 	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
-		return problem.Invalidf("use --credentials serviceaccount with it", "with --any-node the scheduler may run where the node's credentials are not")
+		return problem.Invalidf("add --credentials serviceaccount", "with --node-selector any the scheduler may run on nodes without its credentials")
 	case p.o.AnyNode:
 		p.note("runs on any node")
 	case p.info == nil:
@@ -202,8 +202,8 @@ func (p *planner) chooseNodes() error {
 		return problem.Errorf("use a kubeconfig that may list nodes, or name the nodes with --node-selector KEY=VALUE",
 			"look for the control-plane nodes: not one node could be listed; the warnings say why")
 	case p.info.ControlPlane.LabelKey == "":
-		return problem.Invalidf("on a managed cluster use --any-node, which lets the scheduler run on any node with --credentials serviceaccount; "+
-			"else name the nodes with --node-selector KEY=VALUE", "no control-plane node was found: no node carries a label of one")
+		return problem.Invalidf("on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials serviceaccount; "+
+			"otherwise select the nodes with --node-selector KEY=VALUE", "no control-plane node was found: no node carries a label of one")
 	default:
 		// No value: nodes of one cluster may carry the label with different ones.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}

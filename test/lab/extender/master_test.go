@@ -26,14 +26,23 @@ const (
 	held, free       = "held", "free"
 )
 
-// policies are what the extender serves: nothing runs in one namespace, and elsewhere pods go where the load is least.
-const policies = `apiVersion: pmk-sched.io/v1alpha1
-kind: Extender
-policies:
-- name: BlockAll
-  args: {namespaces: [` + held + `], message: nothing runs here}
-- name: LoadAware
-  args: {prometheus: {url: "http://%s"}, interval: 1s, staleAfter: 30s, window: 10s, promises: {disabled: true}}
+// extenderFile has an extender that lets nothing run in one namespace, and elsewhere prefers the node with the least load.
+const extenderFile = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: ` + scheduler + `}
+spec:
+  extenders:
+  - name: ` + extender + `
+    image: ` + imageV1 + `
+    weight: 10
+    ignorable: false
+    httpTimeout: 5s
+    %s
+    policies:
+    - name: BlockAll
+      args: {namespaces: [` + held + `], message: nothing runs here}
+    - name: LoadAware
+      args: {prometheus: {url: "http://%s"}, interval: 1s, staleAfter: 30s, window: 10s, promises: {disabled: true}}
 `
 
 func TestLifeOfAnExtenderOnAMaster(t *testing.T) {
@@ -43,17 +52,17 @@ func TestLifeOfAnExtenderOnAMaster(t *testing.T) {
 			load := prometheus.StartExporter(t, workers...)
 			server := prometheus.New(t, m.gateway, time.Second, load, map[string]string{workers[0]: workers[0], workers[1]: workers[1]})
 			server.Start(t.Context(), t)
-			config := filepath.Join(t.TempDir(), "extender.yaml")
-			if err := os.WriteFile(config, fmt.Appendf(nil, policies, server.Address), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			m.build(t, imageV1, "--extender")
 			m.build(t, imageV2, "--extender")
 			m.build(t, "localhost/"+scheduler+":v1", "--branch", release)
 			m.pmkSched(t, "deploy", "--name", scheduler, "--image", "localhost/"+scheduler+":v1")
-			for name, args := range map[string][]string{"service": {"--node-selector", "kubernetes.io/hostname=" + m.node}, "sidecar": {"--sidecar"}} {
+			for name, field := range map[string]string{"service": "nodeSelector: {kubernetes.io/hostname: " + m.node + "}", "sidecar": "sidecar: true"} {
 				t.Run(name, func(t *testing.T) {
-					m.life(t, load, append(args, "--config", config))
+					file := filepath.Join(t.TempDir(), "pmk-sched.yaml")
+					if err := os.WriteFile(file, fmt.Appendf(nil, extenderFile, field, server.Address), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					m.life(t, load, file)
 				})
 			}
 			m.pmkSched(t, "uninstall", "--name", scheduler, "--yes")
@@ -65,7 +74,7 @@ func TestLifeOfAnExtenderOnAMaster(t *testing.T) {
 }
 
 // life deploys the extender, and sees it obeyed, restarted and gone.
-func (m *master) life(t *testing.T, load *prometheus.Exporter, args []string) {
+func (m *master) life(t *testing.T, load *prometheus.Exporter, file string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for _, namespace := range []string{held, free} {
@@ -75,9 +84,7 @@ func (m *master) life(t *testing.T, load *prometheus.Exporter, args []string) {
 	if !strings.Contains(before, "localhost/"+scheduler) {
 		t.Fatalf("the scheduler's state is not seen: %s", before)
 	}
-	m.pmkSched(t, append([]string{
-		"extender", "deploy", "--name", extender, "--image", imageV1, "--weight", "10", "--ignorable=false", "--for", scheduler, "--http-timeout", "5s",
-	}, args...)...)
+	m.pmkSched(t, "extender", "deploy", "-f", file, "--for", scheduler)
 	m.Create(ctx, t, held, controlplane.Pod(scheduler, group, "p"))
 	m.obeyed(ctx, t, load)
 	m.pmkSched(t, "extender", "restart", "--name", extender, "--image", imageV2)

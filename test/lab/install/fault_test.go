@@ -15,7 +15,7 @@ import (
 
 // deploySteps are the steps of a deployment, as the person sees them pass.
 var deploySteps = []string{
-	"look at the cluster", "preflight checks", "lock", "check configuration", "save revision", "apply", "wait until stable", "mark deployed", "prune",
+	"inspect the cluster", "preflight checks", "lock", "check configuration", "save revision", "apply", "wait until stable", "mark deployed", "prune",
 }
 
 // passedSteps reads the names of the finished steps from what a deployment told.

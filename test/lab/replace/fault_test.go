@@ -17,7 +17,7 @@ import (
 
 // steps of a replacement, as the person sees them pass, but for the last.
 var steps = []string{
-	"look at the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
+	"inspect the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
 }
 
 // What is found out before anything is touched.

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+func extenderRestartCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:        "restart",
+		Usage:       "roll out new pods of an extender, with another image if one is given",
+		Description: "A new pod is ready before an old one ends. A rollout that does not become ready is undone.",
+		UsageText: examples(
+			"pmk-sched extender restart --name my-extender",
+			"pmk-sched extender restart --name my-extender --image registry.example.com/pmk-extender:v2",
+		),
+		Flags: []cli.Flag{
+			nameFlag("extender"),
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the new image", DefaultText: "the current image"},
+			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed rollout"},
+			timeoutFlag(defaultTimeout, "the pods"),
+			outputFlag(""),
+		},
+		Action: func(c *cli.Context) error {
+			name, image := c.String("name"), c.String("image")
+			if err := checkExtenderName(name); err != nil {
+				return err
+			}
+			if strings.ContainsAny(image, " \t\n") {
+				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
+			}
+			outcome, err := u.session.RestartExtender(c.Context, extenders.RestartOptions{
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image,
+				DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback")},
+			})
+			if err != nil {
+				return err
+			}
+			u.say("extender %s is restarted and ready", outcome.Extender)
+			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+		},
+	}
+}
+
+func extenderUninstallCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "uninstall",
+		Usage: "remove an extender from every scheduler that calls it, and delete its objects",
+		Description: "Restores the configuration of each scheduler. If the default scheduler calls it, run it as root on that\n" +
+			"node; with several such nodes run it on each: the objects are deleted with the last.",
+		UsageText: examples(
+			"pmk-sched extender uninstall --name my-extender",
+			"pmk-sched extender uninstall --name my-extender --yes -o json",
+		),
+		Flags: []cli.Flag{
+			nameFlag("extender"),
+			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender", DefaultText: "found by its addresses"},
+			timeoutFlag(defaultTimeout, "the pods"),
+			yesFlag(), outputFlag(""),
+		},
+		Action: func(c *cli.Context) error {
+			name := c.String("name")
+			if err := checkExtenderName(name); err != nil {
+				return err
+			}
+			if _, err := u.session.Connect(); err != nil {
+				return err
+			}
+			if err := u.confirm(c.Context, c.Bool("yes"), "remove extender "+name); err != nil {
+				return err
+			}
+			changes, err := u.session.UninstallExtender(c.Context, extenders.UninstallOptions{
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout")},
+			}, c.String("node"))
+			if err != nil {
+				return err
+			}
+			if len(changes) == 0 {
+				changes = apply.ChangeSet{} // a list in JSON too
+				u.say("extender %s was not found", name)
+			}
+			return u.data(c.String("output"), changes, writeText(changes.String()))
+		},
+	}
+}
+
+func checkExtenderName(name string) error {
+	if name == "" {
+		return problem.Invalidf("", "--name is required")
+	}
+	return manifest.ValidateName(name)
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+// defaultTimeout leaves time to pull an image over a slow line.
+const defaultTimeout = 5 * time.Minute
+
+// schedulerFlags describe one scheduler: for render, diff, check and deploy.
+func schedulerFlags(more ...cli.Flag) []cli.Flag {
+	return append([]cli.Flag{
+		&cli.StringFlag{Name: "name", Usage: "`NAME` of the scheduler: spec.schedulerName of its pods"},
+		&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image"},
+		fileFlag(),
+		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
+		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
+		&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+		&cli.BoolFlag{Name: "policy-configmap", Usage: "use a legacy Policy for predicates, priorities and extenders (1.20, 1.21)"},
+		pluginsFlag(),
+		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},
+		&cli.StringFlag{Name: "credentials", Usage: "`MODE`: node, node-inline, hostpath or serviceaccount", DefaultText: "node on a control-plane node, otherwise serviceaccount"},
+		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "one for each control-plane node"},
+		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`, or on any node", DefaultText: "control-plane nodes"},
+		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics", DefaultText: "the first free port from 10260"},
+		&cli.StringFlag{Name: "pull-policy", Usage: "image pull `POLICY`: IfNotPresent, Always or Never"},
+	}, more...)
+}
+
+func fileFlag() cli.Flag {
+	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` in the form of pmk-sched.yaml; - is standard input; flags win over it"}
+}
+
+// pluginsFlag names the plugins in an image that was built elsewhere.
+func pluginsFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "plugins", Usage: "`PLUGIN` in the image, if the image was built elsewhere"}
+}
+
+func nameFlag(of string) cli.Flag {
+	return &cli.StringFlag{Name: "name", Usage: "`NAME` of the " + of}
+}
+
+func timeoutFlag(value time.Duration, what string) cli.Flag {
+	return &cli.DurationFlag{Name: "timeout", Value: value, Usage: "wait at most `DURATION` for " + what, Action: positive("timeout")}
+}
+
+// positive returns the check of a duration flag.
+func positive(flag string) func(*cli.Context, time.Duration) error {
+	return func(_ *cli.Context, d time.Duration) error {
+		if d <= 0 {
+			return problem.Invalidf("", "invalid --%s %s: must be greater than 0", flag, d)
+		}
+		return nil
+	}
+}
+
+func yesFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "yes", Aliases: []string{"y"}, Usage: "do not ask for confirmation"}
+}
+
+// outputFlag is -o, on every command that prints data. The first format is the default. pathFlag names the flag of the
+// command that takes a path.
+func outputFlag(pathFlag string, formats ...string) cli.Flag {
+	if len(formats) == 0 {
+		formats = []string{"table", "json", "yaml"}
+	}
+	choice := strings.Join(formats[:len(formats)-1], ", ") + " or " + formats[len(formats)-1]
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: formats[0], Usage: "output `FORMAT`: " + choice, Action: func(_ *cli.Context, format string) error {
+		if slices.Contains(formats, format) {
+			return nil
+		}
+		hint := ""
+		if pathFlag != "" {
+			hint = fmt.Sprintf("write to a file with --%s %s", pathFlag, format)
+		}
+		return problem.Invalidf(hint, "invalid --output %q: must be %s", format, choice)
+	}}
+}
+
+// readSpec reads the file and the flags that describe a scheduler.
+func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
+	f := nameFlags(c, u)
+	f.Image, f.PullPolicy = c.String("image"), c.String("pull-policy")
+	f.Config, f.Preset, f.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")
+	f.Credentials, f.Branch = c.String("credentials"), c.String("branch")
+	f.Replicas, f.Port = given(c, "replicas", c.Int), given(c, "port", c.Int)
+	f.PolicyConfigMap = given(c, "policy-configmap", c.Bool)
+	f.NodeSelector, f.Plugins = c.StringSlice("node-selector"), c.StringSlice("plugins")
+	f.Given = flagsToRecord(c)
+	return spec.Read(f)
+}
+
+// readName reads the file and the flags that name a scheduler.
+func readName(c *cli.Context, u *ui) (*spec.Spec, error) {
+	sp, err := spec.Read(nameFlags(c, u))
+	if err != nil {
+		return nil, err
+	}
+	return sp, sp.RequireName()
+}
+
+func nameFlags(c *cli.Context, u *ui) spec.Flags {
+	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace, Version: ownVersion()}
+}
+
+// given returns the value of a flag, nil if it was not given.
+func given[T any](c *cli.Context, name string, value func(string) T) *T {
+	if !c.IsSet(name) {
+		return nil
+	}
+	v := value(name)
+	return &v
+}
+
+// flagsToRecord are the given flags that would be needed again to deploy the same scheduler with an image of another
+// release, in the order in which they are recorded.
+func flagsToRecord(c *cli.Context) []string {
+	var flags []string
+	for _, name := range []string{
+		"pull-policy", "config", "lossy", "preset", "policy-configmap", "credentials", "replicas", "port", "node-selector", "plugins", "file",
+	} {
+		switch {
+		case !c.IsSet(name):
+		case name == "node-selector" || name == "plugins":
+			for _, value := range c.StringSlice(name) {
+				flags = append(flags, "--"+name+"="+value)
+			}
+		default:
+			flags = append(flags, fmt.Sprintf("--%s=%v", name, c.Value(name)))
+		}
+	}
+	return flags
+}
+
+// givenFlags are the names of the flags that were given to a command.
+func givenFlags(c *cli.Context) []string { return c.LocalFlagNames() }
+
+// writeText writes a text that is data.
+func writeText(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

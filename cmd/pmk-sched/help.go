@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// helpWidth is the longest line of a help text.
+const helpWidth = 100
+
+// examples joins the examples of a command. They are kept in UsageText, which the help has no other use for.
+func examples(lines ...string) string { return strings.Join(lines, "\n") }
+
+// addHelp writes the help texts of all commands.
+func addHelp(app *cli.App) {
+	app.CustomAppHelpTemplate = escapeTemplate(appHelp(app))
+	var add func(prefix string, commands []*cli.Command)
+	add = func(prefix string, commands []*cli.Command) {
+		for _, cmd := range commands {
+			name := prefix + " " + cmd.Name
+			cmd.CustomHelpTemplate = escapeTemplate(commandHelp(name, cmd))
+			add(name, cmd.Subcommands)
+		}
+	}
+	add(app.Name, app.Commands)
+}
+
+// escapeTemplate makes a template of a text.
+func escapeTemplate(text string) string { return strings.ReplaceAll(text, "{{", `{{"{{"}}`) }
+
+func appHelp(app *cli.App) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s - %s\n\nUSAGE:\n  %s [global flags] COMMAND [flags]\n\nDESCRIPTION:\n", app.Name, app.Usage, app.Name)
+	writeIndented(&b, app.Description)
+	writeCommands(&b, app.Commands)
+	writeFlags(&b, "GLOBAL FLAGS", app.Flags)
+	fmt.Fprintf(&b, "\nRun `%s COMMAND --help` for the flags and examples of a command.\n", app.Name)
+	return b.String()
+}
+
+func commandHelp(name string, cmd *cli.Command) string {
+	var b bytes.Buffer
+	usage := name
+	if len(cmd.Subcommands) > 0 {
+		usage += " COMMAND"
+	}
+	usage += " [flags]"
+	if cmd.ArgsUsage != "" {
+		usage += " " + cmd.ArgsUsage
+	}
+	fmt.Fprintf(&b, "%s - %s\n\nUSAGE:\n  %s\n", name, cmd.Usage, usage)
+	if cmd.Description != "" {
+		b.WriteString("\nDESCRIPTION:\n")
+		writeIndented(&b, cmd.Description)
+	}
+	writeCommands(&b, cmd.Subcommands)
+	writeFlags(&b, "FLAGS", cmd.Flags)
+	if cmd.UsageText != "" {
+		b.WriteString("\nEXAMPLES:\n")
+		writeIndented(&b, cmd.UsageText)
+	}
+	return b.String()
+}
+
+func writeIndented(w io.Writer, text string) {
+	for line := range strings.Lines(text + "\n") {
+		if line = strings.TrimRight(line, "\n"); line != "" {
+			line = "  " + line
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+func writeCommands(w io.Writer, commands []*cli.Command) {
+	if len(commands) == 0 {
+		return
+	}
+	fmt.Fprint(w, "\nCOMMANDS:\n")
+	for _, cmd := range commands {
+		if !cmd.Hidden {
+			fmt.Fprintf(w, "  %-12s %s\n", cmd.Name, cmd.Usage)
+		}
+	}
+}
+
+// writeFlags writes a line for each flag, or two where the description does not fit beside the flag.
+func writeFlags(w io.Writer, title string, flags []cli.Flag) {
+	const column = 34
+	fmt.Fprintf(w, "\n%s:\n", title)
+	for _, flag := range flags {
+		f, ok := flag.(cli.DocGenerationFlag)
+		if visible, is := flag.(cli.VisibleFlag); !ok || is && !visible.IsVisible() {
+			continue
+		}
+		names, description := describeFlag(f)
+		for i, line := range wrap(description, helpWidth-column) {
+			switch {
+			case i == 0 && len(names) < column-3:
+				fmt.Fprintf(w, "  %-*s%s\n", column-2, names, line)
+				continue
+			case i == 0:
+				fmt.Fprintf(w, "  %s\n", names)
+			}
+			fmt.Fprintf(w, "%*s%s\n", column, "", line)
+		}
+	}
+	fmt.Fprintf(w, "  %-*sshow help\n", column-2, "--help, -h")
+}
+
+// describeFlag returns the names of a flag with its value, and its description with its default.
+func describeFlag(f cli.DocGenerationFlag) (names, description string) {
+	usage := f.GetUsage()
+	placeholder := ""
+	if before, rest, ok := strings.Cut(usage, "`"); ok {
+		value, after, _ := strings.Cut(rest, "`")
+		placeholder, usage = " "+value, before+value+after
+	} else if f.TakesValue() {
+		placeholder = " VALUE"
+	}
+	list := []string{}
+	for _, name := range f.Names() {
+		dashes := "--"
+		if len(name) == 1 {
+			dashes = "-"
+		}
+		list = append(list, dashes+name)
+	}
+	names = strings.Join(list, ", ") + placeholder
+	if slice, ok := f.(cli.DocGenerationSliceFlag); ok && slice.IsSliceFlag() {
+		usage += "; can be repeated"
+	}
+	if value := defaultOf(f); value != "" {
+		usage += " (default: " + value + ")"
+	}
+	if env := f.GetEnvVars(); len(env) > 0 {
+		usage += " [$" + strings.Join(env, ", $") + "]"
+	}
+	return names, usage
+}
+
+// defaultOf is the default value of a flag as the help shows it; empty for none.
+func defaultOf(f cli.DocGenerationFlag) string {
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		return ""
+	case *cli.StringFlag:
+		if f.DefaultText == "" {
+			return f.Value
+		}
+	case *cli.IntFlag:
+		if f.DefaultText == "" && f.Value == 0 {
+			return ""
+		}
+	}
+	return strings.Trim(f.GetDefaultText(), `"`)
+}
+
+// wrap breaks a text into lines of at most width characters.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}

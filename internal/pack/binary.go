@@ -1,0 +1,108 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+)
+
+// extractTimeout bounds the search for a binary in an image: deploy can do without.
+const extractTimeout = time.Minute
+
+// FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's containerd, or the registry. It is
+// extracted into dir if it has to be. The error is configcheck.ErrNoBinary if it is unavailable.
+func FindScheduler(ctx context.Context, cache, reference, dir string) (configcheck.Binary, error) {
+	var none configcheck.Binary
+	if runtime.GOOS != "linux" {
+		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary, runtime.GOOS)
+	}
+	known, err := image.CanonicalName(reference)
+	if err != nil {
+		return none, err
+	}
+	if result, found, err := build.FindByImage(cache, known); err == nil && found {
+		if binary, ok := result.Binary(build.KubeScheduler, build.Host()); ok {
+			return configcheck.Binary{Path: binary.Path, Origin: "the build cache"}, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
+	defer cancel()
+	var failed []string
+	for _, source := range sources(reference) {
+		path := filepath.Join(dir, build.KubeScheduler)
+		err := image.ExtractFile(ctx, source, "", "", path)
+		if err == nil {
+			return configcheck.Binary{Path: path, Origin: "image " + reference}, nil
+		}
+		if ctx.Err() != nil {
+			return none, fmt.Errorf("%w: read %s: %w", configcheck.ErrNoBinary, reference, ctx.Err())
+		}
+		failed = append(failed, err.Error())
+	}
+	return none, fmt.Errorf("%w: %s", configcheck.ErrNoBinary, strings.Join(failed, "; "))
+}
+
+// sources are the places where an image can be read, the nearest first.
+func sources(reference string) []image.Source {
+	list := []image.Source{{Reference: reference, Keychain: authn.DefaultKeychain}}
+	if _, err := os.Stat(image.DefaultContainerdSocket); err == nil {
+		list = append([]image.Source{{Reference: reference, Containerd: image.DefaultContainerdSocket}}, list...)
+	}
+	return list
+}
+
+// writeBinaries copies the program out of the cache, for each platform, and returns the files.
+func (r Request) writeBinaries(built *build.Result) ([]string, error) {
+	written := []string{}
+	for _, p := range r.Platforms {
+		binary, ok := built.Binary(r.program(), p)
+		if !ok {
+			return nil, fmt.Errorf("write --binary: there is no %s for %s", r.program(), p)
+		}
+		to := r.Binary
+		if len(r.Platforms) > 1 {
+			to = fmt.Sprintf("%s-%s-%s", r.Binary, p.OS, p.Arch)
+		}
+		if err := copyProgram(binary.Path, to); err != nil {
+			return nil, fmt.Errorf("write --binary: %w", err)
+		}
+		written = append(written, to)
+	}
+	return written, nil
+}
+
+// copyProgram copies an executable file atomically.
+func copyProgram(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := os.Remove(part.Name()); err == nil && e != nil && !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+	}()
+	_, err = io.Copy(part, in)
+	if err = errors.Join(err, part.Chmod(0o755), part.Close()); err != nil {
+		return err
+	}
+	return os.Rename(part.Name(), to)
+}

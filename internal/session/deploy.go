@@ -1,0 +1,124 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+// request is a scheduler to install, with the extenders that are deployed with it and the plugins that are in its image.
+type request struct {
+	extenders.SchedulerDeployment
+	plugins []pack.Plugin
+	// declared reports whether a flag names the plugins.
+	declared bool
+}
+
+func newRequest(sp *spec.Spec) (*request, error) {
+	r := &request{declared: sp.DeclaresPlugins()}
+	var err error
+	if r.Options, err = sp.Scheduler(); err != nil {
+		return nil, err
+	}
+	if r.Extenders, err = sp.Extenders(); err != nil {
+		return nil, err
+	}
+	r.plugins, err = sp.Plugins()
+	return r, err
+}
+
+// DryRun checks everything and returns what Deploy would change.
+func (s *Session) DryRun(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, error) {
+	return s.preview(ctx, sp, install.DryRun)
+}
+
+// Diff returns what Deploy would change, with the differences.
+func (s *Session) Diff(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, error) {
+	return s.preview(ctx, sp, install.Diff)
+}
+
+func (s *Session) preview(ctx context.Context, sp *spec.Spec, preview func(context.Context, install.Deps, *install.Plan) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
+	r, err := newRequest(sp)
+	if err != nil {
+		return nil, err
+	}
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.plan(ctx, cfg, deps, r)
+	if err != nil {
+		return nil, err
+	}
+	return preview(ctx, deps, plan)
+}
+
+// Check checks whether the cluster accepts the scheduler. The outcomes are nil if the checks could not be made.
+func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome, error) {
+	r, err := newRequest(sp)
+	if err != nil {
+		return nil, err
+	}
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := s.plan(ctx, cfg, deps, r)
+	if err != nil {
+		return nil, err
+	}
+	return s.check(ctx, cfg, plan)
+}
+
+// Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them. A failure undoes
+// all of it.
+func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
+	r, err := newRequest(sp)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, nil, err
+	}
+	r.DeployOptions = how
+	if err := s.prepare(ctx, cfg, r); err != nil {
+		return nil, nil, err
+	}
+	return extenders.DeployScheduler(ctx, deps, r.SchedulerDeployment)
+}
+
+// Uninstall removes a scheduler and the extenders that were deployed with it, within the timeout for the scheduler.
+func (s *Session) Uninstall(ctx context.Context, sp *spec.Spec, timeout time.Duration) (apply.ChangeSet, error) {
+	_, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	list, err := sp.Extenders()
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	changes, err := install.Uninstall(limited, deps, sp.Namespace, sp.Name)
+	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		err = problem.WithHint(err, "the node of one of its pods may be down; run uninstall again to continue")
+	}
+	for _, o := range list {
+		if err != nil {
+			break
+		}
+		var removed apply.ChangeSet
+		removed, err = extenders.Uninstall(ctx, deps, extenders.UninstallOptions{Name: o.Call.Name, Namespace: o.Namespace})
+		changes = append(changes, removed...)
+	}
+	return changes, err
+}

@@ -1,0 +1,137 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Extender is an extender that is about to be deployed.
+type Extender struct {
+	// Default makes the default scheduler of this node call it.
+	Default bool
+
+	s    *Session
+	x    extenders.Deployment
+	deps install.Deps
+	node *Node
+}
+
+// Extender prepares the deployment of an extender and its wiring into schedulers. branch is the release if no cluster is to
+// be asked; then only Plans is possible.
+func (s *Session) Extender(o extenders.Options, callers []extenders.SchedulerRef, branch string) (*Extender, error) {
+	e := &Extender{s: s, x: extenders.Deployment{Options: o, For: callers}}
+	var err error
+	if branch != "" {
+		if e.x.Release, err = versions.Parse(branch); err == nil && (len(callers) > 0 || o.Sidecar) {
+			err = problem.Invalidf("leave --branch out", "wiring extender %s into a scheduler requires a cluster", o.Call.Name)
+		}
+		return e, err
+	}
+	if o.Sidecar && len(callers) == 0 {
+		return nil, problem.Invalidf("name the scheduler with --for", "extender %s as a sidecar requires a scheduler", o.Call.Name)
+	}
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	e.deps = deps
+	e.x.Release, err = cluster.ServerRelease(cfg)
+	return e, err
+}
+
+// CallFromNode makes the default scheduler of this node call the extender too.
+func (e *Extender) CallFromNode(ctx context.Context, node string) error {
+	n, name, err := e.s.nodeScheduler(ctx, node)
+	if err != nil {
+		return err
+	}
+	e.node, e.x.Options.Nodes = n, []string{name}
+	e.x.Then = func(ctx context.Context, w manifest.Wiring) error {
+		return replace.CallExtender(ctx, n.deps, n.info, n.o, w)
+	}
+	return nil
+}
+
+// Plans returns the plan of the extender and those of the schedulers that call it.
+func (e *Extender) Plans(ctx context.Context) ([]*install.Plan, error) {
+	plans, _, err := extenders.Plan(ctx, e.deps, e.x)
+	for _, plan := range plans {
+		e.s.report(plan)
+	}
+	return plans, err
+}
+
+// DryRun checks everything and returns what Deploy would change; node is nil unless the default scheduler would call the
+// extender.
+func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *replace.Plan, err error) {
+	plans, wiring, err := extenders.Plan(ctx, e.deps, e.x)
+	if err != nil {
+		return nil, nil, err
+	}
+	if changes, err = extenders.DryRun(ctx, e.deps, plans); err != nil || e.node == nil {
+		return changes, nil, err
+	}
+	node, err = replace.DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, wiring)
+	return changes, node, err
+}
+
+// Deploy deploys the extender and wires it.
+func (e *Extender) Deploy(ctx context.Context, how install.DeployOptions) (*extenders.Outcome, error) {
+	e.x.DeployOptions = how
+	return extenders.Deploy(ctx, e.deps, e.x)
+}
+
+// RestartExtender rolls out new pods of an extender.
+func (s *Session) RestartExtender(ctx context.Context, o extenders.RestartOptions) (*extenders.Outcome, error) {
+	_, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	o.Now = time.Now()
+	return extenders.Restart(ctx, deps, o)
+}
+
+// UninstallExtender removes an extender from every scheduler that calls it, the default one of this node included, and
+// deletes its objects.
+func (s *Session) UninstallExtender(ctx context.Context, o extenders.UninstallOptions, node string) (apply.ChangeSet, error) {
+	_, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	owned, err := deps.Applier.Owned(ctx, o.Name, o.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if len(extenders.NodesCalling(owned)) > 0 {
+		n, name, err := s.nodeScheduler(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		o.Node, o.Default = name, func(ctx context.Context, addresses []string) error {
+			return replace.LeaveExtender(ctx, n.deps, n.info, n.o, o.Name, addresses)
+		}
+	}
+	return extenders.Uninstall(ctx, deps, o)
+}
+
+// nodeScheduler inspects this node, whose default scheduler is a static pod, and returns its name.
+func (s *Session) nodeScheduler(ctx context.Context, node string) (*Node, string, error) {
+	n := &Node{o: replace.Options{Node: node, Names: cluster.MachineNames(), Timeout: replace.DefaultTimeout, StableFor: replace.DefaultStableFor}}
+	if err := s.inspectNode(ctx, n); err != nil {
+		return nil, "", err
+	}
+	if _, err := replace.FindLayout(n.info.Layout); err != nil {
+		return nil, "", err
+	}
+	name, err := replace.FindNode(n.info, n.o.Node, n.o.Names)
+	return n, name, err
+}

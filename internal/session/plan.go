@@ -1,0 +1,184 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Inspect inspects the cluster and the node for the scheduler of that name, and the Go version that its release names.
+func (s *Session) Inspect(ctx context.Context, name, namespace string) (*cluster.Info, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	return s.inspect(ctx, cfg, name, namespace, func(ctx context.Context, release versions.Release) (string, error) {
+		return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
+	})
+}
+
+func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string, sourceGo func(context.Context, versions.Release) (string, error)) (*cluster.Info, error) {
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return nil, err
+	}
+	var info *cluster.Info
+	err = s.step("inspect the cluster", func() (err error) {
+		info, err = cluster.Detect(ctx, cfg, cluster.Options{
+			NodeRoot: root, Name: name, SchedulerNamespace: namespace, SourceGo: sourceGo, Log: s.Log,
+		})
+		return err
+	})
+	return info, err
+}
+
+// Plan inspects the cluster and decides what the spec leaves open.
+func (s *Session) Plan(ctx context.Context, sp *spec.Spec) (*install.Plan, error) {
+	r, err := newRequest(sp)
+	if err != nil {
+		return nil, err
+	}
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	return s.plan(ctx, cfg, deps, r)
+}
+
+// PlanForRender is Plan without a cluster if offline is set, or if there is no kubeconfig and the release is given.
+func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool) (*install.Plan, error) {
+	r, err := newRequest(sp)
+	if err != nil {
+		return nil, err
+	}
+	if offline {
+		return s.planOffline(ctx, r)
+	}
+	cfg, deps, err := s.connectDeps()
+	switch {
+	case errors.Is(err, kubeapi.ErrNoKubeconfig) && sp.Branch != pack.BranchAuto:
+		return s.planOffline(ctx, r)
+	case err != nil:
+		return nil, err
+	}
+	return s.plan(ctx, cfg, deps, r)
+}
+
+// planOffline decides without a cluster. Credentials come from the node's files if there are any.
+func (s *Session) planOffline(ctx context.Context, r *request) (*install.Plan, error) {
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return nil, err
+	}
+	if path, ok := cluster.SchedulerKubeconfig(root); ok && root != "" && r.Options.WantsNodeCredentials() {
+		if r.Credentials, err = cluster.ReadNodeCredentials(root, path); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.addPlugins(ctx, r); err != nil {
+		return nil, err
+	}
+	return s.decide(ctx, install.Deps{}, r)
+}
+
+// plan inspects the cluster and decides.
+func (s *Session) plan(ctx context.Context, cfg *rest.Config, deps install.Deps, r *request) (*install.Plan, error) {
+	if err := s.prepare(ctx, cfg, r); err != nil {
+		return nil, err
+	}
+	return s.decide(ctx, deps, r)
+}
+
+// decide makes the plan and reports it.
+func (s *Session) decide(ctx context.Context, deps install.Deps, r *request) (*install.Plan, error) {
+	plan, err := extenders.PlanScheduler(ctx, deps, r.SchedulerDeployment)
+	if err == nil {
+		s.report(plan)
+	}
+	return plan, err
+}
+
+// prepare adds to the request what is on the cluster, on the node and in the image.
+func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (err error) {
+	if r.Info, err = s.inspect(ctx, cfg, r.Options.Name, r.Options.Namespace, nil); err != nil {
+		return err
+	}
+	for _, warning := range r.Info.Warnings {
+		s.Warn(warning)
+	}
+	// Unless the user asks for it, a key is used for its own cluster only.
+	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != install.Auto
+	if path := r.Info.Credentials.Kubeconfig; path != "" && r.Options.WantsNodeCredentials() && allowed {
+		if r.Credentials, err = cluster.ReadNodeCredentials(r.Info.Node.Root, path); err != nil {
+			return problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
+		}
+	}
+	if r.Credentials == nil || !r.Options.WantsNodeCredentials() {
+		r.Options.APIServer = cluster.APIServerForPods(ctx, cfg)
+	}
+	return s.addPlugins(ctx, r)
+}
+
+// addPlugins adds the plugins of the image.
+func (s *Session) addPlugins(ctx context.Context, r *request) error {
+	release, err := install.Release(r.Info, r.Options)
+	if err != nil {
+		return err
+	}
+	contents, err := pack.ReadPlugins(ctx, s.buildEnv(), r.Options.Image, release, r.plugins)
+	if err != nil {
+		return err
+	}
+	s.warnOfPlugins(contents, r.Options.PluginRules != nil)
+	r.Options.Plugins, r.Options.Rules = contents.Plugins, contents.Rules
+	r.Options.Flags = append(r.Options.Flags, contents.FlagsToRecord(r.declared)...)
+	return nil
+}
+
+// warnOfPlugins warns of plugins whose permissions the user has to list, unless rules are given.
+func (s *Session) warnOfPlugins(contents *pack.Contents, rulesGiven bool) {
+	if rulesGiven {
+		return
+	}
+	for _, warning := range contents.Warnings() {
+		s.Warn(warning)
+	}
+}
+
+// report prints the notes and warnings of a plan.
+func (s *Session) report(plan *install.Plan) {
+	for _, note := range plan.Notes {
+		s.Note(note)
+	}
+	for _, warning := range plan.Warnings {
+		s.Warn(warning)
+	}
+}
+
+// SchedulerNames returns the names of the schedulers that pmk-sched deployed.
+func (s *Session) SchedulerNames(ctx context.Context) ([]string, error) {
+	_, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	deployments, err := deps.Finder.Deployments(ctx, "")
+	var names []string
+	for _, d := range deployments {
+		if labels := d.GetLabels(); labels[ownership.LabelName] != ownership.Extender {
+			names = append(names, labels[ownership.LabelInstance])
+		}
+	}
+	return names, err
+}

@@ -1,0 +1,233 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
+)
+
+// Node is the control-plane node that the session runs on, whose default scheduler is a static pod.
+type Node struct {
+	// Server is the URL of the API server.
+	Server string
+
+	deps replace.Deps
+	info *cluster.Info
+	o    replace.Options
+}
+
+// ReplaceOptions are the flags of replace that are not about the scheduler.
+type ReplaceOptions struct {
+	// Node is the name of this node; empty: found by its addresses.
+	Node            string
+	Timeout, Stable time.Duration
+}
+
+// requestTimeout bounds one request: a silent API server has to be noticed soon while a scheduler is replaced.
+const requestTimeout = 10 * time.Second
+
+// Replacement inspects the cluster for a replacement of the default scheduler. With allNodes it may run on any machine.
+func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptions, allNodes bool) (*Node, error) {
+	n := &Node{}
+	var err error
+	if n.o, err = sp.Replacement(); err != nil {
+		return nil, err
+	}
+	n.o.Node, n.o.Names, n.o.Timeout, n.o.StableFor = o.Node, cluster.MachineNames(), o.Timeout, o.Stable
+	if allNodes {
+		return n, s.inspectNode(ctx, n)
+	}
+	if err := n.o.Validate(); err != nil {
+		return nil, err
+	}
+	plugins, err := sp.Plugins()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.inspectNode(ctx, n); err != nil {
+		return nil, err
+	}
+	if _, err := replace.FindLayout(n.info.Layout); err != nil {
+		return nil, err
+	}
+	contents, err := pack.ReadPlugins(ctx, s.buildEnv(), n.o.Image, n.info.Release, plugins)
+	if err != nil {
+		return nil, err
+	}
+	s.warnOfPlugins(contents, n.o.PluginRules != nil)
+	n.o.Plugins, n.o.Rules = contents.Plugins, contents.Rules
+	return n, nil
+}
+
+// inspectNode connects and inspects the cluster.
+func (s *Session) inspectNode(ctx context.Context, n *Node) error {
+	cfg, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	n.Server = cfg.Host
+	if n.deps, err = s.replaceDeps(cfg); err != nil {
+		return err
+	}
+	if n.info, err = s.inspect(ctx, cfg, "", "", nil); err != nil {
+		return explainInterrupted(n.deps, err)
+	}
+	return nil
+}
+
+// Preview returns what Run would change.
+func (n *Node) Preview(ctx context.Context) (*replace.Plan, error) {
+	return replace.DryRun(ctx, n.deps, n.info, n.o)
+}
+
+// Run replaces the default scheduler of the node.
+func (n *Node) Run(ctx context.Context) (*replace.Outcome, error) {
+	return replace.Run(ctx, n.deps, n.info, n.o)
+}
+
+// Commands returns the command to run on each control-plane node, and whether it is done.
+func (n *Node) Commands(ctx context.Context, command string) ([]replace.NodePlan, error) {
+	return replace.PlanNodes(ctx, n.deps, n.info, n.o.Image, command)
+}
+
+// Restore restores the default scheduler of this node.
+func (s *Session) Restore(ctx context.Context, force bool) (*replace.RestoreOutcome, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	deps, err := s.replaceDeps(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return replace.Restore(ctx, deps, force)
+}
+
+// Status returns the state of the schedulers and extenders that pmk-sched manages. The error is a [*replace.DriftError] if
+// files of this node were changed.
+func (s *Session) Status(ctx context.Context) (*replace.Status, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	deps, err := s.replaceDeps(cfg)
+	if err != nil {
+		return nil, err
+	}
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return nil, err
+	}
+	return replace.ReadStatus(ctx, deps, root != "")
+}
+
+// explainInterrupted adds to an error that an interrupted replacement may be its cause.
+func explainInterrupted(d replace.Deps, err error) error {
+	list, e := staticpod.Backups(d.Files)
+	if e != nil {
+		return err
+	}
+	if b := staticpod.Current(list); b != nil && b.State == staticpod.Started {
+		return problem.WithHint(err, fmt.Sprintf("a replacement was interrupted at step %q; `pmk-sched restore` restores the original manifest, also while the API server is down", b.Step))
+	}
+	return err
+}
+
+// replaceDeps are what package replace needs from outside.
+func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return replace.Deps{}, err
+	}
+	short := rest.CopyConfig(cfg)
+	short.Timeout = requestTimeout
+	kube, err := kubernetes.NewForConfig(short)
+	if err != nil {
+		return replace.Deps{}, err
+	}
+	client, err := apply.New(cfg, apply.Options{Log: s.Log})
+	if err != nil {
+		return replace.Deps{}, err
+	}
+	return replace.Deps{
+		Files:   staticpod.Files{Resolve: func(path string) (string, error) { return cluster.OnHost(root, path) }},
+		Kube:    kube,
+		Applier: client,
+		EnsureImage: func(ctx context.Context, reference string) error {
+			return image.EnsureInContainerd(ctx, reference, s.Warn, s.OnStep)
+		},
+		Binary: func(ctx context.Context, reference, dir string) (configcheck.Binary, error) {
+			return pack.FindScheduler(ctx, s.CacheDir, reference, dir)
+		},
+		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
+			return s.verifyReplacement(ctx, cfg, r, standby)
+		},
+		Holder: holder(), Now: time.Now, Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
+	}, nil
+}
+
+// verifyReplacement verifies that the new scheduler binds a pod, unless another node's scheduler is the leader.
+func (s *Session) verifyReplacement(ctx context.Context, cfg *rest.Config, r *replace.Plan, standby bool) error {
+	if standby {
+		s.Warn("another node's scheduler is the leader, so this one could not be tested with a pod; run `pmk-sched verify --default` when all are replaced")
+		return nil
+	}
+	v, err := verify.DefaultScheduler(ctx, cfg, verify.DefaultOptions{
+		Options:    verify.Options{Image: r.Image, Timeout: time.Minute, Log: s.Log},
+		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Want: r.ID,
+		Metrics: verify.LocalMetrics(cfg), Running: verify.RunningPrograms,
+	})
+	if err != nil {
+		return err
+	}
+	s.Log.Info("the new scheduler bound a pod", zap.String("pod", v.Pod), zap.Float64("seconds", v.Seconds))
+	return nil
+}
+
+// VerifyOptions say how to verify.
+type VerifyOptions struct {
+	// Image of the test pod; empty: the scheduler's own.
+	Image   string
+	Timeout time.Duration
+	// Keep leaves the test pod and its namespace.
+	Keep bool
+}
+
+// Verify verifies that the scheduler binds a pod.
+func (s *Session) Verify(ctx context.Context, sp *spec.Spec, o VerifyOptions) (*verify.Result, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	return verify.Scheduler(ctx, cfg, verify.Options{
+		Name: sp.Name, Namespace: sp.Namespace, Image: o.Image, Timeout: o.Timeout, Keep: o.Keep, Log: s.Log, OnStep: s.OnStep,
+	})
+}
+
+// VerifyDefault verifies that the replaced default scheduler binds a pod.
+func (s *Session) VerifyDefault(ctx context.Context, o VerifyOptions) (*verify.DefaultResult, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	return verify.DefaultScheduler(ctx, cfg, verify.DefaultOptions{
+		Options:    verify.Options{Image: o.Image, Timeout: o.Timeout, Keep: o.Keep, Log: s.Log, OnStep: s.OnStep},
+		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary,
+		Metrics: verify.LocalMetrics(cfg), Running: verify.RunningPrograms,
+	})
+}

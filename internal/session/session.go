@@ -1,0 +1,143 @@
+// Package session runs what a command asks for. A [Session] connects to the cluster, inspects it and the node, turns a
+// [spec.Spec] into a plan, and gives the packages that carry plans out what they need from outside.
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/scaffold"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Options say where a session works and how it reports.
+type Options struct {
+	Connect kubeapi.ConnectOptions
+	// NodeRoot is the directory below which a control-plane node's files are; empty: detected; [cluster.NoNode]: none.
+	NodeRoot string
+	// CacheDir is the build cache; Environ the environment of the go command.
+	CacheDir string
+	Environ  []string
+	// Warn and Note report one message each, OnStep the beginning of each step.
+	Warn, Note func(text string)
+	OnStep     steps.OnStep
+	Log        *zap.Logger
+}
+
+// Session is one run of a command.
+type Session struct{ Options }
+
+// New returns a session. It does nothing yet.
+func New(o Options) *Session { return &Session{Options: o} }
+
+// Connect returns the configuration of a client for the cluster. It sends nothing.
+func (s *Session) Connect() (*rest.Config, error) { return kubeapi.Connect(s.Options.Connect) }
+
+// Build builds the image that the request describes.
+func (s *Session) Build(ctx context.Context, r pack.Request) (*pack.Result, error) {
+	r.ClusterRelease = func(context.Context) (versions.Release, error) {
+		cfg, err := s.Connect()
+		if err != nil {
+			return versions.Release{}, err
+		}
+		return cluster.ServerRelease(cfg)
+	}
+	return pack.Run(ctx, r, s.buildEnv())
+}
+
+// ResolveBranch returns the release of a branch such as v1.24.3, v1.24 or release-1.24, and reports the choice.
+func (s *Session) ResolveBranch(ctx context.Context, branch string) (versions.Release, error) {
+	return pack.ResolveBranch(ctx, s.buildEnv(), branch)
+}
+
+// BundledPlugins describes the plugins that are bundled with pmk-sched.
+func (s *Session) BundledPlugins(ctx context.Context) ([]pack.BundledPlugin, error) {
+	return pack.BundledPlugins(ctx, s.buildEnv())
+}
+
+// NewPlugin creates the module of a new plugin.
+func (s *Session) NewPlugin(ctx context.Context, r scaffold.Request) (*scaffold.Result, error) {
+	return scaffold.Plugin(ctx, r, scaffold.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, OnStep: s.OnStep, Log: s.Log})
+}
+
+func (s *Session) buildEnv() pack.Env {
+	return pack.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log}
+}
+
+// step runs do as a step.
+func (s *Session) step(name string, do func() error) error {
+	done := s.OnStep(name)
+	err := do()
+	done(err)
+	return err
+}
+
+// deps are what package install needs from outside.
+func (s *Session) deps(cfg *rest.Config) (install.Deps, error) {
+	client, err := apply.New(cfg, apply.Options{Log: s.Log})
+	if err != nil {
+		return install.Deps{}, err
+	}
+	return install.Deps{
+		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(),
+		Preflight: func(ctx context.Context, plan *install.Plan) error {
+			_, err := s.check(ctx, cfg, plan)
+			return err
+		},
+		Binary: func(ctx context.Context, plan *install.Plan, dir string) (configcheck.Binary, error) {
+			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, dir)
+		},
+		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
+	}, nil
+}
+
+// connectDeps connects and returns the deps.
+func (s *Session) connectDeps() (*rest.Config, install.Deps, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, install.Deps{}, err
+	}
+	deps, err := s.deps(cfg)
+	return cfg, deps, err
+}
+
+// preflight checks whether the cluster accepts the plan.
+func (s *Session) check(ctx context.Context, cfg *rest.Config, plan *install.Plan) ([]preflight.Outcome, error) {
+	checks, err := preflight.Checks(cfg, preflight.Options{
+		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
+		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Log: s.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return preflight.RunAll(ctx, checks, func(o preflight.Outcome) {
+		if o.Status == preflight.Warned {
+			s.Warn(o.Description + ": " + o.Detail)
+		}
+	})
+}
+
+// holder names this process for locks.
+func holder() string {
+	who, where := "unknown user", "unknown host"
+	if me, err := user.Current(); err == nil {
+		who = me.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		where = host
+	}
+	return fmt.Sprintf("%s@%s (process %d)", who, where, os.Getpid())
+}

@@ -1,0 +1,148 @@
+package spec
+
+import (
+	"cmp"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+)
+
+// BuildFlags are the flags of build that are not in [Flags].
+type BuildFlags struct {
+	Source        string
+	Platforms     []string
+	Base, Busybox string
+	Tag           string
+	Archives      []string
+	Load          []string
+	Push          bool
+	Binary        string
+	With, Imports []string
+	Nearest, Keep bool
+	Extender      bool
+	// Set are the names of the flags that were given.
+	Set []string
+}
+
+// Build returns the request to build the image. It checks what can be checked before minutes are spent on compiling.
+func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
+	d := s.file
+	r := pack.Request{
+		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Spec.Source.From), Tag: f.Tag,
+		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
+		Binary:       f.Binary, Keep: f.Keep, Flags: pluginFlags(f.With, f.Imports), Extender: f.Extender, Version: s.flags.Version,
+	}
+	if f.Extender {
+		const hint = "leave --%s out: one extender serves every release"
+		if err := excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import"); err != nil {
+			return r, err
+		}
+	}
+	list, err := d.plugins(f.With)
+	if err != nil {
+		return r, err
+	}
+	r.Plugins = sources(list)
+	if r.Imports = f.Imports; len(r.Imports) == 0 {
+		r.Imports = d.Spec.Source.Imports
+	}
+	if r.Tag, err = s.tag(r); err != nil {
+		return r, err
+	}
+	if f.Push && f.Tag == "" && (d.Spec.Image.Repository == "" || f.Extender) {
+		return r, problem.Invalidf("add --tag REPOSITORY:TAG", "--push requires --tag")
+	}
+	platforms := f.Platforms
+	if len(platforms) == 0 {
+		platforms = d.Spec.Image.Platforms
+	}
+	if r.Platforms, err = parsePlatforms(platforms); err != nil {
+		return r, err
+	}
+	if r.Load, err = parseRuntimes(f.Load); err != nil {
+		return r, err
+	}
+	base := f.Base
+	if f.Busybox == "" {
+		base = cmp.Or(base, d.Spec.Image.Base)
+	}
+	r.Base, err = parseBase(base, f.Busybox)
+	return r, err
+}
+
+// tag is the requested name of the image, else the document's, else one with the release and a hash of the plugins.
+func (s *Spec) tag(r pack.Request) (string, error) {
+	tag := r.Tag
+	if tag == "" {
+		suffix, err := pack.TagSuffix(r.Plugins, r.Imports)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case r.Extender:
+			tag = s.extenderImage() + suffix
+		case s.file.Spec.Image.Repository != "":
+			tag = s.file.imageReference(suffix)
+		default:
+			tag = "localhost/kube-scheduler:" + manifest.ReleaseInImage + suffix
+		}
+	}
+	if !strings.Contains(tag, manifest.ReleaseInImage) {
+		if _, err := image.CanonicalName(tag); err != nil {
+			return "", err
+		}
+	}
+	return tag, nil
+}
+
+func parseBase(base, busybox string) (image.Base, error) {
+	switch {
+	case base != "" && busybox != "":
+		return image.Base{}, problem.Invalidf("", "--base and --busybox exclude each other")
+	case busybox != "":
+		if info, err := os.Stat(busybox); err != nil || info.IsDir() {
+			return image.Base{}, problem.Invalidf("Debian has one in its package busybox-static: /bin/busybox", "read --busybox %s: not a file", busybox)
+		}
+		return image.Base{Busybox: busybox}, nil
+	default:
+		return image.ParseBase(cmp.Or(base, "busybox"))
+	}
+}
+
+func parsePlatforms(values []string) ([]build.Platform, error) {
+	var list []build.Platform
+	for _, value := range values {
+		for _, text := range strings.Split(value, ",") {
+			system, arch, ok := strings.Cut(strings.TrimSpace(text), "/")
+			if !ok || system == "" || arch == "" || strings.Contains(arch, "/") {
+				return nil, problem.Invalidf("", "invalid --platform %q: must be OS/ARCH, such as linux/amd64", text)
+			}
+			list = append(list, build.Platform{OS: system, Arch: arch})
+		}
+	}
+	if len(list) == 0 {
+		list = []build.Platform{{OS: "linux", Arch: runtime.GOARCH}}
+	}
+	return list, nil
+}
+
+func parseRuntimes(values []string) ([]image.Runtime, error) {
+	var list []image.Runtime
+	for _, value := range values {
+		name, socket, given := strings.Cut(value, "=")
+		switch {
+		case name == "containerd" && (!given || socket != ""):
+		case name == "docker" && !given:
+		default:
+			return nil, problem.Invalidf("", "invalid --load %q: must be containerd, containerd=SOCKET or docker", value)
+		}
+		list = append(list, image.Runtime{Name: name, Socket: socket})
+	}
+	return list, nil
+}
