@@ -58,7 +58,7 @@ func TestMistakesAreToldWithStatusTwo(t *testing.T) {
 		{"argument", []string{"--policy", "blockall", "serve"}, `an argument "serve" besides the flags`},
 		{"unknown policy", []string{"--policy", "nope", noCluster}, "it has BlockAll, LoadAware, NetworkAware, Timestamp"},
 		{"twice", []string{"--policy", "blockall", "--policy", "BlockAll", noCluster}, "policy BlockAll is there twice"},
-		{"no argument", []string{"--policy", "loadaware", noCluster}, "policy LoadAware: prometheus.url: is missing"},
+		{"no argument", []string{"--policy", "loadaware", noCluster}, "policy LoadAware: prometheus.url: is required"},
 		{"needs a cluster", []string{"--policy", "timestamp", noCluster}, "policy Timestamp: Timestamp needs a cluster"},
 		{"prometheus for nobody", []string{"--policy", "blockall", "--prometheus", "http://p", noCluster}, "add --policy loadaware"},
 		{"no such file", []string{"--config", "/nonexistent"}, "read --config: open /nonexistent"},
