@@ -88,7 +88,7 @@ func table(head []string, rows []row, cells func(row) []string) string {
 // readme compares the rows of the README's table with what was found out, or writes them.
 func readme(t *testing.T, rows []row) {
 	t.Helper()
-	const path = "../../../README.md"
+	const path = "../../../docs/releases.md"
 	read, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
