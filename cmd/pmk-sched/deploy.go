@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/install"
@@ -22,6 +24,7 @@ func deployCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print what would change"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
 			timeoutFlag(defaultTimeout, "the scheduler"),
+			stableForFlag(10*time.Second),
 			outputFlag("")),
 		Action: func(c *cli.Context) error {
 			sp, err := readSpec(c, u)
@@ -37,7 +40,7 @@ func deployCommand(u *ui) *cli.Command {
 				return u.data(c.String("output"), install.Outcome{Changes: changes}, writeText(changes.String()))
 			}
 			plan, outcome, err := u.session.Deploy(c.Context, sp, install.DeployOptions{
-				Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback"),
+				Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
 			})
 			if err != nil {
 				return err

@@ -54,7 +54,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 func extenderUninstallCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
-		Usage: "remove an extender from every scheduler that calls it, and delete its objects",
+		Usage: "remove an extender from the schedulers that call it, and delete it",
 		Description: "Restores the configuration of each scheduler. If the default scheduler calls it, run it as root on that\n" +
 			"node; with several such nodes run it on each: the objects are deleted with the last.",
 		UsageText: examples(

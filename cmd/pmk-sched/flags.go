@@ -158,3 +158,10 @@ func yesNo(b bool) string {
 	}
 	return "no"
 }
+
+// stableForFlag sets how long a new scheduler must be ready without a restart.
+func stableForFlag(value time.Duration) cli.Flag {
+	return &cli.DurationFlag{
+		Name: "stable-for", Value: value, Usage: "how long the scheduler must be ready without a restart (`DURATION`)", Action: positive("stable-for"),
+	}
+}

@@ -60,18 +60,20 @@ func commandHelp(name string, cmd *cli.Command) string {
 	writeCommands(&b, cmd.Subcommands)
 	writeFlags(&b, "FLAGS", cmd.Flags)
 	if cmd.UsageText != "" {
-		b.WriteString("\nEXAMPLES:\n")
-		writeIndented(&b, cmd.UsageText)
+		fmt.Fprintf(&b, "\nEXAMPLES:\n  %s\n", strings.ReplaceAll(cmd.UsageText, "\n", "\n  "))
 	}
 	return b.String()
 }
 
+// writeIndented fills and indents the paragraphs of a text.
 func writeIndented(w io.Writer, text string) {
-	for line := range strings.Lines(text + "\n") {
-		if line = strings.TrimRight(line, "\n"); line != "" {
-			line = "  " + line
+	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		if i > 0 {
+			fmt.Fprintln(w)
 		}
-		fmt.Fprintln(w, line)
+		for _, line := range wrap(paragraph, helpWidth-2) {
+			fmt.Fprintln(w, "  "+line)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func pluginCommand(u *ui) *cli.Command {
 func pluginListCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "list",
-		Usage: "list the bundled plugins with their extension points, arguments and permissions",
+		Usage: "list the bundled plugins: extension points, arguments, permissions",
 		UsageText: examples(
 			"pmk-sched plugin list",
 			"pmk-sched plugin list -o json",

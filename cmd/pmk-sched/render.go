@@ -21,7 +21,7 @@ func renderCommand(u *ui) *cli.Command {
 		Description: "Inspects the cluster for what is not given. With --branch it works without a cluster; check nodeSelector\n" +
 			"and port of the result then. Keys are redacted unless --show-secrets is given.",
 		UsageText: examples(
-			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/kube-scheduler:v1.24.3",
+			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
 			"pmk-sched render -f pmk-sched.yaml --to-file scheduler.yaml",
 			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
 		),

@@ -36,7 +36,8 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "all-nodes", Usage: "print the command to run on each control-plane node, and whether it is done"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change"},
 			timeoutFlag(replace.DefaultTimeout, "the new scheduler"),
-			&cli.DurationFlag{Name: "steady", Value: replace.DefaultStableFor, Usage: "how long the new scheduler has to stay ready (`DURATION`)", Action: positive("steady")},
+			stableForFlag(replace.DefaultStableFor),
+			&cli.DurationFlag{Name: "steady", Hidden: true, Action: positive("steady")}, // former name of --stable-for
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -45,7 +46,7 @@ func replaceCommand(u *ui) *cli.Command {
 				return err
 			}
 			node, err := u.session.Replacement(c.Context, sp, session.ReplaceOptions{
-				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: c.Duration("steady"),
+				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: cmp.Or(c.Duration("steady"), c.Duration("stable-for")),
 			}, c.Bool("all-nodes"))
 			if err != nil {
 				return err
