@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ownFlags hold the deployment together; each is set by something else.
-func ownFlags() map[string]string {
+// reservedFlags are the flags that pmk-sched sets, with the way to change each.
+func reservedFlags() map[string]string {
 	return map[string]string{
 		"config":                          "the configuration is given with --config or --preset",
 		"secure-port":                     "the port is given with --port",
@@ -17,31 +18,30 @@ func ownFlags() map[string]string {
 		"authorization-kubeconfig":        "the credentials are given with --credentials",
 		"kubeconfig":                      "the credentials are given with --credentials",
 		"master":                          "the API server is the one in the credentials",
-		"leader-elect":                    "leader election is in the configuration, and on where there are several replicas",
-		"leader-elect-resource-name":      "the lease carries the scheduler's name",
-		"leader-elect-resource-namespace": "the lease is kept where the scheduler has rights to it",
+		"leader-elect":                    "leader election is set in the configuration, and is on with several replicas",
+		"leader-elect-resource-name":      "the lease has the scheduler's name",
+		"leader-elect-resource-namespace": "the lease is in the namespace in which the scheduler has rights to it",
 		"leader-elect-resource-lock":      "the lock is a lease, which every release accepts",
 		"policy-configmap":                "a Policy is given with --policy-configmap of pmk-sched",
 		"policy-configmap-namespace":      "a Policy is given with --policy-configmap of pmk-sched",
 		"policy-config-file":              "a Policy is given with --policy-configmap of pmk-sched",
 		"use-legacy-policy-config":        "a Policy is given with --policy-configmap of pmk-sched",
-		"write-config-to":                 "a scheduler that writes its configuration ends at once",
+		"write-config-to":                 "a scheduler that writes its configuration exits immediately",
 	}
 }
 
-// flag is one command-line flag; whole is how it is written.
+// flag is a command-line flag; whole is its text.
 type flag struct{ name, value, whole string }
 
 func parseFlag(arg string) (flag, error) {
 	name, value, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if !strings.HasPrefix(arg, "-") || name == "" || strings.ContainsAny(name, " \t\n") {
-		return flag{}, invalid("write each as --name=value", "scheduler argument %q is not a flag", arg)
+		return flag{}, problem.Invalidf("write each as --name=value", "scheduler argument %q is not a flag", arg)
 	}
 	return flag{name, value, arg}, nil
 }
 
-// args returns the flags of kube-scheduler. Everything that the configuration can
-// hold is in the configuration; these are the ones it cannot.
+// args returns the flags of kube-scheduler for everything that the configuration cannot express.
 func (s Scheduler) args(rules versions.Rules) ([]string, error) {
 	kubeconfig := KubeconfigPath(s.Name)
 	args := []string{
@@ -51,8 +51,8 @@ func (s Scheduler) args(rules versions.Rules) ([]string, error) {
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--v=2",
 	}
-	// The gate registers the scheduler for the default one's lease, whatever its
-	// configuration says.
+	// With this feature gate the scheduler uses the lease of the default scheduler, regardless of
+	// its configuration.
 	if rules.CoordinatedLeaderElection {
 		args = append(args, "--feature-gates=CoordinatedLeaderElection=false")
 	}
@@ -60,8 +60,7 @@ func (s Scheduler) args(rules versions.Rules) ([]string, error) {
 		args = append(args, "--policy-configmap="+policy, "--policy-configmap-namespace="+s.Namespace)
 	}
 	for _, arg := range s.Configuration.Args {
-		// On a network of its own the pod's loopback is of no use: the kubelet could
-		// not probe it.
+		// In a pod network, the kubelet cannot probe the loopback address of the pod.
 		if strings.HasPrefix(arg, "--bind-address=") && !s.Credentials.hostNetwork() {
 			continue
 		}
@@ -80,21 +79,21 @@ func (s Scheduler) args(rules versions.Rules) ([]string, error) {
 	return args, nil
 }
 
-// allow refuses a flag that is set here, or that the release does not know: the
-// scheduler would stop at it.
+// allow refuses a flag that pmk-sched sets or that the release does not have: the scheduler would
+// exit.
 func (s Scheduler) allow(f flag, rules versions.Rules) error {
-	if why, own := ownFlags()[f.name]; own {
-		return invalid(why, "scheduler argument --%s is set by pmk-sched", f.name)
+	if why, own := reservedFlags()[f.name]; own {
+		return problem.Invalidf(why, "scheduler argument --%s is set by pmk-sched", f.name)
 	}
 	if slices.Contains(rules.RemovedFlags, f.name) {
-		return invalid("leave it out; what it said belongs into the configuration, or is gone",
+		return problem.Invalidf("remove it; use the configuration if it has an equivalent field",
 			"scheduler argument --%s does not exist in %s", f.name, s.Release)
 	}
 	return nil
 }
 
-// override puts a flag in the place of the one with its name, or at the end.
-// Feature gates add up: a gate named again wins over the earlier one.
+// override replaces the flag with the same name, or appends the flag. Feature gates are joined; the
+// last value of a gate wins.
 func override(args []string, given flag) []string {
 	for i, arg := range args {
 		set, err := parseFlag(arg)
@@ -111,8 +110,7 @@ func override(args []string, given flag) []string {
 	return append(args, given.whole)
 }
 
-// bindAddress returns the address that the flags bind the secure port to, "" for
-// all.
+// bindAddress returns the address that the flags bind the secure port to, "" for all addresses.
 func bindAddress(args []string) string {
 	for _, arg := range args {
 		if f, err := parseFlag(arg); err == nil && f.name == "bind-address" && f.value != "0.0.0.0" && f.value != "::" {

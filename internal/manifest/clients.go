@@ -8,26 +8,28 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// extenderClientsDir is where the certificates that a scheduler shows to extenders
-// are in its pod.
+// extenderClientsDir is the directory in the pod with the scheduler's client certificates for
+// extenders.
 const extenderClientsDir = "/srv/kubernetes/extenders"
 
-// ClientCertificate is a certificate and its key, PEM.
+// ClientCertificate is a client certificate and its key, PEM.
 type ClientCertificate struct {
 	Cert []byte
 	Key  []byte `json:"-"`
 }
 
-// String says nothing of the key.
+// String does not contain the key.
 func (c ClientCertificate) String() string { return "a client certificate" }
 
-// GoString is String, so that %#v shows no key either.
+// GoString is like String, so that %#v does not print the key.
 func (c ClientCertificate) GoString() string { return c.String() }
 
-// ExtenderClientPaths are the paths in the pod of the certificate and key that are
-// shown to an extender.
+// ExtenderClientPaths returns the paths in the pod of the client certificate and key for an
+// extender.
 func ExtenderClientPaths(extender string) (cert, key string) {
 	return extenderClientsDir + "/" + extender + ".crt", extenderClientsDir + "/" + extender + ".key"
 }
@@ -48,22 +50,22 @@ func (s Scheduler) extenderClientsSecret() *corev1.Secret {
 	}
 }
 
-// validateClients refuses files that the configuration names for its extenders and
-// that are not in the pod, where the scheduler would end at once.
+// validateClients refuses files that the configuration names for an extender and that are not in
+// the pod: the scheduler would exit.
 func (s Scheduler) validateClients() error {
 	held := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(s.ExtenderClients)) {
 		client := s.ExtenderClients[name]
 		if len(bytes.TrimSpace(client.Cert)) == 0 || len(bytes.TrimSpace(client.Key)) == 0 {
-			return invalid("give both, PEM", "the certificate for extender %s has no certificate or no key", name)
+			return problem.Invalidf("give both, PEM", "client certificate for extender %s: certificate or key missing", name)
 		}
 		cert, key := ExtenderClientPaths(name)
 		held[cert], held[key] = true, true
 	}
 	for _, file := range s.Configuration.Files {
 		if !held[file] && !strings.HasPrefix(file, ClientDir("")) {
-			return invalid("give caData (the certificates in base64) instead of caFile; name certificate and key under spec.extenders of pmk-sched.yaml, which mounts them",
-				"an extender's tlsConfig names %s, which is not in the scheduler's pod: it would not start", file)
+			return problem.Invalidf("give caData (the certificates in base64) instead of caFile; name certificate and key under spec.extenders of pmk-sched.yaml, which mounts them",
+				"tlsConfig of an extender names %s, which is not in the scheduler's pod: the scheduler would not start", file)
 		}
 	}
 	return nil

@@ -9,29 +9,29 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// The ways in which a scheduler can prove who it is.
+// Credentials modes.
 const (
-	// ModeNode mounts certificate and key of the node's scheduler kubeconfig from
-	// a Secret; the kubeconfig itself is a ConfigMap that refers to them by path.
+	// ModeNode mounts the certificate and key of the node's scheduler kubeconfig from a Secret; the
+	// kubeconfig is a ConfigMap that refers to them by path.
 	ModeNode = "node"
-	// ModeNodeInline keeps the whole kubeconfig in a ConfigMap, with the private
-	// key: whoever may read ConfigMaps in the namespace can then act as the
-	// scheduler.
+	// ModeNodeInline keeps the whole kubeconfig in a ConfigMap, including the private key: everyone
+	// with read access to ConfigMaps in the namespace can act as the scheduler.
 	ModeNodeInline = "node-inline"
-	// ModeHostPath mounts the node's own kubeconfig. Nothing of it is copied, and
-	// a renewed file is read when the container starts again. Such files belong to
-	// root and nobody else may read them, so the scheduler runs as root, without
-	// capabilities. Only the one file is mounted: the folder beside it holds the
-	// administrator's kubeconfig and, with kubeadm, the cluster's private keys.
+	// ModeHostPath mounts the node's own kubeconfig. Nothing is copied, and a renewed file takes
+	// effect when the container restarts. Only root can read such files, so the scheduler runs as
+	// root, without capabilities. Only the file is mounted: its directory also holds the
+	// administrator's kubeconfig and, with kubeadm, the private keys of the cluster.
 	ModeHostPath = "hostpath"
-	// ModeServiceAccount uses the token of the ServiceAccount that the kubelet
-	// mounts and renews. No key leaves a node.
+	// ModeServiceAccount uses the ServiceAccount token that the kubelet mounts and renews. No key
+	// leaves a node.
 	ModeServiceAccount = "serviceaccount"
 )
 
-// Modes lists the ways, the default on a master first.
+// Modes returns the credentials modes. The first is the default on a control-plane node.
 func Modes() []string { return []string{ModeNode, ModeNodeInline, ModeHostPath, ModeServiceAccount} }
 
 const (
@@ -40,16 +40,15 @@ const (
 	InClusterServer = "https://kubernetes.default.svc"
 )
 
-// Credentials are how the scheduler proves who it is to the API server.
+// Credentials are the scheduler's credentials for the API server.
 type Credentials struct {
 	// Mode is one of [Modes].
 	Mode string
-	// User is the common name of the client certificate, the identity that is
-	// given rights: system:kube-scheduler, mostly. Not used by serviceaccount.
+	// User is the common name of the client certificate, which is granted the rights; usually
+	// system:kube-scheduler. Not used by serviceaccount.
 	User string
-	// Server is the URL of the API server. serviceaccount: empty means the
-	// cluster's own service. hostpath: the one in the node's file, or empty where
-	// that is not known.
+	// Server is the URL of the API server. Empty means the Service of the API server for
+	// serviceaccount, and unknown for hostpath.
 	Server string
 	// CA, Cert and Key are PEM, for node and node-inline.
 	CA, Cert []byte
@@ -58,12 +57,12 @@ type Credentials struct {
 	HostPath string
 }
 
-// String names mode, user and server; never a key.
+// String returns mode, user and server, without keys.
 func (c Credentials) String() string {
 	return fmt.Sprintf("%s as %s at %s", c.Mode, c.User, c.Server)
 }
 
-// GoString is String, so that %#v shows no key either.
+// GoString is like String, so that %#v does not print the key.
 func (c Credentials) GoString() string { return c.String() }
 
 func (c Credentials) withDefaults() Credentials {
@@ -78,19 +77,19 @@ func (c Credentials) validate(name string) error {
 	case ModeNode, ModeNodeInline:
 		for what, content := range map[string][]byte{"CA": c.CA, "client certificate": c.Cert, "client key": c.Key} {
 			if len(bytes.TrimSpace(content)) == 0 {
-				return invalid("use --credentials serviceaccount, or a node kubeconfig that holds certificates", "credentials %s of scheduler %s have no %s", c.Mode, name, what)
+				return problem.Invalidf("use --credentials serviceaccount, or a node kubeconfig that holds certificates", "credentials %s of scheduler %s have no %s", c.Mode, name, what)
 			}
 		}
 	case ModeHostPath:
 		if !path.IsAbs(c.HostPath) || path.Clean(c.HostPath) != c.HostPath {
-			return invalid("give the absolute path of the scheduler's kubeconfig on the node", "credentials hostpath of scheduler %s: %q is not a path on the node", name, c.HostPath)
+			return problem.Invalidf("give the absolute path of the scheduler's kubeconfig on the node", "credentials hostpath of scheduler %s: %q is not a path on the node", name, c.HostPath)
 		}
 	case ModeServiceAccount:
 	default:
-		return invalid("use one of "+strings.Join(Modes(), ", "), "credentials %q of scheduler %s are not known", c.Mode, name)
+		return problem.Invalidf("use one of "+strings.Join(Modes(), ", "), "scheduler %s: unknown credentials %q", name, c.Mode)
 	}
 	if c.Mode != ModeServiceAccount && c.User == "" {
-		return invalid("use --credentials serviceaccount", "credentials %s of scheduler %s name no user: whom to give rights is not known", c.Mode, name)
+		return problem.Invalidf("use --credentials serviceaccount", "credentials %s of scheduler %s have no user to grant rights to", c.Mode, name)
 	}
 	if c.Mode != ModeHostPath || c.Server != "" {
 		return c.validateServer(name)
@@ -101,26 +100,25 @@ func (c Credentials) validate(name string) error {
 func (c Credentials) validateServer(name string) error {
 	u, err := url.Parse(c.Server)
 	if err != nil || u.Scheme != "https" || u.Hostname() == "" {
-		return invalid("give the API server as https://host:port", "credentials %s of scheduler %s: %q is not the URL of an API server", c.Mode, name, c.Server)
+		return problem.Invalidf("give the API server as https://host:port", "credentials %s of scheduler %s: %q is not the URL of an API server", c.Mode, name, c.Server)
 	}
 	return nil
 }
 
-// Warnings say what the credentials expose, for the person who deploys.
+// Warnings describes what the credentials expose.
 func (c Credentials) Warnings() []string {
 	switch c.Mode {
 	case ModeNodeInline:
-		return []string{"credentials node-inline keep the private key of " + c.User + " in a ConfigMap: whoever may read ConfigMaps in the namespace can act as it; credentials node keep it in a Secret"}
+		return []string{"credentials node-inline keeps the private key of " + c.User + " in a ConfigMap: everyone with read access to ConfigMaps in the namespace can act as it; credentials node keeps it in a Secret"}
 	case ModeHostPath:
-		return []string{"credentials hostpath make the scheduler run as root, without capabilities: " + c.HostPath + " is root's own file; credentials node run it as an ordinary user"}
+		return []string{"credentials hostpath runs the scheduler as root, without capabilities, because only root can read " + c.HostPath + "; credentials node runs it as an ordinary user"}
 	}
 	return nil
 }
 
-// hostNetwork says whether the API server can only be reached from the node
-// itself: it is on loopback, or has a name that the node may know from its own
-// hosts file, or none that is known here. An address, or a service of the
-// cluster, can be reached from the pod network.
+// hostNetwork reports whether the API server can be reached only from the node itself: its address
+// is on loopback, unknown, or a name that may be in the hosts file of the node. An IP address or a
+// Service can be reached from the pod network.
 func (c Credentials) hostNetwork() bool {
 	u, err := url.Parse(c.Server)
 	if err != nil || c.Server == "" {
@@ -133,10 +131,10 @@ func (c Credentials) hostNetwork() bool {
 	return !strings.HasSuffix(host, ".svc") && !strings.Contains(host, ".svc.")
 }
 
-// root says whether the process has to be root to read its credentials.
+// root reports whether the process must be root to read its credentials.
 func (c Credentials) root() bool { return c.Mode == ModeHostPath }
 
-// kubeconfig is the file's content, nil where the node's own is mounted.
+// kubeconfig returns the kubeconfig, nil if the node's own is mounted.
 func (c Credentials) kubeconfig() []byte {
 	user, trust := c.User, "certificate-authority: "+credentialsDir+"/ca.crt"
 	var proof []string

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// nonRoot is the user and group of the scheduler's process, as in the image.
+	// nonRoot is the user and group of the scheduler process, as in the image.
 	nonRoot = 65532
 
 	portName = "https"
 
-	// gracePeriod is how long a stopped scheduler may take, in seconds. It has
-	// nothing to save: it stops listening at once, and without leader election the
-	// process then waits for a next pod to schedule until it is killed
-	// (Scheduler.Run blocks in the queue). A rollout would wait for that.
+	// gracePeriod is the termination grace period in seconds. The scheduler has nothing to save: it
+	// stops listening at once, and without leader election the process then waits for the next pod
+	// until it is killed (Scheduler.Run blocks in the queue). A rollout would wait for that.
 	gracePeriod = 5
 
 	masterTaint       = "node-role.kubernetes.io/master"
@@ -34,9 +33,9 @@ const (
 	criticalTaint     = "CriticalAddonsOnly"
 )
 
-// deployment runs the scheduler. A rollout takes the old pod away before the new
-// one starts: on the host's network both would want the same port, and without
-// leader election two would schedule the same pods.
+// deployment returns the Deployment of the scheduler. A rollout stops the old pod before it starts
+// the new one: on the host network both would use the same port, and without leader election both
+// would schedule the same pods.
 func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	return &appsv1.Deployment{
@@ -57,12 +56,12 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 	}
 }
 
-// deploymentMeta notes the flags on the Deployment and not on its pods: other
-// flags with the same outcome are no reason to restart the scheduler.
+// deploymentMeta records the flags on the Deployment and not on its pods: different flags with the
+// same result do not restart the scheduler.
 func (s Scheduler) deploymentMeta() metav1.ObjectMeta {
 	meta := s.meta(s.Name)
 	if len(s.Flags) > 0 {
-		// A list of strings is always encoded.
+		// Encoding a list of strings cannot fail.
 		flags, _ := json.Marshal(s.Flags)
 		meta.Annotations = map[string]string{ownership.AnnotationFlags: string(flags)}
 	}
@@ -110,9 +109,9 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 	}
 }
 
-// port is where the scheduler serves health and metrics. On the host's network the
-// node's port is said too: API servers before 1.28 fill it in, and what they filled
-// in would stay when other credentials take the pod off that network.
+// port returns the port for health and metrics. On the host network it also sets hostPort: API
+// servers before 1.28 default it, and the default would remain when other credentials move the pod
+// to the pod network.
 func (s Scheduler) port() corev1.ContainerPort {
 	port := corev1.ContainerPort{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}
 	if s.Credentials.hostNetwork() {
@@ -128,11 +127,11 @@ func (s Scheduler) resources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
 }
 
-// timing is how often a probe asks, in seconds, and how many failures count.
+// timing is the delay and period of a probe in seconds, and its failure threshold.
 type timing struct{ delay, period, failures int32 }
 
-// probe asks the secure port, which lets anyone read its health. The kubelet asks
-// the pod's address unless the scheduler listens on one address only.
+// probe requests the secure port, which serves health to everyone. The kubelet uses the pod IP
+// unless the scheduler listens on one address only.
 func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
@@ -145,11 +144,10 @@ func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
 	}
 }
 
-// readinessPath is where the scheduler says that it is ready. From 1.31 it asks
-// whether the caches are filled (the check sched-handler-sync of
-// cmd/kube-scheduler/app/server.go). With delayCacheUntilActive a standby fills
-// none until it leads, and would never be ready: no rollout of several replicas
-// would end. Where there is one replica it does lead, and the question stays.
+// readinessPath returns the path of the readiness probe. From 1.31 it checks that the caches are
+// filled (sched-handler-sync in cmd/kube-scheduler/app/server.go). With delayCacheUntilActive a
+// standby fills its caches only when it leads and would never be ready: a rollout of several
+// replicas would not finish. A single replica leads, so the check stays.
 func (s Scheduler) readinessPath(rules versions.Rules) string {
 	if rules.ReadinessPath == "/readyz" && s.Replicas > 1 && s.delaysCache() {
 		return rules.ReadinessPath + "?exclude=sched-handler-sync"
@@ -157,20 +155,18 @@ func (s Scheduler) readinessPath(rules versions.Rules) string {
 	return rules.ReadinessPath
 }
 
-// delaysCache tells whether the configuration keeps standbys from filling their
-// caches.
+// delaysCache reports whether the configuration sets delayCacheUntilActive.
 func (s Scheduler) delaysCache() bool {
 	var configuration struct {
 		DelayCacheUntilActive bool `json:"delayCacheUntilActive"`
 	}
-	// What is no YAML fails elsewhere, with its line.
+	// Invalid YAML is reported elsewhere, with its line.
 	_ = yaml.Unmarshal(s.Configuration.YAML, &configuration)
 	return configuration.DelayCacheUntilActive
 }
 
-// podSecurity lets the process read its credentials and nothing else: as a user
-// without rights, in the group that owns mounted Secrets and tokens; or as root
-// where the credentials are root's own file.
+// podSecurity lets the process read its credentials: as an unprivileged user in the group that owns
+// mounted Secrets and tokens, or as root if only root can read them.
 func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
 	id, nonRootOnly := int64(nonRoot), true
 	if s.Credentials.root() {
@@ -186,8 +182,8 @@ func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
 	return security
 }
 
-// tolerations tolerate the taints of control-plane nodes whatever their value: it
-// is empty with kubeadm and "true" with PMK.
+// tolerations tolerate the taints of control-plane nodes with any value: it is empty with kubeadm
+// and "true" with PMK.
 func (s Scheduler) tolerations() []corev1.Toleration {
 	if s.Tolerations != nil {
 		return s.Tolerations
@@ -195,10 +191,9 @@ func (s Scheduler) tolerations() []corev1.Toleration {
 	return Tolerations(nil)
 }
 
-// Tolerations are those of the taints that control-plane nodes have everywhere,
-// and of those among the given keys that a distribution puts on them: RKE2 keeps
-// pods off servers that run etcd, and k3s has CriticalAddonsOnly. A taint that
-// somebody else has put there is not ours to pass over.
+// Tolerations returns the tolerations for the common taints of control-plane nodes, and for those
+// among the given keys that a distribution sets: RKE2 taints servers that run etcd, and k3s has
+// CriticalAddonsOnly. Other taints are not tolerated.
 func Tolerations(taints []string) []corev1.Toleration {
 	keys := []string{masterTaint, controlPlaneTaint}
 	for _, key := range []string{etcdTaint, criticalTaint} {
@@ -213,7 +208,7 @@ func Tolerations(taints []string) []corev1.Toleration {
 	return tolerations
 }
 
-// affinity keeps the pods on the wanted nodes and apart from each other.
+// affinity selects the nodes and keeps the replicas apart.
 func (s Scheduler) affinity() *corev1.Affinity {
 	affinity := corev1.Affinity{}
 	if len(s.NodeSelector) > 0 {
@@ -244,8 +239,8 @@ func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
 	return requirements
 }
 
-// apart puts each replica on a node of its own: it must be so on the host's
-// network, where they share a port, and is better so elsewhere.
+// apart puts each replica on a different node. It is required on the host network, where replicas
+// share a port, and preferred elsewhere.
 func (s Scheduler) apart() *corev1.PodAntiAffinity {
 	term := corev1.PodAffinityTerm{
 		LabelSelector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},

@@ -14,14 +14,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
-	// ExtenderContainerName is the name of the container in an extender's own pods.
+	// ExtenderContainerName is the name of the container in the pods of an extender.
 	ExtenderContainerName = "pmk-extender"
-	// ExtenderPort is where an extender's pods listen; its Service has 443.
+	// ExtenderPort is the port of an extender's pods; its Service has 443.
 	ExtenderPort = 8443
 
 	extenderProgram   = "/usr/local/bin/pmk-extender"
@@ -30,65 +31,69 @@ const (
 	extenderTLSDir    = "/etc/pmk-extender/tls"
 	extenderService   = 443
 	extenderReplicas  = 2
-	// extenderGrace is how long a stopped extender may take, in seconds: it answers what was asked.
+	// extenderGrace is the termination grace period of an extender in seconds: it answers open
+	// requests.
 	extenderGrace = 30
-	// extenderReadiness leaves the policies out: one that lacks its metrics still answers, neutrally, and a Service without any
-	// pod would not answer at all.
+	// extenderReadiness excludes the policies: an extender without metrics still answers,
+	// neutrally, and a Service without ready pods would not answer at all.
 	extenderReadiness = "/readyz?exclude=policies"
 )
 
-// Policy is one policy that an extender serves: an element of policies in the configuration of pmk-extender.
+// Policy is one policy of an extender: an element of policies in the configuration of pmk-extender.
 type Policy struct {
 	Name   string         `json:"name"`
 	Weight int64          `json:"weight,omitempty"`
 	Args   map[string]any `json:"args,omitempty"`
 }
 
-// ExtenderCertificates are PEM. The CA signs the others and nothing else.
+// ExtenderCertificates are PEM. The CA signs only the other two.
 type ExtenderCertificates struct {
 	CA, Server, Client          []byte
 	CAKey, ServerKey, ClientKey []byte `json:"-"`
 }
 
-// String shows no key.
+// String does not contain the keys.
 func (c ExtenderCertificates) String() string {
 	return fmt.Sprintf("certificates of %d bytes", len(c.CA)+len(c.Server)+len(c.Client))
 }
 
-// GoString is String, so that %#v shows no key either.
+// GoString is like String, so that %#v does not print the keys.
 func (c ExtenderCertificates) GoString() string { return c.String() }
 
-// Extender is an extender that runs in pods of its own behind a Service, all decided.
+// Extender is an extender that runs in its own pods behind a Service.
 type Extender struct {
-	// Name is that of the Deployment and the Service; see [ValidateName]. Namespace is kube-system if empty.
+	// Name is the name of the Deployment and the Service; see [ValidateName]. Namespace defaults to
+	// kube-system.
 	Name, Namespace string
-	// Release is that of the API server.
+	// Release is the release of the API server.
 	Release    versions.Release
 	Image      string
 	PullPolicy corev1.PullPolicy
-	// Policies are what it serves, Rules what they need.
+	// Policies are the policies that it serves, Rules the RBAC rules that they need.
 	Policies []Policy
 	Rules    []rbacv1.PolicyRule
-	// Binds says that it is asked to bind pods. Then it has the right to, and takes calls with the client certificate only.
+	// Binds is set if the extender binds pods. It then has the right to, and requires the client
+	// certificate.
 	Binds bool
-	// Certificates are all there.
+	// Certificates must be complete.
 	Certificates ExtenderCertificates
-	// Replicas; 0 means 2.
+	// Replicas defaults to 2.
 	Replicas int32
-	// NodeSelector is as in [Scheduler]; empty: any node.
+	// NodeSelector is as in [Scheduler]; empty means any node.
 	NodeSelector map[string]string
-	// Resources of the container; zero means what 5,000 nodes need.
+	// Resources of the container. The default is enough for 5,000 nodes.
 	Resources corev1.ResourceRequirements
-	// Nodes are those whose default scheduler calls it, noted on the Deployment.
+	// Nodes are the nodes whose default scheduler calls the extender, recorded on the Deployment.
 	Nodes []string
-	// Version is that of pmk-sched, for a label.
+	// Version is the version of pmk-sched, for a label.
 	Version string
 }
 
-// AnnotationNodes names, on an extender's Deployment, the nodes whose default scheduler calls it, with commas between.
+// AnnotationNodes is set on the Deployment of an extender: the nodes whose default scheduler calls
+// it, separated by commas.
 const AnnotationNodes = "pmk-sched.io/default-scheduler-of"
 
-// ExtenderObjects returns every object of an extender in the order in which to apply them. What is wrong in the input is an [*Error].
+// ExtenderObjects returns every object of an extender in the order in which to apply them.
 func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
 	e.Namespace = cmp.Or(e.Namespace, metav1.NamespaceSystem)
 	e.Replicas = cmp.Or(e.Replicas, extenderReplicas)
@@ -121,11 +126,11 @@ func (e Extender) validate() error {
 	c := e.Certificates
 	switch {
 	case e.Image == "":
-		return invalid("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", e.Name)
+		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", e.Name)
 	case len(e.Policies) == 0:
-		return invalid("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", e.Name)
+		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", e.Name)
 	case e.Replicas < 1:
-		return invalid("use 1 or more", "extender %s cannot have %d replicas", e.Name, e.Replicas)
+		return problem.Invalidf("use 1 or more", "extender %s cannot have %d replicas", e.Name, e.Replicas)
 	case slices.ContainsFunc([][]byte{c.CA, c.CAKey, c.Server, c.ServerKey, c.Client, c.ClientKey}, func(b []byte) bool { return len(b) == 0 }):
 		return fmt.Errorf("build objects of extender %s: a certificate or key is missing", e.Name)
 	}
@@ -137,11 +142,11 @@ func validatePolicies(name string, policies []Policy) error {
 	for _, p := range policies {
 		switch {
 		case p.Name == "":
-			return invalid("", "extender %s: a policy has no name", name)
+			return problem.Invalidf("", "extender %s: a policy has no name", name)
 		case slices.Contains(seen, p.Name):
-			return invalid("give it once", "extender %s: policy %s is there twice", name, p.Name)
+			return problem.Invalidf("give it once", "extender %s: duplicate policy %s", name, p.Name)
 		case p.Weight < 0 || p.Weight > 100:
-			return invalid("use 1 to 100", "extender %s: policy %s cannot weigh %d", name, p.Name, p.Weight)
+			return problem.Invalidf("use 1 to 100", "extender %s: policy %s: invalid weight %d", name, p.Name, p.Weight)
 		}
 		seen = append(seen, p.Name)
 	}
@@ -184,21 +189,23 @@ func (e Extender) role() *rbacv1.ClusterRole { return rbac.ExtenderRole(e.rights
 
 func (e Extender) binding() *rbacv1.ClusterRoleBinding { return rbac.ExtenderRoleBinding(e.rights()) }
 
-// ExtenderAuthority is the name of the Secret with the CA of an extender. No pod mounts it; the next deployment signs with it.
+// ExtenderAuthority is the name of the Secret with the CA of an extender. No pod mounts it; the
+// next deployment signs with it.
 func ExtenderAuthority(name string) string { return name + "-ca" }
 
 func (e Extender) authority() *corev1.Secret {
 	return e.secret(ExtenderAuthority(e.Name), map[string][]byte{"tls.crt": e.Certificates.CA, "tls.key": e.Certificates.CAKey})
 }
 
-// ExtenderClient is the name of the Secret with the certificate that schedulers show to an extender.
+// ExtenderClient is the name of the Secret with the client certificate that schedulers use for an
+// extender.
 func ExtenderClient(name string) string { return name + "-client" }
 
 func (e Extender) client() *corev1.Secret {
 	return e.secret(ExtenderClient(e.Name), map[string][]byte{"tls.crt": e.Certificates.Client, "tls.key": e.Certificates.ClientKey})
 }
 
-// ExtenderServing is the stem of the name of the Secret with an extender's serving certificate.
+// ExtenderServing is the name prefix of the Secret with the serving certificate of an extender.
 func ExtenderServing(name string) string { return name + "-tls" }
 
 func (e Extender) serving() *corev1.Secret {
@@ -232,7 +239,8 @@ func (e Extender) service() *corev1.Service {
 	}
 }
 
-// budget keeps one pod while nodes are drained. policy/v1 is there from 1.21 on; policy/v1beta1 went in 1.25.
+// budget keeps one pod while nodes are drained. policy/v1 exists since 1.21; policy/v1beta1 was
+// removed in 1.25.
 func (e Extender) budget() runtime.Object {
 	content := map[string]any{
 		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
@@ -253,7 +261,7 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// configuration holds what pmk-extender reads.
+// configuration returns the ConfigMap with the configuration of pmk-extender.
 func (e Extender) configuration() (*corev1.ConfigMap, error) {
 	tls := map[string]any{"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key"}
 	if e.Binds {
@@ -272,7 +280,7 @@ func (e Extender) configuration() (*corev1.ConfigMap, error) {
 	}, nil
 }
 
-// extenderConfiguration writes the configuration of pmk-extender.
+// extenderConfiguration returns the configuration of pmk-extender.
 func extenderConfiguration(policies []Policy, listen string, tls map[string]any) ([]byte, error) {
 	content := map[string]any{"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "listen": listen}
 	if tls != nil {

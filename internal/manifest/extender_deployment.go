@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// deployment runs the extender. A rollout starts the new pods first: there is always one to answer.
+// deployment returns the Deployment of the extender. A rollout starts the new pods first, so that
+// one always answers.
 func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
 	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 	meta := e.meta(e.Name)
@@ -35,7 +36,8 @@ func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
 	}
 }
 
-// pod may run on control-plane nodes too: on small clusters there are no others. With no node to spare both replicas share one.
+// pod may run on control-plane nodes too: small clusters have no others. Without a second node both
+// replicas share one.
 func (e Extender) pod(configMap, tls string) corev1.PodSpec {
 	yes, grace, id := true, int64(extenderGrace), int64(nonRoot)
 	return corev1.PodSpec{
@@ -100,7 +102,7 @@ func extenderResources(r corev1.ResourceRequirements) corev1.ResourceRequirement
 	}
 }
 
-// confined takes every right from a container.
+// confined drops all privileges of a container.
 func confined() *corev1.SecurityContext {
 	no, yes := false, true
 	return &corev1.SecurityContext{
@@ -109,8 +111,8 @@ func confined() *corev1.SecurityContext {
 	}
 }
 
-// ExtenderHost is the name by which the certificate of an extender knows it. Who calls it by its Service's address has to
-// expect this name all the same.
+// ExtenderHost is the server name in the certificate of an extender. A client that uses the IP
+// address of the Service must expect this name.
 func ExtenderHost(name, namespace string) string {
 	return strings.Join([]string{name, namespace, "svc"}, ".")
 }

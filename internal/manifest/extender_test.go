@@ -1,7 +1,6 @@
 package manifest_test
 
 import (
-	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -34,7 +34,7 @@ func extender(t *testing.T, release string) manifest.Extender {
 	}
 }
 
-// releases are the oldest, the one of the article and the newest.
+// releases are the oldest, the one of Platform9's article, and the newest.
 func releases() []string { return []string{"v1.20.15", "v1.24.3", "v1.37.1"} }
 
 func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {
@@ -85,7 +85,7 @@ func TestSchedulerWithExtendersMatchesTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestAnUnwiredSchedulerIsWhatItWas(t *testing.T) {
+func TestWireWithoutExtendersRestoresObjects(t *testing.T) {
 	for _, mode := range manifest.Modes() {
 		t.Run(mode, func(t *testing.T) {
 			s := scheduler(t, "v1.24.3", mode)
@@ -102,40 +102,39 @@ func TestAnUnwiredSchedulerIsWhatItWas(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("not what it was (-before +after):\n%s", diff)
+				t.Errorf("objects changed (-before +after):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWhatAnExtenderLacksIsSaid(t *testing.T) {
+func TestInvalidExtenders(t *testing.T) {
 	cases := map[string]struct {
 		change func(*manifest.Extender)
 		want   string
 	}{
-		"no image":          {func(e *manifest.Extender) { e.Image = "" }, "has no image"},
-		"no policy":         {func(e *manifest.Extender) { e.Policies = nil }, "has no policy"},
-		"twice the same":    {func(e *manifest.Extender) { e.Policies = append(e.Policies, e.Policies[0]) }, "policy loadaware is there twice"},
-		"weight":            {func(e *manifest.Extender) { e.Policies[0].Weight = 101 }, "cannot weigh 101"},
-		"nameless policy":   {func(e *manifest.Extender) { e.Policies[0].Name = "" }, "has no name"},
-		"replicas":          {func(e *manifest.Extender) { e.Replicas = -1 }, "-1 replicas"},
-		"name":              {func(e *manifest.Extender) { e.Name = "My_Extender" }, "not a DNS label"},
-		"name of a cluster": {func(e *manifest.Extender) { e.Name = "kube-scheduler" }, "uses itself"},
+		"no image":         {func(e *manifest.Extender) { e.Image = "" }, "has no image"},
+		"no policy":        {func(e *manifest.Extender) { e.Policies = nil }, "has no policy"},
+		"duplicate policy": {func(e *manifest.Extender) { e.Policies = append(e.Policies, e.Policies[0]) }, "duplicate policy loadaware"},
+		"weight":           {func(e *manifest.Extender) { e.Policies[0].Weight = 101 }, "invalid weight 101"},
+		"nameless policy":  {func(e *manifest.Extender) { e.Policies[0].Name = "" }, "has no name"},
+		"replicas":         {func(e *manifest.Extender) { e.Replicas = -1 }, "-1 replicas"},
+		"name":             {func(e *manifest.Extender) { e.Name = "My_Extender" }, "not a DNS label"},
+		"reserved name":    {func(e *manifest.Extender) { e.Name = "kube-scheduler" }, "used by the cluster"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := extender(t, "v1.24.3")
 			c.change(&e)
 			_, err := manifest.ExtenderObjects(e)
-			var wrong *manifest.Error
-			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) {
+			if !problem.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error is %v, want one with %q", err, c.want)
 			}
 		})
 	}
 }
 
-func TestOneReplicaHasNoBudget(t *testing.T) {
+func TestSingleReplicaHasNoPodDisruptionBudget(t *testing.T) {
 	e := extender(t, "v1.24.3")
 	e.Replicas = 1
 	objects, err := manifest.ExtenderObjects(e)
@@ -144,12 +143,12 @@ func TestOneReplicaHasNoBudget(t *testing.T) {
 	}
 	for _, o := range objects {
 		if o.GetKind() == "PodDisruptionBudget" {
-			t.Error("a budget of one of one pods keeps every node from being drained")
+			t.Error("a budget for a single pod blocks draining its node")
 		}
 	}
 }
 
-func TestSidecarsHavePortsOfTheirOwn(t *testing.T) {
+func TestSidecarPortsAreUnique(t *testing.T) {
 	seen := map[int32]bool{}
 	for secure := 10260; secure < 10300; secure++ {
 		for n := range 3 {
@@ -162,19 +161,19 @@ func TestSidecarsHavePortsOfTheirOwn(t *testing.T) {
 	}
 	for _, secure := range []int{1024, 64999, 65535} {
 		if port, err := manifest.SidecarPort(secure, 0); err != nil || port < 1024 || int(port) == secure {
-			t.Errorf("beside %d: %d, %v", secure, port, err)
+			t.Errorf("sidecar port for secure port %d: %d, %v", secure, port, err)
 		}
 	}
 }
 
-func TestExtendersCannotBeWiredIntoSomethingElse(t *testing.T) {
+func TestWireRefusesInvalidObjects(t *testing.T) {
 	if _, err := manifest.Wire([]*unstructured.Unstructured{}, nil, nil); err == nil {
-		t.Error("no Deployment, no error")
+		t.Error("no error without a Deployment")
 	}
 	all := objects(t, scheduler(t, "v1.24.3", manifest.ModeNode))
 	bad := wirings()
 	bad[0].Extender.Name = "Not A Label"
 	if _, err := manifest.Wire(all, nil, bad); err == nil {
-		t.Error("a name that is no label is taken")
+		t.Error("no error for an invalid extender name")
 	}
 }

@@ -1,12 +1,12 @@
-// Package manifest builds every object of one second scheduler, in the order in
-// which they are applied: typed, one function per object, then as plain data.
-// It does no I/O, and the same input gives the same bytes.
+// Package manifest builds every object of a second scheduler, in the order in which they are
+// applied: typed, one function per object, then as unstructured data. It does no I/O, and the same
+// input gives the same bytes.
 //
-// What changes with its content (both ConfigMaps and the Secret) is immutable and
-// carries a hash of it in its name. A new configuration is therefore a new
-// object and a rollout, and the old one is still there to go back to.
+// ConfigMaps and Secrets with configuration or credentials are immutable and have a hash of their
+// content in their name. A new configuration is therefore a new object and a rollout, and a
+// rollback finds the old object.
 //
-// Only fields are set that API servers of every supported release know.
+// Only fields that the API servers of all supported releases know are set.
 package manifest
 
 import (
@@ -24,19 +24,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// ContainerName is the name of the only container of the scheduler's pods.
+// ContainerName is the name of the container in the scheduler's pods.
 const ContainerName = "kube-scheduler"
 
-// ConfigPath is where the scheduler configuration is mounted in the pod.
+// ConfigPath returns the path of the scheduler configuration in the pod.
 func ConfigPath(name string) string { return configDir(name) + "/" + name + ".yaml" }
 
-// KubeconfigPath is where the kubeconfig is mounted in the pod, with any
-// credentials.
+// KubeconfigPath returns the path of the kubeconfig in the pod.
 func KubeconfigPath(name string) string { return kubeconfigDir + "/" + kubeconfigKey(name) }
 
 func configDir(name string) string     { return "/etc/kubernetes/" + name }
@@ -47,58 +47,54 @@ const (
 	credentialsDir = "/srv/kubernetes/credentials"
 )
 
-// ReleaseInImage stands for the release, v1.24.3, in the reference of an image that a plan is made for.
+// ReleaseInImage is replaced by the release, v1.24.3, in the image reference of a plan.
 const ReleaseInImage = "{release}"
 
-// Scheduler is one second scheduler, all decided.
+// Scheduler describes a second scheduler completely.
 type Scheduler struct {
-	// Name is the scheduler name, and the stem of every object's name; see
-	// [ValidateName]. Namespace holds the objects; empty is kube-system.
+	// Name is the scheduler name and the name prefix of all objects; see [ValidateName]. Namespace
+	// holds the objects and defaults to kube-system.
 	Name, Namespace string
 	// Release is the Kubernetes release of the kube-scheduler in the image.
 	Release versions.Release
-	// Image is the reference to run; PullPolicy is empty for the cluster's default.
+	// Image is the image reference. An empty PullPolicy is the default of the cluster.
 	Image      string
 	PullPolicy corev1.PullPolicy
-	// Configuration is the rendered scheduler configuration. It has to name
-	// KubeconfigPath(Name) as the client's kubeconfig.
+	// Configuration is the rendered scheduler configuration. Its kubeconfig must be
+	// KubeconfigPath(Name).
 	Configuration *profiles.Rendered
-	// Credentials are how the scheduler proves who it is.
+	// Credentials are the scheduler's credentials.
 	Credentials Credentials
 
-	// NodeSelector are the labels of the nodes to run on. An empty value is a key
-	// that has to exist, with any value: control-plane labels have "" on one
-	// distribution and "true" on the next.
+	// NodeSelector holds the labels of the nodes to run on. An empty value matches any value:
+	// control-plane labels are empty on some distributions and "true" on others.
 	NodeSelector map[string]string
-	// Tolerations replace the default ones, which tolerate both control-plane
-	// taints with any value and effect.
+	// Tolerations replace the default ones, which tolerate both control-plane taints with any value
+	// and effect.
 	Tolerations []corev1.Toleration
-	// Replicas is how many pods run; 0 means 1. More than one need leader
-	// election in the configuration.
+	// Replicas defaults to 1. More than one needs leader election.
 	Replicas int32
-	// Port is the secure port; 0 means one above the default scheduler's.
+	// Port is the secure port. The default is the default scheduler's plus one.
 	Port int
-	// Args are further flags, --name=value each. They win over those made here,
-	// but for the ones that hold the deployment together, which are refused.
+	// Args are additional flags, --name=value each. They override those set by pmk-sched, except
+	// reserved flags, which are refused.
 	Args []string
-	// Resources of the container; zero means a request of 0.1 CPU.
+	// Resources of the container. The default is a request of 0.1 CPU.
 	Resources corev1.ResourceRequirements
-	// Flags are what the person said, --name=value each, that would have to be
-	// said again to deploy the same with another image; they are noted down on
-	// the Deployment and hold no secrets.
+	// Flags are the user's flags, --name=value each, that are needed to deploy the same scheduler
+	// with another image. They are recorded on the Deployment and contain no secrets.
 	Flags []string
-	// Version is that of pmk-sched, for a label.
+	// Version is the version of pmk-sched, for a label.
 	Version string
-	// PluginRules are what compiled-in plugins need to read.
+	// PluginRules are the RBAC rules that compiled-in plugins need.
 	PluginRules []rbacv1.PolicyRule
-	// ExtenderClients are the certificates that the scheduler shows to extenders, by
-	// the extender's name; they lie at [ExtenderClientPaths].
+	// ExtenderClients are the client certificates for extenders, by the name of the extender; they
+	// are mounted at [ExtenderClientPaths].
 	ExtenderClients map[string]ClientCertificate
 }
 
-// Objects returns every object of the scheduler in the order in which to apply
-// them: the account and its rights, then what the pods mount, then the
-// Deployment. What is wrong in the input is an [*Error].
+// Objects returns every object of the scheduler in the order in which to apply them: the account
+// and its rights, the mounted objects, the Deployment.
 func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	s = s.withDefaults()
 	if err := s.validate(); err != nil {
@@ -140,17 +136,17 @@ func (s Scheduler) validate() error {
 	}
 	switch {
 	case s.Image == "":
-		return invalid("name the image with --image", "scheduler %s has no image", s.Name)
+		return problem.Invalidf("name the image with --image", "scheduler %s has no image", s.Name)
 	case s.Configuration == nil || len(s.Configuration.YAML) == 0:
-		return fmt.Errorf("build objects of scheduler %s: there is no rendered configuration", s.Name)
+		return fmt.Errorf("build objects of scheduler %s: no rendered configuration", s.Name)
 	case !bytes.Contains(s.Configuration.YAML, []byte(KubeconfigPath(s.Name))):
 		return fmt.Errorf("build objects of scheduler %s: its configuration does not use the kubeconfig %s", s.Name, KubeconfigPath(s.Name))
 	case s.Replicas > 1 && !s.Configuration.LeaderElect:
-		return invalid("turn leader election on, or run one replica", "%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
+		return problem.Invalidf("turn on leader election, or run one replica", "%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
 	case s.Port < 1024 || s.Port > 65535:
-		return invalid("use a free port from 1024 to 65535", "port %d of scheduler %s is not one that a process without rights can listen on", s.Port, s.Name)
+		return problem.Invalidf("use a free port from 1024 to 65535", "scheduler %s: invalid port %d: an unprivileged process cannot listen on it", s.Name, s.Port)
 	case s.Replicas < 0:
-		return invalid("use 1 or more", "scheduler %s cannot have %d replicas", s.Name, s.Replicas)
+		return problem.Invalidf("use 1 or more", "scheduler %s cannot have %d replicas", s.Name, s.Replicas)
 	}
 	if err := s.validateClients(); err != nil {
 		return err
@@ -171,8 +167,7 @@ func (s Scheduler) rbacOptions() rbac.Options {
 	}
 }
 
-// subject is the identity that the credentials carry, and the only one that is
-// given rights.
+// subject is the identity of the credentials, and the only one that is granted rights.
 func (s Scheduler) subject() rbac.Subject {
 	if s.Credentials.Mode == ModeServiceAccount {
 		return rbac.ServiceAccountSubject(s.Namespace, s.Name)
@@ -180,13 +175,13 @@ func (s Scheduler) subject() rbac.Subject {
 	return rbac.User(s.Credentials.User)
 }
 
-// selectorLabels select the pods of this scheduler and of no other. The labels
-// component and tier alone would also select static pods of the control plane.
+// selectorLabels select the pods of this scheduler only. The labels component and tier alone would
+// also select static pods of the control plane.
 func (s Scheduler) selectorLabels() map[string]string {
 	return map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.Name}
 }
 
-// labels are those of every object.
+// labels are the labels of every object.
 func (s Scheduler) labels() map[string]string {
 	labels := s.podLabels()
 	if version := labelValue(s.Version); version != "" {
@@ -195,8 +190,7 @@ func (s Scheduler) labels() map[string]string {
 	return labels
 }
 
-// podLabels leave out the version of pmk-sched: a new one is no reason to restart
-// the scheduler.
+// podLabels omit the version of pmk-sched: a new version does not restart the scheduler.
 func (s Scheduler) podLabels() map[string]string {
 	labels := s.selectorLabels()
 	labels["component"] = "scheduler"
@@ -206,7 +200,7 @@ func (s Scheduler) podLabels() map[string]string {
 	return labels
 }
 
-// labelValue turns a version into a label's value: no "+", at most 63 letters.
+// labelValue converts a version to a label value: no "+", at most 63 characters.
 func labelValue(version string) string {
 	value := []byte(version)
 	for i, c := range value {
@@ -228,8 +222,7 @@ func alphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// hashed appends a hash of the contents to a name. The order of keys does not
-// count.
+// hashed appends a hash of the contents to a name. The order of keys does not matter.
 func hashed(name string, contents map[string][]byte) string {
 	keys := make([]string, 0, len(contents))
 	for key := range contents {
@@ -244,8 +237,8 @@ func hashed(name string, contents map[string][]byte) string {
 	return name + "-" + hex.EncodeToString(sum.Sum(nil))[:10]
 }
 
-// plain turns a typed object into plain data, without the fields that a client
-// never sends: status, and what is null.
+// plain converts a typed object to unstructured data without the fields that clients do not send:
+// status and null values.
 func plain(object runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const privateKey = "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0\n-----END EC PRIVATE KEY-----\n"
 
-// scheduler is a scheduler as deployed on a PMK master.
+// scheduler returns a scheduler as deployed on a PMK control-plane node.
 func scheduler(t *testing.T, release, mode string) manifest.Scheduler {
 	t.Helper()
 	r, err := versions.Parse(release)
@@ -82,7 +82,7 @@ func field(t *testing.T, object *unstructured.Unstructured, path ...any) any {
 		case string:
 			m, ok := value.(map[string]any)
 			if !ok {
-				t.Fatalf("%v: %v is no mapping", path, value)
+				t.Fatalf("%v: %v is not a mapping", path, value)
 			}
 			value = m[step]
 		case int:
@@ -126,7 +126,7 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-func TestObjectsComeInTheOrderInWhichTheyAreNeeded(t *testing.T) {
+func TestObjectsAreInApplyOrder(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"metrics.k8s.io"}, Resources: []string{"nodes"}, Verbs: []string{"list"}}}
 	var got []string
@@ -156,7 +156,7 @@ func TestObjectsComeInTheOrderInWhichTheyAreNeeded(t *testing.T) {
 	}
 }
 
-func TestEveryObjectSaysWhoseItIs(t *testing.T) {
+func TestEveryObjectHasLabels(t *testing.T) {
 	for _, object := range objects(t, scheduler(t, "v1.24.3", manifest.ModeNode)) {
 		labels := object.GetLabels()
 		for key, want := range map[string]string{
@@ -170,7 +170,7 @@ func TestEveryObjectSaysWhoseItIs(t *testing.T) {
 	}
 }
 
-func TestOnlyTheContentChangesAName(t *testing.T) {
+func TestHashedNamesDependOnContentOnly(t *testing.T) {
 	a, b := scheduler(t, "v1.24.3", manifest.ModeNode), scheduler(t, "v1.24.3", manifest.ModeNode)
 	b.Version, b.Image = "v0.2.0", "localhost/other:1"
 	names := func(s manifest.Scheduler) (names []string) {
@@ -180,7 +180,7 @@ func TestOnlyTheContentChangesAName(t *testing.T) {
 		return names
 	}
 	if diff := cmp.Diff(names(a), names(b)); diff != "" {
-		t.Errorf("names changed without a change of content (-a +b):\n%s", diff)
+		t.Errorf("names changed although the content did not (-a +b):\n%s", diff)
 	}
 	b.Credentials.Key = []byte("another key\n")
 	if cmp.Equal(names(a), names(b)) {
@@ -188,7 +188,7 @@ func TestOnlyTheContentChangesAName(t *testing.T) {
 	}
 }
 
-func TestASchedulerSelectsNoPodsButItsOwn(t *testing.T) {
+func TestSelectorMatchesOwnPodsOnly(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	one := field(t, deployment(t, s), "spec", "selector", "matchLabels")
 	s.Name = "other"
@@ -199,7 +199,7 @@ func TestASchedulerSelectsNoPodsButItsOwn(t *testing.T) {
 	}
 }
 
-func TestHostNetworkOnlyWhereTheServerNeedsIt(t *testing.T) {
+func TestHostNetworkOnlyIfAPIServerNeedsIt(t *testing.T) {
 	cases := []struct {
 		mode, server string
 		want         any
@@ -225,7 +225,7 @@ func TestHostNetworkOnlyWhereTheServerNeedsIt(t *testing.T) {
 	}
 }
 
-func TestALoopbackAddressIsProbedOnTheHostAndLeftOutElsewhere(t *testing.T) {
+func TestLoopbackBindAddressOnlyOnHostNetwork(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.Configuration.Args = []string{"--bind-address=127.0.0.1"}
 	container := func(s manifest.Scheduler) (host any, command string) {
@@ -234,15 +234,15 @@ func TestALoopbackAddressIsProbedOnTheHostAndLeftOutElsewhere(t *testing.T) {
 		return host, fmt.Sprint(field(t, d, "spec", "template", "spec", "containers", 0, "command"))
 	}
 	if host, command := container(s); host != "127.0.0.1" || !strings.Contains(command, "--bind-address=127.0.0.1") {
-		t.Errorf("on the host's network: probe at %v, command %s", host, command)
+		t.Errorf("host network: probe at %v, command %s", host, command)
 	}
 	s.Credentials = credentials(manifest.ModeServiceAccount)
 	if host, command := container(s); host != nil || strings.Contains(command, "--bind-address") {
-		t.Errorf("on a network of its own: probe at %v, command %s", host, command)
+		t.Errorf("pod network: probe at %v, command %s", host, command)
 	}
 }
 
-func TestNodeLabelsAreMatchedByKeyUnlessAValueIsGiven(t *testing.T) {
+func TestNodeSelectorWithoutValueMatchesKey(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.NodeSelector = map[string]string{"node-role.kubernetes.io/control-plane": "", "a": "true"}
 	got := field(t, deployment(t, s), "spec", "template", "spec", "affinity", "nodeAffinity",
@@ -256,16 +256,16 @@ func TestNodeLabelsAreMatchedByKeyUnlessAValueIsGiven(t *testing.T) {
 	}
 }
 
-func TestReplicasStayApart(t *testing.T) {
+func TestReplicasAreKeptApart(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.Replicas = 3
 	affinity := []any{"spec", "template", "spec", "affinity", "podAntiAffinity"}
 	if got := field(t, deployment(t, s), append(affinity, "requiredDuringSchedulingIgnoredDuringExecution", 0, "topologyKey")...); got != corev1.LabelHostname {
-		t.Errorf("on the host's network replicas must be apart by host, are by %v", got)
+		t.Errorf("host network: required anti-affinity by %v, want hostname", got)
 	}
 	s.Credentials = credentials(manifest.ModeServiceAccount)
 	if got := field(t, deployment(t, s), append(affinity, "preferredDuringSchedulingIgnoredDuringExecution", 0, "weight")...); got != int64(100) {
-		t.Errorf("elsewhere they should be apart, weight is %v", got)
+		t.Errorf("pod network: preferred anti-affinity with weight %v", got)
 	}
 }
 
@@ -275,11 +275,11 @@ func TestArgs(t *testing.T) {
 		args          []string
 		want          string
 	}{
-		{"own flag replaces ours", "v1.24.3", []string{"--v=5"}, "--v=5"},
-		{"short form replaces ours", "v1.24.3", []string{"-v=5"}, "-v=5"},
+		{"flag replaces default", "v1.24.3", []string{"--v=5"}, "--v=5"},
+		{"short form replaces default", "v1.24.3", []string{"-v=5"}, "-v=5"},
 		{"new flag is added", "v1.24.3", []string{"--profiling=false"}, "--v=2 --profiling=false"},
 		{"gate before 1.31", "v1.30.14", []string{"--feature-gates=A=true"}, "--v=2 --feature-gates=A=true"},
-		{"gates add up from 1.31", "v1.31.0", []string{"--feature-gates=A=true"}, "--v=2 --feature-gates=CoordinatedLeaderElection=false,A=true"},
+		{"gates are joined from 1.31", "v1.31.0", []string{"--feature-gates=A=true"}, "--v=2 --feature-gates=CoordinatedLeaderElection=false,A=true"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-func TestTheCallersSchedulerIsNotChanged(t *testing.T) {
+func TestObjectsDoesNotChangeItsInput(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	before := fmt.Sprintf("%+v", s)
 	first, second := objects(t, s), objects(t, s)

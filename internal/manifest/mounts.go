@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// mounts are the objects that the pods mount, and how they do.
+// mounts are the objects that the pods mount, with their volumes and volume mounts.
 type mounts struct {
 	objects []runtime.Object
 	volumes []corev1.Volume
@@ -43,7 +43,7 @@ func (s Scheduler) mounts() mounts {
 	return m
 }
 
-// credentialsSecret holds what the kubeconfig refers to by path.
+// credentialsSecret holds the files to which the kubeconfig refers.
 func (s Scheduler) credentialsSecret() *corev1.Secret {
 	data := map[string][]byte{"ca.crt": s.Credentials.CA, "tls.crt": s.Credentials.Cert, "tls.key": s.Credentials.Key}
 	immutable := true
@@ -87,7 +87,7 @@ func configMapVolume(name, configMap string) corev1.Volume {
 	}}}
 }
 
-// secretVolume is readable for the pod's group only, which is that of its user.
+// secretVolume is readable only for the group of the pod, which is that of its user.
 func secretVolume(name, secret string) corev1.Volume {
 	mode := int32(0o440)
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
@@ -95,8 +95,8 @@ func secretVolume(name, secret string) corev1.Volume {
 	}}}
 }
 
-// hostFileVolume is a file that has to be there: a missing one keeps the pod from
-// starting, with an event that names it.
+// hostFileVolume requires the file to exist: otherwise the pod does not start, and an event names
+// the file.
 func hostFileVolume(name, path string) corev1.Volume {
 	kind := corev1.HostPathFile
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{

@@ -12,14 +12,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// RulesFunc says what a plugin with the given arguments, YAML or nothing, needs
-// beyond the cluster's own roles for a scheduler. Its error is about arguments
-// that the plugin itself would refuse.
+// RulesFunc returns the RBAC rules that a plugin with the given arguments (YAML or nil) needs in
+// addition to the cluster's roles for a scheduler. It fails for arguments that the plugin refuses.
 type RulesFunc func(args []byte) ([]rbacv1.PolicyRule, error)
 
-// PluginRules collects what the enabled plugins need: by their own word, from the
-// arguments that the configuration gives them, and what is granted in any case.
-// The notes tell which plugin may do what.
+// PluginRules returns the rules that the enabled plugins need with the arguments in the
+// configuration, in addition to granted. The notes describe the rules of each plugin.
 func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc, granted []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, notes []string, err error) {
 	rules = slices.Clone(granted)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
@@ -30,7 +28,7 @@ func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc, g
 		for _, args := range profiles {
 			needed, err := needs[name](args)
 			if err != nil {
-				return nil, nil, problem.Invalidf("`pmk-sched plugin list` names the arguments of shipped plugins", "the configuration of plugin %s: %s", name, err)
+				return nil, nil, problem.Invalidf("`pmk-sched plugin list` names the arguments of shipped plugins", "configuration of plugin %s: %s", name, err)
 			}
 			for _, rule := range needed {
 				if HasRule(rules, rule) {
@@ -49,7 +47,7 @@ func HasRule(rules []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return DescribeRule(r) == DescribeRule(rule) })
 }
 
-// DescribeRule says what a rule allows: "patch pods".
+// DescribeRule describes what a rule allows: "patch pods".
 func DescribeRule(r rbacv1.PolicyRule) string {
 	var what []string
 	for _, resource := range r.Resources {

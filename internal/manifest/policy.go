@@ -5,12 +5,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policyKey is where 1.20–1.22 look for a Policy in the ConfigMap that
-// --policy-configmap names (pkg/scheduler/apis/config/types.go).
+// policyKey is the key of the Policy in the ConfigMap that --policy-configmap names in 1.20–1.22
+// (pkg/scheduler/apis/config/types.go).
 const policyKey = "policy.cfg"
 
-// PolicyConfigMap holds the legacy Policy of a scheduler, under a name that changes
-// with it.
+// PolicyConfigMap returns the ConfigMap with the legacy Policy of a scheduler. Its name has a hash
+// of the Policy.
 func PolicyConfigMap(scheduler, namespace string, labels map[string]string, policy []byte) *corev1.ConfigMap {
 	immutable := true
 	return &corev1.ConfigMap{
@@ -27,7 +27,7 @@ func (s Scheduler) policyMap() *corev1.ConfigMap {
 	return PolicyConfigMap(s.Name, s.Namespace, s.labels(), s.Configuration.Policy)
 }
 
-// policyName is the name of policyMap, or "" where there is no Policy.
+// policyName is the name of policyMap, or "" without a Policy.
 func (s Scheduler) policyName() string {
 	if len(s.Configuration.Policy) == 0 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// calling is a scheduler that calls an extender, and shows it a certificate.
+// calling returns a scheduler that calls an extender with a client certificate.
 func calling(t *testing.T, release string, policy bool) manifest.Scheduler {
 	t.Helper()
 	s := scheduler(t, release, manifest.ModeServiceAccount)
@@ -34,7 +34,7 @@ func calling(t *testing.T, release string, policy bool) manifest.Scheduler {
 	return s
 }
 
-func TestASchedulerThatCallsExtendersMatchesTheGoldenFiles(t *testing.T) {
+func TestSchedulerCallingExtendersMatchesTheGoldenFiles(t *testing.T) {
 	for _, c := range []struct {
 		release string
 		policy  bool
@@ -55,20 +55,20 @@ func TestASchedulerThatCallsExtendersMatchesTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestFilesOfExtendersHaveToBeInThePod(t *testing.T) {
+func TestExtenderFilesMustBeInThePod(t *testing.T) {
 	s := calling(t, "v1.24.3", false)
 	s.ExtenderClients = nil
 	if _, err := manifest.Objects(s); err == nil || !strings.Contains(err.Error(), "/srv/kubernetes/extenders/load.crt, which is not in the scheduler's pod") {
-		t.Errorf("a file that is nowhere: %v", err)
+		t.Errorf("missing file: %v", err)
 	}
 	s = calling(t, "v1.24.3", false)
 	s.ExtenderClients["load"] = manifest.ClientCertificate{Cert: []byte("certificate\n")}
-	if _, err := manifest.Objects(s); err == nil || !strings.Contains(err.Error(), "has no certificate or no key") {
+	if _, err := manifest.Objects(s); err == nil || !strings.Contains(err.Error(), "certificate or key missing") {
 		t.Errorf("a certificate without key: %v", err)
 	}
 }
 
-func TestAKeyIsNotPrinted(t *testing.T) {
+func TestClientKeyIsNotPrinted(t *testing.T) {
 	c := manifest.ClientCertificate{Key: []byte("secret")}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 		if text := fmt.Sprintf(verb, c); strings.Contains(text, "secret") || strings.Contains(text, "115, 101") {
@@ -77,7 +77,7 @@ func TestAKeyIsNotPrinted(t *testing.T) {
 	}
 }
 
-func TestThePolicyIsGivenOneWayOnly(t *testing.T) {
+func TestPolicyFlagsAreReserved(t *testing.T) {
 	s := scheduler(t, "v1.21.3", manifest.ModeServiceAccount)
 	s.Args = []string{"--policy-config-file=/x"}
 	if _, err := manifest.Objects(s); err == nil || !strings.Contains(err.Error(), "--policy-config-file is set by pmk-sched") {

@@ -11,8 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// A standby that fills its caches only when it leads is never ready as releases from 1.31 understand it.
-func TestStandbysThatDelayTheirCacheDoNotBlockARollout(t *testing.T) {
+// A standby that fills its caches only when it leads is never ready for the readiness check of 1.31
+// and later.
+func TestReadinessWithDelayCacheUntilActive(t *testing.T) {
 	const delayed = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n"
 	for _, c := range []struct {
 		name, release, source string
@@ -45,7 +46,7 @@ func TestStandbysThatDelayTheirCacheDoNotBlockARollout(t *testing.T) {
 	}
 }
 
-func TestFlagsAreNotedOnTheDeploymentAlone(t *testing.T) {
+func TestFlagsAreRecordedOnTheDeploymentOnly(t *testing.T) {
 	s := scheduler(t, "v1.24.3", manifest.ModeNode)
 	s.Flags = []string{"--preset=spread", "--replicas=1"}
 	d := deployment(t, s)
@@ -57,7 +58,7 @@ func TestFlagsAreNotedOnTheDeploymentAlone(t *testing.T) {
 	}
 }
 
-func TestTolerationsOfDistributionsThatTaintWithMore(t *testing.T) {
+func TestTolerationsOfDistributions(t *testing.T) {
 	exists := func(keys ...string) []corev1.Toleration {
 		var list []corev1.Toleration
 		for _, key := range keys {

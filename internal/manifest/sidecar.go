@@ -10,13 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// add wires one extender in.
+// add adds one extender.
 func (w *wirer) add(wiring Wiring) error {
 	name := wiring.Extender.Name
 	if problems := validation.IsDNS1123Label(wired + name); len(problems) > 0 {
-		return invalid("use lower-case letters, digits and '-', 54 at most, such as my-extender", "extender name %q: %s", name, problems[0])
+		return problem.Invalidf("use lower-case letters, digits and '-', 54 at most, such as my-extender", "extender name %q: %s", name, problems[0])
 	}
 	if wiring.ClientSecret != "" {
 		volume := secretVolume(wired+name+"-client", wiring.ClientSecret)
@@ -29,13 +31,14 @@ func (w *wirer) add(wiring Wiring) error {
 	return w.addSidecar(name, wiring.Sidecar)
 }
 
-// addSidecar adds the container, its configuration, and the rights of its policies to whoever has the scheduler's.
+// addSidecar adds the container, its configuration, and the rights of its policies for the
+// scheduler's subjects.
 func (w *wirer) addSidecar(name string, s *Sidecar) error {
 	switch {
 	case s.Image == "":
-		return invalid("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
+		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
 	case len(s.Policies) == 0:
-		return invalid("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", name)
+		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", name)
 	}
 	if err := validatePolicies(name, s.Policies); err != nil {
 		return err
@@ -60,7 +63,7 @@ func (w *wirer) addSidecar(name string, s *Sidecar) error {
 	volume := configMapVolume(wired+name, configuration.Name)
 	pod.Volumes = append(pod.Volumes, volume)
 	pod.Containers = append(pod.Containers, w.sidecar(name, s, volume.Name))
-	for i := range pod.Containers { // the list may have moved
+	for i := range pod.Containers { // append may have moved the list
 		if pod.Containers[i].Name == ContainerName {
 			w.scheduler = &pod.Containers[i]
 		}
@@ -89,7 +92,7 @@ func (w *wirer) meta(extender, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: w.deployment.Namespace, Labels: labels}
 }
 
-// sidecar is the container. It asks the API server as the scheduler does, with the scheduler's own kubeconfig.
+// sidecar returns the container. It uses the scheduler's kubeconfig.
 func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container {
 	mounts := []corev1.VolumeMount{{Name: volume, MountPath: extenderConfigDir, ReadOnly: true}}
 	for _, m := range w.scheduler.VolumeMounts {
@@ -111,7 +114,8 @@ func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container
 	}
 }
 
-// sidecarPorts says which port of the node is used, where the pod has the node's network: no two such pods come to one node.
+// sidecarPorts reserves the port on the node if the pod uses the host network, so that no two such
+// pods share a node.
 func (w *wirer) sidecarPorts(port int32) []corev1.ContainerPort {
 	if !w.deployment.Spec.Template.Spec.HostNetwork {
 		return nil
@@ -119,8 +123,8 @@ func (w *wirer) sidecarPorts(port int32) []corev1.ContainerPort {
 	return []corev1.ContainerPort{{ContainerPort: port, HostPort: port, Protocol: corev1.ProtocolTCP}}
 }
 
-// sidecarProbe asks the sidecar on its loopback, which the kubelet shares only on the node's network. Elsewhere busybox asks,
-// which every image of pmk-sched has.
+// sidecarProbe probes the sidecar on loopback. The kubelet can do so only on the host network.
+// Elsewhere the probe runs busybox, which every image of pmk-sched has.
 func (w *wirer) sidecarProbe(path string, port int32, t timing) *corev1.Probe {
 	if w.deployment.Spec.Template.Spec.HostNetwork {
 		return httpProbe(corev1.HTTPGetAction{Host: "127.0.0.1", Path: path, Port: intstr.FromInt32(port), Scheme: corev1.URISchemeHTTP}, t)

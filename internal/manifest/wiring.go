@@ -14,69 +14,75 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Wiring is one extender that a scheduler calls: at a Service, or in the scheduler's own pod.
+// Wiring is an extender that a scheduler calls: at a Service, or in the scheduler's own pod.
 type Wiring struct {
-	// Extender is what the scheduler is told in its configuration. The Name is the extender's.
+	// Extender is its entry in the scheduler configuration. Name is the name of the extender.
 	Extender profiles.Extender `json:"extender"`
 	// Sidecar runs the extender in the scheduler's pod.
 	Sidecar *Sidecar `json:"sidecar,omitempty"`
-	// ClientSecret is mounted into the scheduler's pod at [ClientDir]: with it the scheduler shows who it is.
+	// ClientSecret is the Secret with the client certificate for the extender. It is mounted into
+	// the scheduler's pod at [ClientDir].
 	ClientSecret string `json:"clientSecret,omitempty"`
-	// Alone says that the extender was wired in by itself, not as a part of what the scheduler was deployed from. Such a one stays
-	// when the scheduler is deployed again.
+	// Alone is set if the extender was added separately and not by the file that the scheduler was
+	// deployed from. It stays when the scheduler is deployed again.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Sidecar is an extender in the pod of a scheduler: on its loopback, with its identity.
+// Sidecar is an extender in the pod of a scheduler: it listens on loopback and uses the scheduler's
+// identity.
 type Sidecar struct {
 	Image      string            `json:"image"`
 	PullPolicy corev1.PullPolicy `json:"pullPolicy,omitempty"`
 	Policies   []Policy          `json:"policies"`
-	// Rules are what the policies need beyond what a scheduler may.
+	// Rules are the additional RBAC rules that the policies need.
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 	// Port on 127.0.0.1.
 	Port int32 `json:"port"`
-	// Resources of the container; zero means what 5,000 nodes need.
+	// Resources of the container. The default is enough for 5,000 nodes.
 	Resources corev1.ResourceRequirements `json:"resources"`
 }
 
 const (
-	// AnnotationExtenders holds, on a scheduler's Deployment, the list of its [Wiring]s as JSON. There is no key in it.
+	// AnnotationExtenders is set on the Deployment of a scheduler: the list of its [Wiring]s as
+	// JSON, without keys.
 	AnnotationExtenders = "pmk-sched.io/extenders"
-	// LabelExtender says on an object of a scheduler for which of its extenders it is.
+	// LabelExtender is the name of the extender that an object of a scheduler belongs to.
 	LabelExtender = "pmk-sched.io/extender"
 
-	// wired is how containers and volumes of extenders begin.
+	// wired is the name prefix of containers and volumes of extenders.
 	wired = "extender-"
-	// sidecarPortStep lies between the secure port of a scheduler and the ports of its sidecars.
+	// sidecarPortStep is the distance between the secure port of a scheduler and the ports of its
+	// sidecars.
 	sidecarPortStep = 1000
 	lastPort        = 65535
 )
 
-// ClientDir is where the certificate for an extender is in a scheduler's pod.
+// ClientDir is the directory of the client certificate for an extender in the scheduler's pod.
 func ClientDir(extender string) string { return "/etc/kubernetes/extenders/" + extender }
 
-// SidecarURL is where a scheduler reaches its sidecar.
+// SidecarURL is the URL of a sidecar for its scheduler.
 func SidecarURL(port int32) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
-// SidecarPort is the port of the n-th sidecar, from 0, of a scheduler with that secure port: schedulers that share a node's
-// network have different ones.
+// SidecarPort is the port of the n-th sidecar, from 0, of a scheduler with the given secure port.
+// Schedulers that share the network of a node get different ports.
 func SidecarPort(secure, n int) (int32, error) {
 	port := secure + sidecarPortStep*(n+1)
 	if port > lastPort {
 		port = secure - sidecarPortStep*(n+1)
 	}
 	if port < 1024 {
-		return 0, invalid("use fewer sidecars", "there is no port for sidecar %d of a scheduler at port %d", n+1, secure)
+		return 0, problem.Invalidf("use fewer sidecars", "no port for sidecar %d of a scheduler at port %d", n+1, secure)
 	}
 	return int32(port), nil
 }
 
-// Wire returns the objects of a scheduler with the given extenders and no others, and with the configuration that names
-// them; nil is the one that it has. The objects that are given are those of [Objects], or of an earlier Wire; they are not changed.
+// Wire returns the objects of a scheduler with exactly the given extenders, and with the given
+// configuration unless it is nil. objects are the result of [Objects] or of an earlier Wire; they
+// are not changed.
 func Wire(objects []*unstructured.Unstructured, configuration []byte, wirings []Wiring) ([]*unstructured.Unstructured, error) {
 	var bare []*unstructured.Unstructured
 	for _, o := range objects {
@@ -103,7 +109,7 @@ func Wire(objects []*unstructured.Unstructured, configuration []byte, wirings []
 	return w.result()
 }
 
-// Wirings are the extenders that a scheduler's objects have.
+// Wirings returns the extenders among the objects of a scheduler.
 func Wirings(objects []*unstructured.Unstructured) ([]Wiring, error) {
 	for _, o := range objects {
 		if o.GetKind() != "Deployment" || o.GetAnnotations()[AnnotationExtenders] == "" {
@@ -129,11 +135,11 @@ type wirer struct {
 	subjects   []rbacv1.Subject
 }
 
-// find looks for the Deployment, the scheduler in it, and who has the scheduler's rights.
+// find finds the Deployment, its scheduler container, and the subjects with the scheduler's rights.
 func (w *wirer) find() error {
 	w.at = slices.IndexFunc(w.objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	if w.at < 0 {
-		return fmt.Errorf("wire extenders: there is no Deployment among %d objects", len(w.objects))
+		return fmt.Errorf("wire extenders: no Deployment among %d objects", len(w.objects))
 	}
 	w.name, w.deployment = w.objects[w.at].GetName(), &appsv1.Deployment{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(w.objects[w.at].Object, w.deployment); err != nil {
@@ -166,11 +172,11 @@ func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, e
 			return []byte(text), nil
 		}
 	}
-	return nil, invalid("deploy it again from its file, with the extender under spec.extenders",
+	return nil, problem.Invalidf("deploy it again from its file, with the extender under spec.extenders",
 		"scheduler %s has no KubeSchedulerConfiguration to add an extender to", name)
 }
 
-// configure puts another configuration in the place of the one that is there.
+// configure replaces the configuration.
 func (w *wirer) configure(text []byte) error {
 	if text == nil {
 		return nil
@@ -197,7 +203,7 @@ func (w *wirer) configure(text []byte) error {
 	return nil
 }
 
-// note writes the list of extenders onto the Deployment.
+// note records the list of extenders on the Deployment.
 func (w *wirer) note(wirings []Wiring) error {
 	delete(w.deployment.Annotations, AnnotationExtenders)
 	if len(wirings) == 0 {
@@ -208,13 +214,13 @@ func (w *wirer) note(wirings []Wiring) error {
 	}
 	text, err := json.Marshal(wirings)
 	if err != nil {
-		return fmt.Errorf("note the extenders of scheduler %s: %w", w.name, err)
+		return fmt.Errorf("record the extenders of scheduler %s: %w", w.name, err)
 	}
 	metav1.SetMetaDataAnnotation(&w.deployment.ObjectMeta, AnnotationExtenders, string(text))
 	return nil
 }
 
-// unwire takes out what an earlier Wire put into the pod.
+// unwire removes what an earlier Wire added to the pod.
 func (w *wirer) unwire() {
 	pod := &w.deployment.Spec.Template.Spec
 	pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, wired) })
@@ -241,11 +247,11 @@ func (w *wirer) result() ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	w.objects[w.at] = deployment
-	// The Deployment is last: what its pods mount is there before it.
+	// The Deployment is last, after the objects that its pods mount.
 	return slices.Insert(w.objects, w.at, objects...), nil
 }
 
-// SecurePort is the port that a scheduler's objects name.
+// SecurePort returns the secure port of a scheduler's objects.
 func SecurePort(objects []*unstructured.Unstructured) (int, error) {
 	w := wirer{objects: objects}
 	if err := w.find(); err != nil {
@@ -256,10 +262,11 @@ func SecurePort(objects []*unstructured.Unstructured) (int, error) {
 			return strconv.Atoi(f.value)
 		}
 	}
-	return 0, fmt.Errorf("scheduler %s: its command names no secure port", w.name)
+	return 0, fmt.Errorf("scheduler %s: no secure port in its command", w.name)
 }
 
-// ReadsPolicy reports whether a scheduler with those objects reads a legacy Policy: it looks for extenders nowhere else then.
+// ReadsPolicy reports whether a scheduler with these objects reads a legacy Policy. It then reads
+// extenders from the Policy only.
 func ReadsPolicy(objects []*unstructured.Unstructured) bool {
 	w := wirer{objects: objects}
 	if w.find() != nil {

@@ -9,22 +9,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// RenderOptions say how objects are written.
+// RenderOptions are the options of YAML.
 type RenderOptions struct {
-	// ShowSecrets writes private keys and the data of Secrets as they are. Without
-	// it they are replaced by a word that no API server accepts, so that nobody
-	// applies the text by mistake.
+	// ShowSecrets includes private keys and the data of Secrets. By default they are replaced by a
+	// word that API servers reject, so that the text is not applied by mistake.
 	ShowSecrets bool
 }
 
-// redacted stands for a secret. It is not base64, and not PEM.
+// redacted replaces a secret. It is neither base64 nor PEM.
 const redacted = "<redacted>"
 
 // keyLine finds private keys in kubeconfigs and scheduler configurations.
 var keyLine = regexp.MustCompile(`(?m)((?:client-key-data|keyData|token|password)["']?:[ \t]*)[^\s,}]+`)
 
-// YAML returns the objects as one stream of documents, in their order. Secrets are
-// redacted unless the options say otherwise; the objects are not changed.
+// YAML returns the objects as a stream of documents. Secrets are redacted unless ShowSecrets is
+// set; the objects are not changed.
 func YAML(objects []*unstructured.Unstructured, options ...RenderOptions) ([]byte, error) {
 	show := false
 	for _, o := range options {
