@@ -21,17 +21,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
-// hierarchy is one tree of control groups: a controller of version 1, or
-// version 2.
+// hierarchy is a cgroup hierarchy: a controller of version 1, or version 2.
 type hierarchy struct {
 	path   string
 	v2     bool
 	cpuset bool
-	// options mount a version 1 tree again: its controllers or its name.
+	// options mounts a version 1 hierarchy again: its controllers or its name.
 	options string
 }
 
-// hierarchies reads the control group trees from the form of /proc/mounts.
+// hierarchies reads the cgroup hierarchies in the format of /proc/mounts.
 func hierarchies(mounts io.Reader) ([]hierarchy, error) {
 	var found []hierarchy
 	s := bufio.NewScanner(mounts)
@@ -53,8 +52,7 @@ func hierarchies(mounts io.Reader) ([]hierarchy, error) {
 	return found, s.Err()
 }
 
-// treeOptions picks from the options of a version 1 mount those that say which
-// tree it is.
+// treeOptions returns the options of a version 1 mount that identify its hierarchy.
 func treeOptions(options string) string {
 	var kept []string
 	for o := range strings.SplitSeq(options, ",") {
@@ -73,7 +71,7 @@ func treeOptions(options string) string {
 func machineHierarchies() ([]hierarchy, error) {
 	f, err := os.Open("/proc/mounts")
 	if err != nil {
-		return nil, fmt.Errorf("find control groups: %w", err)
+		return nil, fmt.Errorf("find cgroups: %w", err)
 	}
 	defer f.Close()
 	hs, err := hierarchies(f)
@@ -81,15 +79,14 @@ func machineHierarchies() ([]hierarchy, error) {
 		err = errors.New("no cgroup file system is mounted")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("find control groups: %w", err)
+		return nil, fmt.Errorf("find cgroups: %w", err)
 	}
 	return hs, nil
 }
 
-// group is the lab's control group, by the same name in every hierarchy. On the
-// node it is the root, "/", of a control group namespace: whatever is made there,
-// by the kubelet or by hand, is below it. The node's processes are in its child
-// nodeGroup.
+// group is the lab's cgroup; it has the same name in every hierarchy. The node sees it as the root,
+// "/", of a cgroup namespace: everything that the kubelet or a user creates is below it. The node's
+// processes are in its child nodeGroup.
 type group struct {
 	name        string
 	hierarchies []hierarchy
@@ -110,19 +107,19 @@ func (g group) dirs() []string {
 	return dirs
 }
 
-// create makes the group and its child for the node's processes.
+// create creates the group and its child for the node's processes.
 func (g group) create() error {
 	for _, h := range g.hierarchies {
 		dir := filepath.Join(h.path, g.name)
 		if err := os.MkdirAll(filepath.Join(dir, nodeGroup), 0o755); err != nil {
-			return fmt.Errorf("make control group: %w", err)
+			return fmt.Errorf("create cgroup: %w", err)
 		}
 		if h.v2 {
 			delegate(h.path)
 		}
 		if h.cpuset {
 			if err := errors.Join(inheritCPUs(dir), inheritCPUs(filepath.Join(dir, nodeGroup))); err != nil {
-				return fmt.Errorf("make control group: %w", err)
+				return fmt.Errorf("create cgroup: %w", err)
 			}
 		}
 	}
@@ -132,8 +129,8 @@ func (g group) create() error {
 	return checkControllers(g.dirs()[0])
 }
 
-// delegate lets the children of the group have controllers. With version 2 this
-// needs a group without processes of its own: the holder has left it.
+// delegate enables the controllers for the children of the group. With version 2 the group must
+// have no processes: the holder has left it.
 func (g group) delegate() {
 	for _, h := range g.hierarchies {
 		if h.v2 {
@@ -142,8 +139,8 @@ func (g group) delegate() {
 	}
 }
 
-// delegate hands every controller of a version 2 group to its children, as far as
-// the kernel lets it.
+// delegate enables every controller of a version 2 group for its children, as far as the kernel
+// permits.
 func delegate(dir string) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -154,8 +151,8 @@ func delegate(dir string) {
 	}
 }
 
-// inheritCPUs fills a version 1 cpuset group, which starts empty and takes no
-// process until it is filled.
+// inheritCPUs fills a version 1 cpuset group, which is created empty and accepts no process until
+// it is filled.
 func inheritCPUs(dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		have, err := os.ReadFile(filepath.Join(dir, file))
@@ -176,7 +173,7 @@ func inheritCPUs(dir string) error {
 	return nil
 }
 
-// processes returns the ids of all processes in the group and below.
+// processes returns the IDs of all processes in the group and below.
 func (g group) processes() ([]int, error) {
 	seen := map[int]bool{}
 	for _, dir := range g.dirs() {
@@ -196,7 +193,7 @@ func (g group) processes() ([]int, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read control group: %w", err)
+			return nil, fmt.Errorf("read cgroup: %w", err)
 		}
 	}
 	pids := make([]int, 0, len(seen))
@@ -207,8 +204,8 @@ func (g group) processes() ([]int, error) {
 	return pids, nil
 }
 
-// ignoreGone drops the errors for a group that was removed meanwhile, or whose
-// processes cannot be listed because it holds threads.
+// ignoreGone drops errors for a group that was removed in the meantime, or whose processes cannot
+// be listed because it holds threads.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.EOPNOTSUPP) {
 		return nil
@@ -216,8 +213,8 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// kill ends every process of the group. New ones that appear while it works,
-// such as a container that was just being started, are ended too.
+// kill kills every process of the group, including processes that start in the meantime, such as a
+// container that is being created.
 func (g group) kill(ctx context.Context) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -229,20 +226,20 @@ func (g group) kill(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("end processes %v: still there after 30s of SIGKILL", pids)
+			return fmt.Errorf("kill processes %v: still running 30s after SIGKILL", pids)
 		}
 		for _, pid := range pids {
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
 		if err := clock.Sleep(ctx, 20*time.Millisecond); err != nil {
-			return fmt.Errorf("end processes %v: %w", pids, err)
+			return fmt.Errorf("kill processes %v: %w", pids, err)
 		}
 	}
 }
 
-// remove ends every process of the group and takes the group and everything
-// below out of every hierarchy. The kernel refuses for a moment after the last
-// process ended, and while one that was just being started still joins.
+// remove kills every process of the group and removes it, with everything below, from every
+// hierarchy. The kernel refuses for a moment after the last process has exited, and while a new
+// process joins.
 func (g group) remove(ctx context.Context) error {
 	deadline := time.Now().Add(15 * time.Second)
 	for {
@@ -258,16 +255,16 @@ func (g group) remove(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("remove control group: %w", err)
+			return fmt.Errorf("remove cgroup: %w", err)
 		}
 		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
-			return fmt.Errorf("remove control group %s: %w", g.name, err)
+			return fmt.Errorf("remove cgroup %s: %w", g.name, err)
 		}
 	}
 }
 
-// removeGroupDir removes a group's folder after those below it. The files in
-// it belong to the kernel.
+// removeGroupDir removes a group's directory after those below it. The files in it belong to the
+// kernel.
 func removeGroupDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

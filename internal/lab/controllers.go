@@ -8,23 +8,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// checkControllers refuses a version 2 group that has not been handed what every
-// container is limited by: none would start in it.
+// checkControllers refuses a version 2 group without the controllers that containers need: none
+// would start.
 func checkControllers(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
-		return fmt.Errorf("read the controllers of a control group: %w", err)
+		return fmt.Errorf("read the controllers of a cgroup: %w", err)
 	}
 	handed := strings.Fields(string(data))
 	missing := slices.DeleteFunc([]string{"cpu", "memory", "pids"}, func(c string) bool { return slices.Contains(handed, c) })
 	if len(missing) == 0 {
 		return nil
 	}
-	return &hintError{
-		err: fmt.Errorf("this machine does not hand the controllers %s on to control group %s", strings.Join(missing, ", "), dir),
-		hint: "run the lab on the machine itself; in a container, move the processes of its topmost control group into one below first, " +
-			"because the kernel hands nothing on from a group that has both",
-	}
+	return problem.Errorf("run the lab on the machine itself; in a container, first move the processes of its root cgroup into a child, "+
+		"because the kernel enables no controllers for the children of a cgroup with processes", "controllers %s are not enabled in cgroup %s", strings.Join(missing, ", "), dir)
 }

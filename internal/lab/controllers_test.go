@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-func TestAControlGroupWithoutControllersIsRefused(t *testing.T) {
+func TestCheckControllersRefusesMissingControllers(t *testing.T) {
 	dir := t.TempDir()
 	for handed, missing := range map[string]string{
 		"cpuset cpu io memory hugetlb pids rdma misc\n": "",
-		"cpu hugetlb\n": "controllers memory, pids on",
-		"":              "controllers cpu, memory, pids on",
+		"cpu hugetlb\n": "controllers memory, pids are",
+		"":              "controllers cpu, memory, pids are",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.controllers"), []byte(handed), 0o600); err != nil {
 			t.Fatal(err)

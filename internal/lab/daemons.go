@@ -80,16 +80,16 @@ func kubeletConfiguration(l layout, n node) ([]byte, error) {
 		"failSwapOn":        false,
 		"resolvConf":        "/etc/resolv.conf",
 		"volumePluginDir":   "/var/lib/kubelet/volumeplugins",
-		// A changed static pod is taken up soon also where its folder
-		// entry was replaced, which a watch on a single file misses.
+		// Detect a changed static pod soon even if its directory entry was replaced, which a watch
+		// on a single file misses.
 		"fileCheckFrequency": "5s",
-		// The mirror of a static pod that was started before the API server
-		// is made at the next round; by default a minute later.
+		// Create the mirror pod of a static pod that started before the API server in the next
+		// round instead of a minute later.
 		"syncFrequency": "2s",
-		// A node that has become ready says so at the next look at itself.
+		// Report a node that has become ready at its next status check.
 		"nodeStatusUpdateFrequency": "1s",
 		"nodeStatusReportFrequency": "10s",
-		// The machine's disk may be as full as its owner likes.
+		// Ignore how full the machine's disk is.
 		"evictionHard":                map[string]any{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
@@ -103,8 +103,8 @@ func kubeletConfiguration(l layout, n node) ([]byte, error) {
 	return asYAML("kubelet configuration", c)
 }
 
-// proxyConfiguration renders kube-proxy's configuration file. The settings of
-// connection tracking belong to the whole machine and are left alone.
+// proxyConfiguration renders kube-proxy's configuration file. The connection tracking settings
+// apply to the whole machine and are not changed.
 func proxyConfiguration(l layout, n node) ([]byte, error) {
 	return asYAML("kube-proxy configuration", map[string]any{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
@@ -120,8 +120,7 @@ func proxyConfiguration(l layout, n node) ([]byte, error) {
 	})
 }
 
-// networkConfiguration renders the CNI configuration: pods on a bridge of the
-// node.
+// networkConfiguration renders the CNI configuration: pods on a bridge of the node.
 func networkConfiguration() ([]byte, error) {
 	data, err := json.MarshalIndent(map[string]any{
 		"cniVersion": "0.4.0",
@@ -144,15 +143,14 @@ func networkConfiguration() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// pluginsOfNetwork are the CNI plugins that networkConfiguration needs;
-// containerd needs loopback.
+// pluginsOfNetwork returns the CNI plugins that networkConfiguration needs; containerd needs
+// loopback.
 func pluginsOfNetwork() []string { return []string{"bridge", "host-local", "loopback", "portmap"} }
 
-// containerdConfiguration is read by containerd 1.5 to 2. AppArmor is off
-// because profiles would be loaded into the machine's kernel. The OOM score of
-// a critical pod stays at the machine's ordinary one: lowering it needs a
-// capability that root does not have everywhere, and would put the machine's
-// own processes behind the lab's.
+// containerdConfiguration is valid for containerd 1.5 to 2. AppArmor is off because profiles would
+// be loaded into the machine's kernel. The OOM score of a critical pod stays at the machine's
+// default: lowering it needs a capability that root does not have everywhere, and would make the
+// machine's own processes more likely to be killed than the lab's.
 const containerdConfiguration = `version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
@@ -184,6 +182,6 @@ disabled_plugins = [
         SystemdCgroup = false
 `
 
-// debianEtcdServes tells whether etcd 3.4, which Debian has, is enough. Later
-// API servers ask it for what it cannot do, and watches stall.
+// debianEtcdServes reports whether etcd 3.4, which Debian has, is new enough. Later API servers
+// need features that it lacks, and watches stall.
 func debianEtcdServes(r versions.Release) bool { return r.Major == 1 && r.Minor <= 33 }

@@ -18,13 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Down takes the lab name of the folder stateDir off the machine: processes,
-// mounts, namespaces, link, control groups and folder. It needs nothing but the
-// name, so it also works for a lab whose making was killed. The error is
-// ErrNotFound if there is no such lab. What Down has removed when it fails or
-// ctx ends stays removed; calling it again goes on.
+// Down removes the lab name in the directory stateDir: processes, mounts, namespaces, link, cgroups
+// and directory. It needs only the name, so it also removes a lab whose Up was killed. The error is
+// ErrNotFound if there is no such lab. If Down fails or ctx ends, calling it again continues.
 func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 	if log == nil {
 		log = zap.NewNop()
@@ -38,10 +37,7 @@ func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return notFound(stateDir, name)
 	case errors.Is(err, errLocked):
-		return &hintError{
-			err:  fmt.Errorf("take down lab %s: another process is working on it", name),
-			hint: "stop the \"lab up\" or \"lab down\" that is running",
-		}
+		return problem.Errorf("stop the \"lab up\" or \"lab down\" that is running", "take down lab %s: another process is working on it", name)
 	case err != nil:
 		return fmt.Errorf("take down lab %s: %w", name, err)
 	}
@@ -52,8 +48,8 @@ func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 	return nil
 }
 
-// remove does the work of Down. The folder goes last: as long as anything is
-// left, the lab is known.
+// remove does the work of Down. It removes the directory last: as long as anything is left, the lab
+// is known.
 func remove(ctx context.Context, dir string, log *zap.Logger) error {
 	g, err := newGroup(dir)
 	if err != nil {
@@ -72,9 +68,8 @@ func remove(ctx context.Context, dir string, log *zap.Logger) error {
 	return removeAll(ctx, dir)
 }
 
-// unmountBelow detaches what is mounted below dir in this mount namespace. A
-// lab mounts nothing there; somebody else may have, and what he mounted must
-// not be removed with the folder.
+// unmountBelow detaches the mounts below dir in this mount namespace. A lab mounts nothing there;
+// mounts of other processes must not be removed with the directory.
 func unmountBelow(dir string) error {
 	f, err := os.Open("/proc/self/mounts")
 	if err != nil {
@@ -94,8 +89,7 @@ func unmountBelow(dir string) error {
 	return nil
 }
 
-// mountsBelow reads the mount points below dir from the form of /proc/mounts,
-// in the order of mounting.
+// mountsBelow reads the mount points below dir in the format of /proc/mounts, in mount order.
 func mountsBelow(mounts io.Reader, dir string) ([]string, error) {
 	var points []string
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
@@ -113,8 +107,8 @@ func mountsBelow(mounts io.Reader, dir string) ([]string, error) {
 	return points, s.Err()
 }
 
-// removeAll removes the lab's folder. The kernel may still be letting go of the
-// ended mount namespace, so a refusal is met with patience.
+// removeAll removes the lab's directory. It retries while the kernel still releases the mount
+// namespace.
 func removeAll(ctx context.Context, dir string) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -123,10 +117,10 @@ func removeAll(ctx context.Context, dir string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("remove folder: %w", err)
+			return fmt.Errorf("remove directory: %w", err)
 		}
 		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return fmt.Errorf("remove folder %s: %w", dir, err)
+			return fmt.Errorf("remove directory %s: %w", dir, err)
 		}
 	}
 }

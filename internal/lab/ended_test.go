@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// On a busy machine a daemon takes long to join its control group.
-func TestDaemonOutsideItsControlGroupHasNotEnded(t *testing.T) {
+// On a busy machine a daemon takes long to join its cgroup.
+func TestDaemonOutsideItsCgroupHasNotEnded(t *testing.T) {
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)
@@ -21,8 +21,8 @@ func TestDaemonOutsideItsControlGroupHasNotEnded(t *testing.T) {
 		pid  int
 		want bool
 	}{
-		"on its way": {os.Getpid(), false},
-		"gone":       {gone.Process.Pid, true},
+		"starting": {os.Getpid(), false},
+		"gone":     {gone.Process.Pid, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := &Lab{dir: t.TempDir()}

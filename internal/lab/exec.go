@@ -15,38 +15,36 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/terminal"
 )
 
 // Command is what Exec runs on the node.
 type Command struct {
-	// Argv is the program and its arguments. The program is looked for in
-	// the lab's own programs first, then in PATH of Env.
+	// Argv is the program and its arguments. Exec searches the program in the lab's own programs
+	// first, then in PATH of Env.
 	Argv []string
-	// Env is the environment; KUBECONFIG, PMK_SCHED_NODE_ROOT, PATH and
-	// NO_PROXY are set over it.
+	// Env is the environment. Exec sets KUBECONFIG, PMK_SCHED_NODE_ROOT, PATH and NO_PROXY.
 	Env []string
-	// Dir is the working directory; "" means that of this process. One that
-	// does not exist on the node becomes /.
+	// Dir is the working directory; the default is that of this process, or / if the node does not
+	// have it.
 	Dir string
-	// Stdin, Stdout and Stderr are handed to the program; nil means none.
+	// Stdin, Stdout and Stderr are passed to the program; nil means none.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }
 
-// exitNotRunning is the status of the enter script when there is nothing to
-// enter.
+// exitNotRunning is the status of the enter script when the lab does not run.
 const exitNotRunning = 125
 
-// Exec runs a command as if on the master, in the node's network, mount and
-// host name namespaces, as administrator of the cluster, and returns its exit
-// status. What it writes below /etc, /opt, /var/lib and /var/log ends with the
-// lab, the folders of labs and of the cache excepted; /run is the node's own.
-// When ctx ends, so does the command. The error tells that the command could not
-// be run; its own failing is no error.
+// Exec runs a command on the control-plane node, in its network, mount and UTS namespaces, as
+// administrator of the cluster, and returns its exit status. Files that it writes below /etc, /opt,
+// /var/lib and /var/log are removed with the lab, except in the directories of labs and of the
+// cache; /run is the node's own. When ctx ends, so does the command. The error is about starting
+// the command; a non-zero exit status is not an error.
 func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	if len(c.Argv) == 0 {
-		return 0, invalid("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
+		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
 	}
 	path, err := l.lookPath(c.Argv[0], c.Env)
 	if err != nil {
@@ -56,8 +54,7 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	cmd.Env = l.nodeEnv(c.Env)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	// A terminal's Ctrl-C reaches only its foreground group, so there the
-	// command stays in ours.
+	// Ctrl-C of a terminal reaches only its foreground process group, so the command stays in ours.
 	own := !terminal.Is(c.Stdin)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: own}
 	cmd.Cancel = func() error {
@@ -92,13 +89,10 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 }
 
 func (l *Lab) notRunning() error {
-	return &hintError{
-		err:  fmt.Errorf("lab %s is not running", l.Name()),
-		hint: "take it down and make it anew: pmk-sched lab down --name " + l.Name(),
-	}
+	return problem.Errorf("take it down and create it again: pmk-sched lab down --name "+l.Name(), "lab %s is not running", l.Name())
 }
 
-// running tells whether there are namespaces to enter.
+// running reports whether the lab's namespaces exist.
 func (l *Lab) running() (bool, error) {
 	g, err := newGroup(l.dir)
 	if err != nil {
@@ -119,10 +113,10 @@ func (l *Lab) lookPath(name string, env []string) (string, error) {
 			return file, nil
 		}
 	}
-	return "", invalid("", "run %s in lab %s: there is no such program in %s", name, l.Name(), l.path(env))
+	return "", problem.Invalidf("", "run %s in lab %s: program not found in %s", name, l.Name(), l.path(env))
 }
 
-// path is PATH on the node.
+// path returns PATH on the node.
 func (l *Lab) path(env []string) string {
 	parts := []string{l.BinDir()}
 	if p := lookup(env, "PATH"); p != "" {
@@ -136,7 +130,7 @@ func (l *Lab) path(env []string) string {
 	return strings.Join(parts, ":")
 }
 
-// nodeEnv is env with what a command on the node finds set.
+// nodeEnv returns env with the variables of the node.
 func (l *Lab) nodeEnv(env []string) []string {
 	set := map[string]string{
 		"PATH":                l.path(env),
@@ -168,7 +162,7 @@ func (l *Lab) nodeEnv(env []string) []string {
 	return out
 }
 
-// lookup returns the value of a variable; the last one counts.
+// lookup returns the value of a variable; the last occurrence wins.
 func lookup(env []string, name string) string {
 	value := ""
 	for _, pair := range env {

@@ -29,7 +29,7 @@ func TestNodeEnv(t *testing.T) {
 	}
 }
 
-func TestExecOfNothing(t *testing.T) {
+func TestExecRefusesMissingProgram(t *testing.T) {
 	l := &Lab{dir: t.TempDir(), state: state{Name: "demo"}}
 	if _, err := l.Exec(t.Context(), Command{}); !isInvalid(err) {
 		t.Errorf("no command: %v", err)
@@ -39,7 +39,7 @@ func TestExecOfNothing(t *testing.T) {
 	}
 }
 
-func TestLookAtMachineNamesEverythingThatIsMissing(t *testing.T) {
+func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 	r := release(t, "v1.24.3")
 	_, err := lookAtMachine(r, places{path: t.TempDir(), plugins: []string{t.TempDir()}})
 	var missing *MissingError
@@ -57,7 +57,7 @@ func TestLookAtMachineNamesEverythingThatIsMissing(t *testing.T) {
 	}
 }
 
-func TestLookAtMachineThatHasAll(t *testing.T) {
+func TestLookAtMachineWithEverything(t *testing.T) {
 	dir := t.TempDir()
 	var names []string
 	for _, n := range needs() {
@@ -74,12 +74,12 @@ func TestLookAtMachineThatHasAll(t *testing.T) {
 	if !errors.As(err, &missing) || missing.Hint() != "apt-get install -y --no-install-recommends busybox-static" {
 		t.Fatalf("only busybox is missing, got %v", err)
 	}
-	// This test is no static program, but it is a program: it tells the two apart.
+	// The test binary is a dynamically linked program.
 	if err := os.WriteFile(filepath.Join(dir, "busybox"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := lookAtMachine(release(t, "v1.24.3"), at); err == nil || !strings.Contains(err.Error(), "static") {
-		t.Errorf("a busybox that is no static program: %v", err)
+		t.Errorf("dynamically linked busybox: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestEtcdByRelease(t *testing.T) {
 	}
 }
 
-func TestImagesChangeWithWhatTheyAreMadeFrom(t *testing.T) {
+func TestImageKeyDependsOnContent(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -118,7 +118,7 @@ func TestImagesChangeWithWhatTheyAreMadeFrom(t *testing.T) {
 	}
 	before := keys()
 	if diff := cmp.Diff(before, keys()); diff != "" {
-		t.Errorf("the same files give other keys: %s", diff)
+		t.Errorf("the same files give different keys: %s", diff)
 	}
 	programs["kube-scheduler"] = write("kube-scheduler-2", "another one")
 	after := keys()

@@ -37,7 +37,7 @@ func golden(t *testing.T, name string, got string) {
 	}
 }
 
-// named are credentials that say what they are instead of being keys.
+// named are credentials whose content is their name.
 func named() credentials {
 	pair := func(name string) certificates.Pair {
 		return certificates.Pair{Cert: []byte("certificate of " + name + "\n"), Key: []byte("key of " + name + "\n")}
@@ -69,7 +69,7 @@ func exampleNode(t *testing.T, l layout, release string) node {
 	}
 }
 
-func TestFilesOfAMaster(t *testing.T) {
+func TestFilesOfNode(t *testing.T) {
 	for _, l := range layouts() {
 		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.37.1"} {
 			t.Run(l.name+" "+release, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestFilesOfAMaster(t *testing.T) {
 	}
 }
 
-func TestFilesOfAMasterThatHoldKeysAreRootsOnly(t *testing.T) {
+func TestFilesWithKeysAreReadableByRootOnly(t *testing.T) {
 	for _, l := range layouts() {
 		files, err := l.allFiles(exampleNode(t, l, "v1.24.3"))
 		if err != nil {
@@ -106,7 +106,7 @@ func TestFilesOfAMasterThatHoldKeysAreRootsOnly(t *testing.T) {
 		for _, f := range files {
 			holds := strings.Contains(string(f.data), "key of ") || strings.Contains(string(f.data), "client-key-data")
 			if holds && f.mode != 0o600 {
-				t.Errorf("%s: %s holds a key and has mode %04o", l.name, f.path, f.mode)
+				t.Errorf("%s: %s contains a key and has mode %04o", l.name, f.path, f.mode)
 			}
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/image"
 )
 
-// pauseScript is what PauseImage runs: as the first process of a pod's sandbox
-// it has to ask for SIGTERM, or the kernel keeps it away.
+// pauseScript is the program of PauseImage. As PID 1 of a pod sandbox it must handle SIGTERM, or
+// the kernel ignores the signal.
 const (
 	pausePath   = "/usr/local/bin/pause"
 	pauseScript = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; done\n"
@@ -30,8 +30,8 @@ type labImage struct {
 	files      []image.File
 }
 
-// labImages are the images of a lab: the control plane from the programs, and
-// those that hold busybox only.
+// labImages returns the images of a lab: the control plane from the programs, and the images that
+// hold only busybox.
 func labImages(n node, programs map[string]string, pause, busybox string) []labImage {
 	images := []labImage{
 		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}}},
@@ -48,12 +48,11 @@ func labImages(n node, programs map[string]string, pause, busybox string) []labI
 	return images
 }
 
-// archive makes the image as an archive in dir, or finds it made before from
-// the same files.
+// archive writes the image to an archive in dir, unless an archive of the same files exists.
 func (i labImage) archive(ctx context.Context, dir, busybox string) (string, error) {
 	key, err := i.key(busybox)
 	if err != nil {
-		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+		return "", fmt.Errorf("create image %s: %w", i.ref, err)
 	}
 	name := strings.NewReplacer("/", "_", ":", "_").Replace(strings.TrimPrefix(i.ref, imagePrefix))
 	path := filepath.Join(dir, name+"-"+key+".tar")
@@ -70,19 +69,19 @@ func (i labImage) archive(ctx context.Context, dir, busybox string) (string, err
 		User:       "0:0", // The control plane reads root's keys and takes low ports.
 	})
 	if err != nil {
-		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+		return "", fmt.Errorf("create image %s: %w", i.ref, err)
 	}
 	if err := image.WriteArchive(ctx, built, i.ref, path+".part"); err != nil {
-		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+		return "", fmt.Errorf("create image %s: %w", i.ref, err)
 	}
 	if err := os.Rename(path+".part", path); err != nil {
-		return "", fmt.Errorf("make image %s: %w", i.ref, err)
+		return "", fmt.Errorf("create image %s: %w", i.ref, err)
 	}
 	return path, nil
 }
 
-// key changes with everything that an image is made from. The files are
-// compiled programs that are never changed in place.
+// key depends on everything that an image consists of. The files are compiled programs that never
+// change in place.
 func (i labImage) key(busybox string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%q\n", i.ref, i.entrypoint)
@@ -96,21 +95,21 @@ func (i labImage) key(busybox string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// archives makes all images in dir. Labs that start at once make them one after
-// the other, and the second finds them made.
+// archives writes all images to dir. Labs that start at the same time do so one after the other and
+// share the result.
 func archives(ctx context.Context, n node, programs map[string]string, dir, busybox string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make images: %w", err)
+		return nil, fmt.Errorf("create images: %w", err)
 	}
 	unlock, err := lockDir(ctx, dir, 10*time.Minute)
 	if err != nil {
-		return nil, fmt.Errorf("make images: lock %s: %w", dir, err)
+		return nil, fmt.Errorf("create images: lock %s: %w", dir, err)
 	}
 	defer unlock()
 	pause := filepath.Join(dir, "pause.sh")
 	if have, err := os.ReadFile(pause); err != nil || string(have) != pauseScript {
 		if err := os.WriteFile(pause, []byte(pauseScript), 0o755); err != nil {
-			return nil, fmt.Errorf("make images: %w", err)
+			return nil, fmt.Errorf("create images: %w", err)
 		}
 	}
 	var paths []string

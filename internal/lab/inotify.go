@@ -10,27 +10,29 @@ import (
 	"strings"
 )
 
-// inotifyOfALab is about how many inotify instances the processes of a lab hold as root: API server, controller manager and
-// kubelet six or seven each, and some for pods to come. A component that gets none ends, or never sees its files change.
+// inotifyOfALab is the approximate number of inotify instances that a lab's processes hold as root:
+// six or seven each for API server, controller manager and kubelet, and some for pods. A component
+// that gets none exits, or misses changes of its files.
 const inotifyOfALab = 28
 
-// inotifyError says that the kernel has too few inotify instances left for one more lab.
+// inotifyError is returned when the kernel has too few inotify instances left for another lab.
 type inotifyError struct{ used, limit int }
 
 func (e *inotifyError) Error() string {
 	return fmt.Sprintf("this machine has too few inotify instances left for a lab: %d of %d (fs.inotify.max_user_instances) are in use, and a lab needs about %d", e.used, e.limit, inotifyOfALab)
 }
 
-// Hint tells how to make room.
+// Hint returns how to free or add instances.
 func (e *inotifyError) Hint() string {
 	return "take another lab down, or raise the limit: sysctl -w fs.inotify.max_user_instances=512"
 }
 
-// checkInotify finds out whether one more lab has enough inotify instances. proc is /proc. Where the kernel does not tell, it has.
+// checkInotify checks that there are enough inotify instances for another lab. proc is /proc. If
+// the limit is unknown, there are.
 func checkInotify(proc string) error {
 	text, err := os.ReadFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"))
 	if err != nil {
-		return nil //nolint:nilerr // no limit to be found is no reason to refuse
+		return nil //nolint:nilerr // without a known limit there is nothing to check
 	}
 	limit, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {

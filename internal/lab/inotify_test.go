@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-func TestLabThatWouldRunOutOfInotifyInstancesIsRefused(t *testing.T) {
+func TestCheckInotifyRefusesTooFewInstances(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		limit, used int
 		refused     bool
 	}{
-		{"room for another", 128, 128 - inotifyOfALab, false},
+		{"enough for another", 128, 128 - inotifyOfALab, false},
 		{"one too few", 128, 129 - inotifyOfALab, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestLabThatWouldRunOutOfInotifyInstancesIsRefused(t *testing.T) {
 				t.Fatalf("%d of %d used: %v", tt.used, tt.limit, err)
 			}
 			if err != nil && !strings.Contains(err.Error(), "fs.inotify.max_user_instances") {
-				t.Errorf("the limit is not named: %v", err)
+				t.Errorf("error does not contain the limit: %v", err)
 			}
 		})
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 )
 
-// access is what a kubeconfig with embedded keys says.
+// access is the content of a kubeconfig with embedded keys.
 type access struct {
 	server, cluster, user string
-	// contexts by name, each with its namespace; the first is the current.
+	// contexts are the contexts with their namespaces; the first is the current one.
 	contexts []contextName
 	ca       []byte
 	pair     certificates.Pair
@@ -22,7 +22,7 @@ type access struct {
 
 type contextName struct{ name, namespace string }
 
-// kubeconfig renders a.
+// kubeconfig renders a kubeconfig.
 func kubeconfig(a access) ([]byte, error) {
 	c := clientcmdv1.Config{
 		APIVersion: "v1",

@@ -11,61 +11,55 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The layouts that a lab can have: where a distribution keeps its files on a
-// master and how it runs the control plane.
+// Layouts of a lab: where a distribution keeps the files of a control-plane node, and how it runs
+// the control plane.
 const (
-	// LayoutPMK is Platform9 Managed Kubernetes: /etc/pf9/kube.d, one static
-	// pod of three containers, API server on port 443.
+	// LayoutPMK is Platform9 Managed Kubernetes: /etc/pf9/kube.d, one static pod with three
+	// containers, API server on port 443.
 	LayoutPMK = "pmk"
-	// LayoutKubeadm is kubeadm: /etc/kubernetes, a static pod for each
-	// component, API server on port 6443.
+	// LayoutKubeadm is kubeadm: /etc/kubernetes, a static pod for each component, API server on
+	// port 6443.
 	LayoutKubeadm = "kubeadm"
 )
 
-// DefaultName is the name of a lab for which none was chosen.
+// DefaultName is the default name of a lab.
 const DefaultName = "lab"
 
-// Options says what lab Up makes.
+// Options are the options of Up and Upgrade.
 type Options struct {
-	// Name of the lab, a DNS label of at most 30 characters; "" means
-	// DefaultName.
+	// Name of the lab, a DNS label of at most 30 characters; the default is DefaultName.
 	Name string
-	// Release of Kubernetes that the lab runs. Required.
+	// Release is the Kubernetes release. Required.
 	Release versions.Release
-	// Layout is LayoutPMK or LayoutKubeadm; "" means LayoutPMK.
+	// Layout is LayoutPMK or LayoutKubeadm; the default is LayoutPMK.
 	Layout string
-	// Nodes is the number of fake workers, kept alive by kwok.
+	// Nodes is the number of fake workers, simulated by kwok.
 	Nodes int
-	// StateDir is the folder that holds one folder per lab. Required,
-	// absolute.
+	// StateDir is the directory that holds one directory per lab. Required, absolute.
 	StateDir string
-	// CacheDir is the folder for what is kept between labs: compiled
-	// binaries and images. Required, absolute.
+	// CacheDir is the directory for binaries and images that labs share. Required, absolute.
 	CacheDir string
-	// Env is the environment for compiling and for finding the machine's
-	// programs: PATH, HOME, what the go command needs.
+	// Env is the environment for compiling and for finding the machine's programs: PATH, HOME, the
+	// variables of the go command.
 	Env []string
-	// Keep leaves a lab that could not be brought up as it is, to look at.
-	// Down removes it.
+	// Keep keeps a lab that failed to start, for inspection. Down removes it.
 	Keep bool
-	// Programs provides the binaries; nil means to compile them with
-	// internal/build.
+	// Programs provides the binaries; by default internal/build compiles them.
 	Programs Programs
-	// Log receives what is done in detail; nil means nowhere.
+	// Log receives details; nil means none.
 	Log *zap.Logger
-	// OnStep is called when a step begins, and what it returns when the step
-	// has ended. Both may be nil.
+	// OnStep is called when a step begins, and its result when the step ends. Both may be nil.
 	OnStep func(name string) (done func(err error))
 }
 
-// Lab is a lab that exists on this machine. Its methods work from the lab's
-// folder alone and can be used by several processes.
+// Lab is an existing lab on this machine. Its methods need only the lab's directory, and several
+// processes can use them.
 type Lab struct {
 	state state
 	dir   string
 }
 
-// state is what is written to lab.json.
+// state is the content of lab.json.
 type state struct {
 	Name    string           `json:"name"`
 	Release versions.Release `json:"release"`
@@ -74,8 +68,8 @@ type state struct {
 	Created time.Time        `json:"created"`
 	// Ready is set when Up has finished.
 	Ready bool `json:"ready"`
-	// Subnet is the network between the machine and the node, such as
-	// "198.18.3.0/24"; "" until it is chosen.
+	// Subnet is the network between the machine and the node, such as "198.18.3.0/24"; empty until
+	// it is chosen.
 	Subnet string `json:"subnet,omitempty"`
 }
 
@@ -88,24 +82,23 @@ func (l *Lab) Release() versions.Release { return l.state.Release }
 // Layout returns LayoutPMK or LayoutKubeadm.
 func (l *Lab) Layout() string { return l.state.Layout }
 
-// Dir returns the folder of the lab: state, logs (log/), programs (bin/), and
-// the node's files (root/).
+// Dir returns the directory of the lab: state, logs (log/), programs (bin/), and the node's files
+// (root/).
 func (l *Lab) Dir() string { return l.dir }
 
-// Root returns the folder that holds the node's own files as they would lie
-// below / on a real master. It is what --node-root takes.
+// Root returns the directory that holds the node's own files, as below / on a real control-plane
+// node. It is the value for --node-root.
 func (l *Lab) Root() string { return filepath.Join(l.dir, "root") }
 
-// Link returns the name of the machine's end of the lab's network.
+// Link returns the name of the machine's end of the lab's network link.
 func (l *Lab) Link() string { return linkName(l.dir) }
 
-// LogDir returns the folder with a log file for each process of the node.
+// LogDir returns the directory with a log file for each process of the node.
 func (l *Lab) LogDir() string { return filepath.Join(l.dir, "log") }
 
-// BinDir returns the folder with the programs of the lab's release, kubectl
-// among them.
+// BinDir returns the directory with the programs of the lab's release, including kubectl.
 func (l *Lab) BinDir() string { return filepath.Join(l.dir, "bin") }
 
-// Kubeconfig returns the path of an administrator's kubeconfig that works on
-// the machine itself, outside of the lab's namespaces.
+// Kubeconfig returns the path of an administrator's kubeconfig that works on the machine, outside
+// the lab's namespaces.
 func (l *Lab) Kubeconfig() string { return filepath.Join(l.dir, "kubeconfig") }

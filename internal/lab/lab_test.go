@@ -30,24 +30,24 @@ func isInvalid(err error) bool {
 	return errors.As(err, &e) && e.Invalid()
 }
 
-func TestUpRefusesBadInputBeforeItTouchesAnything(t *testing.T) {
+func TestUpRefusesInvalidOptionsWithoutChanges(t *testing.T) {
 	dir := shortDir(t)
 	good := Options{Name: "demo", Release: release(t, "v1.24.3"), StateDir: filepath.Join(dir, "labs"), CacheDir: filepath.Join(dir, "cache")}
 	for name, c := range map[string]struct {
 		change func(*Options)
 		says   string
 	}{
-		"name with capitals":      {func(o *Options) { o.Name = "Demo" }, "DNS label"},
-		"name with dots":          {func(o *Options) { o.Name = "../x" }, "DNS label"},
-		"long name":               {func(o *Options) { o.Name = strings.Repeat("x", 31) }, "30 characters"},
-		"unknown layout":          {func(o *Options) { o.Layout = "k3s" }, `layout "k3s"`},
-		"release that is too old": {func(o *Options) { o.Release = release(t, "v1.19.0") }, "v1.19.0"},
-		"negative workers":        {func(o *Options) { o.Nodes = -1 }, "-1 workers"},
-		"too many workers":        {func(o *Options) { o.Nodes = 5001 }, "5001 workers"},
-		"relative state folder":   {func(o *Options) { o.StateDir = "labs" }, "absolute path"},
-		"state folder in /run":    {func(o *Options) { o.StateDir = "/run/labs" }, "/run"},
-		"blank in the folder":     {func(o *Options) { o.CacheDir = "/tmp/a b" }, "blanks"},
-		"long state folder":       {func(o *Options) { o.StateDir = "/" + strings.Repeat("x", 80) }, "longer than"},
+		"name with capitals":       {func(o *Options) { o.Name = "Demo" }, "DNS label"},
+		"name with dots":           {func(o *Options) { o.Name = "../x" }, "DNS label"},
+		"long name":                {func(o *Options) { o.Name = strings.Repeat("x", 31) }, "30 characters"},
+		"unknown layout":           {func(o *Options) { o.Layout = "k3s" }, `layout "k3s"`},
+		"release that is too old":  {func(o *Options) { o.Release = release(t, "v1.19.0") }, "v1.19.0"},
+		"negative workers":         {func(o *Options) { o.Nodes = -1 }, "-1 workers"},
+		"too many workers":         {func(o *Options) { o.Nodes = 5001 }, "5001 workers"},
+		"relative state directory": {func(o *Options) { o.StateDir = "labs" }, "absolute path"},
+		"state directory in /run":  {func(o *Options) { o.StateDir = "/run/labs" }, "/run"},
+		"blank in the directory":   {func(o *Options) { o.CacheDir = "/tmp/a b" }, "blanks"},
+		"long state directory":     {func(o *Options) { o.StateDir = "/" + strings.Repeat("x", 80) }, "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := good
@@ -57,16 +57,16 @@ func TestUpRefusesBadInputBeforeItTouchesAnything(t *testing.T) {
 				t.Fatalf("want an error about the input, got %v", err)
 			}
 			if !strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %q does not say %q", err, c.says)
+				t.Errorf("error %q does not contain %q", err, c.says)
 			}
 			if _, err := os.Stat(good.StateDir); err == nil {
-				t.Error("it made the state folder")
+				t.Error("Up created the state directory")
 			}
 		})
 	}
 }
 
-// shortDir is a temporary folder whose path leaves room for a socket's.
+// shortDir is a temporary directory whose path is short enough for sockets.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "lab")
@@ -77,7 +77,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-func TestUpOfANameThatIsTaken(t *testing.T) {
+func TestUpRefusesExistingName(t *testing.T) {
 	dir := shortDir(t)
 	if err := os.MkdirAll(filepath.Join(dir, "demo"), 0o755); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func TestUpOfANameThatIsTaken(t *testing.T) {
 	}
 }
 
-func TestLabsThatDoNotExist(t *testing.T) {
+func TestMissingLabs(t *testing.T) {
 	dir := t.TempDir()
 	if err := Down(t.Context(), dir, "demo", nil); !errors.Is(err, ErrNotFound) || !isInvalid(err) {
 		t.Errorf("Down: want ErrNotFound, got %v", err)
@@ -105,11 +105,11 @@ func TestLabsThatDoNotExist(t *testing.T) {
 	_, err := Get(dir, "demo")
 	var hint interface{ Hint() string }
 	if !errors.As(err, &hint) || !strings.Contains(hint.Hint(), "other") {
-		t.Errorf("the labs that there are should be named: %v", err)
+		t.Errorf("error does not list the existing labs: %v", err)
 	}
 }
 
-func TestStateOutlivesTheProcess(t *testing.T) {
+func TestStateIsReadBack(t *testing.T) {
 	dir := t.TempDir()
 	l := &Lab{dir: filepath.Join(dir, "demo"), state: state{Name: "demo", Release: release(t, "v1.24.3"), Layout: LayoutKubeadm, Nodes: 3, Subnet: "198.18.7.0/24", Ready: true}}
 	if err := os.Mkdir(l.dir, 0o755); err != nil {
@@ -231,7 +231,7 @@ func TestMarkNode(t *testing.T) {
 	}
 }
 
-func TestKubeadmMarksTheNodeByMinor(t *testing.T) {
+func TestKubeadmLabelsAndTaintsByMinor(t *testing.T) {
 	l := kubeadmLayout()
 	for rel, want := range map[string]struct{ labels, taints []string }{
 		"v1.23.6": {[]string{"control-plane", "master"}, []string{"master"}},
@@ -262,7 +262,7 @@ func TestKubeadmMarksTheNodeByMinor(t *testing.T) {
 func TestLogTail(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.log")
 	if got := logTail(file, 3); got != "" {
-		t.Errorf("of no file: %q", got)
+		t.Errorf("missing file: %q", got)
 	}
 	if err := os.WriteFile(file, []byte(strings.Repeat("long line\n", 10000)+"b\nc\nd\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -11,43 +11,43 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// layout is where a distribution keeps the files of a master and what it tells
-// the kubelet and the Node object.
+// layout describes where a distribution keeps the files of a control-plane node and how it
+// configures the kubelet and the Node object.
 type layout struct {
 	name string
-	// port of the API server.
+	// port is the port of the API server.
 	port int
-	// Paths on the master.
+	// Paths on the node.
 	admin, kubelet, proxy string // kubeconfigs
-	staticPods            string // file or folder
+	staticPods            string // file or directory
 	kubeletCA             string
 	kubeletServing        [2]string // certificate, key
 	kubeletBinary         string    // "" for one that is found in PATH
 	// kubeletAuthorization is AlwaysAllow or Webhook.
 	kubeletAuthorization string
-	// nodeName names the Node object from the lab's name and address.
+	// nodeName returns the name of the Node object for the lab's name and address.
 	nodeName func(lab, address string) string
-	// server is the API server's URL in the node's own kubeconfigs.
+	// server returns the API server's URL in the node's own kubeconfigs.
 	server func(address string) string
-	// labels and taints of the Node object.
+	// labels and taints are those of the Node object.
 	labels func(versions.Rules) map[string]string
 	taints func(versions.Rules) []corev1.Taint
-	// controlPlane names the static pods, without the suffix of the node.
+	// controlPlane are the names of the static pods, without the suffix of the node.
 	controlPlane []string
-	// identities makes the files with keys and certificates: they stay as they
-	// are for as long as the cluster lives.
+	// identities returns the files with keys and certificates, which do not change during the life
+	// of the cluster.
 	identities func(node) ([]file, error)
-	// settings makes the files that follow from the release, those that every
-	// layout shares left out.
+	// settings returns the files that depend on the release, except those of every layout.
 	settings func(node) ([]file, error)
 }
 
 func layouts() []layout { return []layout{pmkLayout(), kubeadmLayout()} }
 
-// findLayout returns the layout of that name; "" means LayoutPMK.
+// findLayout returns the layout with the name; the default is LayoutPMK.
 func findLayout(name string) (layout, error) {
 	if name == "" {
 		name = LayoutPMK
@@ -59,10 +59,10 @@ func findLayout(name string) (layout, error) {
 		}
 		names = append(names, l.name)
 	}
-	return layout{}, invalid("use one of: "+strings.Join(names, ", "), "a lab cannot have the layout %q", name)
+	return layout{}, problem.Invalidf("use one of: "+strings.Join(names, ", "), "unknown layout %q", name)
 }
 
-// allFiles makes every file of the node, in the order of writing.
+// allFiles returns every file of the node, in the order of writing.
 func (l layout) allFiles(n node) ([]file, error) {
 	files, err := l.identities(n)
 	if err != nil {
@@ -79,7 +79,7 @@ func (l layout) allFiles(n node) ([]file, error) {
 	return slices.Concat(files, settings, shared), nil
 }
 
-// sharedSettings makes the files that every layout has, the keys left out.
+// sharedSettings returns the files of every layout, without keys.
 func (l layout) sharedSettings(n node) ([]file, error) {
 	kubelet, err := kubeletConfiguration(l, n)
 	if err != nil {

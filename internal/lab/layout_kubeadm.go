@@ -17,8 +17,8 @@ const (
 	kubeadmPKI = kubeadmDir + "/pki"
 )
 
-// kubeadmLayout is what "kubeadm init" makes: a static pod for each component,
-// labels and taints by minor (cmd/kubeadm/app/phases/markcontrolplane).
+// kubeadmLayout is the result of "kubeadm init": a static pod for each component, labels and taints
+// by minor (cmd/kubeadm/app/phases/markcontrolplane).
 func kubeadmLayout() layout {
 	return layout{
 		name:                 LayoutKubeadm,
@@ -181,8 +181,8 @@ func kubeadmScheduler(n node) component {
 	}
 }
 
-// closePort adds the flag by which kubeadm shuts the plain HTTP port of the
-// minors that have one.
+// closePort adds the flag with which kubeadm disables the insecure port in the minors that have
+// one.
 func closePort(n node, args []string) []string {
 	if n.rules.InsecurePort {
 		return append(args, "--port=0")

@@ -15,9 +15,9 @@ import (
 
 const pmkDir = "/etc/pf9/kube.d"
 
-// pmkLayout is Platform9 Managed Kubernetes as its public node agent lays it
-// out (platform9/nodelet, pf9-kube/conf): the kubelet watches a single file
-// with one static pod, and the taint of the master has a value.
+// pmkLayout is Platform9 Managed Kubernetes as its public node agent sets it up (platform9/nodelet,
+// pf9-kube/conf): the kubelet watches a single file with one static pod, and the control-plane
+// taint has a value.
 func pmkLayout() layout {
 	return layout{
 		name:                 LayoutPMK,

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// tailLines is how much of each log goes into an error.
+// tailLines is how many lines of each log an error contains.
 const tailLines = 12
 
-// withLogs adds to err the last lines of the logs that tell about step s.
+// withLogs adds to err the last lines of the logs for step s.
 func (u *bringUp) withLogs(s step, err error) error {
 	var b strings.Builder
 	for _, name := range s.logs {
@@ -38,8 +38,8 @@ func writeTail(b *strings.Builder, path string) {
 	}
 }
 
-// newestContainerLog finds the log of a control plane container as the kubelet
-// names it: NAMESPACE_POD_UID/CONTAINER/RESTART.log.
+// newestContainerLog finds the log of a control-plane container, which the kubelet names
+// NAMESPACE_POD_UID/CONTAINER/RESTART.log.
 func newestContainerLog(root, container string) string {
 	files, _ := filepath.Glob(filepath.Join(root, "var/log/pods/kube-system_*", container, "*.log"))
 	if len(files) == 0 {

@@ -8,25 +8,27 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// maxName keeps the names made from a lab's name (node, control groups, image
-// tags) readable and well below every limit.
+// maxName keeps the names that contain the lab's name (node, cgroups, image tags) readable and well
+// below every limit.
 const maxName = 30
 
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
-// ValidateName returns an error for a name that a lab cannot have.
+// ValidateName checks the name of a lab.
 func ValidateName(name string) error {
 	if len(name) > maxName || !namePattern.MatchString(name) {
-		return invalid(`use lower case letters, digits and "-", such as "lab" or "pmk-1"`,
+		return problem.Invalidf(`use lower case letters, digits and "-", such as "lab" or "pmk-1"`,
 			"lab name %q is not a DNS label of at most %d characters", name, maxName)
 	}
 	return nil
 }
 
-// id tells labs of one name in different state folders apart. It is the same
-// whichever way the folder is named.
+// id distinguishes labs with the same name in different state directories. It does not depend on
+// how the directory is spelled.
 func id(dir string) string {
 	if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
 		dir = filepath.Join(real, filepath.Base(dir))
@@ -38,16 +40,16 @@ func id(dir string) string {
 	return hex.EncodeToString(sum[:])[:8]
 }
 
-// linkName returns the name of the machine's end of the lab's network, which
-// the kernel limits to 15 characters.
+// linkName returns the name of the machine's end of the lab's network link, which the kernel limits
+// to 15 characters.
 func linkName(dir string) string { return "pmklab" + id(dir) }
 
-// groupName returns the name of the lab's control group in every hierarchy.
+// groupName returns the name of the lab's cgroup in every hierarchy.
 func groupName(dir string) string {
 	return "pmk-sched-lab-" + filepath.Base(dir) + "-" + id(dir)
 }
 
-// quote makes s one word of a shell.
+// quote quotes s for a shell.
 func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-func TestNamesOfLabsInTwoFoldersDiffer(t *testing.T) {
+func TestNamesOfLabsInTwoDirectoriesDiffer(t *testing.T) {
 	a, b := "/a/labs/demo", "/b/labs/demo"
 	if linkName(a) == linkName(b) || groupName(a) == groupName(b) {
 		t.Error("two labs share a name")
@@ -21,7 +21,7 @@ func TestNamesOfLabsInTwoFoldersDiffer(t *testing.T) {
 	}
 }
 
-func TestALabIsTheSameWhicheverWayItsFolderIsNamed(t *testing.T) {
+func TestNamesDoNotDependOnSpellingOfDirectory(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "labs", "demo")
 	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Symlink("labs", filepath.Join(parent, "linked"))); err != nil {
@@ -34,7 +34,7 @@ func TestALabIsTheSameWhicheverWayItsFolderIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if linkName(l.dir) != linkName(dir) || groupName(l.dir) != groupName(dir) || !filepath.IsAbs(l.dir) {
-			t.Errorf("in %s it is %s, %s", stateDir, l.dir, groupName(l.dir))
+			t.Errorf("with %s: %s, %s", stateDir, l.dir, groupName(l.dir))
 		}
 	}
 }

@@ -16,16 +16,14 @@ import (
 )
 
 const (
-	// podCIDR and serviceCIDR exist in the lab's network namespace only, so
-	// every lab has the same.
+	// podCIDR and serviceCIDR exist only in the lab's network namespace, so every lab has the same.
 	podCIDR     = "10.244.0.0/24"
 	serviceCIDR = "10.96.0.0/16"
 	serviceIP   = "10.96.0.1"
 )
 
-// subnetPools are the networks of which each lab gets a /24 to reach the
-// machine: first 198.18.0.0/15, which is set aside for tests and routed nowhere
-// (RFC 2544), then private ones.
+// subnetPools are the networks of which each lab gets a /24: first 198.18.0.0/15, which is reserved
+// for tests and not routed (RFC 2544), then private ones.
 func subnetPools() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("198.18.0.0/15"),
@@ -35,8 +33,7 @@ func subnetPools() []netip.Prefix {
 	}
 }
 
-// chooseSubnet returns the first /24 of the pools that overlaps none of the
-// networks in use.
+// chooseSubnet returns the first /24 of the pools that does not overlap a network in use.
 func chooseSubnet(pools, used []netip.Prefix) (netip.Prefix, error) {
 	for _, pool := range pools {
 		a := pool.Masked().Addr().As4()
@@ -49,7 +46,7 @@ func chooseSubnet(pools, used []netip.Prefix) (netip.Prefix, error) {
 			}
 		}
 	}
-	return netip.Prefix{}, errors.New("choose a network for the lab: this machine has routes to every one that was tried")
+	return netip.Prefix{}, errors.New("choose a network for the lab: every candidate conflicts with a route of this machine")
 }
 
 func overlapsAny(p netip.Prefix, used []netip.Prefix) bool {
@@ -61,8 +58,8 @@ func overlapsAny(p netip.Prefix, used []netip.Prefix) bool {
 	return false
 }
 
-// machineNetworks lists the networks that the machine has an address in or a
-// route to, the default route left out.
+// machineNetworks returns the networks of the machine's addresses and routes, except the default
+// route.
 func machineNetworks() ([]netip.Prefix, error) {
 	var used []netip.Prefix
 	add := func(n *net.IPNet) {
@@ -91,13 +88,12 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// hostAddr and nodeAddr are the two ends of the lab's network.
+// hostAddr and nodeAddr are the two ends of the lab's network link.
 func hostAddr(subnet netip.Prefix) netip.Addr { return subnet.Addr().Next() }
 func nodeAddr(subnet netip.Prefix) netip.Addr { return subnet.Addr().Next().Next() }
 
-// lockNetworks makes labs choose their networks one after the other. An
-// abstract socket is a lock that leaves no file and that a killed process gives
-// back.
+// lockNetworks serializes the choice of networks. An abstract socket is a lock that leaves no file
+// and that the kernel releases when the process ends.
 func lockNetworks(ctx context.Context) (unlock func(), err error) {
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -107,7 +103,7 @@ func lockNetworks(ctx context.Context) (unlock func(), err error) {
 			return func() { l.Close() }, nil
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("choose a network for the lab: another lab has been choosing for a minute: %w", err)
+			return nil, fmt.Errorf("choose a network for the lab: another lab has held the lock for a minute: %w", err)
 		}
 		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return nil, err
@@ -115,7 +111,7 @@ func lockNetworks(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// setUpLink gives the machine's end of the lab's network its address.
+// setUpLink sets the address of the machine's end of the lab's network link.
 func setUpLink(name string, subnet netip.Prefix) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -132,8 +128,8 @@ func setUpLink(name string, subnet netip.Prefix) error {
 	return nil
 }
 
-// removeLink removes the machine's end, and with it the other. The kernel does
-// so itself, a moment after the network namespace has ended.
+// removeLink removes the machine's end, and with it the other. The kernel does the same a moment
+// after the network namespace has ended.
 func removeLink(name string) error {
 	link, err := netlink.LinkByName(name)
 	var gone netlink.LinkNotFoundError

@@ -12,19 +12,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// node is everything that the files of a master are made from. It is plain
-// data, so that the files can be compared with goldens.
+// node is the data from which the files of a control-plane node are rendered. It is plain data, so
+// that tests can compare the files with golden files.
 type node struct {
 	release versions.Release
 	rules   versions.Rules
-	// name is the name of the Node object, host the machine's host name.
+	// name is the name of the Node object, host the host name of the machine.
 	name, host string
-	// address is the node's own, gateway the machine's end of the network.
+	// address is the address of the node, gateway the machine's end of the network link.
 	address, gateway netip.Addr
 	keys             credentials
 }
 
-// credentials are all keys and certificates of a cluster with one master.
+// credentials are all keys and certificates of a cluster with one control-plane node.
 type credentials struct {
 	ca, frontProxyCA                certificates.Pair
 	serviceAccount                  certificates.Pair // cert is the public key
@@ -34,15 +34,15 @@ type credentials struct {
 	kubelet, proxy                  certificates.Pair
 }
 
-// file is one file of a node, at its true path on a master.
+// file is one file of a node, with its path on a real control-plane node.
 type file struct {
 	path string
 	mode fs.FileMode
 	data []byte
 }
 
-// newCredentials makes the keys of a cluster: an authority for the cluster and
-// one for the front proxy, which API servers from 1.37 on insist on.
+// newCredentials creates the keys of a cluster: a CA for the cluster and one for the front proxy,
+// which API servers require since 1.37.
 func newCredentials(nodeName string, host string, address netip.Addr, now time.Time) (credentials, error) {
 	var c credentials
 	ca, err := newAuthority("kubernetes", now)

@@ -13,11 +13,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 )
 
-// certificateLifetime is long enough for a lab that is kept, and short enough
-// that nobody takes its certificates for more than that.
+// certificateLifetime is long enough for a lab that is kept for months.
 const certificateLifetime = 365 * 24 * time.Hour
 
-// identity is what a certificate says.
+// identity is the content of a certificate.
 type identity struct {
 	name   string   // CN: the user
 	groups []string // O: the user's groups
@@ -26,7 +25,7 @@ type identity struct {
 	ips    []net.IP
 }
 
-// newAuthority returns a self-signed authority that is valid from now on.
+// newAuthority returns a self-signed CA that is valid from now on.
 func newAuthority(name string, now time.Time) (*certificates.Authority, error) {
 	template := certificate(identity{name: name}, now)
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
@@ -45,7 +44,7 @@ func certificate(id identity, now time.Time) x509.Certificate {
 	}
 	return x509.Certificate{
 		Subject: pkix.Name{CommonName: id.name, Organization: id.groups},
-		// A machine whose clock is set back a little still takes it.
+		// Tolerate a clock that is set back a little.
 		NotBefore:   now.Add(-time.Hour).UTC(),
 		NotAfter:    now.Add(certificateLifetime).UTC(),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
@@ -55,7 +54,8 @@ func certificate(id identity, now time.Time) x509.Certificate {
 	}
 }
 
-// serviceAccountKeys returns the pair that signs and checks the tokens of service accounts: Cert holds the public key.
+// serviceAccountKeys returns the key pair that signs and verifies ServiceAccount tokens: Cert holds
+// the public key.
 func serviceAccountKeys() (certificates.Pair, error) {
 	key, err := certificates.NewKey()
 	if err != nil {

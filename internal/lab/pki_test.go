@@ -64,7 +64,7 @@ func TestCredentialsVerify(t *testing.T) {
 	}
 }
 
-func TestKubeconfigIsOneThatClientsRead(t *testing.T) {
+func TestKubeconfigIsReadByClients(t *testing.T) {
 	data, err := kubeconfig(access{
 		server: "https://localhost:443", cluster: "local", user: "admin",
 		contexts: []contextName{{"first", "default"}, {"second", "kube-system"}},
@@ -78,6 +78,6 @@ func TestKubeconfigIsOneThatClientsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.CurrentContext != "first" || c.Contexts["second"].Namespace != "kube-system" || string(c.AuthInfos["admin"].ClientKeyData) != "key" {
-		t.Errorf("not what was asked for:\n%s", data)
+		t.Errorf("unexpected kubeconfig:\n%s", data)
 	}
 }

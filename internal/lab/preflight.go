@@ -13,18 +13,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// machine is what was found on this machine.
+// machine describes this machine.
 type machine struct {
-	// path is PATH with the folders of the system's programs added.
+	// path is PATH, including the directories of the system's programs.
 	path string
-	// busybox is a static busybox, cniDir a folder with CNI plugins.
+	// busybox is a static busybox, cniDir the directory with CNI plugins.
 	busybox, cniDir string
-	// etcd is the machine's etcd if there is one that serves the release,
-	// else "".
+	// etcd is the machine's etcd if it is new enough for the release, else "".
 	etcd string
 }
 
-// need is a program, and Debian's package that has it.
+// need is a program and the Debian package that contains it.
 type need struct{ program, pkg string }
 
 func needs() []need {
@@ -37,10 +36,9 @@ func needs() []need {
 	}
 }
 
-// MissingError says what the machine lacks for a lab.
+// MissingError is returned when the machine lacks something that a lab needs.
 type MissingError struct {
-	// Missing lists what was looked for, in words; Packages the packages of
-	// Debian that have it.
+	// Missing describes what is missing; Packages are the Debian packages that contain it.
 	Missing, Packages []string
 }
 
@@ -48,7 +46,7 @@ func (e *MissingError) Error() string {
 	return "this machine cannot run a lab; missing: " + strings.Join(e.Missing, ", ")
 }
 
-// Hint tells how to install what is missing.
+// Hint returns the command that installs what is missing.
 func (e *MissingError) Hint() string {
 	if len(e.Packages) == 0 {
 		return ""
@@ -56,14 +54,14 @@ func (e *MissingError) Hint() string {
 	return "apt-get install -y --no-install-recommends " + strings.Join(e.Packages, " ")
 }
 
-// Check looks at the machine, for a lab of release r, without changing
-// anything. env holds PATH. The error is a *MissingError that lists everything.
+// Check checks, without changing anything, that the machine can run a lab of release r. env holds
+// PATH. The error is a *MissingError with everything that is missing.
 func Check(r versions.Release, env []string) error {
 	_, err := lookAtMachine(r, thisMachine(env))
 	return err
 }
 
-// places is where programs are looked for, and by whom.
+// places are the directories to search, and the user ID.
 type places struct {
 	path    string
 	plugins []string
@@ -88,7 +86,7 @@ func lookAtMachine(r versions.Release, at places) (machine, error) {
 		}
 	}
 	if !at.root {
-		add("the rights of root (it makes namespaces and control groups)", "")
+		add("root privileges (to create namespaces and cgroups)", "")
 	}
 	for _, n := range needs() {
 		if findProgram(m.path, n.program) == "" {
@@ -106,7 +104,7 @@ func lookAtMachine(r versions.Release, at places) (machine, error) {
 		add("a static busybox ("+m.busybox+" needs shared libraries)", "busybox-static")
 	}
 	if _, err := machineHierarchies(); err != nil {
-		add("control groups (nothing is mounted at /sys/fs/cgroup)", "")
+		add("cgroups (nothing is mounted at /sys/fs/cgroup)", "")
 	}
 	if debianEtcdServes(r) {
 		m.etcd = findProgram(m.path, "etcd")
@@ -117,7 +115,8 @@ func lookAtMachine(r versions.Release, at places) (machine, error) {
 	return m, nil
 }
 
-// systemPath adds to PATH the folders that a person's often lacks.
+// systemPath adds to PATH the directories of the system's programs, which a user's PATH often
+// lacks.
 func systemPath(path string) string {
 	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
 		if !slices.Contains(filepath.SplitList(path), dir) {
@@ -146,7 +145,7 @@ func findPlugins(dirs []string) string {
 	return ""
 }
 
-// static tells whether a program needs no shared libraries.
+// static reports whether a program is statically linked.
 func static(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -156,7 +155,7 @@ func static(path string) bool {
 	return !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
-// linkOrCopy puts a program at another place, as a link where that is possible.
+// linkOrCopy links a program to another path, or copies it if it cannot be linked.
 func linkOrCopy(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err

@@ -22,14 +22,14 @@ import (
 func (l *Lab) pidFile(name string) string { return filepath.Join(l.dir, "pid", name) }
 func (l *Lab) logFile(name string) string { return filepath.Join(l.LogDir(), name+".log") }
 
-// daemonEnv is the whole environment of the node's processes. A proxy that the
-// person uses, say, must not reach them.
+// daemonEnv is the whole environment of the node's processes. The user's proxy settings, for
+// example, must not reach them.
 func daemonEnv(path string) []string {
 	return []string{"PATH=" + path, "HOME=/root", "LANG=C"}
 }
 
-// start runs argv detached from this process: in a session of its own, with a
-// log file for its output, and its id in a file.
+// start runs argv detached from this process: in its own session, with a log file for its output
+// and its PID in a file.
 func (l *Lab) start(name string, argv []string, path string) error {
 	log, err := os.OpenFile(l.logFile(name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -44,8 +44,7 @@ func (l *Lab) start(name string, argv []string, path string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	// Nobody waits for the result: this only keeps an ended process from
-	// staying as a zombie for as long as this one runs.
+	// The result is not needed: Wait only prevents a zombie process.
 	go func() { _ = cmd.Wait() }()
 	if name == holder {
 		return nil // It writes its id when its namespaces are made.
@@ -56,7 +55,7 @@ func (l *Lab) start(name string, argv []string, path string) error {
 	return nil
 }
 
-// holder is the process that keeps the namespaces.
+// holder is the process that keeps the namespaces alive.
 const holder = "holder"
 
 // startDaemon starts a process of the node.
@@ -64,8 +63,8 @@ func (l *Lab) startDaemon(d daemon, path string) error {
 	return l.start(d.name, append([]string{filepath.Join(l.dir, "enter")}, d.argv...), path)
 }
 
-// pid returns the process of that name, 0 if it does not run. An id that
-// belongs to another process by now is not in the lab's control group.
+// pid returns the process with the name, 0 if it is not running. A PID that another process has
+// reused is not in the lab's cgroup.
 func (l *Lab) pid(name string, running []int) int {
 	pid := l.written(name)
 	if !slices.Contains(running, pid) {
@@ -74,14 +73,14 @@ func (l *Lab) pid(name string, running []int) int {
 	return pid
 }
 
-// started tells whether there is a process with the id that was written down
-// for that name: the one that was started lately, or, much later, any.
+// started reports whether a process with the recorded PID exists: the one that was just started,
+// or, much later, any.
 func (l *Lab) started(name string) bool {
 	pid := l.written(name)
 	return pid > 0 && syscall.Kill(pid, 0) == nil
 }
 
-// written is the id in the file, 0 if there is none.
+// written returns the PID in the file, 0 if there is none.
 func (l *Lab) written(name string) int {
 	data, err := os.ReadFile(l.pidFile(name))
 	if err != nil {
@@ -94,7 +93,7 @@ func (l *Lab) written(name string) int {
 	return pid
 }
 
-// stop ends the process of that name, and waits until it has ended.
+// stop stops the process with the name and waits until it has exited.
 func (l *Lab) stop(ctx context.Context, name string, g group) error {
 	for killed, begin := syscall.SIGTERM, time.Now(); ; {
 		running, err := g.processes()

@@ -12,18 +12,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Programs provides the binaries that a lab runs, static and for this machine.
+// Programs provides the binaries of a lab, static and for this machine.
 type Programs interface {
-	// Kubernetes returns the paths of the named programs of a release, such
-	// as "kubelet", by name.
+	// Kubernetes returns the paths of the named programs of a release, such as "kubelet", by name.
 	Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error)
-	// Module returns the path of the program name, whose main package is
-	// pkg, of an ordinary Go module.
+	// Module returns the path of the program name of a Go module; pkg is its main package.
 	Module(ctx context.Context, module, version, pkg, name string) (string, error)
 }
 
-// The modules that a lab compiles beside Kubernetes. Both run with every
-// supported release.
+// Go modules that a lab compiles in addition to Kubernetes. Both work with every supported release.
 const (
 	kwokModule, kwokVersion = "sigs.k8s.io/kwok", "v0.8.0"
 	kwokPackage             = kwokModule + "/cmd/kwok"
@@ -37,7 +34,8 @@ func components() []string {
 
 func kubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
 
-// Compiled provides programs that internal/build compiles and keeps in CacheDir: what [Up] uses unless told otherwise.
+// Compiled provides programs that internal/build compiles and caches in CacheDir. It is the default
+// of [Up].
 type Compiled struct {
 	CacheDir string
 	Env      []string
@@ -61,7 +59,7 @@ func (c Compiled) Kubernetes(ctx context.Context, r versions.Release, names []st
 	for _, name := range names {
 		b, ok := result.Binary(name, build.Host())
 		if !ok {
-			return nil, fmt.Errorf("build %s %s: the build made no such program", name, r)
+			return nil, fmt.Errorf("build %s %s: the build did not produce it", name, r)
 		}
 		paths[name] = b.Path
 	}
@@ -79,7 +77,7 @@ func (c Compiled) Module(ctx context.Context, module, version, pkg, name string)
 	}
 	b, ok := result.Binary(name, build.Host())
 	if !ok {
-		return "", fmt.Errorf("build %s %s: the build made no program %s", module, version, name)
+		return "", fmt.Errorf("build %s %s: the build did not produce %s", module, version, name)
 	}
 	return b.Path, nil
 }

@@ -17,8 +17,8 @@ import (
 // direct is the proxy function for "none".
 func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
-// registerNode waits for the Node object and marks it as the layout does. The
-// API server does not let a kubelet give itself these labels.
+// registerNode waits for the Node object and sets labels and taints as the layout does. The API
+// server does not let a kubelet set these labels itself.
 func (u *bringUp) registerNode(ctx context.Context) error {
 	nodes := u.client.CoreV1().Nodes()
 	if err := u.wait(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
@@ -51,7 +51,7 @@ func (u *bringUp) registerNode(ctx context.Context) error {
 	})
 }
 
-// markNode adds labels and taints to those that the node has.
+// markNode adds labels and taints to those of the node.
 func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
@@ -70,7 +70,7 @@ func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	}
 }
 
-// nodeReady returns why a node is not ready.
+// nodeReady returns an error with the reason if a node is not ready.
 func nodeReady(n *corev1.Node) error {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
@@ -80,11 +80,11 @@ func nodeReady(n *corev1.Node) error {
 			return fmt.Errorf("node %s is not ready: %s", n.Name, c.Message)
 		}
 	}
-	return fmt.Errorf("node %s has not said whether it is ready", n.Name)
+	return fmt.Errorf("node %s has no Ready condition", n.Name)
 }
 
-// waitControlPlane waits until the static pods are seen as running, the
-// controllers have made what every pod needs, and the scheduler leads.
+// waitControlPlane waits until the static pods are running, the controllers have created the
+// objects that every pod needs, and the scheduler leads.
 func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	for _, name := range u.layout.controlPlane {
 		pod := name + "-" + u.node.name
@@ -110,14 +110,14 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	return u.wait(ctx, "services", "kube-proxy", u.servicesWork)
 }
 
-// servicesWork returns an error while kube-proxy has not written the rules of services
+// servicesWork returns an error until kube-proxy has written the rules of Services
 // (pkg/proxy/healthcheck/proxier_health.go).
 func (u *bringUp) servicesWork(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", u.node.address), nil)
 	if err != nil {
 		return err
 	}
-	// The person's proxy leads out of the machine; the node is in it.
+	// The user's proxy cannot reach the node, which is on this machine.
 	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := direct.Do(request)
 	if err != nil {
@@ -130,8 +130,7 @@ func (u *bringUp) servicesWork(ctx context.Context) error {
 	return nil
 }
 
-// schedulerLeads returns an error while nobody holds the default scheduler's
-// lease.
+// schedulerLeads returns an error while the default scheduler's lease has no holder.
 func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-scheduler", metav1.GetOptions{})
 	if err != nil {
@@ -143,7 +142,7 @@ func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// podReady returns why a pod is not ready.
+// podReady returns an error with the reason if a pod is not ready.
 func podReady(p *corev1.Pod) error {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
@@ -156,7 +155,7 @@ func podReady(p *corev1.Pod) error {
 		case s.State.Waiting != nil:
 			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
 		case s.State.Terminated != nil:
-			return fmt.Errorf("pod %s: container %s ended: %s %s", p.Name, s.Name, s.State.Terminated.Reason, s.State.Terminated.Message)
+			return fmt.Errorf("pod %s: container %s exited: %s %s", p.Name, s.Name, s.State.Terminated.Reason, s.State.Terminated.Message)
 		}
 	}
 	return fmt.Errorf("pod %s is not ready: %s", p.Name, p.Status.Phase)

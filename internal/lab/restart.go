@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// NodeName returns the name of the master's Node object: its address with the
-// layout pmk, the lab's name with kubeadm.
+// NodeName returns the name of the Node object: its address with the layout pmk, the lab's name
+// with kubeadm.
 func (l *Lab) NodeName() (string, error) {
 	lay, err := findLayout(l.Layout())
 	if err != nil {
@@ -29,7 +29,7 @@ func (l *Lab) NodeName() (string, error) {
 	return lay.nodeName(l.Name(), address.String()), nil
 }
 
-// NodeAddress returns the master's address, which the machine can reach.
+// NodeAddress returns the address of the node, which the machine can reach.
 func (l *Lab) NodeAddress() (netip.Addr, error) {
 	subnet, err := netip.ParsePrefix(l.state.Subnet)
 	if err != nil {
@@ -38,8 +38,8 @@ func (l *Lab) NodeAddress() (netip.Addr, error) {
 	return nodeAddr(subnet), nil
 }
 
-// StaticPods returns the kubelet's static pod path below Root: a file with the
-// layout pmk, a folder with kubeadm.
+// StaticPods returns the kubelet's static pod path below Root: a file with the layout pmk, a
+// directory with kubeadm.
 func (l *Lab) StaticPods() (string, error) {
 	lay, err := findLayout(l.Layout())
 	if err != nil {
@@ -48,9 +48,8 @@ func (l *Lab) StaticPods() (string, error) {
 	return filepath.Join(l.Root(), lay.staticPods), nil
 }
 
-// RestartNode stops the kubelet and containerd and starts them again, and
-// returns when the node is ready. Containers keep running meanwhile, as on a
-// real node. Only tests call it.
+// RestartNode stops and starts the kubelet and containerd, and returns when the node is ready.
+// Containers keep running, as on a real node. Only tests call it.
 func (l *Lab) RestartNode(ctx context.Context) error {
 	err := l.restartNode(ctx)
 	if err == nil {
@@ -98,12 +97,12 @@ func (l *Lab) restartNode(ctx context.Context) error {
 		if err := nodeReady(node); err != nil {
 			return err
 		}
-		// The Node object may still say what the kubelet said before.
+		// The Node object may still have the status from before the restart.
 		return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
 	})
 }
 
-// reopen reads what the node's processes are started from.
+// reopen reads the configuration of the node's processes.
 func (l *Lab) reopen() (group, node, layout, error) {
 	lay, err := findLayout(l.Layout())
 	if err != nil {

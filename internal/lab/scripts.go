@@ -22,9 +22,8 @@ var nodeScript string
 //go:embed scripts/enter.sh
 var enterScript string
 
-// boundPaths are the folders of a node that a lab keeps in its own folder and
-// binds to their true places. /run comes last: the machine's own, needed while
-// mounting, is hidden by it.
+// boundPaths are the node's directories that a lab keeps in its own directory and bind-mounts. /run
+// comes last: it hides the machine's own, which is needed while mounting.
 func boundPaths() []string {
 	return []string{
 		"/etc/pf9", "/etc/kubernetes", "/etc/cni", "/etc/containerd",
@@ -35,14 +34,12 @@ func boundPaths() []string {
 	}
 }
 
-// coveredPaths are the folders of the machine in which a node needs entries
-// that the machine does not have. A lab sees them with a layer of its own on
-// top, so that none is made on the machine.
+// coveredPaths are directories of the machine in which a node needs entries that the machine does
+// not have. A lab mounts an overlay on them, so that the machine's directories do not change.
 func coveredPaths() []string { return []string{"/etc", "/opt", "/var/lib", "/var/log"} }
 
-// tunables are the settings that a kubelet makes for the whole machine
-// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). A lab's
-// kubelet finds them made.
+// tunables are the kernel settings that a kubelet would set for the whole machine
+// (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). A lab's kubelet finds them set.
 func tunables() map[string]string {
 	return map[string]string{
 		"vm/overcommit_memory":      "1",
@@ -54,24 +51,24 @@ func tunables() map[string]string {
 	}
 }
 
-// cgroupDir is where control groups are mounted.
+// cgroupDir is the mount point of cgroups.
 const cgroupDir = "/sys/fs/cgroup"
 
-// scriptData is what the scripts are made from.
+// scriptData is the input of the scripts.
 type scriptData struct {
 	Name, Dir, Host        string
 	Link, Address, Gateway string
 	Prefix                 int
-	Roots, Groups          []string // the lab's control groups, and those of the node's processes
+	Roots, Groups          []string // the lab's cgroups, and those of the node's processes
 	Trees                  []tree
 	TreeLinks              map[string]string
 	Covered, Bound         []string
-	Kept                   []string // folders of the machine that stay as they are below Covered
+	Kept                   []string // directories below Covered that stay the machine's own
 	Tunables               map[string]string
 	HolderPID              string // file
 }
 
-// tree is a hierarchy of control groups to mount.
+// tree is a cgroup hierarchy to mount.
 type tree struct{ Path, Type, Options string }
 
 // scripts renders the three scripts of a lab.
@@ -114,8 +111,8 @@ func (l *Lab) scriptData(n node, g group, kept []string) scriptData {
 	}
 }
 
-// treeLinks lists the links by which one tree is found under several names, such
-// as cpu for cpu,cpuacct.
+// treeLinks returns the symbolic links for hierarchies with several names, such as cpu for
+// cpu,cpuacct.
 func treeLinks(dir string) map[string]string {
 	links := map[string]string{}
 	entries, _ := os.ReadDir(dir)

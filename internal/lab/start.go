@@ -22,12 +22,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
-// patience is how long each wait lasts at most. A machine that compiles at the
-// same time is slow.
+// patience is the maximum duration of each wait. A machine that is compiling at the same time is
+// slow.
 const patience = 8 * time.Minute
 
-// makeNamespaces claims the lab's name, then makes its control groups and
-// namespaces and joins them to the machine by a link.
+// makeNamespaces claims the lab's name, creates its cgroups and namespaces, and links them to the
+// machine.
 func (u *bringUp) makeNamespaces(ctx context.Context) error {
 	if err := u.claim(); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (u *bringUp) makeNamespaces(ctx context.Context) error {
 	return setUpLink(linkName(u.lab.dir), subnet)
 }
 
-// writeFiles writes what a master has on its disk.
+// writeFiles writes the files of the control-plane node.
 func (u *bringUp) writeFiles(context.Context) error {
 	files, err := u.layout.allFiles(u.node)
 	if err != nil {
@@ -104,17 +104,17 @@ func (u *bringUp) writeFiles(context.Context) error {
 	}
 	for name, from := range u.programs {
 		if err := linkOrCopy(from, filepath.Join(u.lab.BinDir(), name)); err != nil {
-			return fmt.Errorf("lay in %s: %w", name, err)
+			return fmt.Errorf("install %s: %w", name, err)
 		}
 	}
 	if path := u.layout.kubeletBinary; path != "" {
 		if err := linkOrCopy(u.programs["kubelet"], filepath.Join(u.lab.Root(), path)); err != nil {
-			return fmt.Errorf("lay in kubelet: %w", err)
+			return fmt.Errorf("install kubelet: %w", err)
 		}
 	}
 	for _, name := range pluginsOfNetwork() {
 		if err := linkOrCopy(filepath.Join(u.machine.cniDir, name), filepath.Join(u.lab.Root(), "opt/cni/bin", name)); err != nil {
-			return fmt.Errorf("lay in CNI plugin %s: %w", name, err)
+			return fmt.Errorf("install CNI plugin %s: %w", name, err)
 		}
 	}
 	return nil
@@ -148,8 +148,7 @@ func (u *bringUp) loadImages(ctx context.Context) error {
 	return group.Wait()
 }
 
-// LoadImage imports a docker or OCI archive into the node's containerd, where
-// the kubelet finds its images.
+// LoadImage imports a Docker or OCI archive into the node's containerd, for the kubelet.
 func (l *Lab) LoadImage(ctx context.Context, archive string) error {
 	err := l.run(ctx, systemPath(""), "ctr", "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", archive)
 	if err != nil {
@@ -158,8 +157,7 @@ func (l *Lab) LoadImage(ctx context.Context, archive string) error {
 	return nil
 }
 
-// run runs a program on the node and returns what it said as an error if it
-// fails.
+// run runs a program on the node. If the program fails, the error contains its output.
 func (l *Lab) run(ctx context.Context, path string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(l.dir, "enter"), argv...)
 	cmd.Dir = "/"
@@ -176,8 +174,7 @@ func (l *Lab) run(ctx context.Context, path string, argv ...string) error {
 	return nil
 }
 
-// startAPIServer starts the kubelet, which starts the static pods, and waits
-// for the API server.
+// startAPIServer starts the kubelet, which starts the static pods, and waits for the API server.
 func (u *bringUp) startAPIServer(ctx context.Context) error {
 	if err := u.lab.startDaemon(kubeletDaemon(u.layout, u.node, u.binary("kubelet")), u.machine.path); err != nil {
 		return err
@@ -192,8 +189,8 @@ func (u *bringUp) startAPIServer(ctx context.Context) error {
 	})
 }
 
-// restConfig reads the administrator's kubeconfig. No proxy stands between the
-// machine and its own link.
+// restConfig reads the administrator's kubeconfig. There is no proxy between the machine and the
+// node.
 func (l *Lab) restConfig() (*rest.Config, error) {
 	cfg, err := clientcmd.BuildConfigFromFlags("", l.Kubeconfig())
 	if err != nil {
@@ -217,7 +214,7 @@ func (l *Lab) client() (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// waiter waits until check gives no error, or the named daemon has ended.
+// waiter waits until check returns no error, or the named daemon has exited.
 type waiter func(ctx context.Context, what, daemon string, check func(context.Context) error) error
 
 func (u *bringUp) wait(ctx context.Context, what, daemon string, check func(context.Context) error) error {
@@ -236,10 +233,10 @@ func (l *Lab) waitFor(ctx context.Context, g group, what, daemon string, check f
 			return fmt.Errorf("wait for %s: %w", what, ctx.Err())
 		}
 		if time.Since(begin) > patience {
-			return fmt.Errorf("wait for %s: not there after %s: %w", what, patience, err)
+			return fmt.Errorf("wait for %s: timed out after %s: %w", what, patience, err)
 		}
 		if gone, lookErr := l.ended(daemon, g, begin); gone || lookErr != nil {
-			return fmt.Errorf("wait for %s: %w", what, errors.Join(lookErr, fmt.Errorf("%s has ended", daemon)))
+			return fmt.Errorf("wait for %s: %w", what, errors.Join(lookErr, fmt.Errorf("%s exited", daemon)))
 		}
 		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %s: %w", what, err)
@@ -247,9 +244,8 @@ func (l *Lab) waitFor(ctx context.Context, g group, what, daemon string, check f
 	}
 }
 
-// ended tells whether a daemon that was started no longer runs. It joins the
-// lab's control group a moment after it was started, or much later on a machine
-// that is busy: until then it is known by its id alone.
+// ended reports whether a started daemon has exited. A daemon joins the lab's cgroup a moment after
+// its start, or much later on a busy machine: until then it is known only by its PID.
 func (l *Lab) ended(daemon string, g group, since time.Time) (bool, error) {
 	if time.Since(since) < 2*time.Second {
 		return false, nil

@@ -15,24 +15,24 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/flock"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 const stateFile = "lab.json"
 
-// Get returns the lab name of the folder stateDir. The error is ErrNotFound if
-// there is none.
+// Get returns the lab name in the directory stateDir. The error is ErrNotFound if there is none.
 func Get(stateDir, name string) (*Lab, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(filepath.Join(stateDir, name))
 	if err != nil {
-		return nil, fmt.Errorf("look for lab %s: %w", name, err)
+		return nil, fmt.Errorf("find lab %s: %w", name, err)
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, notFound(stateDir, name)
 	} else if err != nil {
-		return nil, fmt.Errorf("look for lab %s: %w", name, err)
+		return nil, fmt.Errorf("find lab %s: %w", name, err)
 	}
 	l := &Lab{dir: dir, state: state{Name: name}}
 	data, err := os.ReadFile(filepath.Join(dir, stateFile))
@@ -48,8 +48,8 @@ func Get(stateDir, name string) (*Lab, error) {
 	return l, nil
 }
 
-// List returns the labs of the folder stateDir by name, also those that are
-// half made. A folder that does not exist holds none.
+// List returns the labs in the directory stateDir by name, including incomplete ones. A directory
+// that does not exist holds none.
 func List(stateDir string) ([]*Lab, error) {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func List(stateDir string) ([]*Lab, error) {
 		}
 		l, err := Get(stateDir, e.Name())
 		if errors.Is(err, ErrNotFound) {
-			continue // Taken down meanwhile.
+			continue // Taken down in the meantime.
 		}
 		if err != nil {
 			return nil, err
@@ -77,17 +77,17 @@ func List(stateDir string) ([]*Lab, error) {
 }
 
 func notFound(stateDir, name string) error {
-	hint := "there are no labs; make one with: pmk-sched lab up --name " + name
+	hint := "there are no labs; create one with: pmk-sched lab up --name " + name
 	if labs, err := List(stateDir); err == nil && len(labs) > 0 {
 		hint = "labs here:"
 		for _, l := range labs {
 			hint += " " + l.Name()
 		}
 	}
-	return &inputError{err: fmt.Errorf("%w: %s (looked in %s)", ErrNotFound, name, stateDir), hint: hint}
+	return problem.Invalidf(hint, "%w: %s (searched in %s)", ErrNotFound, name, stateDir)
 }
 
-// save writes the state so that a reader never sees half of it.
+// save writes the state atomically.
 func (l *Lab) save() error {
 	data, err := json.MarshalIndent(l.state, "", "  ")
 	if err != nil {
@@ -106,9 +106,9 @@ func (l *Lab) save() error {
 // errLocked is returned when another process holds the lock of a directory.
 var errLocked = errors.New("locked by another process")
 
-// lockDir takes the lock of a folder, which the kernel gives back when the
-// process ends however it ends. It waits at most patience for another holder. The
-// error is fs.ErrNotExist also if that one has removed the folder.
+// lockDir locks a directory. The kernel releases the lock when the process ends. lockDir waits at
+// most patience for another holder. The error is fs.ErrNotExist also if that holder removed the
+// directory.
 func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -137,7 +137,7 @@ func lockDir(ctx context.Context, dir string, patience time.Duration) (unlock fu
 	}
 }
 
-// stillAt returns fs.ErrNotExist unless path leads to the open file.
+// stillAt returns fs.ErrNotExist unless path is the open file.
 func stillAt(path string, f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {

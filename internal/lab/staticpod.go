@@ -16,29 +16,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// imagePrefix is the name space of the images that a lab makes. No registry
-// serves "localhost", so nothing is ever pulled in their place.
+// imagePrefix is the repository prefix of a lab's images. No registry serves "localhost", so they
+// are never pulled.
 const imagePrefix = "localhost/pmk-sched-lab/"
 
-// Image names of the lab that hold for every release.
+// Image names that are the same for every release.
 const (
-	// PauseImage is the sandbox image, and fit for pods that only have to
-	// exist: it waits, and ends at once on SIGTERM.
+	// PauseImage is the sandbox image, also for pods that only have to exist: it waits, and exits
+	// at once on SIGTERM.
 	PauseImage = imagePrefix + "pause:v1"
-	// BusyboxImage has a shell and busybox's tools.
+	// BusyboxImage has a shell and the tools of busybox.
 	BusyboxImage = imagePrefix + "busybox:v1"
 )
 
-// ComponentImage returns the name of the image with a component of the control
-// plane, such as "localhost/pmk-sched-lab/kube-scheduler:v1.24.3".
+// ComponentImage returns the image name of a control-plane component, such as
+// "localhost/pmk-sched-lab/kube-scheduler:v1.24.3".
 func ComponentImage(component string, r versions.Release) string {
 	return imagePrefix + component + ":" + strings.ReplaceAll(r.String(), "+", "_")
 }
 
-// hostMount is a path of the node that a container sees.
+// hostMount is a path of the node that is mounted into a container.
 type hostMount struct {
 	name, host, container string
-	file                  bool // host is a file, else a folder
+	file                  bool // host is a file, else a directory
 }
 
 func (m hostMount) volume() corev1.Volume {
@@ -51,7 +51,7 @@ func (m hostMount) volume() corev1.Volume {
 	}}
 }
 
-// component is one container of the control plane.
+// component is a container of the control plane.
 type component struct {
 	name    string
 	release versions.Release
@@ -61,7 +61,7 @@ type component struct {
 	probes  *probes
 }
 
-// probes are those that kubeadm gives a component.
+// probes are the probes of a component, as kubeadm sets them.
 type probes struct {
 	host            string
 	port            int
@@ -101,7 +101,7 @@ func (p probes) probe(path string, period, failures int32) *corev1.Probe {
 	}
 }
 
-// staticPod renders the manifest of a pod in kube-system on the host's network.
+// staticPod renders the manifest of a pod in kube-system on the host network.
 func staticPod(name string, labels map[string]string, components ...component) ([]byte, error) {
 	pod := corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},

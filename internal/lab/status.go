@@ -11,25 +11,25 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Status is what a lab looks like now.
+// Status is the status of a lab.
 type Status struct {
 	Name    string    `json:"name"`
 	Layout  string    `json:"layout"`
 	Release string    `json:"release"`
 	Created time.Time `json:"created"`
-	// Complete tells that Up has finished.
+	// Complete is set if Up has finished.
 	Complete bool `json:"complete"`
-	// Server is the API server's URL from the machine, Version what it says
-	// it is; "" when it does not answer, and then Problem tells why.
+	// Server is the URL of the API server from the machine, Version its version; "" if it does not
+	// answer, in which case Problem is the reason.
 	Server  string `json:"server,omitempty"`
 	Version string `json:"version,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Node is the name of the master's Node object.
+	// Node is the name of the Node object of the control-plane node.
 	Node      string    `json:"node,omitempty"`
 	NodeReady bool      `json:"nodeReady"`
 	Workers   Workers   `json:"workers"`
 	Processes []Process `json:"processes"`
-	// Kubeconfig works on the machine, Root is the node's file system.
+	// Kubeconfig works on the machine; Root is the node's file system.
 	Kubeconfig string `json:"kubeconfig"`
 	Root       string `json:"root"`
 }
@@ -40,17 +40,16 @@ type Workers struct {
 	Ready int `json:"ready"`
 }
 
-// Process is one of the node's own processes, containers left out.
+// Process is a process of the node that does not run in a container.
 type Process struct {
 	Name string `json:"name"`
-	// PID is 0 when it does not run.
+	// PID is 0 if the process is not running.
 	PID int    `json:"pid,omitempty"`
 	Log string `json:"log"`
 }
 
-// Status looks at the processes and asks the API server. A lab that is half
-// made or broken has a status too; only a machine that cannot be read is an
-// error.
+// Status inspects the processes and queries the API server. An incomplete or broken lab has a
+// status too; only an unreadable machine is an error.
 func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
 		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready,

@@ -16,10 +16,11 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// bringUp is a lab in the making.
+// bringUp is the state of Up and Upgrade.
 type bringUp struct {
 	o        Options
 	log      *zap.Logger
@@ -32,12 +33,11 @@ type bringUp struct {
 	programs map[string]string // by name, on the machine
 	archives []string          // of images
 	client   kubernetes.Interface
-	made     bool // the lab's folder is ours
+	made     bool // this run created the lab's directory
 	unlock   func()
 }
 
-// step is one of the things that Up does. logs names the daemons whose logs
-// tell why it failed.
+// step is one step of Up. logs are the daemons whose logs help if it fails.
 type step struct {
 	name string
 	do   func(ctx context.Context) error
@@ -64,10 +64,9 @@ func (u *bringUp) steps() []step {
 	return steps
 }
 
-// Up brings a lab up and returns when its control plane and nodes are ready. If
-// it fails, or ctx ends, what it has made is taken down again, unless o.Keep is
-// set. The error is ErrExists for a name that is taken and a *MissingError for a
-// machine that lacks something; one about a process that does not come up ends
+// Up creates a lab and returns when its control plane and nodes are ready. If it fails, or ctx
+// ends, it removes everything again unless o.Keep is set. The error is ErrExists if the lab exists,
+// and a *MissingError if the machine lacks something. If a process does not start, the error ends
 // with the last lines of its log.
 func Up(ctx context.Context, o Options) (*Lab, error) {
 	u, err := newBringUp(o)
@@ -85,7 +84,7 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 	}
 	u.lab.state.Ready = true
 	if err := u.lab.save(); err != nil {
-		return nil, u.abandon(ctx, step{name: "note that the lab is up"}, err)
+		return nil, u.abandon(ctx, step{name: "record that the lab is up"}, err)
 	}
 	return u.lab, nil
 }
@@ -112,7 +111,7 @@ func newBringUp(o Options) (*bringUp, error) {
 		o.Log.Warn(w)
 	}
 	if o.Nodes < 0 || o.Nodes > 5000 {
-		return nil, invalid("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)
+		return nil, problem.Invalidf("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)
 	}
 	if err := checkFolders(o.Name, o.StateDir, o.CacheDir); err != nil {
 		return nil, err
@@ -129,30 +128,29 @@ func newBringUp(o Options) (*bringUp, error) {
 	return &bringUp{o: o, log: o.Log, layout: l, rules: rules, lab: lab, programs: map[string]string{}, unlock: func() {}}, nil
 }
 
-// checkFolders refuses folders that a lab hides from itself, and a state folder
-// that would make the paths of sockets too long for the kernel.
+// checkFolders refuses directories that the lab's own mounts hide, and a state directory that would
+// make the paths of sockets too long for the kernel.
 func checkFolders(name, stateDir, cacheDir string) error {
 	for _, dir := range []string{stateDir, cacheDir} {
 		if !filepath.IsAbs(dir) || strings.ContainsAny(dir, " \t\n:,\\'") {
-			return invalid("", "folder %q: a lab needs an absolute path without blanks, quotes, commas, colons and backslashes", dir)
+			return problem.Invalidf("", "directory %q: a lab needs an absolute path without blanks, quotes, commas, colons and backslashes", dir)
 		}
 		for _, hidden := range []string{"/run", "/sys", "/proc", "/dev"} {
 			if dir == hidden || strings.HasPrefix(dir, hidden+"/") {
-				return invalid("", "folder %s: a lab cannot use a folder in %s", dir, hidden)
+				return problem.Invalidf("", "directory %s: a lab cannot use a directory in %s", dir, hidden)
 			}
 		}
 	}
 	const longestSocket = 107 // sockaddr_un.sun_path, with its end
 	if socket := filepath.Join(stateDir, name, "root") + containerdSocket; len(socket) > longestSocket {
-		return invalid("choose a shorter folder or name",
-			"folder %s: the path of containerd's socket, %s, would be longer than the %d characters that the kernel allows", stateDir, socket, longestSocket)
+		return problem.Invalidf("choose a shorter directory or name",
+			"directory %s: the path of containerd's socket, %s, would be longer than the %d characters that the kernel allows", stateDir, socket, longestSocket)
 	}
 	return nil
 }
 
 func exists(name, dir string) error {
-	return &inputError{err: fmt.Errorf("%w: %s (%s)", ErrExists, name, dir),
-		hint: "use it, take it down with: pmk-sched lab down --name " + name + ", or choose another --name"}
+	return problem.Invalidf("use it, take it down with: pmk-sched lab down --name "+name+", or choose another --name", "%w: %s (%s)", ErrExists, name, dir)
 }
 
 func (u *bringUp) begin(name string) func(error) {
@@ -165,27 +163,24 @@ func (u *bringUp) begin(name string) func(error) {
 	return func(error) {}
 }
 
-// abandon takes down what was made and returns err with what the logs say.
+// abandon removes the lab and returns err with the logs.
 func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 	err = fmt.Errorf("%s: %w", s.name, err)
 	if !u.made {
 		return err
 	}
-	// Who cancels does not ask why; whose time is up does.
+	// A user who cancels does not need the logs; a timeout does.
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		err = u.withLogs(s, err)
 	}
 	if u.o.Keep {
-		return &hintError{err: err, hint: "the lab is left as it is in " + u.lab.dir + "; remove it with: pmk-sched lab down --name " + u.lab.Name()}
+		return problem.WithHint(err, "the lab is kept in "+u.lab.dir+"; remove it with: pmk-sched lab down --name "+u.lab.Name())
 	}
-	// The clean-up has to happen also when ctx has ended.
+	// Clean up even if ctx has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	if rest := remove(ctx, u.lab.dir, u.log); rest != nil {
-		return &hintError{
-			err:  errors.Join(err, fmt.Errorf("take down lab %s again: %w", u.lab.Name(), rest)),
-			hint: "remove the rest with: pmk-sched lab down --name " + u.lab.Name(),
-		}
+		return problem.WithHint(errors.Join(err, fmt.Errorf("take down lab %s again: %w", u.lab.Name(), rest)), "remove the rest with: pmk-sched lab down --name "+u.lab.Name())
 	}
 	return err
 }
@@ -223,33 +218,33 @@ func (u *bringUp) makeImages(ctx context.Context) (err error) {
 	return err
 }
 
-// claim makes the lab's folder. The first who makes it has the name.
+// claim creates the lab's directory. The first process to create it owns the name.
 func (u *bringUp) claim() error {
 	if err := os.MkdirAll(u.o.StateDir, 0o755); err != nil {
-		return fmt.Errorf("make the lab's folder: %w", err)
+		return fmt.Errorf("create the lab's directory: %w", err)
 	}
 	err := os.Mkdir(u.lab.dir, 0o755)
 	if errors.Is(err, fs.ErrExist) {
 		return exists(u.lab.Name(), u.lab.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("make the lab's folder: %w", err)
+		return fmt.Errorf("create the lab's directory: %w", err)
 	}
 	u.made = true
 	for _, dir := range append(boundPaths(), "/var/log") {
 		if err := os.MkdirAll(filepath.Join(u.lab.Root(), dir), 0o755); err != nil {
-			return fmt.Errorf("make the lab's folder: %w", err)
+			return fmt.Errorf("create the lab's directory: %w", err)
 		}
 	}
 	for _, dir := range []string{"log", "pid", "bin"} {
 		if err := os.MkdirAll(filepath.Join(u.lab.dir, dir), 0o755); err != nil {
-			return fmt.Errorf("make the lab's folder: %w", err)
+			return fmt.Errorf("create the lab's directory: %w", err)
 		}
 	}
 	return nil
 }
 
-// describeNode fills what the node's files are made from.
+// describeNode sets the data for the node's files.
 func (u *bringUp) describeNode(subnet netip.Prefix) error {
 	address := nodeAddr(subnet)
 	name := u.layout.nodeName(u.lab.Name(), address.String())

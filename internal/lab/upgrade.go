@@ -16,15 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Upgrade takes the lab o.Name to o.Release as an administrator would: the
-// control plane first, then the node's own programs, over the same data and with
-// the same keys. What runs in the cluster goes on running. Layout, Nodes and Keep
-// of o are not looked at. A release that Kubernetes does not upgrade to in one
-// step is refused with an Invalid error. What was reached when it fails stays;
-// calling it again goes on.
+// Upgrade upgrades the lab o.Name to o.Release as an administrator would: first the control plane,
+// then the node's own programs, with the same data and keys. Workloads keep running. Layout, Nodes
+// and Keep of o are ignored. A release that Kubernetes does not upgrade to in one step is refused
+// with an Invalid error. If Upgrade fails, calling it again continues.
 func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 	u, from, err := newUpgrade(ctx, o)
 	if err != nil {
@@ -37,7 +36,7 @@ func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 		done(err)
 		if err != nil {
 			err = u.withLogs(s, fmt.Errorf("%s: %w", s.name, err))
-			return nil, &hintError{err: err, hint: "run it again: it goes on where it stopped"}
+			return nil, problem.WithHint(err, "run it again to continue")
 		}
 	}
 	u.lab.state.Release = u.o.Release
@@ -57,7 +56,7 @@ func (u *bringUp) upgradeSteps(from versions.Rules) []step {
 	}
 }
 
-// newUpgrade returns what the steps work on, and the rules of the release before.
+// newUpgrade returns the state for the steps, and the rules of the current release.
 func newUpgrade(ctx context.Context, o Options) (*bringUp, versions.Rules, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -113,23 +112,23 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 	}, before, nil
 }
 
-// upgradable refuses what Kubernetes does not support: to go back, or to leave a
-// minor out. Nor does etcd read what one two minors older has written.
+// upgradable refuses what Kubernetes does not support: a downgrade, or skipping a minor. etcd
+// cannot read the data of one two minors older either.
 func upgradable(from, to versions.Release) error {
-	const hint = "take the lab down and bring one of the other release up"
+	const hint = "take the lab down and create one with the other release"
 	switch {
 	case to.Compare(from) < 0:
-		return invalid(hint, "a lab cannot go back from %s to %s", from, to)
+		return problem.Invalidf(hint, "a lab cannot go back from %s to %s", from, to)
 	case to.Major != from.Major || to.Minor > from.Minor+1:
-		return invalid("upgrade one minor after the other", "a lab cannot go from %s to %s in one step", from, to)
+		return problem.Invalidf("upgrade one minor at a time", "a lab cannot go from %s to %s in one step", from, to)
 	case debianEtcdServes(from) && !debianEtcdServes(to):
-		return invalid(hint, "a lab cannot go from %s to %s: the etcd of one does not read the data of the other", from, to)
+		return problem.Invalidf(hint, "a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
 	}
 	return nil
 }
 
-// upgradeControlPlane gives the kubelet the static pods of the new release and
-// waits until they run.
+// upgradeControlPlane replaces the static pods with those of the new release and waits until they
+// run.
 func (u *bringUp) upgradeControlPlane(ctx context.Context) error {
 	files, err := u.layout.settings(u.node)
 	if err != nil {
@@ -141,13 +140,13 @@ func (u *bringUp) upgradeControlPlane(ctx context.Context) error {
 	return u.wait(ctx, "the API server of "+u.o.Release.String(), "kubelet", func(context.Context) error {
 		version, err := u.client.Discovery().ServerVersion()
 		if err == nil && version.GitVersion != u.o.Release.String() {
-			err = fmt.Errorf("it is still of %s", version.GitVersion)
+			err = fmt.Errorf("it still runs %s", version.GitVersion)
 		}
 		return err
 	})
 }
 
-// upgradeNode puts the new kubelet and kube-proxy in the place of the old ones.
+// upgradeNode replaces the kubelet and kube-proxy.
 func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
 	if err := u.remarkNode(ctx, from); err != nil {
 		return err
@@ -175,7 +174,7 @@ func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
 			return err
 		}
 		if have := n.Status.NodeInfo.KubeletVersion; have != u.o.Release.String() {
-			return fmt.Errorf("its kubelet says that it is of %s", have)
+			return fmt.Errorf("its kubelet reports %s", have)
 		}
 		return nodeReady(n)
 	}); err != nil {
@@ -184,8 +183,8 @@ func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
 	return u.waitMirrors(ctx)
 }
 
-// waitMirrors waits until the API shows the new static pods: the old ones may
-// have been ready as well.
+// waitMirrors waits until the API shows the new static pods: the old ones may have been ready as
+// well.
 func (u *bringUp) waitMirrors(ctx context.Context) error {
 	for _, name := range u.layout.controlPlane {
 		pod := name + "-" + u.node.name
@@ -207,9 +206,8 @@ func (u *bringUp) waitMirrors(ctx context.Context) error {
 	return nil
 }
 
-// remarkNode takes off the labels and taints that the release before put on the
-// node and this one does not, as kubeadm's upgrade does
-// (cmd/kubeadm/app/phases/upgrade/postupgrade.go), and adds the new ones.
+// remarkNode removes the labels and taints of the previous release that this one does not set, as
+// kubeadm's upgrade does (cmd/kubeadm/app/phases/upgrade/postupgrade.go), and adds the new ones.
 func (u *bringUp) remarkNode(ctx context.Context, from versions.Rules) error {
 	labels, taints := u.layout.labels(u.rules), u.layout.taints(u.rules)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -238,8 +236,7 @@ func hasTaint(list []corev1.Taint, t corev1.Taint) bool {
 	return slices.ContainsFunc(list, func(have corev1.Taint) bool { return have.MatchTaint(&t) })
 }
 
-// replaceFiles puts new files in the place of old ones, each at once: the kubelet
-// may read at any time.
+// replaceFiles replaces files atomically: the kubelet may read them at any time.
 func (u *bringUp) replaceFiles(files []file) error {
 	for _, f := range files {
 		next := filepath.Join(u.lab.dir, "next")
@@ -253,8 +250,8 @@ func (u *bringUp) replaceFiles(files []file) error {
 	return nil
 }
 
-// replacePrograms takes the old programs away before it lays in the new ones:
-// they are links to files that others use.
+// replacePrograms removes the old programs before it installs the new ones: they are links to
+// shared files.
 func (u *bringUp) replacePrograms() error {
 	to := map[string]string{}
 	for _, name := range kubernetesPrograms() {

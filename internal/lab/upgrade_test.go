@@ -9,7 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-func TestOnlyOneMinorUpAtATime(t *testing.T) {
+func TestUpgradeRefusesSkippedMinorsAndDowngrades(t *testing.T) {
 	for _, c := range []struct{ from, to, says string }{
 		{"v1.24.3", "v1.25.4", ""},
 		{"v1.24.3", "v1.24.3", ""},
@@ -28,8 +28,8 @@ func TestOnlyOneMinorUpAtATime(t *testing.T) {
 	}
 }
 
-// The keys of a cluster outlive an upgrade: nothing that is written then may hold one.
-func TestAnUpgradeWritesNoKeys(t *testing.T) {
+// The keys of a cluster do not change in an upgrade: no file that it writes may contain one.
+func TestUpgradeWritesNoKeys(t *testing.T) {
 	for _, l := range layouts() {
 		n := exampleNode(t, l, "v1.25.4")
 		settings, err := l.settings(n)
@@ -42,7 +42,7 @@ func TestAnUpgradeWritesNoKeys(t *testing.T) {
 		}
 		for _, f := range append(settings, shared...) {
 			if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") || strings.Contains(text, "client-key-data") {
-				t.Errorf("%s: %s holds keys", l.name, f.path)
+				t.Errorf("%s: %s contains keys", l.name, f.path)
 			}
 		}
 	}

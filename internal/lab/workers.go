@@ -17,14 +17,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// workerSelector marks the nodes that kwok plays.
+// workerSelector selects the nodes that kwok simulates.
 const (
 	workerLabel, workerValue = "type", "kwok"
 	workerSelector           = workerLabel + "=" + workerValue
 )
 
-// stages tells kwok how to play nodes and pods: a node whose lease is renewed
-// is ready, a pod that is bound runs, a pod that is deleted is gone. See
+// stages configures how kwok simulates nodes and pods: a node with a renewed lease is ready, a
+// bound pod runs, a deleted pod is removed. See
 // https://kwok.sigs.k8s.io/docs/user/stages-configuration/.
 const stages = `apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
@@ -116,13 +116,13 @@ func kwokDaemon(binary, kubeconfig, config, address string) daemon {
 		"--manage-nodes-with-label-selector=" + workerSelector,
 		"--node-ip=" + address,
 		"--cidr=10.245.0.0/16",
-		// Renewed every quarter of it: often enough for the node
-		// controller's 40s, seldom enough to leave the API server alone.
+		// kwok renews a lease after a quarter of its duration: often enough for the node
+		// controller's 40s, without loading the API server.
 		"--node-lease-duration-seconds=100",
 	}}
 }
 
-// addWorkers starts kwok, makes the workers and waits until they are ready.
+// addWorkers starts kwok, creates the workers and waits until they are ready.
 func (u *bringUp) addWorkers(ctx context.Context) error {
 	config := filepath.Join(u.lab.dir, "kwok.yaml")
 	if err := os.WriteFile(config, []byte(stages), 0o644); err != nil {
@@ -139,7 +139,7 @@ func (u *bringUp) addWorkers(ctx context.Context) error {
 			n := worker(i+1, u.node)
 			_, err := u.client.CoreV1().Nodes().Create(groupCtx, n, metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
-				return fmt.Errorf("make worker %s: %w", n.Name, err)
+				return fmt.Errorf("create worker %s: %w", n.Name, err)
 			}
 			return nil
 		})
@@ -156,8 +156,8 @@ func (u *bringUp) addWorkers(ctx context.Context) error {
 	})
 }
 
-// worker is a Node object as a kubelet would register it. The condition says
-// that it has yet to become ready, which is kwok's part.
+// worker returns a Node object as a kubelet would register it. Its condition is not ready until
+// kwok updates it.
 func worker(number int, master node) *corev1.Node {
 	name := fmt.Sprintf("worker-%03d", number)
 	capacity := corev1.ResourceList{
@@ -179,7 +179,7 @@ func worker(number int, master node) *corev1.Node {
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			Conditions: []corev1.NodeCondition{{
-				Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Starting", Message: "kwok has not taken it up",
+				Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Starting", Message: "not yet managed by kwok",
 				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
 			NodeInfo: corev1.NodeSystemInfo{

@@ -198,7 +198,7 @@ func newUntilSeen(t *testing.T, pattern, text string) context.Context {
 
 func TestUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
 	for program, says := range map[string]string{
-		"kubelet":        "kubelet has ended",
+		"kubelet":        "kubelet exited",
 		"kube-apiserver": "kube-apiserver",
 	} {
 		t.Run(program, func(t *testing.T) {
