@@ -83,13 +83,14 @@ golden: ## write the golden files anew; read the diff before committing it
 	go test ./profiles ./rbac ./internal/manifest ./internal/install ./internal/lab -update
 
 .PHONY: dist
-dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with checksums, into dist/
+dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with manual pages and checksums, into dist/
 	@rm -rf dist && mkdir -p dist
 	@set -e; for p in $(PLATFORMS); do \
 		out=dist/pmk-sched_$(VERSION)_$${p%/*}_$${p#*/}; \
 		echo "$$out"; \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '$(LDFLAGS)' -o $$out ./cmd/pmk-sched; \
 	done
+	@go run ./cmd/pmk-sched man dist/man && tar -C dist -czf dist/pmk-sched_$(VERSION)_man.tar.gz man && rm -r dist/man
 	@cd dist && sha256sum pmk-sched_* > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: clean

@@ -32,7 +32,7 @@ func extenderFlags(more ...cli.Flag) []cli.Flag {
 		&cli.StringSliceFlag{Name: "policy", Usage: "serve the policy `NAME[=WEIGHT]`, see `pmk-sched plugin list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with policies and their arguments, in the form of pmk-extender --config"},
 		&cli.StringFlag{Name: "prometheus", Usage: "`URL` of the Prometheus server for the policy loadaware"},
-		&cli.StringFlag{Name: "ignorable", Usage: "schedule pods while the extender is unavailable: `true|false` (required)"},
+		&cli.StringFlag{Name: "ignorable", Usage: "`true|false`: schedule pods while the extender is unavailable (required)"},
 		&cli.BoolFlag{Name: "sidecar", Usage: "run it in the scheduler's pod"},
 		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "2"},
 		&cli.StringSliceFlag{Name: "for", Usage: "wire it into the scheduler `[NAMESPACE/]NAME`"},
@@ -76,7 +76,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			"it works without a cluster. Keys are redacted unless --show-secrets is given.",
 		UsageText: examples(
 			"pmk-sched extender render --name my-extender --policy blockall --ignorable=true --branch v1.24.3",
-			"pmk-sched extender render -f pmk-sched.yaml --name my-extender --to-file extender.yaml",
+			"pmk-sched extender render -f extenders.yaml --name my-extender --branch v1.24.3 --to-file out.yaml",
 		),
 		Flags: extenderFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to ask no cluster", DefaultText: "the API server's"},
@@ -122,7 +122,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			"control-plane node, like replace). A failure undoes everything.",
 		UsageText: examples(
 			"pmk-sched extender deploy --name my-extender --policy blockall --ignorable=true --for my-scheduler",
-			"pmk-sched extender deploy -f pmk-sched.yaml --name my-extender --default --dry-run",
+			"pmk-sched extender deploy -f extenders.yaml --name my-extender --default --dry-run",
 		),
 		Flags: extenderFlags(
 			&cli.BoolFlag{Name: "default", Usage: "wire it into the default scheduler of this node"},

@@ -28,16 +28,16 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 		&cli.BoolFlag{Name: "policy-configmap", Usage: "use a legacy Policy for predicates, priorities and extenders (1.20, 1.21)"},
 		pluginsFlag(),
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},
-		&cli.StringFlag{Name: "credentials", Usage: "`MODE`: node, node-inline, hostpath or serviceaccount", DefaultText: "node on a control-plane node, otherwise serviceaccount"},
+		&cli.StringFlag{Name: "credentials", Usage: "how the scheduler authenticates, `MODE`: node, node-inline, hostpath or serviceaccount", DefaultText: "node on a control-plane node, otherwise serviceaccount"},
 		&cli.IntFlag{Name: "replicas", Usage: "`NUMBER` of replicas", DefaultText: "one for each control-plane node"},
-		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`, or on any node", DefaultText: "control-plane nodes"},
+		&cli.StringSliceFlag{Name: "node-selector", Usage: "run on nodes with the label `KEY=VALUE`; any: on every node", DefaultText: "control-plane nodes"},
 		&cli.IntFlag{Name: "port", Usage: "`PORT` for health checks and metrics", DefaultText: "the first free port from 10260"},
 		&cli.StringFlag{Name: "pull-policy", Usage: "image pull `POLICY`: IfNotPresent, Always or Never"},
 	}, more...)
 }
 
 func fileFlag() cli.Flag {
-	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE` in the form of pmk-sched.yaml; - is standard input; flags win over it"}
+	return &cli.StringFlag{Name: "file", Aliases: []string{"f"}, Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"}
 }
 
 // pluginsFlag names the plugins in an image that was built elsewhere.
@@ -162,6 +162,6 @@ func yesNo(b bool) string {
 // stableForFlag sets how long a new scheduler must be ready without a restart.
 func stableForFlag(value time.Duration) cli.Flag {
 	return &cli.DurationFlag{
-		Name: "stable-for", Value: value, Usage: "how long the scheduler must be ready without a restart (`DURATION`)", Action: positive("stable-for"),
+		Name: "stable-for", Value: value, Usage: "`DURATION`: how long the scheduler must be ready without a restart", Action: positive("stable-for"),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -22,11 +23,17 @@ func addHelp(app *cli.App) {
 	add = func(prefix string, commands []*cli.Command) {
 		for _, cmd := range commands {
 			name := prefix + " " + cmd.Name
+			cmd.UsageText = inProgram(app.Name, cmd.UsageText)
 			cmd.CustomHelpTemplate = escapeTemplate(commandHelp(name, cmd))
 			add(name, cmd.Subcommands)
 		}
 	}
 	add(app.Name, app.Commands)
+}
+
+// inProgram replaces the name of the program at the beginning of each line of a text.
+func inProgram(name, text string) string {
+	return strings.ReplaceAll("\n"+text, "\npmk-sched ", "\n"+name+" ")[1:]
 }
 
 // escapeTemplate makes a template of a text.
@@ -89,7 +96,7 @@ func writeCommands(w io.Writer, commands []*cli.Command) {
 	}
 }
 
-// writeFlags writes a line for each flag, or two where the description does not fit beside the flag.
+// writeFlags writes a line for each flag, and more if the description does not fit.
 func writeFlags(w io.Writer, title string, flags []cli.Flag) {
 	const column = 34
 	fmt.Fprintf(w, "\n%s:\n", title)
@@ -120,6 +127,9 @@ func describeFlag(f cli.DocGenerationFlag) (names, description string) {
 	if before, rest, ok := strings.Cut(usage, "`"); ok {
 		value, after, _ := strings.Cut(rest, "`")
 		placeholder, usage = " "+value, before+value+after
+		if description, ok := strings.CutPrefix(after, ": "); ok && before == "" {
+			usage = description
+		}
 	} else if f.TakesValue() {
 		placeholder = " VALUE"
 	}
@@ -158,7 +168,11 @@ func defaultOf(f cli.DocGenerationFlag) string {
 			return ""
 		}
 	}
-	return strings.Trim(f.GetDefaultText(), `"`)
+	text := strings.Trim(f.GetDefaultText(), `"`)
+	if d, ok := f.(*cli.DurationFlag); ok && d.Value%time.Minute == 0 {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	return text
 }
 
 // wrap breaks a text into lines of at most width characters.

@@ -22,14 +22,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// here is the folder of this package: scripts run elsewhere.
+// here is the directory of this package: scripts run elsewhere.
 var here, _ = os.Getwd()
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pmk-sched": main})
+	testscript.Main(m, map[string]func(){"pmk-sched": main, "kubectl-pmk_sched": main})
 }
 
-// The scripts show what a person types and sees.
+// The scripts show what a user types and sees.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",

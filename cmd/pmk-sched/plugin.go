@@ -46,7 +46,7 @@ func pluginListCommand(u *ui) *cli.Command {
 	}
 }
 
-// writePlugin writes a plugin for people.
+// writePlugin writes a plugin as text.
 func writePlugin(w io.Writer, p pack.BundledPlugin) error {
 	lines := []string{
 		fmt.Sprintf("%s\t--with %s", p.Name, p.With),

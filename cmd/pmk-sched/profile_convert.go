@@ -29,7 +29,7 @@ func profileConvertCommand(u *ui) *cli.Command {
 			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml",
 		),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3"},
+			&cli.StringFlag{Name: "to", Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3 (required)"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler, if --to is a config API", DefaultText: "the newest with that API"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop what cannot be converted, with a warning for each loss"},
 			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in"},

@@ -19,11 +19,11 @@ func profileValidateCommand(u *ui) *cli.Command {
 		Usage:     "check whether a scheduler configuration is valid for a release",
 		ArgsUsage: "FILE",
 		Description: "Uses the kube-scheduler of the release, if one with the plugins of the file was built on this machine, or\n" +
-			"else the built-in rules for the release; the output says which. FILE - is standard input.\n" +
+			"else the built-in rules for the release; the output says which. FILE - is standard input.\n\n" +
 			"Exit status: 0 valid; 2 the file cannot be read; 3 not valid for the release.",
 		UsageText: examples(
 			"pmk-sched profile validate --branch v1.24.3 config.yaml",
-			"pmk-sched profile validate --branch v1.36.3 -o json config.yaml",
+			"pmk-sched profile validate --branch v1.25.4 -o json config.yaml",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler (required)"},

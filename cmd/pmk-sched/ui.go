@@ -99,7 +99,7 @@ func (u *ui) fail(err error) {
 	}
 }
 
-// data writes v to standard output in a format; table writes it for people.
+// data writes v to standard output in a format; table writes it as a table.
 func (u *ui) data(format string, v any, table func(w io.Writer) error) error {
 	return writeData(u.out, format, v, table)
 }

@@ -1,5 +1,5 @@
 // Package session runs what a command asks for. A [Session] connects to the cluster, inspects it and the node, turns a
-// [spec.Spec] into a plan, and gives the packages that carry plans out what they need from outside.
+// [spec.Spec] into a plan, and runs the plan with the packages below it.
 package session
 
 import (

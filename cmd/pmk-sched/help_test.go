@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
+	app := newApp(newUI(nil, nil, nil), "pmk-sched")
+	check := func(name, help string) {
+		for line := range strings.Lines(help) {
+			if utf8.RuneCountInString(strings.TrimRight(line, "\n")) > helpWidth {
+				t.Errorf("%s: line longer than %d columns: %s", name, helpWidth, line)
+			}
+			if strings.Count(line, "can be repeated") > 1 {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+	check(app.Name, appHelp(app))
+	eachCommand(app, func(name string, cmd *cli.Command) {
+		check(name, commandHelp(name, cmd))
+		if n := strings.Count(cmd.UsageText, "\n") + 1; len(cmd.Subcommands) == 0 && (n < 2 || n > 3) {
+			t.Errorf("%s has %d examples", name, n)
+		}
+	})
+}
+
+// examplesWithoutCluster are the commands whose examples are run.
+var examplesWithoutCluster = []string{
+	"version", "completion", "render", "extender render", "profile list", "profile show", "profile convert", "profile validate", "plugin list",
+}
+
+func TestExamples(t *testing.T) {
+	eachCommand(newApp(newUI(nil, nil, nil), "pmk-sched"), func(name string, cmd *cli.Command) {
+		for line := range strings.Lines(cmd.UsageText) {
+			args := strings.Fields(line)
+			t.Run(strings.TrimSpace(line), func(t *testing.T) {
+				chdir(t, map[string]string{"pmk-sched.yaml": schedulerForExamples, "extenders.yaml": schedulerForExamples + extenderForExamples, "config.yaml": configForExamples})
+				t.Setenv("KUBECONFIG", "")
+				t.Setenv("HOME", t.TempDir())
+				var out, errors bytes.Buffer
+				u := newUI(strings.NewReader(""), &out, &errors)
+				app := newApp(u, "pmk-sched")
+				ran := slices.Contains(examplesWithoutCluster, strings.TrimPrefix(name, "pmk-sched "))
+				if !ran {
+					eachCommand(app, func(other string, cmd *cli.Command) {
+						if other == name {
+							cmd.Action = func(*cli.Context) error { ran = true; return nil }
+						}
+					})
+				}
+				if err := app.RunContext(t.Context(), args); err != nil || !ran {
+					t.Errorf("%v (run: %t)\n%s", err, ran, errors.String())
+				}
+			})
+		}
+	})
+}
+
+const schedulerForExamples = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: my-scheduler}
+spec:
+  source: {branch: v1.24.3}
+  image: {repository: localhost/kube-scheduler}
+`
+
+const extenderForExamples = `  extenders:
+  - {name: my-extender, ignorable: true, policies: [{name: blockall}]}
+`
+
+const configForExamples = `apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+parallelism: 4
+`
