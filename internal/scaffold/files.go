@@ -15,7 +15,7 @@ import (
 // ownModule is the module of pmk-sched, whose package scheduler the plugins use.
 const ownModule = "github.com/pmk-sched/pmk-sched"
 
-// portableModule adds a copy of packages of pmk-sched as a module of its own, and go.mod and go.sum with the versions that
+// portableModule adds a copy of packages of pmk-sched as a separate module, and go.mod and go.sum with the versions that
 // pmk-sched itself is built with.
 func portableModule(files map[string][]byte, p *newPlugin, dirs ...string) error {
 	own, err := modfile.Parse("go.mod", pmksched.GoMod, nil)
@@ -64,7 +64,7 @@ func selectedVersion(own *modfile.File, required module.Version) string {
 	return required.Version
 }
 
-// fillExtender adds a portable plugin in a directory of its own, and the program that serves it.
+// fillExtender adds a portable plugin in its own directory, and the program that serves it.
 func fillExtender(files map[string][]byte, p newPlugin) error {
 	plugin := map[string][]byte{}
 	if err := fillTemplates(plugin, Portable, p); err != nil {
