@@ -59,7 +59,7 @@ func (d *deployment) rename(profile *yaml.Node, wanted string) {
 		profile.Content = append([]*yaml.Node{node.String("schedulerName"), node.String(wanted)}, profile.Content...)
 	case node.Text(n) != wanted:
 		d.Note(n, "schedulerName %s becomes %s, the name of the deployed scheduler; use it in spec.schedulerName of pods", node.Text(n), wanted)
-		d.Report.Set(profile, "schedulerName", node.String(wanted), "")
+		d.Set(profile, "schedulerName", node.String(wanted), "")
 	}
 }
 
@@ -67,7 +67,7 @@ func (d *deployment) rename(profile *yaml.Node, wanted string) {
 // source sets them.
 func (d *deployment) connection() {
 	client := node.Child(d.doc.Root, "clientConnection")
-	d.Report.Set(client, "kubeconfig", node.String(d.request.Kubeconfig), "the path of the mounted file")
+	d.Set(client, "kubeconfig", node.String(d.request.Kubeconfig), "the path of the mounted file")
 	qps, burst := node.Text(client, "qps"), node.Text(client, "burst")
 	if !node.IsZero(qps) || !node.IsZero(burst) {
 		return
@@ -83,12 +83,12 @@ func (d *deployment) election() bool {
 	lease := node.Child(d.doc.Root, "leaderElection")
 	switch n := node.Get(lease, "leaderElect"); {
 	case d.request.LeaderElect:
-		d.Report.Set(lease, "leaderElect", node.Bool(true), "several replicas may run, and one of them schedules")
+		d.Set(lease, "leaderElect", node.Bool(true), "several replicas may run, and one of them schedules")
 	case node.IsNull(n):
 		node.Put(lease, "leaderElect", node.Bool(false))
 	}
-	d.Report.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)), "the lease has the scheduler's name")
-	d.Report.Set(lease, "resourceNamespace", node.String(d.request.LeaseNamespace), "the namespace of the lease")
-	d.Report.Set(lease, "resourceLock", node.String(schema.LeaseLock), "every release supports leases, and newer ones only leases")
+	d.Set(lease, "resourceName", node.String(cmp.Or(d.request.LeaseName, d.request.SchedulerName)), "the lease has the scheduler's name")
+	d.Set(lease, "resourceNamespace", node.String(d.request.LeaseNamespace), "the namespace of the lease")
+	d.Set(lease, "resourceLock", node.String(schema.LeaseLock), "every release supports leases, and newer ones only leases")
 	return node.IsTrue(lease, "leaderElect")
 }

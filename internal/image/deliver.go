@@ -75,8 +75,8 @@ func Deliver(ctx context.Context, built *Built, reference string, to Destination
 func EnsureInContainerd(ctx context.Context, reference string, warn func(string), onStep func(name string) (done func(error))) error {
 	const hint = "load it on this node: `pmk-sched build … --load containerd`, or `ctr -n k8s.io images import FILE.tar`"
 	if _, err := os.Stat(DefaultContainerdSocket); err != nil {
-		warn("containerd was not found at " + DefaultContainerdSocket + ": pmk-sched cannot check whether the node has the image")
-		return nil
+		warn("pmk-sched cannot check whether the node has the image: containerd was not found: " + err.Error())
+		return nil //nolint:nilerr // another runtime, which the kubelet knows
 	}
 	present, err := InContainerd(ctx, reference, "")
 	if err != nil || present {

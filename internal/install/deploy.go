@@ -71,6 +71,7 @@ type Deps struct {
 	Log *zap.Logger
 }
 
+// Warnf passes a formatted warning to Warn, if it is set.
 func (d Deps) Warnf(format string, args ...any) {
 	if d.Warn != nil {
 		d.Warn(fmt.Sprintf(format, args...))

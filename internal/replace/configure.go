@@ -120,7 +120,7 @@ func (p *planner) findSource(s *scheduler) (source, error) {
 	case err != nil && current:
 		return from, problem.Errorf("specify one with --config or --preset", "read the current configuration %s: %w", old, err)
 	case err != nil:
-		return from, nil
+		return from, nil //nolint:nilerr // it is replaced by the configuration that was given
 	case current:
 		p.notef("configuration %s: the current one", onNode)
 		return source{text: file.Data, name: onNode, file: onNode}, nil

@@ -6,10 +6,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// Sequence returns a sequence node with the given content.
 func Sequence(content []*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: content}
 }
 
+// Copy returns a deep copy of n; of nil, an empty sequence.
 func Copy(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return Sequence(nil)
@@ -33,11 +35,13 @@ func At(n *yaml.Node) Position {
 	return Position{n.Line, n.Column}
 }
 
+// IsMapping reports whether the node at path below n is a mapping.
 func IsMapping(n *yaml.Node, path ...string) bool {
 	n = Get(n, path...)
 	return n != nil && n.Kind == yaml.MappingNode
 }
 
+// IsSequence reports whether n is a sequence.
 func IsSequence(n *yaml.Node) bool { return n != nil && n.Kind == yaml.SequenceNode }
 
 // Lookup returns the key and value nodes of a mapping's field, or nil, nil.

@@ -31,6 +31,7 @@ func Describe(n *yaml.Node) string {
 	return n.Value
 }
 
+// IsNull reports whether the node at path below n is missing or null.
 func IsNull(n *yaml.Node, path ...string) bool {
 	n = Get(n, path...)
 	return n == nil || n.Kind == yaml.ScalarNode && n.Tag == "!!null"
@@ -85,10 +86,12 @@ func IsTrue(n *yaml.Node, path ...string) bool {
 	return false
 }
 
+// Int returns a node with an integer.
 func Int(i int) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!int", Value: strconv.Itoa(i)}
 }
 
+// Bool returns a node with a boolean.
 func Bool(b bool) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: strconv.FormatBool(b)}
 }

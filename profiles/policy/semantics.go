@@ -37,6 +37,7 @@ type Semantics struct {
 	args    map[string]map[string]any
 }
 
+// SemanticsOf returns the effect of a profile that is written in config API a.
 func SemanticsOf(profile *yaml.Node, a schema.API) Semantics {
 	s, m := Writer{Profile: profile, API: a}, Semantics{map[string]map[string]int{}, map[string]map[string]any{}}
 	for _, point := range schema.PointNames() {

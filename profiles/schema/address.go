@@ -9,6 +9,7 @@ import (
 // LeaseLock is the resource lock that every release supports, and the only one from 1.27.
 const LeaseLock = "leases"
 
+// DefaultSchedulerName is the scheduler name of a profile that sets none.
 const DefaultSchedulerName = "default-scheduler"
 
 // SchedulerInsecurePort is the default port on which 1.20–1.22 serve health and metrics over plain
@@ -31,6 +32,7 @@ func SplitAddress(s string) (host string, port int) {
 	return strings.Trim(s[:i], "[]"), int(p)
 }
 
+// Loopback reports whether host is a loopback address.
 func Loopback(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return err == nil && address.IsLoopback()

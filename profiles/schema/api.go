@@ -50,6 +50,7 @@ func (a API) GroupVersion() string { return ConfigGroup + "/" + a.Name }
 // APISet is a set of config APIs.
 type APISet uint8
 
+// Sets of one config API.
 const (
 	InV1beta1 APISet = 1 << iota
 	InV1beta2

@@ -80,6 +80,7 @@ const (
 	PointBind      = "bind"
 )
 
+// ExtensionPoints returns the extension points in the order of a scheduling cycle.
 func ExtensionPoints() []ExtensionPoint {
 	return []ExtensionPoint{
 		{Name: "preEnqueue", APIs: InV1beta2 | inV1beta3 | InV1, Since: 26},

@@ -16,11 +16,13 @@ func (o Object) Field(name string, a API) (Field, bool) {
 	return Field{}, false
 }
 
+// Join appends a field name to a path.
 func Join(where, name string) string { return strings.TrimPrefix(where+"."+name, ".") }
 
 // Kind is the type of a value.
 type Kind int
 
+// Kinds of values that other packages construct or compare.
 const (
 	kindAny Kind = iota
 	kindString

@@ -106,6 +106,7 @@ func shapePoint() Object {
 // v1beta2 (types_pluginargs.go, ScoringStrategyType).
 type Strategy struct{ Plugin, Name string }
 
+// Strategies returns all pairs.
 func Strategies() []Strategy {
 	return []Strategy{
 		{LeastAllocated, "LeastAllocated"},

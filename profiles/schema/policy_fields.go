@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
+// PolicyKind is the kind of the legacy Policy.
 const PolicyKind = "Policy"
 
 // policyAPI is the config API of a Policy, which 1.20–1.22 read

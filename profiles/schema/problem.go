@@ -55,6 +55,7 @@ func (e *Error) Hint() string {
 // Problems collects problems, so that all of them are reported at once.
 type Problems []Problem
 
+// Add appends a problem at a position, with a formatted message and what to try instead.
 func (p *Problems) Add(at node.Position, try, format string, args ...any) {
 	*p = append(*p, Problem{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...), Try: try})
 }

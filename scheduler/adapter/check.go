@@ -65,7 +65,7 @@ func (e extensionPoint) check(plugin, bound reflect.Type) error {
 	}
 	if e.optional != nil {
 		method := sharedMethod(plugin, e.optional)
-		if method != "" && !(implemented && plugin.Implements(e.optional)) {
+		if method != "" && (!implemented || !plugin.Implements(e.optional)) {
 			return fmt.Errorf("method %s is never called: the plugin does not implement both scheduler.%s and scheduler.%s",
 				method, e.required.Name(), e.optional.Name())
 		}

@@ -15,7 +15,7 @@ type PreFilterPoint struct {
 }
 
 // PreFilterExtensions returns nil if the plugin does not implement scheduler.PreFilterExtensions.
-func (p *PreFilterPoint) PreFilterExtensions() preFilterExtensions {
+func (p *PreFilterPoint) PreFilterExtensions() preFilterExtensions { //nolint:revive // an alias of the framework's type
 	if _, ok := p.Plugin.(scheduler.PreFilterExtensions); !ok {
 		return nil
 	}

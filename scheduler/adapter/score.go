@@ -21,7 +21,7 @@ type ScorePoint struct {
 }
 
 // ScoreExtensions returns nil if the plugin does not implement scheduler.ScoreNormalizer.
-func (p *ScorePoint) ScoreExtensions() scoreExtensions {
+func (p *ScorePoint) ScoreExtensions() scoreExtensions { //nolint:revive // an alias of the framework's type
 	if _, ok := p.Plugin.(scheduler.ScoreNormalizer); !ok {
 		return nil
 	}

@@ -15,6 +15,6 @@ func (skips) node(cycleState, nodeInfo) (decided bool, result *status) { return 
 
 func (skips) filter(cycleState) bool { return false }
 
-func (skips) afterPreScore(_ cycleState, result *scheduler.Status) *scheduler.Status { return result }
+func (skips) afterPreScore(_ cycleState, result *scheduler.Status) *scheduler.Status { return result } //nolint:unused // called up to 1.29
 
 func (skips) score(cycleState) bool { return false }

@@ -69,7 +69,7 @@ func Compose(minor int, methods []string) (Composition, error) {
 		case !implemented && !nodeSet:
 			continue
 		case implemented && minor < p.Since:
-			return Composition{}, fmt.Errorf("Kubernetes 1.%d has no extension point %s: it needs 1.%d or newer", minor, p.Name, p.Since)
+			return Composition{}, fmt.Errorf("extension point %s is not in Kubernetes 1.%d: it needs 1.%d or newer", p.Name, minor, p.Since)
 		case nodeSet:
 			c.Structs = append(c.Structs, "NodeSetPoint")
 		default:
