@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Every command line in README.md and docs/ has flags and arguments that the program accepts.
+func TestCommandsInDocumentsParse(t *testing.T) {
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, path := range append(documents, "../../README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile("(?m)(?:^|`)(pmk-sched [a-z][^`\n]*)").FindAllStringSubmatch(string(text), -1) {
+			line, _, _ := strings.Cut(found[1], " # ")
+			if strings.Contains(line, "…") || filepath.Base(path) == "reference.md" {
+				continue
+			}
+			checked++
+			if err := parse(t, strings.Fields(line)); err != nil {
+				t.Errorf("%s: %s: %v", filepath.Base(path), line, err)
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("found %d command lines", checked)
+	}
+}
+
+// parse runs a command line without the commands' actions.
+func parse(t *testing.T, args []string) error {
+	t.Helper()
+	u := newUI(strings.NewReader(""), io.Discard, &bytes.Buffer{})
+	app := newApp(u, "pmk-sched")
+	app.Writer, app.ErrWriter = io.Discard, io.Discard
+	eachCommand(app, func(_ string, cmd *cli.Command) {
+		if len(cmd.Subcommands) == 0 {
+			cmd.Action = func(*cli.Context) error { return nil }
+		}
+	})
+	return app.RunContext(t.Context(), args)
+}
