@@ -55,30 +55,30 @@ func newestPatch(ctx context.Context, branch string, minor int, o SourceOptions)
 		return versions.Release{}, "", err
 	}
 	if o.CacheDir == "" {
-		return versions.Release{}, "", noCache()
+		return versions.Release{}, "", errNoCache()
 	}
 	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	j.nearest = true
+	j.releases.noHints = true
 	step := "find the newest patch of " + first.MinorString()
-	err = j.step(step, func() error {
-		candidates, err := j.servedPatches(ctx, step, first)
+	err = j.goTool.step(step, func() error {
+		candidates, err := j.releases.patches.served(ctx, step, first)
 		if err != nil {
 			return err
 		}
-		best, note, err = j.mostComplete(ctx, branch, first, candidates)
+		best, note, err = j.releases.mostComplete(ctx, branch, first, candidates)
 		return err
 	})
 	return best, note, err
 }
 
-// servedPatches returns the patches of a minor that the module proxy knows, newest first.
-func (j *job) servedPatches(ctx context.Context, step string, first versions.Release) ([]versions.Release, error) {
+// served returns the patches of a minor that the module proxy knows, newest first.
+func (p *patchSearch) served(ctx context.Context, step string, first versions.Release) ([]versions.Release, error) {
 	var patches []versions.Release
 	for patch := range maxPatch + 1 {
 		patches = append(patches, versions.Release{Major: first.Major, Minor: first.Minor, Patch: patch})
 	}
-	for _, r := range j.published(ctx, step) {
+	for _, r := range p.published(ctx, step) {
 		if r.MinorString() == first.MinorString() && r.PreRelease == "" && r.Patch > maxPatch {
 			patches = append(patches, r)
 		}
@@ -87,7 +87,7 @@ func (j *job) servedPatches(ctx context.Context, step string, first versions.Rel
 	for _, r := range patches {
 		modules = append(modules, kubernetes+"@"+r.String())
 	}
-	answers, err := j.list(ctx, step, modules...)
+	answers, err := p.list(ctx, step, modules...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +111,13 @@ func (j *job) servedPatches(ctx context.Context, step string, first versions.Rel
 
 // mostComplete downloads candidates until all modules of one are served. If there is none, it returns
 // the one with the fewest missing modules.
-func (j *job) mostComplete(ctx context.Context, branch string, first versions.Release, candidates []versions.Release) (best versions.Release, note string, err error) {
+func (r *releases) mostComplete(ctx context.Context, branch string, first versions.Release, candidates []versions.Release) (best versions.Release, note string, err error) {
 	fewest, skipped := -1, []string{}
 	for i, candidate := range candidates {
 		if i == maxPatchAttempts {
 			break
 		}
-		s, err := j.release(ctx, candidate)
+		s, err := r.read(ctx, candidate)
 		if ctx.Err() != nil {
 			return versions.Release{}, "", stopped(ctx, "read "+candidate.String())
 		}
@@ -125,7 +125,7 @@ func (j *job) mostComplete(ctx context.Context, branch string, first versions.Re
 			skipped = append(skipped, candidate.String())
 			continue
 		}
-		got, err := j.fetchStaging(ctx, candidate, s)
+		got, err := r.downloadStaging(ctx, candidate, s)
 		if err != nil {
 			return versions.Release{}, "", err
 		}

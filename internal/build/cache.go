@@ -9,19 +9,18 @@ import (
 	"path/filepath"
 )
 
-// cache is the folder where builds and what was learned of releases are kept:
+// cache is the build cache directory:
 //
-//	build/binaries/<hash of the inputs>/  one binary, and build.json about it
-//	build/facts/…                         what releases say of themselves
-//	build/images/…                        which build went into which image
-//	build/locks/, build/tmp/              held and emptied by running builds
-//	build/kept/                           generated modules that were to be kept
+//	build/binaries/<hash of the inputs>/  one binary, and build.json, its description
+//	build/facts/…                         descriptions of modules, releases, versions of Go and images
+//	build/locks/, build/tmp/              locks and temporary files of running builds
+//	build/kept/                           generated modules that were kept
 //
-// What is in it can be removed at any time while no build runs.
+// Everything in it can be removed while no build is running.
 type cache struct{ dir string }
 
 func newCache(dir string) cache {
-	// Commands run in other folders, so a relative path would lead elsewhere.
+	// Commands run in other directories, where a relative path is wrong.
 	if absolute, err := filepath.Abs(dir); err == nil {
 		dir = absolute
 	}
@@ -33,7 +32,7 @@ func (c cache) kept() string               { return filepath.Join(c.dir, "kept")
 func (c cache) binary(key string) string   { return filepath.Join(c.dir, "binaries", key) }
 func (c cache) lockPath(key string) string { return filepath.Join(c.dir, "locks", key) }
 
-// stored is build.json: one binary and how it came to be.
+// stored is build.json: the description of one binary.
 type stored struct {
 	Info   Info   `json:"info"`
 	Binary Binary `json:"binary"`
@@ -41,7 +40,7 @@ type stored struct {
 
 const storedFile = "build.json"
 
-// load returns the binary with the given inputs, and whether it is there and whole.
+// load returns the binary with the given inputs, and whether it exists and is complete.
 func (c cache) load(key string) (stored, bool) {
 	var s stored
 	dir := c.binary(key)
@@ -56,23 +55,23 @@ func (c cache) load(key string) (stored, bool) {
 	return s, true
 }
 
-// publish moves a folder with a finished binary to its place. The caller holds
-// the lock for key, and has found nothing whole there.
+// publish moves a directory with a finished binary into the cache. The caller holds the lock for key, and
+// load found nothing.
 func (c cache) publish(dir, key string, s stored) (Binary, error) {
 	if err := writeJSON(filepath.Join(dir, storedFile), s); err != nil {
 		return Binary{}, err
 	}
-	place := c.binary(key)
-	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+	target := c.binary(key)
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return Binary{}, err
 	}
-	if err := os.RemoveAll(place); err != nil {
+	if err := os.RemoveAll(target); err != nil {
 		return Binary{}, err
 	}
-	if err := os.Rename(dir, place); err != nil {
+	if err := os.Rename(dir, target); err != nil {
 		return Binary{}, err
 	}
-	s.Binary.Path = filepath.Join(place, s.Binary.Program)
+	s.Binary.Path = filepath.Join(target, s.Binary.Program)
 	return s.Binary, nil
 }
 
@@ -81,7 +80,7 @@ func (c cache) fact(kind, name string) string {
 	return filepath.Join(c.dir, "facts", kind, filepath.FromSlash(name)+".json")
 }
 
-// readJSON reads a file into value. A file that is not there is not an error.
+// readJSON reads a file into value. A missing file is not an error.
 func readJSON(path string, value any) (bool, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +95,7 @@ func readJSON(path string, value any) (bool, error) {
 	return true, nil
 }
 
-// writeJSON writes a file so that readers see either the old one or the new one.
+// writeJSON writes a file atomically.
 func writeJSON(path string, value any) (err error) {
 	data, err := json.MarshalIndent(value, "", "\t")
 	if err != nil {

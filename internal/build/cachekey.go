@@ -15,43 +15,44 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 )
 
-// inputsFormat is raised when the way of building changes what comes out, so
-// that binaries built before are not taken for what is built now.
+// inputsFormat is raised when a change of this package changes binaries, so that those that were built
+// before are not used.
 const inputsFormat = 1
 
-// recipe is everything that decides the bytes of binaries, apart from which
-// program they are and for which platform.
+// recipe is everything that decides the bytes of binaries, apart from the program and the platform.
 type recipe struct {
 	info Info
-	// files is the generated module by slash-separated path. It is empty for
-	// a tree, which is told by its commit and the hash of what was changed.
+	// files is the generated module by slash-separated path. It is empty for a working tree, which is
+	// identified by its commit and the hash of its changes.
 	files map[string][]byte
 	tree  string
-	// with is what plugins added to the files; nil without any.
-	with *plugins.Set
+	// plugins are those whose files are in the module; nil without any.
+	plugins *plugins.Set
 	// target is the module that the plugins are compiled into, and against its name in an error.
 	target  plugins.Target
 	against string
-	// mod is the value of -mod, tags and ldflags those of the flags.
+	// mod, tags and ldflags are the values of the flags.
 	mod, tags, ldflags string
-	// prepare returns the folder to compile in and GOWORK for it.
-	prepare func(context.Context) (dir, workspace string, err error)
-	// explain may say more of a failure to find the packages.
+	// targets are the binaries to build.
+	targets []target
+	// prepare creates the directory to compile in.
+	prepare func(context.Context) (*prepared, error)
+	// explain completes the error of a failure to resolve the packages; it may be nil.
 	explain func(context.Context, *Error) error
 }
 
-// target is one binary to be.
+// target is one binary to build.
 type target struct {
 	Program  Program
 	Platform Platform
-	// prints is what the binary must print for --version, if it knows that flag.
+	// prints is the expected output of --version; empty if the program does not have that flag.
 	prints string
 	key    string
 }
 
 func (t target) String() string { return fmt.Sprintf("%s for %s", t.Program.Name, t.Platform) }
 
-// openAPI is how the definitions that go into a binary are generated, or 0.
+// openAPI returns the format of the OpenAPI definitions that are generated for a binary, or 0.
 func (t target) openAPI() int {
 	if t.Program.Package == apiserverPackage {
 		return openAPIFormat
@@ -59,28 +60,26 @@ func (t target) openAPI() int {
 	return 0
 }
 
-// targets returns every program for every platform, each with the hash of its inputs.
-func (r *recipe) targets(programs []Program, platforms []Platform) ([]target, error) {
-	var all []target
-	for _, platform := range platforms {
+// setTargets sets the targets to every program for every platform, each with the hash of its inputs.
+func (r *recipe) setTargets(programs []Program, platforms []Platform) (err error) {
+	for _, platform := range orHost(platforms) {
 		for _, program := range programs {
 			t := target{Program: program, Platform: platform}
-			if kubernetesPrograms[program.Name] {
+			if printsRelease[program.Name] && strings.HasPrefix(r.info.Module, kubernetes) {
 				t.prints = "Kubernetes " + r.info.Release
 			}
-			var err error
 			if t.key, err = r.key(t); err != nil {
-				return nil, err
+				return err
 			}
-			all = append(all, t)
+			r.targets = append(r.targets, t)
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// kubernetesPrograms are those that print the release for --version. kubectl
-// has a command for that, whose output differs between releases.
-var kubernetesPrograms = map[string]bool{
+// printsRelease has the programs of Kubernetes that print the release for --version. kubectl has a
+// command for that, whose output differs between releases.
+var printsRelease = map[string]bool{
 	KubeScheduler: true, "kube-apiserver": true, "kube-controller-manager": true, "kubelet": true, "kube-proxy": true,
 }
 
@@ -94,7 +93,7 @@ func (r *recipe) key(t target) (string, error) {
 		Mod, Tags, LinkFlags string
 		Program              Program
 		Platform             Platform
-		// OpenAPI is left out of the hash where nothing is generated.
+		// OpenAPI is not part of the hash if nothing is generated.
 		OpenAPI int `json:",omitempty"`
 	}{inputsFormat, r.info.Go, r.info.Release, r.files, r.tree, r.mod, r.tags, r.ldflags, t.Program, t.Platform, t.openAPI()})
 	if err != nil {
@@ -103,7 +102,7 @@ func (r *recipe) key(t target) (string, error) {
 	return hash(data), nil
 }
 
-// combined is the hash of several keys; of one it is the key itself.
+// combined returns one hash for several keys; for one it is the key itself.
 func combined(targets []target) string {
 	if len(targets) == 1 {
 		return targets[0].key
@@ -120,7 +119,7 @@ func hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hashFile returns size and hash of a file.
+// hashFile returns the size and the hash of a file.
 func hashFile(path string) (size int64, sum string, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -131,7 +130,7 @@ func hashFile(path string) (size int64, sum string, err error) {
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, file.Close())
 }
 
-// write writes the generated module into a folder.
+// write writes the generated module to a directory.
 func (r *recipe) write(dir string) error {
 	for name, data := range r.files {
 		path := filepath.Join(dir, filepath.FromSlash(name))

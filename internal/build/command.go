@@ -16,13 +16,13 @@ import (
 	"go.uber.org/zap"
 )
 
-// tailLines is how much of a command's own output an Error carries.
+// tailLines is how many lines of a command's output an Error has.
 const tailLines = 30
 
-// killedGrace is how long a killed command's pipes are waited for.
+// killedGrace is how long to wait for the pipes of a killed command.
 const killedGrace = 5 * time.Second
 
-// command is a program to run, with the whole of its environment.
+// command is a program to run, with its whole environment.
 type command struct {
 	path string
 	args []string
@@ -30,16 +30,34 @@ type command struct {
 	env  []string
 }
 
-// outcome is what a command printed: all of its standard output, and the end of
-// its standard error.
+// outcome is the output of a command: its standard output, and the end of its standard error.
 type outcome struct {
 	stdout []byte
 	tail   string
 }
 
-// run runs a command in a process group of its own. When ctx is done the whole
-// group is killed, compilers and all, and ctx's error is returned.
-func (j *job) run(ctx context.Context, c command) (outcome, error) {
+// runner runs commands and reports steps.
+type runner struct {
+	log    *zap.Logger
+	onStep func(name string) (done func(err error))
+}
+
+// step runs do as a step.
+func (r *runner) step(name string, do func() error) (err error) {
+	var done func(error)
+	if r.onStep != nil {
+		done = r.onStep(name)
+	}
+	err = do()
+	if done != nil {
+		done(err)
+	}
+	return err
+}
+
+// run runs a command in its own process group. When ctx is done, it kills the whole group, compilers
+// included, and returns the error of ctx.
+func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return outcome{}, err
 	}
@@ -50,10 +68,10 @@ func (j *job) run(ctx context.Context, c command) (outcome, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killedGrace
 	var stdout bytes.Buffer
-	stderr := &tailWriter{log: j.log, limit: tailLines}
+	stderr := &tailWriter{log: r.log, limit: tailLines}
 	cmd.Stdout, cmd.Stderr = &stdout, stderr
 
-	j.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))), zap.String("dir", c.dir))
+	r.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))), zap.String("dir", c.dir))
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()
@@ -61,8 +79,7 @@ func (j *job) run(ctx context.Context, c command) (outcome, error) {
 	return outcome{stdout: stdout.Bytes(), tail: stderr.String()}, err
 }
 
-// lookPath finds a program in the PATH of an environment; this process's own
-// PATH is not looked at.
+// lookPath finds a program in the PATH of an environment, not in that of this process.
 func lookPath(env []string, name string) (string, error) {
 	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
 		if !filepath.IsAbs(dir) {
@@ -76,7 +93,7 @@ func lookPath(env []string, name string) (string, error) {
 	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
 }
 
-// lookup returns the value of a variable in an environment; the last one counts.
+// lookup returns the value of a variable in an environment: that of the last one.
 func lookup(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, found := strings.CutPrefix(env[i], name+"="); found {
@@ -86,8 +103,7 @@ func lookup(env []string, name string) string {
 	return ""
 }
 
-// exited reports whether err says that the command ran and ended with a failure,
-// as against not having run at all.
+// exited reports whether a command ran and failed, and not whether it could not be started.
 func exited(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit)
@@ -116,7 +132,7 @@ func (t *tailWriter) Write(p []byte) (int, error) {
 func (t *tailWriter) add(line string) {
 	line = redact(line)
 	t.log.Debug(line)
-	// That go is downloading says nothing of why it failed.
+	// Downloads are not the cause of a failure.
 	if strings.HasPrefix(line, "go: downloading ") {
 		return
 	}

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"errors"
@@ -13,62 +14,90 @@ import (
 	"go.uber.org/zap"
 )
 
-// make returns the binaries of a recipe, from the cache or compiled now.
-func (j *job) make(ctx context.Context, r *recipe, targets []target) (*Result, error) {
-	result := &Result{Info: r.info, Cached: true}
-	result.Info.Inputs = combined(targets)
+// compiler turns recipes into binaries in the cache.
+type compiler struct {
+	*goTool
+	// keep keeps the generated module, in keepIn or else in the cache.
+	keep   bool
+	keepIn string
+}
+
+// build returns the binaries of the recipe for a version of Go. The recipe for the toolchain of the
+// last build comes first: if its binaries are in the cache, nothing is downloaded.
+func (c *compiler) build(ctx context.Context, tools *toolchains, named string, recipeFor func(toolchain) (*recipe, error)) (*Result, error) {
+	r, err := recipeFor(tools.known(named))
+	if err != nil {
+		return nil, err
+	}
+	if result, found := c.recall(r); found {
+		return result, c.keepModule(ctx, r, result, nil)
+	}
+	var used toolchain
+	err = c.step("set up Go "+named, func() (err error) { used, err = tools.find(ctx, named); return err })
+	if err != nil {
+		return nil, err
+	}
+	if r, err = recipeFor(used); err != nil {
+		return nil, err
+	}
+	return c.make(ctx, r)
+}
+
+// make returns the binaries of a recipe, from the cache or compiled.
+func (c *compiler) make(ctx context.Context, r *recipe) (*Result, error) {
+	result := newResult(r)
 	var ready *prepared
-	for _, t := range targets {
-		s, found := j.cache.load(t.key)
+	for _, t := range r.targets {
+		s, found := c.cache.load(t.key)
 		if !found {
 			var err error
 			if ready == nil {
-				if ready, err = j.prepare(ctx, r, targets); err != nil {
+				if ready, err = c.prepare(ctx, r); err != nil {
 					return nil, err
 				}
 			}
-			if s, err = j.compileOnce(ctx, r, ready, t); err != nil {
+			if s, err = c.compileOnce(ctx, r, ready, t); err != nil {
 				return nil, err
 			}
 			result.Cached = false
 		}
-		result.Binaries = append(result.Binaries, s.Binary)
-		result.Info.addModules(s.Info.Modules)
+		result.add(s)
 	}
-	return result, j.keepModule(ctx, r, result, ready)
+	return result, c.keepModule(ctx, r, result, ready)
 }
 
-// recall returns the result if every binary is in the cache already.
-func (j *job) recall(r *recipe, targets []target) (*Result, bool) {
-	result := &Result{Info: r.info, Cached: true}
-	result.Info.Inputs = combined(targets)
-	for _, t := range targets {
-		s, found := j.cache.load(t.key)
+// recall returns the result of a recipe if all its binaries are in the cache.
+func (c *compiler) recall(r *recipe) (*Result, bool) {
+	result := newResult(r)
+	for _, t := range r.targets {
+		s, found := c.cache.load(t.key)
 		if !found {
 			return nil, false
 		}
-		result.Binaries = append(result.Binaries, s.Binary)
-		result.Info.addModules(s.Info.Modules)
+		result.add(s)
 	}
 	return result, true
 }
 
-// prepared is a folder in which the packages of a recipe can be compiled.
-type prepared struct{ dir, workspace string }
+// prepared is a directory in which the packages of a recipe can be compiled, and GOWORK for it.
+type prepared struct {
+	dir, workspace string
+	// temporary reports whether the directory is removed after the build.
+	temporary bool
+}
 
-// prepare makes the folder and has go find every package that the targets need,
-// so that what cannot be had is said before a compiler runs.
-func (j *job) prepare(ctx context.Context, r *recipe, targets []target) (*prepared, error) {
-	dir, workspace, err := r.prepare(ctx)
+// prepare creates the directory and resolves every package that the targets need, so that a missing
+// module is reported before a compiler runs.
+func (c *compiler) prepare(ctx context.Context, r *recipe) (*prepared, error) {
+	ready, err := r.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ready := &prepared{dir: dir, workspace: workspace}
 	step := "resolve the packages of " + r.info.Module
-	return ready, j.step(step, func() error {
-		for platform, packages := range byPlatform(targets) {
+	return ready, c.step(step, func() error {
+		for platform, packages := range byPlatform(r.targets) {
 			args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}", "-tags", r.tags}, modFlag(r)...)
-			out, err := j.goRun(ctx, r, ready, platform, append(args, packages...))
+			out, err := c.goRun(ctx, r, ready, platform, append(args, packages...))
 			if err == nil {
 				if err := r.checkRequirements(out.tail); err != nil {
 					return err
@@ -86,7 +115,7 @@ func (j *job) prepare(ctx context.Context, r *recipe, targets []target) (*prepar
 	})
 }
 
-// byPlatform returns the main packages of targets, as often as a platform needs them.
+// byPlatform returns the main packages of targets for each platform.
 func byPlatform(targets []target) map[Platform][]string {
 	packages := map[Platform][]string{}
 	for _, t := range targets {
@@ -105,50 +134,52 @@ func modFlag(r *recipe) []string {
 }
 
 // goRun runs the recipe's version of Go for a platform.
-func (j *job) goRun(ctx context.Context, r *recipe, ready *prepared, p Platform, args []string) (outcome, error) {
-	golang, err := j.findGo(ctx)
+func (c *compiler) goRun(ctx context.Context, r *recipe, ready *prepared, p Platform, args []string) (outcome, error) {
+	golang, err := c.find(ctx)
 	if err != nil {
 		return outcome{}, err
 	}
 	variables := []string{"GOTOOLCHAIN=go" + r.info.Go, "GOOS=" + p.OS, "GOARCH=" + p.Arch, "GOWORK=" + ready.workspace}
-	return j.run(ctx, golang.in(ready.dir, variables, args...))
+	return c.run(ctx, golang.in(ready.dir, variables, args...))
 }
 
-// compileOnce compiles a target unless another process that builds the same has
-// just done so.
-func (j *job) compileOnce(ctx context.Context, r *recipe, ready *prepared, t target) (_ stored, err error) {
-	held, err := j.acquire(ctx, t)
+// compileOnce compiles a target unless another process has just done so.
+func (c *compiler) compileOnce(ctx context.Context, r *recipe, ready *prepared, t target) (_ stored, err error) {
+	held, err := c.acquire(ctx, t)
 	if err != nil {
 		return stored{}, err
 	}
 	defer func() {
-		if released := held.release(); err == nil && released != nil {
-			err = fmt.Errorf("unlock the build of %s: %w", t, released)
+		if failed := held.release(); err == nil && failed != nil {
+			err = fmt.Errorf("unlock the build of %s: %w", t, failed)
 		}
 	}()
-	if s, found := j.cache.load(t.key); found {
+	if s, found := c.cache.load(t.key); found {
 		return s, nil
 	}
-	dir := filepath.Join(j.space.out, t.key)
+	space, err := c.work.get(ctx)
+	if err != nil {
+		return stored{}, err
+	}
+	dir := filepath.Join(space.out, t.key)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return stored{}, storage(ctx, "make a folder for "+t.String(), err)
+		return stored{}, storage(ctx, "create a directory for "+t.String(), err)
 	}
 	path := filepath.Join(dir, t.Program.Name)
 	step := "compile " + t.String()
-	if err := j.step(step, func() error { return j.compile(ctx, r, ready, t, path) }); err != nil {
+	if err := c.step(step, func() error { return c.compile(ctx, r, ready, t, path) }); err != nil {
 		return stored{}, err
 	}
-	if err := j.proveVersion(ctx, t, path); err != nil {
+	if err := c.checkVersion(ctx, space, t, path); err != nil {
 		return stored{}, err
 	}
-	return j.store(ctx, r, t, dir, path)
+	return c.store(ctx, r, t, dir, path)
 }
 
-// acquire takes the lock for a target. If another build of the same holds it,
-// that is a step of its own.
-func (j *job) acquire(ctx context.Context, t target) (held *lock, err error) {
+// acquire takes the lock for a target. To wait for another build of the same target is a step.
+func (c *compiler) acquire(ctx context.Context, t target) (held *lock, err error) {
 	step := "wait for another build of " + t.String()
-	file, err := openLock(j.cache.lockPath(t.key))
+	file, err := openLock(c.cache.lockPath(t.key))
 	if err != nil {
 		return nil, storage(ctx, step, err)
 	}
@@ -158,8 +189,8 @@ func (j *job) acquire(ctx context.Context, t target) (held *lock, err error) {
 	if held != nil {
 		return held, nil
 	}
-	err = j.step(step, func() (err error) {
-		if file, err = openLock(j.cache.lockPath(t.key)); err == nil {
+	err = c.step(step, func() (err error) {
+		if file, err = openLock(c.cache.lockPath(t.key)); err == nil {
 			held, err = hold(ctx, file)
 		}
 		if err != nil {
@@ -170,28 +201,28 @@ func (j *job) acquire(ctx context.Context, t target) (held *lock, err error) {
 	return held, err
 }
 
-func (j *job) compile(ctx context.Context, r *recipe, ready *prepared, t target, path string) error {
+func (c *compiler) compile(ctx context.Context, r *recipe, ready *prepared, t target, path string) error {
 	args := append([]string{"build"}, modFlag(r)...)
 	args = append(args, "-trimpath", "-tags", r.tags, "-ldflags", r.ldflags, "-o", path)
 	if stampsVersionControl(r.info.Go) {
 		args = append(args, "-buildvcs=false")
 	}
-	out, err := j.goRun(ctx, r, ready, t.Platform, append(args, t.Program.Package))
+	out, err := c.goRun(ctx, r, ready, t.Platform, append(args, t.Program.Package))
 	if err != nil {
 		return r.explainPlugins(failure(ctx, "compile "+t.String(), out.tail, err))
 	}
 	return nil
 }
 
-// proveVersion runs a binary that is for this machine and compares what it says
-// of itself with the release it was built from.
-func (j *job) proveVersion(ctx context.Context, t target, path string) error {
+// checkVersion runs a binary that is for this machine and compares the version that it prints with
+// the release.
+func (c *compiler) checkVersion(ctx context.Context, space *workspace, t target, path string) error {
 	if t.prints == "" || t.Platform != Host() {
 		return nil
 	}
 	step := "check " + t.Program.Name + " --version"
-	return j.step(step, func() error {
-		out, err := j.run(ctx, command{path: path, args: []string{"--version"}, dir: j.space.tmp, env: []string{"TMPDIR=" + j.space.tmp}})
+	return c.step(step, func() error {
+		out, err := c.run(ctx, command{path: path, args: []string{"--version"}, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
 		printed := strings.TrimSpace(string(out.stdout))
 		if err == nil && printed == t.prints {
 			return nil
@@ -201,13 +232,13 @@ func (j *job) proveVersion(ctx context.Context, t target, path string) error {
 		}
 		return &Error{
 			Step: step, Cause: CauseVersion, Output: out.tail, Err: err,
-			Message: fmt.Sprintf("the binary should print %q and printed %q", t.prints, printed),
+			Message: fmt.Sprintf("expected the binary to print %q, got %q", t.prints, printed),
 		}
 	})
 }
 
-// store moves a finished binary into the cache, with what is known about it.
-func (j *job) store(ctx context.Context, r *recipe, t target, dir, path string) (stored, error) {
+// store moves a finished binary into the cache, with its description.
+func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path string) (stored, error) {
 	step := "store " + t.String()
 	s := stored{Info: r.info, Binary: Binary{Program: t.Program.Name, Platform: t.Platform, Inputs: t.key}}
 	s.Info.Inputs = t.key
@@ -220,14 +251,14 @@ func (j *job) store(ctx context.Context, r *recipe, t target, dir, path string) 
 		return stored{}, storage(ctx, step, err)
 	}
 	s.Info.addModules(linked)
-	if s.Binary, err = j.cache.publish(dir, t.key, s); err != nil {
+	if s.Binary, err = c.cache.publish(dir, t.key, s); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	j.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256), zap.Int64("bytes", s.Binary.Size))
+	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256), zap.Int64("bytes", s.Binary.Size))
 	return s, nil
 }
 
-// linkedModules reads from a binary which modules it was linked from.
+// linkedModules returns the modules that are linked into a binary.
 func linkedModules(path string) ([]ModuleVersion, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -244,21 +275,18 @@ func linkedModules(path string) ([]ModuleVersion, error) {
 	return linked, nil
 }
 
-// keepModule leaves the generated module where a person can look at it and
-// compile it by hand. A clone is not kept when nothing was compiled.
-func (j *job) keepModule(ctx context.Context, r *recipe, result *Result, ready *prepared) error {
-	if !j.keep || ready == nil && len(r.files) == 0 {
+// keepModule keeps the generated module, where the user can read it and compile it by hand. A clone is
+// not kept if nothing was compiled.
+func (c *compiler) keepModule(ctx context.Context, r *recipe, result *Result, ready *prepared) error {
+	if !c.keep || ready == nil && len(r.files) == 0 {
 		return nil
 	}
 	const step = "keep the module"
-	if ready != nil && !strings.HasPrefix(ready.dir, j.space.module) {
+	if ready != nil && !ready.temporary {
 		result.Dir = ready.dir
 		return nil
 	}
-	root := j.cache.kept()
-	if j.work != "" {
-		root = j.work
-	}
+	root := cmp.Or(c.keepIn, c.cache.kept())
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return storage(ctx, step, err)
 	}
@@ -276,4 +304,16 @@ func (j *job) keepModule(ctx context.Context, r *recipe, result *Result, ready *
 	}
 	result.Dir, err = filepath.Abs(dir)
 	return err
+}
+
+// writeModule writes the generated module of a recipe to the directory to compile it in.
+func (c *compiler) writeModule(ctx context.Context, r *recipe) (*prepared, error) {
+	space, err := c.work.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.write(space.module); err != nil {
+		return nil, storage(ctx, "write the generated module", err)
+	}
+	return &prepared{dir: space.module, workspace: "off", temporary: true}, nil
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sign is how a kind of failure shows in the output of go or git.
-type sign struct {
+// symptom recognizes a kind of failure in the output of go or git.
+type symptom struct {
 	pattern *regexp.Regexp
 	cause   Cause
 	message string
@@ -14,33 +14,33 @@ type sign struct {
 }
 
 const (
-	tryNetwork = "look at the network, GOPROXY and HTTPS_PROXY; what is in Go's module cache already needs no network"
+	tryNetwork = "check the network, GOPROXY and HTTPS_PROXY; modules in Go's module cache need no network"
 	tryProxy   = "try again later, or set GOPROXY to another module proxy"
 )
 
-// signs are looked for from the first to the last: a full disk makes compilers
-// fail too, and a proxy that answers with an error of its own makes modules miss.
-var signs = []sign{
+// symptoms are in order of precedence: a full disk makes compilers fail too, and an internal error of a
+// proxy makes modules unavailable.
+var symptoms = []symptom{
 	{regexp.MustCompile(`(?i)no space left on device|disk quota exceeded|not enough space on the disk`),
-		CauseDiskFull, "the disk is full", "free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the latter), or point GOCACHE, GOMODCACHE and the cache folder to a larger disk"},
+		CauseDiskFull, "the disk is full", "free some space: a release needs about 3 GB in Go's module and build caches (`go clean -cache` empties the latter), or move GOCACHE, GOMODCACHE and the build cache directory to a larger disk"},
 	{regexp.MustCompile(`toolchain not available|download go[0-9][^ ]* for |invalid toolchain|checksum database disabled by GOSUMDB=off`),
-		CauseToolchain, "the version of Go cannot be had", "see that GOPROXY serves the module golang.org/toolchain and that GOSUMDB is not off"},
+		CauseToolchain, "the version of Go is unavailable", "check that GOPROXY serves the module golang.org/toolchain and that GOSUMDB is not off"},
 	{regexp.MustCompile(`SECURITY ERROR|checksum mismatch`),
-		CauseChecksum, "a module is not what its checksum says", "the module proxy serves something else than others were served; look at GOPROXY, and empty the module cache with `go clean -modcache`"},
+		CauseChecksum, "the checksum of a module does not match", "the module proxy serves other content than before; check GOPROXY, and empty the module cache with `go clean -modcache`"},
 	{regexp.MustCompile(`: 5[0-9][0-9] [A-Z]|: 429 |status code 5[0-9][0-9]`),
-		CauseProxy, "the module proxy answers with an error of its own", tryProxy},
+		CauseProxy, "the module proxy has an internal error", tryProxy},
 	{regexp.MustCompile(`(?i)no such host|connection refused|connection reset|network is unreachable|no route to host|i/o timeout|TLS handshake|x509: |server misbehaving|Temporary failure in name resolution|could not resolve host|context deadline exceeded|module lookup disabled by GOPROXY=off|unexpected EOF`),
 		CauseNoNetwork, "the module proxy cannot be reached", tryNetwork},
 	{regexp.MustCompile(`404 Not Found|410 Gone|403 Forbidden|unknown revision|invalid version|no matching versions|not available|missing go\.sum entry|cannot find module providing|no required module provides`),
-		CauseModuleMissing, "a module cannot be had from the module proxy", "see that GOPROXY serves it"},
+		CauseModuleMissing, "the module proxy does not serve a module", "check that GOPROXY serves it"},
 	{regexp.MustCompile(`(?m)^# [^ ]+|\.go:[0-9]+(:[0-9]+)?: |build constraints exclude all Go files|import cycle`),
-		CauseCompile, "the source does not compile", "the lines above are the compiler's own"},
+		CauseCompile, "the source does not compile", "see the compiler output above"},
 }
 
-// diagnose sorts a failed command into a cause, by what it printed.
+// diagnose finds the cause of a failed command in its output.
 func diagnose(step, output string, err error) *Error {
 	e := &Error{Step: step, Cause: CauseUnknown, Output: output, Err: err, Modules: modulesIn(output)}
-	for _, s := range signs {
+	for _, s := range symptoms {
 		if s.pattern.MatchString(output) {
 			e.Cause, e.Message, e.Try = s.cause, s.message, s.try
 			break
@@ -57,7 +57,7 @@ func diagnose(step, output string, err error) *Error {
 	return e
 }
 
-// unserved finds the modules that go says it could not read, as path@version.
+// unserved matches the modules that go could not read, as path@version.
 var unserved = regexp.MustCompile(`([a-z0-9][a-zA-Z0-9._~/-]*\.[a-zA-Z0-9._~/-]+@v[0-9][^\s:]*): (?:reading|invalid version|unrecognized|verifying|module lookup)`)
 
 func modulesIn(output string) []string {

@@ -5,42 +5,41 @@ import "strings"
 // Cause is the kind of a failure.
 type Cause string
 
-// The causes that a failing build is sorted into.
+// The causes of a failed build.
 const (
 	CauseUnknown       Cause = "unknown"
-	CauseInput         Cause = "input"          // an option that cannot be used
 	CauseGoMissing     Cause = "go-missing"     // no go command, or one too old to fetch another
 	CauseGitMissing    Cause = "git-missing"    // no git command
-	CauseBranchUnknown Cause = "branch-unknown" // the release does not exist where it was looked for
-	CauseModuleMissing Cause = "module-missing" // a module cannot be had from the module proxy
-	CauseToolchain     Cause = "toolchain"      // the Go version cannot be had
-	CauseChecksum      Cause = "checksum"       // a module is not what the checksums say
-	CauseNoNetwork     Cause = "no-network"     // nobody could be reached
-	CauseProxy         Cause = "proxy"          // the module proxy answers with an error of its own
+	CauseBranchUnknown Cause = "branch-unknown" // the release does not exist in the module proxy or repository
+	CauseModuleMissing Cause = "module-missing" // the module proxy does not serve a module
+	CauseToolchain     Cause = "toolchain"      // the version of Go is unavailable
+	CauseChecksum      Cause = "checksum"       // the checksum of a module does not match
+	CauseNoNetwork     Cause = "no-network"     // the module proxy cannot be reached
+	CauseProxy         Cause = "proxy"          // the module proxy has an internal error
 	CauseDiskFull      Cause = "disk-full"
 	CauseCompile       Cause = "compile"
 	CauseGit           Cause = "git"     // git failed for another reason
-	CauseVersion       Cause = "version" // the binary does not say that it is the release
+	CauseVersion       Cause = "version" // the binary prints another version
 )
 
-// Error is a build that failed.
+// Error is a failed build.
 type Error struct {
-	// Step is what was being done, to what: "compile kube-scheduler for linux/amd64".
+	// Step is the failed step: "compile kube-scheduler for linux/amd64".
 	Step string
-	// Cause is the kind of failure and Message says it in words.
+	// Cause is the kind of failure, and Message its description.
 	Cause   Cause
 	Message string
-	// Modules names the modules that could not be had, as path@version.
+	// Modules are the modules that are unavailable, as path@version.
 	Modules []string
-	// Output is the end of what the failing command itself printed.
+	// Output is the end of the output of the failed command.
 	Output string
-	// Try is what to do about it.
+	// Try is what the user can do; it may be empty.
 	Try string
-	// Err is the error below, if there is one.
+	// Err is the underlying error; it may be nil.
 	Err error
 }
 
-// Error returns step, cause and the end of the command's own output.
+// Error returns the step, the message and the end of the command's output.
 func (e *Error) Error() string {
 	var s strings.Builder
 	s.WriteString(e.Step + ": " + e.Message)
@@ -50,14 +49,11 @@ func (e *Error) Error() string {
 	return s.String()
 }
 
-// Unwrap returns the error below.
+// Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint returns what to do about it, or "".
+// Hint returns what the user can do; it may be empty.
 func (e *Error) Hint() string { return e.Try }
 
-// Invalid reports whether the person asked for something that does not exist or
-// cannot be used, as against something that went wrong.
-func (e *Error) Invalid() bool {
-	return e.Cause == CauseInput || e.Cause == CauseBranchUnknown
-}
+// Invalid reports whether the release does not exist, so that the user's input is wrong.
+func (e *Error) Invalid() bool { return e.Cause == CauseBranchUnknown }

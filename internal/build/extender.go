@@ -22,11 +22,11 @@ import (
 // PmkExtender is the name of the program that Extender builds.
 const PmkExtender = "pmk-extender"
 
-// Where the extender lies in the module of this project, and its main in the generated one.
+// The directories of the extender in this project's module, and its main package in the generated one.
 const (
 	apiDir          = "scheduler"
 	adapterDir      = "scheduler/adapter"
-	extenderFolder  = "scheduler/extender"
+	extenderDir     = "scheduler/extender"
 	extenderMain    = "cmd/pmk-extender"
 	extenderPlugins = extenderMain + "/plugins.go"
 	extenderPackage = generatedModule + "/" + extenderMain
@@ -34,18 +34,18 @@ const (
 
 // ExtenderOptions says what Extender builds, from what, and where.
 type ExtenderOptions struct {
-	// Version is what the program calls itself.
+	// Version is the version that the program prints.
 	Version string
-	// Plugins are portable plugins to compile in beside the shipped ones.
+	// Plugins are portable plugins to compile in besides the bundled ones.
 	Plugins []plugins.Plugin
-	// Sources holds the folders scheduler and cmd/pmk-extender of this program's own module, GoMod and GoSum what
-	// stands there.
+	// Sources has the directories scheduler and cmd/pmk-extender of this project's module, and GoMod and
+	// GoSum are its go.mod and go.sum.
 	Sources      fs.FS
 	GoMod, GoSum []byte
 	// Platforms to build for; empty means the host's.
 	Platforms []Platform
 
-	// The rest is as in Options.
+	// The other fields are as in Options.
 	CacheDir, WorkDir string
 	Keep              bool
 	Env               []string
@@ -53,11 +53,11 @@ type ExtenderOptions struct {
 	OnStep            func(name string) (done func(err error))
 }
 
-// Extender builds the extender with plugins. It is one program for every release of Kubernetes, compiled with
-// the versions of this program's own module, and without Kubernetes itself.
+// Extender builds the extender with plugins. It is one program for every release of Kubernetes, compiled
+// with the versions of this project's module, and without Kubernetes.
 func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	if o.CacheDir == "" {
-		return nil, noCache()
+		return nil, errNoCache()
 	}
 	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
@@ -65,32 +65,20 @@ func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	golang, err := j.goFor(ctx, own)
+	golang, err := j.goTool.versionFor(ctx, own)
 	if err != nil {
 		return nil, err
 	}
-	set, err := j.extenderSet(ctx, o, golang)
+	set, err := extenderSet(ctx, j.goTool, o, golang)
 	if err != nil {
 		return nil, err
 	}
-	r, targets, err := j.extenderRecipe(o, own, set, j.knownToolchain(golang))
-	if err != nil {
-		return nil, err
-	}
-	if result, found := j.recall(r, targets); found {
-		return result, j.keepModule(ctx, r, result, nil)
-	}
-	used, err := j.findToolchain(ctx, golang)
-	if err != nil {
-		return nil, err
-	}
-	if r, targets, err = j.extenderRecipe(o, own, set, used); err != nil {
-		return nil, err
-	}
-	return j.make(ctx, r, targets)
+	return j.compiler.build(ctx, j.toolchains, golang, func(used toolchain) (*recipe, error) {
+		return j.compiler.extenderRecipe(o, own, set, used)
+	})
 }
 
-// ownSource describes this program's own module as that of a release is described: the versions that everything is held to.
+// ownSource describes this project's module, whose versions everything in the extender has.
 func ownSource(o ExtenderOptions) (source, error) {
 	file, err := modfile.Parse("go.mod", o.GoMod, nil)
 	if err != nil || file.Go == nil {
@@ -117,8 +105,8 @@ func ownSource(o ExtenderOptions) (source, error) {
 	return s, nil
 }
 
-// extenderSet reads the shipped plugins, and those that were given.
-func (j *job) extenderSet(ctx context.Context, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
+// extenderSet reads the bundled plugins and the given ones.
+func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
 	shipped, err := plugins.Builtins(o.Sources)
 	if err != nil {
 		return nil, err
@@ -129,39 +117,39 @@ func (j *job) extenderSet(ctx context.Context, o ExtenderOptions, goVersion stri
 			all = append(all, p)
 		}
 	}
-	// A portable plugin fits every release; the newest has all the points that there are.
+	// A portable plugin fits every release; the newest has all extension points.
 	newest := versions.Releases()[0]
 	rules, _, err := versions.Select(newest)
 	if err != nil {
 		return nil, err
 	}
-	return j.readPlugins(ctx, plugins.Options{
+	return readPlugins(ctx, tool, plugins.Options{
 		Plugins: all, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true, Platform: pluginPlatform(o.Platforms, rules, goVersion),
 	})
 }
 
-func (j *job) extenderRecipe(o ExtenderOptions, own source, set *plugins.Set, used toolchain) (*recipe, []target, error) {
+// extenderRecipe returns the recipe for the extender.
+func (c *compiler) extenderRecipe(o ExtenderOptions, own source, set *plugins.Set, used toolchain) (*recipe, error) {
 	target := pluginTarget(own, own.Pins, "", used.Used)
 	files, err := extenderFiles(o, own, set, target)
 	if err != nil {
-		return nil, nil, fmt.Errorf("generate a module for the extender: %w", err)
+		return nil, fmt.Errorf("generate a module for the extender: %w", err)
 	}
 	r := &recipe{
 		info: Info{
 			Release: o.Version, Go: used.Used, GoNamed: used.Named, GoDirective: own.GoDirective,
 			Module: plugins.APIModule + "@" + o.Version, Source: "modules", Plugins: set.Infos(),
 		},
-		with: set, target: target, against: "the extender", files: files, mod: "mod", ldflags: stripped + " -X main.version=" + o.Version,
+		plugins: set, target: target, against: "the extender", files: files, mod: "mod", ldflags: stripped + " -X main.version=" + o.Version,
 	}
 	if warning := used.warning(PmkExtender); warning != "" {
 		r.info.Warnings = []string{warning}
 	}
-	r.prepare = func(ctx context.Context) (string, string, error) { return j.writeModule(ctx, r) }
-	targets, err := r.targets([]Program{{Name: PmkExtender, Package: extenderPackage}}, orHost(o.Platforms))
-	return r, targets, err
+	r.prepare = func(ctx context.Context) (*prepared, error) { return c.writeModule(ctx, r) }
+	return r, r.setTargets([]Program{{Name: PmkExtender, Package: extenderPackage}}, o.Platforms)
 }
 
-// extenderSource registers the plugins; of what is shipped it is cmd/pmk-extender/plugins.go.
+// extenderSource registers the plugins; with the bundled ones it is cmd/pmk-extender/plugins.go.
 var extenderSource = template.Must(template.New(extenderPlugins).Parse(`package main
 
 import (
@@ -185,7 +173,7 @@ func extenderRegistrations(set *plugins.Set) ([]byte, error) {
 	data := struct {
 		Extender string
 		Packages []string
-	}{Extender: plugins.APIModule + "/" + extenderFolder}
+	}{Extender: plugins.APIModule + "/" + extenderDir}
 	for _, p := range set.Infos() {
 		data.Packages = append(data.Packages, p.Package)
 	}
@@ -196,8 +184,8 @@ func extenderRegistrations(set *plugins.Set) ([]byte, error) {
 	return format.Source(text.Bytes())
 }
 
-// extenderFiles returns the generated module: the main with the plugins, this program's module as a folder of it, and
-// those of plugins. Every module that this program's own go.mod names is held to its version.
+// extenderFiles returns the generated module: the main with the plugins, and this project's module and
+// those of the plugins as directories. Every module that this project's go.mod requires has its version.
 func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugins.Target) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	sources, err := extenderSources(o.Sources)
@@ -234,7 +222,7 @@ func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugi
 	return files, nil
 }
 
-// extenderSources returns what of this program's module the extender is made of.
+// extenderSources returns the files of this project's module that the extender consists of.
 func extenderSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, top := range []string{apiDir, extenderMain} {

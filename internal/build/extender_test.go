@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *job) {
+func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *goTool) {
 	t.Helper()
 	sources := os.DirFS("../..")
 	mod, err := os.ReadFile("../../go.mod")
@@ -26,13 +26,13 @@ func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *job) 
 			t.Error(err)
 		}
 	})
-	return ExtenderOptions{Version: "v1.2.3", Sources: sources, GoMod: mod, Plugins: given}, j
+	return ExtenderOptions{Version: "v1.2.3", Sources: sources, GoMod: mod, Plugins: given}, j.goTool
 }
 
 // The extender in this module is what a build of it with the shipped plugins would generate.
 func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
-	o, j := ownExtender(t)
-	set, err := j.extenderSet(t.Context(), o, "1.26.0")
+	o, tool := ownExtender(t)
+	set, err := extenderSet(t.Context(), tool, o, "1.26.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,12 +57,12 @@ func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 
 // What makes an extender quick to build is that Kubernetes is not in it.
 func TestExtenderNeedsNoKubernetes(t *testing.T) {
-	o, j := ownExtender(t)
+	o, tool := ownExtender(t)
 	own, err := ownSource(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := j.extenderSet(t.Context(), o, "1.26.0")
+	set, err := extenderSet(t.Context(), tool, o, "1.26.0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +110,8 @@ func New(_ context.Context, _ runtime.Object, _ framework.Handle) (framework.Plu
 			t.Fatal(err)
 		}
 	}
-	o, j := ownExtender(t, plugins.Plugin{Dir: dir})
-	_, err := j.extenderSet(t.Context(), o, "1.26.0")
+	o, tool := ownExtender(t, plugins.Plugin{Dir: dir})
+	_, err := extenderSet(t.Context(), tool, o, "1.26.0")
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "scheduling framework, which an extender does not have") {
 		t.Errorf("got %v", err)
 	}

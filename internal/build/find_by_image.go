@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// tagged is the record of the build that went into an image.
+// tagged is the record of the build in an image.
 type tagged struct {
 	Image    string   `json:"image"`
 	Info     Info     `json:"info"`
@@ -15,12 +15,11 @@ type tagged struct {
 
 func (c cache) tag(imageRef string) string { return c.fact("images", hash([]byte(imageRef))) }
 
-// Tag records that the image with the given reference was made of the binaries
-// of r. A later record for the same reference replaces the earlier one. The same
-// build may be recorded for several references, such as a tag and a digest.
+// Tag records that the image with the given reference contains the binaries of r. A later record for the
+// same reference replaces it. A build may be recorded for several references, such as a tag and a digest.
 func Tag(cacheDir string, r *Result, imageRef string) error {
 	if cacheDir == "" || imageRef == "" {
-		return errors.New("record the build of an image: a cache folder and a reference are needed")
+		return errors.New("record the build of an image: a build cache directory and a reference are required")
 	}
 	record := tagged{Image: imageRef, Info: r.Info, Flags: r.Flags}
 	for _, b := range r.Binaries {
@@ -32,8 +31,8 @@ func Tag(cacheDir string, r *Result, imageRef string) error {
 	return nil
 }
 
-// FindByImage returns the build that was recorded last for an image reference,
-// and whether there is one whose binaries are all still in the cache.
+// FindByImage returns the build that was recorded last for an image reference, and whether there is one
+// whose binaries are all in the cache.
 func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
 	c := newCache(cacheDir)
 	var record tagged
@@ -46,8 +45,8 @@ func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
 	}
 	r := &Result{Info: record.Info, Cached: true, Flags: record.Flags}
 	for _, key := range record.Binaries {
-		s, whole := c.load(key)
-		if !whole {
+		s, complete := c.load(key)
+		if !complete {
 			return nil, false, nil
 		}
 		r.Binaries = append(r.Binaries, s.Binary)

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// FindByRelease returns the builds of a release in the cache that hold a program
-// for a platform, each with that binary alone. Those with the fewest plugins of
-// their own come first. What is broken in the cache is passed over.
+// FindByRelease returns the builds of a release in the cache that have a program for a platform, each with
+// only that binary. Those with the fewest plugins come first. Incomplete entries are skipped.
 func FindByRelease(cacheDir, release, program string, platform Platform) []*Result {
 	c := newCache(cacheDir)
 	entries, err := os.ReadDir(filepath.Dir(c.binary("x")))
@@ -18,8 +17,8 @@ func FindByRelease(cacheDir, release, program string, platform Platform) []*Resu
 	}
 	var found []*Result
 	for _, e := range entries {
-		s, whole := c.load(e.Name())
-		if whole && s.Info.Release == release && s.Binary.Program == program && s.Binary.Platform == platform {
+		s, complete := c.load(e.Name())
+		if complete && s.Info.Release == release && s.Binary.Program == program && s.Binary.Platform == platform {
 			found = append(found, &Result{Info: s.Info, Binaries: []Binary{s.Binary}, Cached: true})
 		}
 	}

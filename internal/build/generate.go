@@ -11,22 +11,22 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// generatedModule is the path of the generated module, and what the binaries
-// carry as their main module.
+// generatedModule is the path of the generated module, which binaries have as their main module.
 const generatedModule = "pmk-sched.io/build"
 
-// The generated main of the kube-scheduler, and where it lies in the module.
+// The generated main of the kube-scheduler.
 const (
 	mainFile    = "cmd/kube-scheduler/main.go"
 	mainPackage = generatedModule + "/cmd/kube-scheduler"
+	pluginsFile = "cmd/kube-scheduler/plugins.go"
 )
 
-// schedulerMain is cmd/kube-scheduler/scheduler.go of the release; plugins are in
-// a file beside it.
-// Until 1.22 the command is executed, afterwards run by component-base/cli.
+// schedulerMain is cmd/kube-scheduler/scheduler.go of the release; plugins are in another file. Until 1.22
+// the main executes the command itself, afterwards component-base/cli runs it.
 var schedulerMain = template.Must(template.New(mainFile).Parse(`// Command kube-scheduler is the scheduler of Kubernetes {{.Release}}.
 package main
 
@@ -78,8 +78,27 @@ func run(command interface{ Execute() error }) int {
 {{- end}}
 `))
 
-// generateMain returns the main of the kube-scheduler of a release, which calls
-// plugins if there are any.
+// generateRelease returns the generated module of a release: go.mod, go.sum, the main of the kube-scheduler,
+// and the plugins.
+func generateRelease(release versions.Release, rules versions.Rules, s source, stagingSums string, set *plugins.Set, target plugins.Target) (map[string][]byte, error) {
+	requires, replaces := set.Directives(target)
+	files, err := generateModule(s, release.Staging(), stagingSums+set.Sums(), requires, replaces)
+	if err != nil {
+		return nil, err
+	}
+	if files[mainFile], err = generateMain(release, rules, !set.Empty()); err != nil || set.Empty() {
+		return files, err
+	}
+	if files[pluginsFile], err = set.Registrations(); err != nil {
+		return nil, err
+	}
+	maps.Copy(files, set.ModuleFiles(target))
+	maps.Copy(files, set.APIFiles(target))
+	return files, nil
+}
+
+// generateMain returns the main of the kube-scheduler of a release, which calls plugins if there are
+// any.
 func generateMain(release versions.Release, rules versions.Rules, plugins bool) ([]byte, error) {
 	var text bytes.Buffer
 	err := schedulerMain.Execute(&text, map[string]any{
@@ -91,9 +110,8 @@ func generateMain(release versions.Release, rules versions.Rules, plugins bool) 
 	return format.Source(text.Bytes())
 }
 
-// generateModule returns go.mod and go.sum of a module that requires s and holds
-// it to its own versions: s itself, its staging modules at the version they are
-// published under, and whatever its go.mod replaces.
+// generateModule returns go.mod and go.sum of a module that requires s with its own versions: s itself, its
+// staging modules at the version under which they are published, and whatever its go.mod replaces.
 // requires and replaces are further directives.
 func generateModule(s source, stagingVersion, moreSums string, requires, replaces []string) (map[string][]byte, error) {
 	var text strings.Builder
@@ -138,7 +156,7 @@ func pins(s source, stagingVersion string) []pin {
 	return all
 }
 
-// sortedLines sorts the lines of a go.sum and drops those that stand there twice.
+// sortedLines sorts the lines of a go.sum and removes duplicates.
 func sortedLines(text string) []byte {
 	lines := map[string]bool{}
 	for line := range strings.Lines(text) {

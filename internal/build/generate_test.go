@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "update the golden files")
 
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
@@ -174,7 +174,7 @@ func TestPasswordsAreNotRepeated(t *testing.T) {
 }
 
 func TestOnlyTheEndOfLongOutputIsKept(t *testing.T) {
-	w := &tailWriter{log: newJob("", "", false, nil, nil, nil).log, limit: 3}
+	w := &tailWriter{log: newJob("", "", false, nil, nil, nil).goTool.log, limit: 3}
 	for _, part := range []string{"one\ntwo\nth", "ree\nfo", "ur\nfive"} {
 		if _, err := w.Write([]byte(part)); err != nil {
 			t.Fatal(err)

@@ -12,41 +12,42 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // tree is a working tree of kubernetes/kubernetes.
 type tree struct {
 	source
-	// Commit is what is checked out and Tags the tags on it.
+	// Commit is the commit that is checked out, and Tags are its tags.
 	Commit string   `json:"commit"`
 	Tags   []string `json:"tags,omitempty"`
-	// Vendored says that dependencies lie in vendor/, Workspace that the
-	// staging modules are joined by a go.work (from 1.30).
+	// Vendored reports whether dependencies are in vendor/, and Workspace whether a go.work joins the
+	// staging modules (since 1.30).
 	Vendored  bool `json:"vendored"`
 	Workspace bool `json:"workspace"`
-	// changed is the hash of what differs from the commit; empty if nothing does.
+	// changed is the hash of the differences from the commit; empty if there are none.
 	changed string
 	dir     string
 }
 
-// readTree reads a working tree: what its module says of itself, its commit, and
-// what was changed since.
-func (j *job) readTree(ctx context.Context, dir string) (tree, error) {
+// readTree describes a working tree: its module, its commit, and the changes since.
+func (g *gitTool) readTree(ctx context.Context, dir string) (tree, error) {
 	step := "read the tree " + dir
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return tree{}, storage(ctx, step, err)
 	}
 	t := tree{source: source{Path: kubernetes}, dir: dir}
-	if err := j.checkTree(step, dir); err != nil {
+	if err := checkTree(step, dir); err != nil {
 		return tree{}, err
 	}
-	if err := t.readFolder(dir); err != nil {
+	if err := t.readDir(dir); err != nil {
 		return tree{}, storage(ctx, step, err)
 	}
 	t.GoSum = ""
 	t.Vendored, t.Workspace = exists(filepath.Join(dir, "vendor", "modules.txt")), exists(filepath.Join(dir, "go.work"))
-	out, err := j.git(ctx, step, dir, "show", "--no-patch", "--format=%H%n%ct", "HEAD")
+	out, err := g.output(ctx, step, dir, "show", "--no-patch", "--format=%H%n%ct", "HEAD")
 	if err != nil {
 		return tree{}, err
 	}
@@ -55,52 +56,51 @@ func (j *job) readTree(ctx context.Context, dir string) (tree, error) {
 		return tree{}, storage(ctx, step, fmt.Errorf("read the commit from %q: %w", out, err))
 	}
 	t.Date = time.Unix(seconds, 0).UTC().Format(time.RFC3339)
-	if out, err = j.git(ctx, step, dir, "tag", "--points-at", "HEAD"); err != nil {
+	if out, err = g.output(ctx, step, dir, "tag", "--points-at", "HEAD"); err != nil {
 		return tree{}, err
 	}
 	t.Tags = strings.Fields(out)
-	t.changed, err = j.changes(ctx, step, dir)
+	t.changed, err = g.changes(ctx, step, dir)
 	return t, err
 }
 
-// checkTree refuses a folder that does not hold Kubernetes.
-func (j *job) checkTree(step, dir string) error {
+// checkTree refuses a directory that is not a tree of Kubernetes.
+func checkTree(step, dir string) error {
 	refuse := func(message string) error {
-		return &Error{Step: step, Cause: CauseInput, Message: message, Try: "give git: and the URL, or the top folder, of a clone of kubernetes/kubernetes"}
+		return problem.Invalidf("use git: with the URL or the root directory of a clone of kubernetes/kubernetes", "%s: %s", step, message)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return refuse("the folder does not exist or has no go.mod")
+		return refuse("the directory does not exist or has no go.mod")
 	}
 	if err != nil {
 		return refuse(err.Error())
 	}
 	if module := modfile.ModulePath(data); module != kubernetes {
-		return refuse(fmt.Sprintf("its go.mod is that of module %q, not of %s", module, kubernetes))
+		return refuse(fmt.Sprintf("its go.mod is of module %q, not %s", module, kubernetes))
 	}
 	return nil
 }
 
-// changes hashes what of a tree differs from its commit: changed files, new
-// ones, and ignored Go files, which are often generated ones. It is empty if
-// nothing but ignored files differs and there are none of those.
-func (j *job) changes(ctx context.Context, step, dir string) (string, error) {
-	diff, err := j.git(ctx, step, dir, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
+// changes returns a hash of the differences of a tree from its commit: changed files, new files, and
+// ignored Go files, which are often generated. It is empty if there are none.
+func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error) {
+	diff, err := g.output(ctx, step, dir, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--no-color")
 	if err != nil {
 		return "", err
 	}
-	added, err := j.git(ctx, step, dir, "ls-files", "-z", "--others", "--exclude-standard")
+	added, err := g.output(ctx, step, dir, "ls-files", "-z", "--others", "--exclude-standard")
 	if err != nil {
 		return "", err
 	}
-	ignored, err := j.git(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", "*.go", ":(exclude)_output")
+	ignored, err := g.output(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", "*.go", ":(exclude)_output")
 	if err != nil {
 		return "", err
 	}
 	parts := []string{diff}
 	for _, name := range strings.FieldsFunc(added+ignored, func(r rune) bool { return r == 0 }) {
 		_, sum, err := hashFile(filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isFolder(filepath.Join(dir, name)) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !isDir(filepath.Join(dir, name)) {
 			return "", storage(ctx, step, err)
 		}
 		parts = append(parts, name+" "+sum)
@@ -111,9 +111,9 @@ func (j *job) changes(ctx context.Context, step, dir string) (string, error) {
 	return hash([]byte(strings.Join(parts, "\n"))), nil
 }
 
-// goWork returns GOWORK for a tree. Go writes go.work.sum beside a go.work that
-// has no vendor folder, so such a tree gets a copy outside of it.
-func (j *job) goWork(ctx context.Context, dir string, t tree) (string, error) {
+// goWork returns GOWORK for a tree. Go writes go.work.sum next to a go.work without a vendor directory,
+// so it gets a copy outside of the tree.
+func (g *gitTool) goWork(ctx context.Context, dir string, t tree) (string, error) {
 	original := filepath.Join(dir, "go.work")
 	if !t.Workspace {
 		return "off", nil
@@ -139,7 +139,11 @@ func (j *job) goWork(ctx context.Context, dir string, t tree) (string, error) {
 		}
 	}
 	file.Cleanup()
-	copied := filepath.Join(j.space.tmp, "go.work")
+	space, err := g.work.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	copied := filepath.Join(space.tmp, "go.work")
 	if err := os.WriteFile(copied, modfile.Format(file.Syntax), 0o644); err != nil {
 		return "", storage(ctx, step, err)
 	}
@@ -158,7 +162,7 @@ func (j *job) goWork(ctx context.Context, dir string, t tree) (string, error) {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-func isFolder(path string) bool {
+func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }

@@ -18,11 +18,10 @@ type download struct {
 
 func (d download) String() string { return d.Path + "@" + d.Version }
 
-// download fetches modules, several at a time, into Go's module cache. A module
-// that could not be had carries its own Error; the error returned is about the
-// go command as a whole.
-func (j *job) download(ctx context.Context, step string, modules ...string) ([]download, error) {
-	return ask[download](ctx, j, step, append([]string{"mod", "download", "-json"}, modules...)...)
+// download downloads modules into Go's module cache, several at a time. A module that is unavailable
+// has its own Error; the returned error is about the go command.
+func (t *goTool) download(ctx context.Context, step string, modules ...string) ([]download, error) {
+	return query[download](ctx, t, step, append([]string{"mod", "download", "-json"}, modules...)...)
 }
 
 // listed is what `go list -m -json` prints about one module.
@@ -33,18 +32,22 @@ type listed struct {
 }
 
 // list looks modules up without downloading them.
-func (j *job) list(ctx context.Context, step string, arguments ...string) ([]listed, error) {
-	return ask[listed](ctx, j, step, append([]string{"list", "-m", "-e", "-json"}, arguments...)...)
+func (t *goTool) list(ctx context.Context, step string, arguments ...string) ([]listed, error) {
+	return query[listed](ctx, t, step, append([]string{"list", "-m", "-e", "-json"}, arguments...)...)
 }
 
-// ask runs a go command that prints one JSON document per module. It may end
-// with a failure and still have said for each module what is wrong with it.
-func ask[T any](ctx context.Context, j *job, step string, args ...string) ([]T, error) {
-	golang, err := j.findGo(ctx)
+// query runs a go command that prints one JSON document per module. The command may fail and still
+// print an error for each module.
+func query[T any](ctx context.Context, t *goTool, step string, args ...string) ([]T, error) {
+	golang, err := t.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out, runErr := j.run(ctx, golang.asking(j.space.tmp, args...))
+	space, err := t.work.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, runErr := t.run(ctx, golang.query(space.tmp, args...))
 	var answers []T
 	decoder := json.NewDecoder(bytes.NewReader(out.stdout))
 	for {
@@ -54,7 +57,7 @@ func ask[T any](ctx context.Context, j *job, step string, args ...string) ([]T, 
 			break
 		}
 		if err != nil {
-			runErr = errors.Join(runErr, fmt.Errorf("read what go printed: %w", err))
+			runErr = errors.Join(runErr, fmt.Errorf("parse the output of go: %w", err))
 			break
 		}
 		answers = append(answers, answer)

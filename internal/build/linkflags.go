@@ -8,26 +8,25 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// stripped makes binaries that are small and do not depend on where they were linked.
+// stripped are the flags for small binaries that do not depend on the directory of the build.
 const stripped = "-s -w -buildid="
 
-// stamp is what a binary of Kubernetes says of its own source, besides the release.
+// stamp is what a binary of Kubernetes reports about its source, besides the release.
 type stamp struct {
-	// commit and treeState are as hack/lib/version.sh sets them.
+	// commit and treeState have the values that hack/lib/version.sh sets.
 	commit, treeState string
-	// date is the build date; that of the source, so that it repeats.
+	// date is the build date: that of the source, for reproducible builds.
 	date string
 }
 
-// moduleStamp is the stamp of a release built from its module, which does not
-// say which commit it was made from.
+// moduleStamp returns the stamp of a release built from its module, which does not contain its commit.
 func moduleStamp(date string) stamp {
 	return stamp{commit: "unknown", treeState: "archive", date: date}
 }
 
-// linkFlags returns the -ldflags for programs of Kubernetes: the six variables
-// of hack/lib/version.sh for each of the packages that have them. From 1.31
-// gitVersion chooses the defaults of feature gates, so it is the exact tag.
+// linkFlags returns the -ldflags for programs of Kubernetes: the six variables of hack/lib/version.sh for
+// each of the packages that have them. Since 1.31 the defaults of feature gates depend on gitVersion, so
+// it is the exact tag.
 func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 	values := [][2]string{
 		{"gitVersion", release.String()},
@@ -51,5 +50,5 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 // buildTags returns the value of -tags for programs of Kubernetes.
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
-// stampsVersionControl reports whether a version of Go knows -buildvcs.
+// stampsVersionControl reports whether a version of Go has the flag -buildvcs.
 func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }

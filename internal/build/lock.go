@@ -12,14 +12,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/flock"
 )
 
-// lockPoll is how often a lock held by somebody else is asked for again.
+// lockPoll is the interval for retrying a lock that is held.
 const lockPoll = 100 * time.Millisecond
 
-// lock is a file locked with flock(2): the kernel gives it back when its holder
-// dies, so there are no stale locks.
+// lock is a file locked with flock(2): the kernel releases it when its holder dies, so there are no stale
+// locks.
 type lock struct{ file *os.File }
 
-// openLock opens the file of a lock, which anybody may have made before.
+// openLock opens the file of a lock and creates it if necessary.
 func openLock(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 }
 
-// hold waits for the lock on an open file and takes the file over.
+// hold waits for the lock on an open file, which it closes on failure.
 func hold(ctx context.Context, file *os.File) (*lock, error) {
 	for {
 		held, err := tryHold(file)
@@ -43,8 +43,8 @@ func hold(ctx context.Context, file *os.File) (*lock, error) {
 	}
 }
 
-// tryHold takes the lock if it is free; nil without an error says that it is
-// not. The file is closed unless the lock was taken.
+// tryHold takes the lock if it is free, and otherwise closes the file. It returns nil without an error if
+// the lock is held.
 func tryHold(file *os.File) (*lock, error) {
 	locked, err := flock.Try(file)
 	switch {

@@ -8,54 +8,39 @@ import (
 	"golang.org/x/mod/module"
 
 	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Module builds mains of an ordinary module, with the same cache and errors as
-// Run. The person's own Go compiles it if it is not older than the module's go
-// line; otherwise the version that the module names is fetched.
+// Module builds main packages of any module, with the same cache and errors as Run. The user's own Go
+// compiles it unless the module's go line is newer; then the version that the module names is downloaded.
 func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
-	step := fmt.Sprintf("build %s %s", o.Module, o.Version)
 	if err := module.Check(o.Module, o.Version); err != nil {
-		return nil, &Error{Step: step, Cause: CauseInput, Message: err.Error(), Err: err, Try: "give a module's path and its exact version"}
+		return nil, problem.Invalidf("specify the path of a module and its exact version", "build %s %s: %w", o.Module, o.Version, err)
 	}
 	for _, p := range o.Packages {
 		if p.Name == "" || strings.ContainsAny(p.Name, `/\`) || p.Name == storedFile || p.Package == "" {
-			return nil, &Error{Step: step, Cause: CauseInput, Message: fmt.Sprintf("%q from package %q cannot be built: a program needs a file name and a package", p.Name, p.Package)}
+			return nil, problem.Invalidf("", "build %s %s: invalid program %q of package %q: a file name and a package are required", o.Module, o.Version, p.Name, p.Package)
 		}
 	}
 	if o.CacheDir == "" {
-		return nil, noCache()
+		return nil, errNoCache()
 	}
 	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	s, err := j.source(ctx, o.Module, o.Version, func(failed *Error) error { return unknownVersion(o, failed) })
+	s, err := j.goTool.source(ctx, o.Module, o.Version, func(failed *Error) error { return unknownVersion(o, failed) })
 	if err != nil {
 		return nil, err
 	}
-	named, err := j.goFor(ctx, s)
+	named, err := j.goTool.versionFor(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	r, targets, err := j.ordinaryRecipe(s, j.knownToolchain(named), o)
-	if err != nil {
-		return nil, err
-	}
-	if result, found := j.recall(r, targets); found {
-		return result, j.keepModule(ctx, r, result, nil)
-	}
-	used, err := j.findToolchain(ctx, named)
-	if err != nil {
-		return nil, err
-	}
-	if r, targets, err = j.ordinaryRecipe(s, used, o); err != nil {
-		return nil, err
-	}
-	return j.make(ctx, r, targets)
+	return j.compiler.build(ctx, j.toolchains, named, func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
 }
 
-// goFor returns the version of Go to compile an ordinary module with.
-func (j *job) goFor(ctx context.Context, s source) (string, error) {
-	golang, err := j.findGo(ctx)
+// versionFor returns the version of Go to compile a module with.
+func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
+	golang, err := t.find(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -71,10 +56,11 @@ func (j *job) goFor(ctx context.Context, s source) (string, error) {
 	return s.GoDirective, nil
 }
 
-func (j *job) ordinaryRecipe(s source, used toolchain, o ModuleOptions) (*recipe, []target, error) {
+// moduleRecipe returns the recipe for the programs of a module.
+func (c *compiler) moduleRecipe(s source, used toolchain, o ModuleOptions) (*recipe, error) {
 	files, err := generateModule(s, "", "", nil, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("generate a module for %s: %w", s.Path, err)
+		return nil, fmt.Errorf("generate a module for %s: %w", s.Path, err)
 	}
 	r := &recipe{
 		info: Info{
@@ -86,12 +72,8 @@ func (j *job) ordinaryRecipe(s source, used toolchain, o ModuleOptions) (*recipe
 	if warning := used.warning(s.Path); warning != "" {
 		r.info.Warnings = []string{warning}
 	}
-	r.prepare = func(ctx context.Context) (string, string, error) { return j.writeModule(ctx, r) }
-	targets, err := r.targets(o.Packages, orHost(o.Platforms))
-	for i := range targets {
-		targets[i].prints = ""
-	}
-	return r, targets, err
+	r.prepare = func(ctx context.Context) (*prepared, error) { return c.writeModule(ctx, r) }
+	return r, r.setTargets(o.Packages, o.Platforms)
 }
 
 func unknownVersion(o ModuleOptions, failed *Error) error {

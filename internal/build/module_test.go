@@ -44,8 +44,8 @@ func TestGoForAnOrdinaryModule(t *testing.T) {
 		"go line without patch":  {source{GoDirective: "1.25"}, "1.25.0"},
 	} {
 		j := newJob(t.TempDir(), "", false, nil, nil, nil)
-		j.golang = &goCommand{version: "1.24.5"}
-		if got, err := j.goFor(t.Context(), test.source); err != nil || got != test.want {
+		j.goTool.found = &goCommand{version: "1.24.5"}
+		if got, err := j.goTool.versionFor(t.Context(), test.source); err != nil || got != test.want {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, test.want)
 		}
 	}

@@ -12,28 +12,28 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The bounds of the search for a patch that can be built instead. A hint is not
-// worth as long a wait as a build that was told to take another patch.
+// The limits of the search for another patch to build. The search for a hint gets less time than that
+// of a build with --nearest.
 const (
-	nearbyPatches = 12
-	hintTime      = time.Minute
-	nearestTime   = 3 * time.Minute
-	nearestBuilds = 4
+	maxNearby       = 12
+	hintTimeout     = time.Minute
+	nearestTimeout  = 3 * time.Minute
+	maxNearestTries = 4
 )
 
 // fromNearest builds the nearest patch of the same minor whose modules download.
-// failed is why the release asked for cannot be built.
-func (k *kubernetesBuild) fromNearest(ctx context.Context, failed error) (*Result, error) {
-	var lacking *Error
-	if !errors.As(failed, &lacking) || !lacking.unserved() {
+// failed is the failure to build the requested release.
+func (k *releaseBuild) fromNearest(ctx context.Context, failed error) (*Result, error) {
+	var unavailable *Error
+	if !errors.As(failed, &unavailable) || !unavailable.unserved() {
 		return nil, failed
 	}
-	needed := pathsOf(lacking.Modules)
+	needed := pathsOf(unavailable.Modules)
 	tried := []versions.Release{k.release}
-	for range nearestBuilds {
-		near, found := k.nearestPatch(ctx, nearestTime, k.release, needed, tried)
+	for range maxNearestTries {
+		near, found := k.releases.patches.nearest(ctx, nearestTimeout, k.release, needed, tried)
 		if ctx.Err() != nil {
-			return nil, stopped(ctx, "look for the patch nearest to "+k.release.String())
+			return nil, stopped(ctx, "find the patch nearest to "+k.release.String())
 		}
 		if !found {
 			break
@@ -41,14 +41,10 @@ func (k *kubernetesBuild) fromNearest(ctx context.Context, failed error) (*Resul
 		tried = append(tried, near)
 		other := *k
 		other.release = near
-		if k.plugins != nil {
-			options := *k.plugins
-			options.Release, other.plugins = near, &options
-		}
 		result, err := other.fromModules(ctx)
 		if err == nil {
 			result.Info.Asked = k.release.String()
-			result.Info.Warnings = append([]string{k.insteadOf(near, lacking)}, result.Info.Warnings...)
+			result.Info.Warnings = append([]string{k.insteadOf(near, unavailable)}, result.Info.Warnings...)
 			return result, nil
 		}
 		var also *Error
@@ -57,22 +53,21 @@ func (k *kubernetesBuild) fromNearest(ctx context.Context, failed error) (*Resul
 		}
 		needed = slices.Compact(slices.Sorted(slices.Values(append(needed, pathsOf(also.Modules)...))))
 	}
-	lacking.Try = fmt.Sprintf("no other patch of %s that was tried can be built either; name a release that can, such as %s", k.release.MinorString(), newestTested(k.release))
-	return nil, lacking
+	unavailable.Try = fmt.Sprintf("no other patch of %s that was tried can be built; specify another release, such as %s", k.release.MinorString(), newestTested(k.release))
+	return nil, unavailable
 }
 
-func (k *kubernetesBuild) insteadOf(near versions.Release, lacking *Error) string {
-	return fmt.Sprintf("%s was built in place of %s, for which %s cannot be had; detect goes on naming %s, so name %s where a release is asked for",
-		near, k.release, strings.Join(lacking.Modules, ", "), k.release, near)
+func (k *releaseBuild) insteadOf(near versions.Release, unavailable *Error) string {
+	return fmt.Sprintf("%s is built instead of %s, because %s is unavailable; detect still reports %s, so specify %s with --branch",
+		near, k.release, strings.Join(unavailable.Modules, ", "), k.release, near)
 }
 
-// unserved reports whether a build failed because modules cannot be had.
+// unserved reports whether a build failed because modules are unavailable.
 func (e *Error) unserved() bool {
 	return (e.Cause == CauseModuleMissing || e.Cause == CauseBranchUnknown) && len(e.Modules) > 0
 }
 
-// pathsOf returns the paths of modules given as path@version, without that of
-// Kubernetes itself, which every release needs.
+// pathsOf returns the paths of modules given as path@version, without that of Kubernetes itself.
 func pathsOf(modules []string) []string {
 	var paths []string
 	for _, module := range modules {
@@ -83,36 +78,30 @@ func pathsOf(modules []string) []string {
 	return paths
 }
 
-// hintAt looks for the patch that an error is to name.
-func (j *job) hintAt(ctx context.Context, release versions.Release, needed []string) (versions.Release, bool) {
-	if j.nearest {
-		return versions.Release{}, false
-	}
-	return j.nearestPatch(ctx, hintTime, release, needed, []versions.Release{release})
-}
+// patchSearch finds patches of a minor that the module proxy serves.
+type patchSearch struct{ *goTool }
 
-// nearestPatch looks for the patch of the same minor, nearest to release and not
-// tried yet, that has k8s.io/kubernetes and the needed staging modules. It gives
-// up when the time is over.
-func (j *job) nearestPatch(ctx context.Context, limit time.Duration, release versions.Release, needed []string, tried []versions.Release) (near versions.Release, found bool) {
+// nearest finds the patch of the same minor, nearest to release and not tried yet, that has
+// k8s.io/kubernetes and the needed staging modules. It gives up after limit.
+func (p *patchSearch) nearest(ctx context.Context, limit time.Duration, release versions.Release, needed []string, tried []versions.Release) (near versions.Release, found bool) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	step := "look for the patch nearest to " + release.String()
-	// What cannot be found is told by the error that led here.
-	_ = j.step(step, func() error {
-		near, found = j.search(ctx, step, release, needed, tried)
+	step := "find the patch nearest to " + release.String()
+	// The error that led here is reported if there is none.
+	_ = p.step(step, func() error {
+		near, found = p.search(ctx, step, release, needed, tried)
 		return ctx.Err()
 	})
 	return near, found
 }
 
-func (j *job) search(ctx context.Context, step string, release versions.Release, needed []string, tried []versions.Release) (versions.Release, bool) {
-	near := slices.DeleteFunc(nearby(release, j.published(ctx, step)), func(r versions.Release) bool { return slices.Contains(tried, r) })
+func (p *patchSearch) search(ctx context.Context, step string, release versions.Release, needed []string, tried []versions.Release) (versions.Release, bool) {
+	near := slices.DeleteFunc(nearby(release, p.published(ctx, step)), func(r versions.Release) bool { return slices.Contains(tried, r) })
 	var asked []string
 	for _, candidate := range near {
 		asked = append(asked, atVersion(append([]string{kubernetes}, needed...), candidate)...)
 	}
-	answers, err := j.list(ctx, step, asked...)
+	answers, err := p.list(ctx, step, asked...)
 	if err != nil {
 		return versions.Release{}, false
 	}
@@ -125,24 +114,22 @@ func (j *job) search(ctx context.Context, step string, release versions.Release,
 		if !known[kubernetes+"@"+candidate.String()] || slices.ContainsFunc(modules, func(m string) bool { return !known[m] }) {
 			continue
 		}
-		if len(modules) == 0 || j.downloads(ctx, step, modules) {
+		if len(modules) == 0 || p.downloads(ctx, step, modules) {
 			return candidate, true
 		}
 	}
 	return versions.Release{}, false
 }
 
-// downloads reports whether all of the modules can really be had: a proxy may
-// know a version without having its source.
-func (j *job) downloads(ctx context.Context, step string, modules []string) bool {
-	answers, err := j.download(ctx, step, modules...)
+// downloads reports whether all modules download: a proxy may list a version without its source.
+func (p *patchSearch) downloads(ctx context.Context, step string, modules []string) bool {
+	answers, err := p.download(ctx, step, modules...)
 	return err == nil && !slices.ContainsFunc(answers, func(d download) bool { return d.Error != "" })
 }
 
-// published returns the releases that a module proxy lists. It lists only some
-// of those that download.
-func (j *job) published(ctx context.Context, step string) []versions.Release {
-	answers, err := j.list(ctx, step, "-versions", kubernetes)
+// published returns the releases that a module proxy lists. It lists only some of those that download.
+func (p *patchSearch) published(ctx context.Context, step string) []versions.Release {
+	answers, err := p.list(ctx, step, "-versions", kubernetes)
 	if err != nil {
 		return nil
 	}
@@ -157,9 +144,8 @@ func (j *job) published(ctx context.Context, step string) []versions.Release {
 	return found
 }
 
-// nearby returns patches of the release's minor, nearest first and older before
-// newer: its neighbours, those that are listed, and the one that is tested,
-// which is always among them.
+// nearby returns patches of the release's minor, nearest first and older before newer: its neighbors,
+// those that are listed, and always the tested one.
 func nearby(release versions.Release, listed []versions.Release) []versions.Release {
 	distance := func(r versions.Release) int { return max(r.Patch-release.Patch, release.Patch-r.Patch) }
 	var near []versions.Release
@@ -168,7 +154,7 @@ func nearby(release versions.Release, listed []versions.Release) []versions.Rele
 			near = append(near, r)
 		}
 	}
-	for patch := max(0, release.Patch-nearbyPatches/2); patch <= release.Patch+nearbyPatches/2; patch++ {
+	for patch := max(0, release.Patch-maxNearby/2); patch <= release.Patch+maxNearby/2; patch++ {
 		add(versions.Release{Major: release.Major, Minor: release.Minor, Patch: patch})
 	}
 	for _, r := range listed {
@@ -183,9 +169,9 @@ func nearby(release versions.Release, listed []versions.Release) []versions.Rele
 	slices.SortFunc(near, func(a, b versions.Release) int {
 		return cmp.Or(cmp.Compare(distance(a), distance(b)), a.Compare(b))
 	})
-	if len(near) <= nearbyPatches {
+	if len(near) <= maxNearby {
 		return near
 	}
-	far := slices.DeleteFunc(slices.Clone(near[nearbyPatches:]), func(r versions.Release) bool { return !slices.Contains(tested, r) })
-	return append(near[:nearbyPatches], far...)
+	far := slices.DeleteFunc(slices.Clone(near[maxNearby:]), func(r versions.Release) bool { return !slices.Contains(tested, r) })
+	return append(near[:maxNearby], far...)
 }

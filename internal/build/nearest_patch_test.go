@@ -46,24 +46,24 @@ func TestNearestPatchIsBuilt(t *testing.T) {
 	}{
 		"older before newer at the same distance": {
 			served: []string{testRelease, "v1.24.2", "v1.24.4"}, lacking: []string{testRelease + " k8s.io/client-go"},
-			want: "v1.24.2", warns: "k8s.io/client-go@v0.24.3 cannot be had",
+			want: "v1.24.2", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"one that lacks the same is passed over": {
 			served: []string{testRelease, "v1.24.2", "v1.24.4"}, lacking: []string{testRelease + " k8s.io/client-go", "v1.24.2 k8s.io/client-go"},
-			want: "v1.24.4", warns: "k8s.io/client-go@v0.24.3 cannot be had",
+			want: "v1.24.4", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"one that lacks another is tried and left": {
 			served: []string{testRelease, "v1.24.2", "v1.24.4", "v1.24.5"}, lacking: []string{
 				testRelease + " k8s.io/client-go", "v1.24.2 k8s.io/component-base", "v1.24.4 k8s.io/client-go",
 			},
-			want: "v1.24.5", warns: "k8s.io/client-go@v0.24.3 cannot be had",
+			want: "v1.24.5", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"what the scheduler does not need may lack": {
 			served: []string{testRelease, "v1.24.2"}, lacking: []string{testRelease + " k8s.io/client-go", "v1.24.2 k8s.io/kubectl"},
-			want: "v1.24.2", warns: "k8s.io/client-go@v0.24.3 cannot be had",
+			want: "v1.24.2", warns: "k8s.io/client-go@v0.24.3 is unavailable",
 		},
 		"the release itself is not served": {
-			served: []string{"v1.24.17"}, want: "v1.24.17", warns: "k8s.io/kubernetes@v1.24.3 cannot be had",
+			served: []string{"v1.24.17"}, want: "v1.24.17", warns: "k8s.io/kubernetes@v1.24.3 is unavailable",
 		},
 		"nothing lacks": {served: []string{testRelease, "v1.24.2"}, want: testRelease},
 	}
@@ -95,8 +95,8 @@ func TestNearestPatchIsBuilt(t *testing.T) {
 				}
 				return
 			}
-			if first := result.Info.Warnings[0]; !strings.HasPrefix(first, test.want+" was built in place of v1.24.3") || !strings.Contains(first, test.warns) ||
-				!strings.Contains(first, "detect goes on naming v1.24.3") {
+			if first := result.Info.Warnings[0]; !strings.HasPrefix(first, test.want+" is built instead of v1.24.3") || !strings.Contains(first, test.warns) ||
+				!strings.Contains(first, "detect still reports v1.24.3") {
 				t.Errorf("warning: got %q, want %q in it", first, test.warns)
 			}
 			again := mustRun(t, o)
@@ -151,7 +151,7 @@ func TestSearchForAnotherPatchCanBeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	o.OnStep = func(name string) func(error) {
-		if strings.HasPrefix(name, "look for the patch nearest") {
+		if strings.HasPrefix(name, "find the patch nearest") {
 			cancel(errors.New("interrupt"))
 		}
 		return nil
@@ -159,7 +159,7 @@ func TestSearchForAnotherPatchCanBeCancelled(t *testing.T) {
 
 	_, err := Run(ctx, o)
 
-	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "look for the patch nearest to v1.24.3: interrupt") {
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "find the patch nearest to v1.24.3: interrupt") {
 		t.Errorf("got %v, want that the search was cancelled", err)
 	}
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())

@@ -9,49 +9,48 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Until 1.23 the OpenAPI definitions that kube-apiserver serves and applies with
-// (pkg/generated/openapi/zz_generated.openapi.go) are not part of its module:
-// upstream's make writes them before it compiles. They are generated here with
-// the release's own openapi-gen. Nothing can be added to a package of another
-// module, and the oldest Go that is needed (1.15) has no -overlay, so the one
-// package that imports the definitions, and the main above it, are taken into
-// the generated module beside them.
+// Until 1.23 the OpenAPI definitions of kube-apiserver (pkg/generated/openapi/zz_generated.openapi.go) are
+// not part of its module: upstream's make generates them before it compiles. Here the release's own
+// openapi-gen generates them. Nothing can be added to a package of another module, and the oldest Go
+// that is needed (1.15) has no -overlay, so the package that imports the definitions, and the main that
+// imports that one, are copied to the generated module with them.
 const (
 	kubeAPIServer    = "kube-apiserver"
-	apiserverFolder  = "cmd/kube-apiserver"
-	apiserverPackage = generatedModule + "/" + apiserverFolder
-	appPackage       = kubernetes + "/" + apiserverFolder + "/app"
+	apiserverDir     = "cmd/kube-apiserver"
+	apiserverPackage = generatedModule + "/" + apiserverDir
+	appPackage       = kubernetes + "/" + apiserverDir + "/app"
 	openAPIPackage   = kubernetes + "/pkg/generated/openapi"
-	openAPIFolder    = apiserverFolder + "/openapi"
+	openAPIDir       = apiserverDir + "/openapi"
 	openAPIFile      = "zz_generated.openapi"
 	openAPIGenerator = "k8s.io/kube-openapi/cmd/openapi-gen"
 )
 
-// openAPIFormat is raised when the way of generating changes what comes out.
+// openAPIFormat is raised when a change of this file changes the generated definitions.
 const openAPIFormat = 1
 
 // openAPITag marks a package whose types have OpenAPI definitions.
 var openAPITag = []byte("+k8s:openapi-gen=")
 
-// needsOpenAPI refuses the kube-apiserver of 1.20–1.23 from a tree: what is
-// generated for a module would have to be written into the tree.
-func needsOpenAPI(release versions.Release) *Error {
-	return &Error{
-		Step: "build kube-apiserver " + release.String(), Cause: CauseInput,
-		Message: "a tree of a release before 1.24 does not hold all of the source of its kube-apiserver",
-		Try:     "leave the source out to build it from the Go modules",
-	}
+// needsOpenAPI refuses the kube-apiserver of 1.20–1.23 from a tree: the definitions would have to be
+// written to the tree.
+func needsOpenAPI(release versions.Release) error {
+	return problem.Invalidf("remove --source to build it from the Go modules",
+		"build kube-apiserver %s: before 1.24 a tree does not contain all of its source", release)
 }
 
-// addAPIServer puts kube-apiserver and its OpenAPI definitions into the
-// generated module.
-func (k kubernetesBuild) addAPIServer(ctx context.Context, r *recipe, ready *prepared) error {
-	step := "generate the OpenAPI definitions of " + k.release.String()
-	return k.step(step, func() error {
-		g := openAPI{job: k.job, recipe: r, ready: ready, step: step}
+// addAPIServer adds kube-apiserver and its OpenAPI definitions to the generated module.
+func addAPIServer(ctx context.Context, c *compiler, release versions.Release, r *recipe, ready *prepared) error {
+	step := "generate the OpenAPI definitions of " + release.String()
+	return c.step(step, func() error {
+		space, err := c.work.get(ctx)
+		if err != nil {
+			return err
+		}
+		g := openAPI{compiler: c, recipe: r, ready: ready, space: space, step: step}
 		found, err := g.packages(ctx)
 		if err != nil {
 			return err
@@ -65,41 +64,41 @@ func (k kubernetesBuild) addAPIServer(ctx context.Context, r *recipe, ready *pre
 
 // openAPI generates the definitions for one generated module.
 type openAPI struct {
-	*job
+	*compiler
 	recipe *recipe
 	ready  *prepared
+	space  *workspace
 	step   string
 }
 
-// packageFolder is a package and where its source lies.
-type packageFolder struct{ path, dir string }
+// packageDir is a package and the directory of its source.
+type packageDir struct{ path, dir string }
 
 // packages returns every package that is linked into kube-apiserver.
-func (g openAPI) packages(ctx context.Context) ([]packageFolder, error) {
+func (g openAPI) packages(ctx context.Context) ([]packageDir, error) {
 	args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}\t{{.Dir}}", "-tags", g.recipe.tags}, modFlag(g.recipe)...)
-	out, err := g.goRun(ctx, g.recipe, g.ready, Host(), append(args, kubernetes+"/"+apiserverFolder))
+	out, err := g.goRun(ctx, g.recipe, g.ready, Host(), append(args, kubernetes+"/"+apiserverDir))
 	if err != nil {
 		return nil, failure(ctx, g.step, out.tail, err)
 	}
-	var found []packageFolder
+	var found []packageDir
 	for line := range strings.Lines(string(out.stdout)) {
 		if path, dir, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
-			found = append(found, packageFolder{path, dir})
+			found = append(found, packageDir{path, dir})
 		}
 	}
 	return found, nil
 }
 
-// copyAPIServer takes the two packages into the generated module and turns their
-// imports to what is in it.
-func (g openAPI) copyAPIServer(all []packageFolder) error {
+// copyAPIServer copies the two packages to the generated module and changes their imports.
+func (g openAPI) copyAPIServer(all []packageDir) error {
 	imports := strings.NewReplacer(
 		`"`+appPackage+`"`, `"`+apiserverPackage+`/app"`,
-		`"`+openAPIPackage+`"`, `"`+generatedModule+"/"+openAPIFolder+`"`,
+		`"`+openAPIPackage+`"`, `"`+generatedModule+"/"+openAPIDir+`"`,
 	)
 	for _, p := range all {
 		name, found := strings.CutPrefix(p.path, kubernetes+"/")
-		if !found || name != apiserverFolder && p.path != appPackage {
+		if !found || name != apiserverDir && p.path != appPackage {
 			continue
 		}
 		if err := copySources(p.dir, filepath.Join(g.ready.dir, filepath.FromSlash(name)), imports); err != nil {
@@ -135,9 +134,9 @@ func sources(dir string) ([]string, error) {
 	return slices.DeleteFunc(files, func(file string) bool { return strings.HasSuffix(file, "_test.go") }), err
 }
 
-// tagged returns the packages with types that have definitions. Upstream asks
-// the whole tree; what is not linked in can never be asked for.
-func (g openAPI) tagged(all []packageFolder) ([]string, error) {
+// taggedPackages returns the packages with types that have definitions. Upstream searches the whole
+// tree; packages that are not linked in have no use.
+func (g openAPI) taggedPackages(all []packageDir) ([]string, error) {
 	var found []string
 	for _, p := range all {
 		if !strings.HasPrefix(p.path, "k8s.io/") {
@@ -162,10 +161,10 @@ func (g openAPI) tagged(all []packageFolder) ([]string, error) {
 	return found, nil
 }
 
-// generate builds the release's openapi-gen and runs it. It looks packages up
-// with the go command that is first on PATH, which has to be the recipe's own.
-func (g openAPI) generate(ctx context.Context, all []packageFolder) error {
-	inputs, err := g.tagged(all)
+// generate builds the release's openapi-gen and runs it. openapi-gen finds packages with the first go
+// command on PATH, which must be that of the recipe.
+func (g openAPI) generate(ctx context.Context, all []packageDir) error {
+	inputs, err := g.taggedPackages(all)
 	if err != nil {
 		return storage(ctx, g.step, err)
 	}
@@ -187,38 +186,38 @@ func (g openAPI) generate(ctx context.Context, all []packageFolder) error {
 	out, err = g.run(ctx, command{
 		path: generator, dir: g.ready.dir,
 		args: []string{
-			"--input-dirs", strings.Join(inputs, ","), "--output-package", generatedModule + "/" + openAPIFolder,
+			"--input-dirs", strings.Join(inputs, ","), "--output-package", generatedModule + "/" + openAPIDir,
 			"--output-base", output, "--output-file-base", openAPIFile,
 			"--go-header-file", header, "--report-filename", filepath.Join(g.space.tmp, "openapi-report"),
 		},
-		env: g.environmentOf(goroot),
+		env: g.environment(goroot),
 	})
 	if err != nil {
 		return failure(ctx, g.step, out.tail, err)
 	}
-	return g.take(ctx, filepath.Join(output, generatedModule, filepath.FromSlash(openAPIFolder), openAPIFile+".go"))
+	return g.store(ctx, filepath.Join(output, generatedModule, filepath.FromSlash(openAPIDir), openAPIFile+".go"))
 }
 
-// environmentOf is the environment in which the generator finds packages.
-func (g openAPI) environmentOf(goroot string) []string {
-	env := slices.Clone(g.golang.base)
+// environment returns the environment in which the generator finds packages.
+func (g openAPI) environment(goroot string) []string {
+	env := slices.Clone(g.found.base)
 	return append(env,
 		"PATH="+filepath.Join(goroot, "bin")+string(filepath.ListSeparator)+lookup(env, "PATH"),
 		"GOROOT="+goroot, "GOTOOLCHAIN=local", "GOWORK="+g.ready.workspace,
 		"GOFLAGS="+strings.TrimSpace(lookup(env, "GOFLAGS")+" "+strings.Join(modFlag(g.recipe), " ")))
 }
 
-// take moves the generated file to its place.
-func (g openAPI) take(ctx context.Context, file string) error {
+// store copies the generated file to the generated module.
+func (g openAPI) store(ctx context.Context, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return storage(ctx, g.step, fmt.Errorf("read what openapi-gen made: %w", err))
+		return storage(ctx, g.step, fmt.Errorf("read the output of openapi-gen: %w", err))
 	}
-	place := filepath.Join(g.ready.dir, filepath.FromSlash(openAPIFolder), openAPIFile+".go")
-	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
+	target := filepath.Join(g.ready.dir, filepath.FromSlash(openAPIDir), openAPIFile+".go")
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return storage(ctx, g.step, err)
 	}
-	if err := os.WriteFile(place, data, 0o644); err != nil {
+	if err := os.WriteFile(target, data, 0o644); err != nil {
 		return storage(ctx, g.step, err)
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // apiserver returns what a kube-apiserver is made of, to be served with a release.
@@ -102,7 +104,7 @@ func TestAPIServerOfATreeBefore124IsRefused(t *testing.T) {
 		Release: mustRelease(t, "v1.22.2"), Source: "git:" + filepath.Join(t.TempDir(), "none"),
 		Programs: []Program{{Name: "kube-apiserver"}}, CacheDir: t.TempDir(), Env: []string{},
 	}
-	if failed := mustFail(t, o); failed.Cause != CauseInput || failed.Hint() != "leave the source out to build it from the Go modules" {
-		t.Errorf("got %v, hint %q", failed, failed.Hint())
+	if err := mustRefuse(t, o); !slices.Equal(problem.Hints(err), []string{"remove --source to build it from the Go modules"}) {
+		t.Errorf("got %v, hints %q", err, problem.Hints(err))
 	}
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// KubeScheduler is the name of the program that Run builds unless told otherwise.
+// KubeScheduler is the name of the program that Run builds by default.
 const KubeScheduler = "kube-scheduler"
 
-// Platform is an operating system and an architecture in Go's names, such as
-// linux and amd64.
+// Platform is an operating system and an architecture by their names in Go, such as linux and amd64.
 type Platform struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
@@ -31,68 +30,62 @@ func (p Platform) String() string { return p.OS + "/" + p.Arch }
 type Program struct {
 	// Name is the file name of the binary, such as "kube-apiserver".
 	Name string `json:"name"`
-	// Package is the import path of the main package. Run takes empty as
-	// k8s.io/kubernetes/cmd/<Name>. The kube-scheduler's main is always
-	// generated, whatever stands here.
+	// Package is the import path of the main package. For Run, empty means
+	// k8s.io/kubernetes/cmd/<Name>. The main of the kube-scheduler is always generated.
 	Package string `json:"package,omitempty"`
 }
 
-// Options says what Run builds, from what, and where.
+// Options are the inputs of Run.
 type Options struct {
 	// Release is the tag of kubernetes/kubernetes to build.
 	Release versions.Release
-	// Source is where its source comes from: empty for the Go modules, or
-	// "git:" followed by the URL of a repository (cloned at the tag) or by a
-	// folder that holds a clone of kubernetes/kubernetes (built as it is,
-	// and not modified).
+	// Source is where the source comes from: empty for the Go modules, or "git:" followed by the URL
+	// of a repository (cloned at the tag) or by the directory of a clone of kubernetes/kubernetes
+	// (built as it is, and not modified).
 	Source string
-	// Nearest allows another patch of the same minor, the nearest that can
-	// be built, where a module of Release does not download. Info says which
-	// one it was.
+	// Nearest allows the nearest other patch of the same minor if a module of Release does not
+	// download. Info names the release that was built.
 	Nearest bool
 	// Programs to build; empty means the kube-scheduler.
 	Programs []Program
-	// Plugins are compiled into the kube-scheduler, and Imports are packages
-	// imported for what they register, such as a scheme of arguments. Both need
-	// the release's modules as source.
+	// Plugins are compiled into the kube-scheduler. Imports are packages imported for what they
+	// register, such as a scheme of arguments. Both require the release's modules as the source.
 	Plugins []plugins.Plugin
 	Imports []string
-	// Sources holds the folder scheduler of this program's own module, which
-	// portable plugins are compiled against. Only they need it.
+	// Sources has the directory scheduler of this project's module. Portable plugins require it.
 	Sources fs.FS
 	// Platforms to build for; empty means the host's.
 	Platforms []Platform
 
-	// CacheDir is where binaries and what was learned of releases are kept.
+	// CacheDir is the build cache directory.
 	CacheDir string
-	// WorkDir is where the temporary folder is made; empty means below
-	// CacheDir. Its place does not change a single byte of the result.
+	// WorkDir is where the temporary directory is created; empty means below CacheDir. It does not
+	// change the binary.
 	WorkDir string
-	// Keep leaves the generated module behind; Result.Dir says where.
+	// Keep keeps the generated module; Result.Dir is its path.
 	Keep bool
 
-	// Env is the environment to start from (PATH, HOME, GOPROXY,
-	// GOMODCACHE, …). It is the whole environment: that of this process is
-	// never looked at.
+	// Env is the whole environment to start from (PATH, HOME, GOPROXY, GOMODCACHE, …). That of this
+	// process is not used.
 	Env []string
 	// Log may be nil. The output of go is logged at debug level.
 	Log *zap.Logger
-	// OnStep is told of every step when it begins; the function it returns is
-	// called with the step's error when it ends. Both may be nil.
+	// OnStep is called when a step begins, and the function that it returns when the step ends, with
+	// its error. Both may be nil.
 	OnStep func(name string) (done func(err error))
 }
 
-// ModuleOptions says which mains of an ordinary module Module builds.
+// ModuleOptions are the inputs of Module.
 type ModuleOptions struct {
-	// Module is the module's path, such as "sigs.k8s.io/kwok", and Version
-	// its exact version, such as "v0.8.0".
+	// Module is the path of the module, such as "sigs.k8s.io/kwok", and Version its exact version,
+	// such as "v0.8.0".
 	Module, Version string
-	// Packages are the mains, each with its full import path.
+	// Packages are the main packages, each with its full import path.
 	Packages []Program
 	// Platforms to build for; empty means the host's.
 	Platforms []Platform
 
-	// The rest is as in Options.
+	// The other fields are as in Options.
 	CacheDir, WorkDir string
 	Keep              bool
 	Env               []string
@@ -100,9 +93,9 @@ type ModuleOptions struct {
 	OnStep            func(name string) (done func(err error))
 }
 
-// SourceOptions says where SourceInfo looks.
+// SourceOptions are the inputs of functions that only look up or download modules.
 type SourceOptions struct {
-	// CacheDir keeps what was learned, so that it is asked for only once.
+	// CacheDir keeps the results, so that they are looked up only once.
 	CacheDir string
 	// Env is the environment to start from, as in Options.
 	Env []string
@@ -111,39 +104,35 @@ type SourceOptions struct {
 	OnStep func(name string) (done func(err error))
 }
 
-// job is what every kind of build has in common: where it works and whom it tells.
+// job has the parts that a build consists of. They share one temporary directory and one go command.
 type job struct {
-	golang *goCommand
-	space  *workspace
-	cache  cache
-	work   string
-	keep   bool
-	// nearest says that an error need not name another patch.
-	nearest bool
-	env     []string
-	log     *zap.Logger
-	onStep  func(name string) (done func(err error))
+	work       *workDir
+	goTool     *goTool
+	toolchains *toolchains
+	releases   *releases
+	compiler   *compiler
+	git        *gitTool
 }
 
 func newJob(cacheDir, workDir string, keep bool, env []string, log *zap.Logger, onStep func(string) func(error)) *job {
 	if log == nil {
 		log = zap.NewNop()
 	}
-	return &job{cache: newCache(cacheDir), work: workDir, keep: keep, env: slices.Clone(env), log: log, onStep: onStep}
+	r := &runner{log: log, onStep: onStep}
+	c := newCache(cacheDir)
+	work := newWorkDir(c, workDir)
+	tool := &goTool{runner: r, work: work, cache: c, env: slices.Clone(env)}
+	return &job{
+		work: work, goTool: tool,
+		toolchains: &toolchains{goTool: tool},
+		releases:   &releases{goTool: tool, patches: &patchSearch{goTool: tool}},
+		compiler:   &compiler{goTool: tool, keep: keep, keepIn: workDir},
+		git:        &gitTool{runner: r, work: work, env: slices.Clone(env)},
+	}
 }
 
-// step runs do as a step with the given name.
-func (j *job) step(name string, do func() error) (err error) {
-	var done func(error)
-	if j.onStep != nil {
-		done = j.onStep(name)
-	}
-	err = do()
-	if done != nil {
-		done(err)
-	}
-	return err
-}
+// close removes the temporary files of the job and adds the failure to do so to err.
+func (j *job) close(err *error) { j.work.close(err) }
 
 func orHost(platforms []Platform) []Platform {
 	if len(platforms) == 0 {

@@ -57,7 +57,7 @@ func TestPinsAreThoseOfTheReleasesOwnGoMod(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "go.mod"), string(file.Data))
 			s := source{Path: kubernetes, Version: release.String()}
-			if err := s.readFolder(dir); err != nil {
+			if err := s.readDir(dir); err != nil {
 				t.Fatal(err)
 			}
 			files, err := generateModule(s, release.Staging(), "", nil, nil)
@@ -123,7 +123,7 @@ func TestToolchainLineIsTheLastToBeAsked(t *testing.T) {
 			write(t, filepath.Join(dir, ".go-version"), name)
 		}
 		s := source{Path: kubernetes}
-		if err := s.readFolder(dir); err != nil || s.Go != want {
+		if err := s.readDir(dir); err != nil || s.Go != want {
 			t.Errorf(".go-version %q: got %q, %v, want %q", name, s.Go, err, want)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,11 +38,11 @@ func ReadPlugins(ctx context.Context, o PluginOptions) (_ []plugins.Info, err er
 		return nil, err
 	}
 	if o.CacheDir == "" {
-		return nil, noCache()
+		return nil, errNoCache()
 	}
 	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	set, err := j.readPlugins(ctx, plugins.Options{
+	set, err := readPlugins(ctx, j.goTool, plugins.Options{
 		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(nil, rules, rules.Go),
 	})
 	if err != nil {
@@ -52,10 +51,20 @@ func ReadPlugins(ctx context.Context, o PluginOptions) (_ []plugins.Info, err er
 	return set.InfosOf(o.Plugins), nil
 }
 
-// readPlugins reads plugins and downloads the modules that they are in.
-func (j *job) readPlugins(ctx context.Context, o plugins.Options) (*plugins.Set, error) {
-	o.Download = j.downloadPlugin
+// readPlugins reads plugins and downloads their modules.
+func readPlugins(ctx context.Context, tool *goTool, o plugins.Options) (*plugins.Set, error) {
+	o.Download = tool.downloadPlugin
 	return plugins.Read(ctx, o)
+}
+
+// readPluginSet reads the plugins of a build of a release.
+func readPluginSet(ctx context.Context, tool *goTool, o Options, release versions.Release, rules versions.Rules, goVersion string) (*plugins.Set, error) {
+	if len(o.Plugins)+len(o.Imports) == 0 {
+		return &plugins.Set{}, nil
+	}
+	return readPlugins(ctx, tool, plugins.Options{
+		Plugins: o.Plugins, Imports: o.Imports, Release: release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+	})
 }
 
 // pluginPlatform selects the files of plugins for the first of platforms.
@@ -66,16 +75,16 @@ func pluginPlatform(platforms []Platform, rules versions.Rules, goVersion string
 
 // downloadPlugin returns the directory of a plugin's module, which the user's own go command
 // downloads unless it did so before.
-func (j *job) downloadPlugin(ctx context.Context, path, version string) (string, error) {
+func (t *goTool) downloadPlugin(ctx context.Context, path, version string) (string, error) {
 	name := path + "@" + version
 	var record struct{ Dir string }
-	file := j.cache.fact("plugins", name)
-	if found, err := readJSON(file, &record); err == nil && found && isFolder(record.Dir) {
+	file := t.cache.fact("plugins", name)
+	if found, err := readJSON(file, &record); err == nil && found && isDir(record.Dir) {
 		return record.Dir, nil
 	}
 	step := "download " + name
-	err := j.step(step, func() error {
-		answers, err := j.download(ctx, step, name)
+	err := t.step(step, func() error {
+		answers, err := t.download(ctx, step, name)
 		if err != nil {
 			return err
 		}
@@ -128,14 +137,14 @@ func pluginTarget(s source, pinned []pin, staging string, goVersion string) plug
 // knows, and with the modules that the plugins require and the release does not have.
 func (r *recipe) explainPlugins(err error) error {
 	var known *Error
-	if r.with.Empty() || !errors.As(err, &known) {
+	if r.plugins.Empty() || !errors.As(err, &known) {
 		return err
 	}
 	var inPlugins bool
-	known.Output, inPlugins = r.with.Original(known.Output)
+	known.Output, inPlugins = r.plugins.Original(known.Output)
 	if known.Cause == CauseCompile && inPlugins {
 		known.Message = "a plugin does not compile against " + r.against
-		for _, warning := range r.with.Warnings(r.target) {
+		for _, warning := range r.plugins.Warnings(r.target) {
 			known.Try += "; " + warning
 		}
 	}
@@ -157,7 +166,7 @@ var lookedUp = regexp.MustCompile(`(?m)^go: (?:finding module for package|found)
 // would use the newest version of today, and another tomorrow.
 func (r *recipe) checkRequirements(output string) error {
 	match := lookedUp.FindStringSubmatch(output)
-	if r.with.Empty() || match == nil {
+	if r.plugins.Empty() || match == nil {
 		return nil
 	}
 	return problem.Invalidf("run `go mod tidy` in the plugin's module; a package of --import must be in a plugin's module, or in one that it requires",
@@ -168,34 +177,4 @@ func (r *recipe) checkRequirements(output string) error {
 // directory have no place for them.
 func pluginsNeedModules(release versions.Release) error {
 	return problem.Invalidf("remove --source, or the plugins", "build %s: plugins require the modules of the release as the source", release)
-}
-
-// readPluginSet reads the plugins of the build.
-func (k *kubernetesBuild) readPluginSet(ctx context.Context, goVersion string) (err error) {
-	k.with = &plugins.Set{}
-	if k.plugins == nil {
-		return nil
-	}
-	k.with, err = k.readPlugins(ctx, plugins.Options{
-		Plugins: k.plugins.Plugins, Imports: k.plugins.Imports, Release: k.release, Rules: k.rules, Sources: k.plugins.Sources,
-		Platform: pluginPlatform(k.plugins.Platforms, k.rules, goVersion),
-	})
-	return err
-}
-
-// pluginsFile registers the plugins, next to the generated main.
-const pluginsFile = "cmd/kube-scheduler/plugins.go"
-
-// addPlugins adds the plugins to the generated module of a release: the source that registers them,
-// and their modules as directories.
-func addPlugins(files map[string][]byte, set *plugins.Set, target plugins.Target) (err error) {
-	if set.Empty() {
-		return nil
-	}
-	if files[pluginsFile], err = set.Registrations(); err != nil {
-		return err
-	}
-	maps.Copy(files, set.ModuleFiles(target))
-	maps.Copy(files, set.APIFiles(target))
-	return nil
 }

@@ -11,7 +11,7 @@ import (
 type Binary struct {
 	Program  string   `json:"program"`
 	Platform Platform `json:"platform"`
-	// Path is where the binary lies in the cache. Copy it, never change it.
+	// Path is the path in the build cache. Copy the file, never change it.
 	Path string `json:"-"`
 	// Size is in bytes, SHA256 in lower-case hexadecimal.
 	Size   int64  `json:"size"`
@@ -20,62 +20,58 @@ type Binary struct {
 	Inputs string `json:"inputs"`
 }
 
-// ModuleVersion is a module that is really linked into a binary.
+// ModuleVersion is a module at a version.
 type ModuleVersion struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
 }
 
-// Info says what was built and from what. It holds nothing of the machine or
-// folder in which it was built.
+// Info describes a build and its inputs. It has no data about the machine or directory of the build.
 type Info struct {
-	// Release is the Kubernetes release ("v1.24.3"), or the version of an
-	// ordinary module.
+	// Release is the Kubernetes release ("v1.24.3"), or the version of another module.
 	Release string `json:"release"`
-	// Asked is the release that was asked for where Release, another patch of
-	// its minor, was taken instead.
+	// Asked is the requested release if Release, another patch of its minor, was built instead.
 	Asked string `json:"asked,omitempty"`
-	// Go is the version of the compiler, such as "1.18.10"; GoNamed the one
-	// that the release names. They differ only with a warning.
+	// Go is the version of the compiler, such as "1.18.10", and GoNamed the one that the release names.
+	// They differ only with a warning.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
-	// GoDirective is the line go of the generated module's go.mod.
+	// GoDirective is the go line of the generated go.mod.
 	GoDirective string `json:"goDirective,omitempty"`
-	// Module is the module the programs come from, with its version.
+	// Module is the module of the programs, with its version.
 	Module string `json:"module"`
-	// Plugins are those compiled in beside the release's own, and Imports the
-	// packages imported besides.
+	// Plugins are the compiled-in plugins besides the in-tree ones, and Imports the other imported
+	// packages.
 	Plugins []plugins.Info `json:"plugins,omitempty"`
 	Imports []string       `json:"imports,omitempty"`
-	// Source is "modules", or "git:…" as it was given, without a password.
+	// Source is "modules", or "git:…" without a password.
 	Source string `json:"source"`
 	// Commit is the commit that was built; empty when built from modules.
 	Commit string `json:"commit,omitempty"`
-	// Date is when the release was made (RFC 3339, UTC), which the binaries
-	// give as their build date.
+	// Date is when the release was published (RFC 3339, UTC), which is the build date of the binaries.
 	Date string `json:"date,omitempty"`
-	// Modules lists what is linked into the binaries, sorted by path.
+	// Modules are the modules that are linked into the binaries, sorted by path.
 	Modules []ModuleVersion `json:"modules,omitempty"`
 	// Inputs is the hash over the inputs of all binaries.
 	Inputs string `json:"inputs"`
-	// Warnings says what is not quite as the release wants it.
+	// Warnings are the deviations from the release.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Result is what a build made, or found made already.
+// Result is a finished build.
 type Result struct {
 	Info     Info
 	Binaries []Binary
-	// Cached says that no binary had to be compiled.
+	// Cached reports whether all binaries were in the cache.
 	Cached bool
-	// Dir is where the generated module was kept, if it was to be.
+	// Dir is the directory of the generated module if it was kept.
 	Dir string
-	// Flags are what a person would give to have the same plugins compiled in
-	// again. Whoever knows them sets them before Tag; FindByImage returns them.
+	// Flags are the command line flags for the same plugins. The caller sets them before Tag, and
+	// FindByImage returns them.
 	Flags []string
 }
 
-// Binary returns the binary of a program for a platform, and whether there is one.
+// Binary returns the binary of a program for a platform, and whether it exists.
 func (r *Result) Binary(program string, p Platform) (Binary, bool) {
 	for _, b := range r.Binaries {
 		if b.Program == program && b.Platform == p {
@@ -83,6 +79,19 @@ func (r *Result) Binary(program string, p Platform) (Binary, bool) {
 		}
 	}
 	return Binary{}, false
+}
+
+// newResult returns the result of a recipe, without binaries.
+func newResult(r *recipe) *Result {
+	result := &Result{Info: r.info, Cached: true}
+	result.Info.Inputs = combined(r.targets)
+	return result
+}
+
+// add adds a binary.
+func (r *Result) add(s stored) {
+	r.Binaries = append(r.Binaries, s.Binary)
+	r.Info.addModules(s.Info.Modules)
 }
 
 // addModules merges the modules of one more binary.

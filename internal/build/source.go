@@ -18,10 +18,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// kubernetes is the module of all of Kubernetes' programs.
+// kubernetes is the module of the programs of Kubernetes.
 const kubernetes = "k8s.io/kubernetes"
 
-// pin is a replace directive whose target is a module, not a folder.
+// pin is a replace directive with a module, not a directory.
 type pin struct {
 	Path       string `json:"path"`
 	Version    string `json:"version,omitempty"`
@@ -29,54 +29,60 @@ type pin struct {
 	NewVersion string `json:"newVersion"`
 }
 
-// source is what a module says of itself and its build depends on. For a module
-// at a version it never changes, so it is read once and kept.
+// source describes a module with everything that its build depends on. For a module at a version it
+// never changes, so it is read once and cached.
 type source struct {
 	Path    string `json:"path"`
 	Version string `json:"version"`
-	// Go is the version of Go that the source names, or empty.
+	// Go is the version of Go that the source names; it may be empty.
 	Go          string   `json:"go,omitempty"`
 	GoDirective string   `json:"goDirective"`
 	Godebug     []string `json:"godebug,omitempty"`
 	Pins        []pin    `json:"pins,omitempty"`
-	// Required are the modules that the source's go.mod requires, but for
-	// those of its own repository.
+	// Required are the modules that the source's go.mod requires, without those of its own
+	// repository.
 	Required []ModuleVersion `json:"required,omitempty"`
-	// Staging are the modules that live in the source's own repository and
-	// are required at v0.0.0; Unused those replaced but never required.
+	// Staging are the modules of the source's own repository, which are required at v0.0.0, and Unused
+	// those that are replaced but not required.
 	Staging []string `json:"staging,omitempty"`
 	Unused  []string `json:"unused,omitempty"`
-	// GoSum is the source's own go.sum, with the module's own lines.
+	// GoSum is the source's go.sum, with the lines of the module itself.
 	GoSum string `json:"goSum,omitempty"`
-	// Date is when the version was made (RFC 3339, UTC).
+	// Date is when the version was published (RFC 3339, UTC).
 	Date string `json:"date,omitempty"`
-	// Format is sourceFormat: what was read by an earlier form is read again.
+	// Format is sourceFormat; another one is read again.
 	Format int `json:"format,omitempty"`
 }
 
-// sourceFormat is raised when more is read of a module.
+// sourceFormat is raised when this type gets more fields.
 const sourceFormat = 1
 
-// release returns what a release's module says of itself. The module is
-// downloaded unless it has been read before.
-func (j *job) release(ctx context.Context, release versions.Release) (source, error) {
-	return j.source(ctx, kubernetes, release.String(), func(failed *Error) error {
-		return j.unknownBranch(ctx, release, failed)
+// releases reads the modules of releases of Kubernetes, and downloads them unless they were read before.
+type releases struct {
+	*goTool
+	patches *patchSearch
+	// noHints leaves out the search for the patch that an error suggests.
+	noHints bool
+}
+
+// read describes the module of a release.
+func (r *releases) read(ctx context.Context, release versions.Release) (source, error) {
+	return r.goTool.source(ctx, kubernetes, release.String(), func(failed *Error) error {
+		return r.explainUnknown(ctx, release, failed)
 	})
 }
 
-// source reads a module at a version. explain turns the failure to get it into
-// the error to return.
-func (j *job) source(ctx context.Context, path, version string, explain func(*Error) error) (source, error) {
+// source describes a module at a version. explain returns the error for a failure to download it.
+func (t *goTool) source(ctx context.Context, path, version string, explain func(*Error) error) (source, error) {
 	var s source
-	place := j.cache.fact("modules", path+"@"+version)
-	if found, err := readJSON(place, &s); err == nil && found && s.Path == path && s.Version == version && s.Format == sourceFormat {
+	file := t.cache.fact("modules", path+"@"+version)
+	if found, err := readJSON(file, &s); err == nil && found && s.Path == path && s.Version == version && s.Format == sourceFormat {
 		return s, nil
 	}
 	s = source{}
 	step := "read " + path + " " + version
-	err := j.step(step, func() error {
-		answers, err := j.download(ctx, step, path+"@"+version)
+	err := t.step(step, func() error {
+		answers, err := t.download(ctx, step, path+"@"+version)
 		if err != nil {
 			return err
 		}
@@ -86,7 +92,7 @@ func (j *job) source(ctx context.Context, path, version string, explain func(*Er
 		if s, err = readSource(answers[0]); err != nil {
 			return storage(ctx, step, err)
 		}
-		if err := writeJSON(place, s); err != nil {
+		if err := writeJSON(file, s); err != nil {
 			return storage(ctx, step, err)
 		}
 		return nil
@@ -96,22 +102,22 @@ func (j *job) source(ctx context.Context, path, version string, explain func(*Er
 
 func readSource(d download) (source, error) {
 	s := source{Path: d.Path, Version: d.Version, Format: sourceFormat}
-	if err := s.readFolder(d.Dir); err != nil {
+	if err := s.readDir(d.Dir); err != nil {
 		return source{}, err
 	}
-	var made struct{ Time time.Time }
-	if _, err := readJSON(d.Info, &made); err != nil {
+	var published struct{ Time time.Time }
+	if _, err := readJSON(d.Info, &published); err != nil {
 		return source{}, err
 	}
-	if !made.Time.IsZero() {
-		s.Date = made.Time.UTC().Format(time.RFC3339)
+	if !published.Time.IsZero() {
+		s.Date = published.Time.UTC().Format(time.RFC3339)
 	}
 	s.GoSum += sumLines(d)
 	return s, nil
 }
 
-// readFolder reads go.mod, go.sum and the version of Go from a module's folder.
-func (s *source) readFolder(dir string) error {
+// readDir reads go.mod, go.sum and the version of Go from a module's directory.
+func (s *source) readDir(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		return err
@@ -174,15 +180,15 @@ func sumLines(d download) string {
 }
 
 var (
-	goVersion  = regexp.MustCompile(`^1\.[0-9]+(\.[0-9]+)?((rc|beta)[0-9]+)?$`)
-	goOfBuilds = regexp.MustCompile(`go(1\.[0-9]+(?:\.[0-9]+)?)`)
-	// Until 1.21 the tag is that of Go itself: "v1.16.6-1".
-	goAsBuilds = regexp.MustCompile(`^v(1\.[0-9]+\.[0-9]+)-`)
+	goVersion = regexp.MustCompile(`^1\.[0-9]+(\.[0-9]+)?((rc|beta)[0-9]+)?$`)
+	goInTag   = regexp.MustCompile(`go(1\.[0-9]+(?:\.[0-9]+)?)`)
+	// Until 1.21 the tag of the build image is the version of Go: "v1.16.6-1".
+	goAsTag = regexp.MustCompile(`^v(1\.[0-9]+\.[0-9]+)-`)
 )
 
-// namedGo reads which Go a tree of Kubernetes is built with: .go-version (from
-// 1.25, and late patches before), build/dependencies.yaml, or the tag of the
-// build image. Empty means that none of them says.
+// namedGo returns the version of Go that a tree of Kubernetes is built with: from .go-version (since
+// 1.25, and in late patches before), build/dependencies.yaml, or the tag of the build image. It is
+// empty if none of them has it.
 func namedGo(dir string) (string, error) {
 	read := func(name string) ([]byte, error) {
 		data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
@@ -201,7 +207,7 @@ func namedGo(dir string) (string, error) {
 	var file struct {
 		Dependencies []struct{ Name, Version string }
 	}
-	// A file of another shape says nothing; the next one may.
+	// A file of another form is skipped.
 	if err := yaml.Unmarshal(data, &file); err == nil {
 		for _, d := range file.Dependencies {
 			if d.Name == "golang: upstream version" && goVersion.MatchString(d.Version) {
@@ -212,7 +218,7 @@ func namedGo(dir string) (string, error) {
 	if data, err = read("build/build-image/cross/VERSION"); err != nil {
 		return "", err
 	}
-	for _, form := range []*regexp.Regexp{goOfBuilds, goAsBuilds} {
+	for _, form := range []*regexp.Regexp{goInTag, goAsTag} {
 		if match := form.FindSubmatch(bytes.TrimSpace(data)); match != nil {
 			return string(match[1]), nil
 		}

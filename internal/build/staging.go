@@ -10,41 +10,41 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// staged is what downloading the staging modules of a release came to.
+// staged is the result of downloading the staging modules of a release.
 type staged struct {
-	// GoSum has the lines of go.sum of those that were downloaded.
+	// GoSum has the lines of go.sum for those that were downloaded.
 	GoSum string `json:"goSum"`
-	// Missing are those that cannot be had, as path@version. Not every
-	// program needs every staging module.
+	// Missing are those that are unavailable, as path@version. Not every program needs every staging
+	// module.
 	Missing []string `json:"missing,omitempty"`
 }
 
 func (s staged) warnings(release versions.Release) []string {
 	var warnings []string
 	for _, module := range s.Missing {
-		warnings = append(warnings, fmt.Sprintf("%s does not download; %s was built without it", module, release))
+		warnings = append(warnings, fmt.Sprintf("%s does not download; %s is built without it", module, release))
 	}
 	return warnings
 }
 
-func (j *job) stagedPath(release versions.Release) string {
-	return j.cache.fact("staging", release.String())
+func (r *releases) stagedPath(release versions.Release) string {
+	return r.cache.fact("staging", release.String())
 }
 
-// knownStaging returns what was downloaded last time.
-func (j *job) knownStaging(release versions.Release) (staged, bool) {
+// knownStaging returns the result of the last download.
+func (r *releases) knownStaging(release versions.Release) (staged, bool) {
 	var known staged
-	found, err := readJSON(j.stagedPath(release), &known)
+	found, err := readJSON(r.stagedPath(release), &known)
 	return known, err == nil && found
 }
 
-// fetchStaging downloads the staging modules of a release, several at a time. It
-// fails only if the module proxy cannot be asked.
-func (j *job) fetchStaging(ctx context.Context, release versions.Release, s source) (staged, error) {
+// downloadStaging downloads the staging modules of a release, several at a time. A missing module is not
+// an error.
+func (r *releases) downloadStaging(ctx context.Context, release versions.Release, s source) (staged, error) {
 	step := "download the staging modules of " + release.String()
 	var got staged
 	if len(s.Staging) > 0 {
-		answers, err := j.download(ctx, step, atVersion(s.Staging, release)...)
+		answers, err := r.download(ctx, step, atVersion(s.Staging, release)...)
 		if err != nil {
 			return staged{}, err
 		}
@@ -61,14 +61,14 @@ func (j *job) fetchStaging(ctx context.Context, release versions.Release, s sour
 		}
 	}
 	slices.Sort(got.Missing)
-	if err := writeJSON(j.stagedPath(release), got); err != nil {
+	if err := writeJSON(r.stagedPath(release), got); err != nil {
 		return staged{}, storage(ctx, step, err)
 	}
 	return got, nil
 }
 
-// missing reports whether a module cannot be had, as against the module proxy
-// not answering or answering with something else than others were given.
+// missing reports whether a module is unavailable, and not whether the module proxy does not answer or
+// serves other content than expected.
 func missing(e *Error) bool {
 	return e.Cause == CauseModuleMissing || e.Cause == CauseUnknown
 }
@@ -85,22 +85,30 @@ func atVersion(paths []string, release versions.Release) []string {
 	return modules
 }
 
-// unknownBranch explains that the module of a release could not be had.
-func (j *job) unknownBranch(ctx context.Context, release versions.Release, failed *Error) error {
+// explainUnknown returns the error for a release whose module is unavailable.
+func (r *releases) explainUnknown(ctx context.Context, release versions.Release, failed *Error) error {
 	if failed.Cause != CauseModuleMissing {
 		return failed
 	}
 	failed.Cause = CauseBranchUnknown
 	failed.Modules = []string{kubernetes + "@" + release.String()}
-	failed.Message = fmt.Sprintf("the module proxy has no %s %s: there is no such release, or it is not served", kubernetes, release)
-	failed.Try = "name a release that exists, such as " + newestTested(release)
-	if near, ok := j.hintAt(ctx, release, nil); ok {
+	failed.Message = fmt.Sprintf("the module proxy has no %s %s: the release does not exist, or it is not served", kubernetes, release)
+	failed.Try = "specify a release that exists, such as " + newestTested(release)
+	if near, ok := r.suggest(ctx, release, nil); ok {
 		failed.Try = fmt.Sprintf("%s is served: --branch %s, or --nearest", near, near)
 	}
 	if ctx.Err() != nil {
 		return stopped(ctx, failed.Step)
 	}
 	return failed
+}
+
+// suggest finds the patch that an error suggests.
+func (r *releases) suggest(ctx context.Context, release versions.Release, needed []string) (versions.Release, bool) {
+	if r.noHints {
+		return versions.Release{}, false
+	}
+	return r.patches.nearest(ctx, hintTimeout, release, needed, []versions.Release{release})
 }
 
 // newestTested returns the tested release of the same minor, or else the newest.
@@ -117,9 +125,9 @@ func newestTested(release versions.Release) string {
 	return tested[0].String()
 }
 
-// missingStaging explains a build that failed for want of staging modules. Those
-// that go itself complains of are named; without any, all that are missing.
-func (j *job) missingStaging(ctx context.Context, release versions.Release, got staged, failed *Error) error {
+// explainMissing returns the error for a build that failed because of missing staging modules. It names
+// those in the output of go, or else all.
+func (r *releases) explainMissing(ctx context.Context, release versions.Release, got staged, failed *Error) error {
 	if len(got.Missing) == 0 || !missing(failed) {
 		return failed
 	}
@@ -128,10 +136,10 @@ func (j *job) missingStaging(ctx context.Context, release versions.Release, got 
 		needed = got.Missing
 	}
 	failed.Cause, failed.Modules = CauseModuleMissing, needed
-	failed.Message = fmt.Sprintf("the module proxy does not serve %s, without which %s cannot be compiled", strings.Join(needed, ", "), release)
+	failed.Message = fmt.Sprintf("the module proxy does not serve %s, which %s needs to compile", strings.Join(needed, ", "), release)
 	failed.Try = "try another patch of " + release.MinorString()
 	paths := pathsOf(needed)
-	if near, ok := j.hintAt(ctx, release, paths); ok {
+	if near, ok := r.suggest(ctx, release, paths); ok {
 		failed.Try = fmt.Sprintf("%s is the nearest patch that has %s: --branch %s, or --nearest", near, strings.Join(paths, ", "), near)
 	}
 	if ctx.Err() != nil {

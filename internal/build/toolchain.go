@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build/goversion"
 )
 
-// lastPatch is the last patch of the minors of Go that get no more of them
-// (go.dev/doc/devel/release), the first to try in place of another patch.
+// lastPatch returns the last patch of a minor of Go that gets no more patches
+// (go.dev/doc/devel/release). It is the first to try instead of another patch.
 func lastPatch(minor string) string {
 	return map[string]string{
 		"1.15": "1.15.15", "1.16": "1.16.15", "1.17": "1.17.13", "1.18": "1.18.10", "1.19": "1.19.13",
@@ -20,97 +20,103 @@ func lastPatch(minor string) string {
 	}[minor]
 }
 
-// The bounds of the search for another patch: how many after the wanted one are
-// asked for where the last one is not known, and how many may be downloaded.
+// The limits of the search for another patch: how many after the named one to look up if the last one
+// is not known, and how many to download.
 const (
-	patchesAsked = 6
-	patchesTried = 4
+	maxPatchLookups   = 6
+	maxPatchDownloads = 4
 )
 
-// toolchain is the version of Go that stands for the one a release names.
+// toolchain is the version of Go that is used for the one that a release names.
 type toolchain struct {
 	Named string `json:"named"`
 	Used  string `json:"used"`
 }
 
-// warning says that another version is used, or is empty.
+// warning returns a warning if another version is used.
 func (t toolchain) warning(of string) string {
 	if t.Named == t.Used {
 		return ""
 	}
-	return fmt.Sprintf("Go %s, which %s names, does not download; Go %s, the newest patch of the same minor that does, is used", t.Named, of, t.Used)
+	return fmt.Sprintf("Go %s, which %s names, does not download; using Go %s, the newest patch of its minor that does", t.Named, of, t.Used)
 }
 
-func (j *job) toolchainPath(named string) string {
-	return j.cache.fact("go", named+"-"+Host().OS+"-"+Host().Arch)
+// toolchains downloads versions of Go and remembers which ones it used.
+type toolchains struct{ *goTool }
+
+func (c *toolchains) path(named string) string {
+	return c.cache.fact("go", named+"-"+Host().OS+"-"+Host().Arch)
 }
 
-// knownToolchain returns the version used last time for a named one; without any
-// knowledge it is the named one itself.
-func (j *job) knownToolchain(named string) toolchain {
+// known returns the version that was used last time for a named one, by default the named one.
+func (c *toolchains) known(named string) toolchain {
 	var known toolchain
-	if found, err := readJSON(j.toolchainPath(named), &known); err != nil || !found || known.Named != named {
+	if found, err := readJSON(c.path(named), &known); err != nil || !found || known.Named != named {
 		return toolchain{Named: named, Used: named}
 	}
 	return known
 }
 
-// findToolchain has the go command fetch the named version of Go, or else the
-// newest patch of the same minor that can be had, and remembers which it was.
-func (j *job) findToolchain(ctx context.Context, named string) (toolchain, error) {
-	known := j.knownToolchain(named)
+// find downloads the named version of Go, or else the newest patch of its minor that downloads, and
+// remembers which one it was.
+func (c *toolchains) find(ctx context.Context, named string) (toolchain, error) {
+	known := c.known(named)
 	for _, version := range slices.Compact([]string{known.Used, named}) {
-		failed := j.fetchToolchain(ctx, version)
+		failed := c.fetch(ctx, version)
 		if failed == nil {
-			return j.rememberToolchain(toolchain{Named: named, Used: version})
+			return c.remember(toolchain{Named: named, Used: version})
 		}
 		if ctx.Err() != nil || version == named {
-			return j.otherPatch(ctx, named, failed)
+			return c.otherPatch(ctx, named, failed)
 		}
 	}
 	return toolchain{}, nil
 }
 
-func (j *job) rememberToolchain(t toolchain) (toolchain, error) {
-	if err := writeJSON(j.toolchainPath(t.Named), t); err != nil {
+func (c *toolchains) remember(t toolchain) (toolchain, error) {
+	if err := writeJSON(c.path(t.Named), t); err != nil {
 		return toolchain{}, fmt.Errorf("remember Go %s: %w", t.Used, err)
 	}
 	return t, nil
 }
 
-// fetchToolchain runs a version of Go, which downloads it if need be.
-func (j *job) fetchToolchain(ctx context.Context, version string) error {
-	step := "fetch Go " + version
-	golang, err := j.findGo(ctx)
+// fetch runs a version of Go, which downloads it if necessary.
+func (c *toolchains) fetch(ctx context.Context, version string) error {
+	step := "download Go " + version
+	golang, err := c.goTool.find(ctx)
 	if err != nil {
 		return err
 	}
-	out, err := j.run(ctx, golang.in(j.space.tmp, []string{"GOTOOLCHAIN=go" + version}, "version"))
+	space, err := c.work.get(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := c.run(ctx, golang.in(space.tmp, []string{"GOTOOLCHAIN=go" + version}, "version"))
 	if err != nil {
 		return failure(ctx, step, out.tail, err)
 	}
 	if !strings.HasPrefix(string(out.stdout), "go version go"+version+" ") {
 		return &Error{
 			Step: step, Cause: CauseToolchain,
-			Message: fmt.Sprintf("asked for Go %s, the go command answers %q", version, strings.TrimSpace(string(out.stdout))),
+			Message: fmt.Sprintf("expected Go %s, got %q from the go command", version, strings.TrimSpace(string(out.stdout))),
 		}
 	}
 	return nil
 }
 
-// otherPatch looks for the newest patch of the same minor of Go; failed is why
-// the named one cannot be had, and what is returned when there is none.
-func (j *job) otherPatch(ctx context.Context, named string, failed error) (toolchain, error) {
+// otherPatch finds the newest available patch of the same minor of Go. failed is the failure to download
+// the named one, which is returned if there is none.
+func (c *toolchains) otherPatch(ctx context.Context, named string, failed error) (toolchain, error) {
 	if ctx.Err() != nil {
 		return toolchain{}, failed
 	}
 	tried := 0
-	for _, version := range j.patches(ctx, named) {
-		if tried++; tried > patchesTried {
+	for _, version := range c.patches(ctx, named) {
+		if tried++; tried > maxPatchDownloads {
 			break
 		}
-		if j.fetchToolchain(ctx, version) == nil {
-			return j.rememberToolchain(toolchain{Named: named, Used: version})
+		if c.fetch(ctx, version) == nil {
+			return c.remember(toolchain{Named: named, Used: version})
 		}
 		if ctx.Err() != nil {
 			break
@@ -119,14 +125,13 @@ func (j *job) otherPatch(ctx context.Context, named string, failed error) (toolc
 	return toolchain{}, failed
 }
 
-// patches returns the patches of a version's minor that seem to exist, newest
-// first. The list that a module proxy gives is not complete, so some are asked
-// for one by one.
-func (j *job) patches(ctx context.Context, named string) []string {
+// patches returns the patches of a version's minor that seem to exist, newest first. The list of a
+// module proxy is not complete, so some are looked up one by one.
+func (c *toolchains) patches(ctx context.Context, named string) []string {
 	const module = "golang.org/toolchain"
-	minor, step := goversion.Minor(named), "look for another patch of Go "+named
+	minor, step := goversion.Minor(named), "find another patch of Go "+named
 	found := map[string]bool{}
-	if golang, err := j.findGo(ctx); err == nil && goversion.Minor(golang.version) == minor {
+	if golang, err := c.goTool.find(ctx); err == nil && goversion.Minor(golang.version) == minor {
 		found[golang.version] = true
 	}
 	suffix := "." + Host().OS + "-" + Host().Arch
@@ -136,7 +141,7 @@ func (j *job) patches(ctx context.Context, named string) []string {
 			found[match[1]] = true
 		}
 	}
-	if answers, err := j.list(ctx, step, "-versions", module); err == nil {
+	if answers, err := c.list(ctx, step, "-versions", module); err == nil {
 		for _, answer := range answers {
 			for _, version := range answer.Versions {
 				keep(version)
@@ -147,7 +152,7 @@ func (j *job) patches(ctx context.Context, named string) []string {
 	for _, version := range unlisted(named) {
 		asked = append(asked, module+"@v0.0.1-go"+version+suffix)
 	}
-	if answers, err := j.list(ctx, step, asked...); err == nil {
+	if answers, err := c.list(ctx, step, asked...); err == nil {
 		for _, answer := range answers {
 			if answer.Error == nil {
 				keep(answer.Version)
@@ -162,8 +167,8 @@ func (j *job) patches(ctx context.Context, named string) []string {
 	return versions
 }
 
-// unlisted returns the patches worth asking for by name: the last of a minor
-// that has ended, or else those that follow the named one.
+// unlisted returns the patches to look up by name: the last one of a minor that has ended, or else those
+// that follow the named one.
 func unlisted(named string) []string {
 	minor := goversion.Minor(named)
 	if last := lastPatch(minor); last != "" {
@@ -174,7 +179,7 @@ func unlisted(named string) []string {
 		patch = 0
 	}
 	var versions []string
-	for next := patch + patchesAsked; next > patch; next-- {
+	for next := patch + maxPatchLookups; next > patch; next-- {
 		versions = append(versions, fmt.Sprintf("%s.%d", minor, next))
 	}
 	return versions

@@ -10,32 +10,41 @@ import (
 	"strings"
 )
 
-// workspace is where one build works: everything in it is gone afterwards.
-type workspace struct {
-	// module holds the generated module or the clone, tmp go's own
-	// temporary files, and out, which is in the cache's file system,
-	// binaries that are to be moved into the cache.
-	module, tmp, out string
-	folders          []*scratch
+// workDir creates the temporary directories of a build when they are first needed.
+type workDir struct {
+	cache cache
+	// root is where they are created; empty means in the cache.
+	root string
+	made *workspace
 }
 
-// workspace makes the temporary folders when they are first needed.
-func (j *job) workspace(ctx context.Context) (*workspace, error) {
-	if j.space != nil {
-		return j.space, nil
+// workspace is the temporary directories of a build.
+type workspace struct {
+	// module is for the generated module or the clone, tmp for the temporary files of go, and out for
+	// binaries; out is in the file system of the cache, so that they can be moved there.
+	module, tmp, out string
+	scratches        []*scratch
+}
+
+func newWorkDir(c cache, root string) *workDir { return &workDir{cache: c, root: root} }
+
+// get returns the temporary directories.
+func (d *workDir) get(ctx context.Context) (*workspace, error) {
+	if d.made != nil {
+		return d.made, nil
 	}
-	const step = "make a folder to work in"
-	inCache, err := newScratch(ctx, j.cache.temporary())
+	const step = "create a temporary directory"
+	inCache, err := newScratch(ctx, d.cache.temporary())
 	if err != nil {
 		return nil, storage(ctx, step, err)
 	}
-	space := &workspace{out: filepath.Join(inCache.dir, "out"), folders: []*scratch{inCache}}
+	space := &workspace{out: filepath.Join(inCache.dir, "out"), scratches: []*scratch{inCache}}
 	work := inCache
-	if j.work != "" {
-		if work, err = newScratch(ctx, j.work); err != nil {
+	if d.root != "" {
+		if work, err = newScratch(ctx, d.root); err != nil {
 			return nil, errors.Join(storage(ctx, step, err), space.remove())
 		}
-		space.folders = append(space.folders, work)
+		space.scratches = append(space.scratches, work)
 	}
 	space.module, space.tmp = filepath.Join(work.dir, "module"), filepath.Join(work.dir, "tmp")
 	for _, dir := range []string{space.module, space.tmp, space.out} {
@@ -43,32 +52,31 @@ func (j *job) workspace(ctx context.Context) (*workspace, error) {
 			return nil, errors.Join(storage(ctx, step, err), space.remove())
 		}
 	}
-	j.space = space
+	d.made = space
 	return space, nil
 }
 
 func (w *workspace) remove() error {
 	var failed error
-	for _, folder := range w.folders {
-		failed = errors.Join(failed, folder.remove())
+	for _, s := range w.scratches {
+		failed = errors.Join(failed, s.remove())
 	}
 	return failed
 }
 
-// close ends the job: its folders go, whatever happened.
-func (j *job) close(err *error) {
-	if j.space == nil {
+// close removes the temporary directories and adds the failure to do so to err.
+func (d *workDir) close(err *error) {
+	if d.made == nil {
 		return
 	}
-	if failed := j.space.remove(); failed != nil {
-		*err = errors.Join(*err, fmt.Errorf("remove the folder worked in: %w", failed))
+	if failed := d.made.remove(); failed != nil {
+		*err = errors.Join(*err, fmt.Errorf("remove the temporary directory: %w", failed))
 	}
-	j.space = nil
+	d.made = nil
 }
 
-// scratch is a temporary folder. The lock file beside it is held for as long as
-// the folder is in use, so that what a killed process left behind can be told
-// from what still serves.
+// scratch is a temporary directory with a lock file next to it. The lock is held while the directory is
+// in use, which distinguishes it from one that a killed process left behind.
 type scratch struct {
 	dir  string
 	lock *lock
@@ -79,7 +87,7 @@ const (
 	lockSuffix     = ".lock"
 )
 
-// newScratch removes what killed builds left in root and makes a folder there.
+// newScratch creates a directory in root, and removes those that killed builds left there.
 func newScratch(ctx context.Context, root string) (*scratch, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -113,8 +121,8 @@ func (s *scratch) remove() error {
 	return errors.Join(err, s.lock.release())
 }
 
-// sweep removes the folders in root whose lock nobody holds. One that cannot be
-// removed now is tried again by the next build.
+// sweep removes the directories in root whose lock is free. The next build retries those that cannot be
+// removed.
 func sweep(root string) {
 	names, err := filepath.Glob(filepath.Join(root, scratchPattern+lockSuffix))
 	if err != nil {
@@ -131,7 +139,7 @@ func sweep(root string) {
 	}
 }
 
-// storage turns a failure to read or write files into the error that is returned.
+// storage returns the error for a failure to read or write files.
 func storage(ctx context.Context, step string, err error) error {
 	if ctx.Err() != nil {
 		return stopped(ctx, step)

@@ -14,16 +14,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// WriteArchive writes b to file as a docker archive: what "docker load", "ctr
-// images import", "kind load image-archive" and the like read. In it the image
-// has the canonical name of ref, so that the kubelet finds it wherever it is
-// loaded. The file is replaced as a whole or not touched.
+// WriteArchive writes b to file as a docker archive, which "docker load", "ctr images import", "kind load
+// image-archive" and similar tools read. The image has the canonical name of ref, so that the kubelet finds
+// it. The file is replaced atomically.
 //
-// An archive holds one platform; b with several is an Invalid error.
+// An archive has one platform; b with several is an Invalid error.
 func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	if b.Index != nil {
-		return problem.Invalidf("write an OCI layout folder, or build one platform at a time",
-			"write %s: a docker archive holds one platform, the image has %s", file, strings.Join(b.platforms(), ", "))
+		return problem.Invalidf("write an OCI layout directory, or build one platform at a time",
+			"write %s: a docker archive has one platform, the image has %s", file, strings.Join(b.platforms(), ", "))
 	}
 	return writeFile(ctx, file, func(f *os.File) error {
 		return writeArchive(ctx, b.Images[b.platforms()[0]], ref, f)
@@ -52,12 +51,12 @@ func (b *Built) platforms() []string {
 	return platforms
 }
 
-// host picks the image that runs on this machine.
+// host returns the image that runs on this machine.
 func (b *Built) host(doing string) (v1.Image, error) {
 	for _, p := range b.platforms() {
 		if runsOn(hostPlatform(), p) {
 			return b.Images[p], nil
 		}
 	}
-	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: this machine is %s, the image is for %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
+	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: expected an image for %s, got %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// userAgent is what registries see.
+// userAgent is the user agent of requests to registries.
 const userAgent = "pmk-sched"
 
 // candidate is one image of a base, with the platform it is for.
@@ -29,13 +29,13 @@ type candidate struct {
 	image    v1.Image
 }
 
-// baseImage is what one platform's image is laid on.
+// baseImage is the base for one platform.
 type baseImage struct {
 	image       v1.Image
-	annotations map[string]string // that name the base; nil unless it came from a registry
+	annotations map[string]string // the name of the base; nil unless it is from a registry
 }
 
-// resolveBases finds the base for each platform.
+// resolveBases returns the base for each platform.
 func resolveBases(ctx context.Context, o Options, platforms []string) (map[string]baseImage, error) {
 	if err := o.Base.check(); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (map[strin
 	return bases, nil
 }
 
-// fetchHead gets manifest and configuration of an image in a registry, so that
-// what is wrong with them shows here and not when the image is written.
+// fetchHead reads the manifest and the configuration of an image in a registry, so that they fail here and
+// not when the image is written.
 func fetchHead(img v1.Image) (v1.Hash, error) {
 	if _, err := img.RawConfigFile(); err != nil {
 		return v1.Hash{}, err
@@ -80,7 +80,7 @@ func fetchHead(img v1.Image) (v1.Hash, error) {
 	return img.Digest()
 }
 
-// String is the base as a person would name it.
+// String returns the base as the user names it.
 func (b Base) String() string {
 	return b.Reference + b.Archive + b.Layout + b.Busybox
 }
@@ -93,13 +93,12 @@ func (b Base) check() error {
 		}
 	}
 	if set != 1 {
-		return problem.Invalidf("give an image, a docker archive, an OCI layout folder, or a busybox", "one base is needed, %d are given", set)
+		return problem.Invalidf("use an image, a docker archive, an OCI layout directory, or a busybox", "expected one base, got %d", set)
 	}
 	return nil
 }
 
-// candidates lists the images a base has. The reference is nil unless it is in a
-// registry.
+// candidates returns the images of a base. The reference is nil unless it is in a registry.
 func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candidate, name.Reference, error) {
 	switch {
 	case b.Archive != "":
@@ -148,9 +147,9 @@ func remoteOptions(ctx context.Context, keychain authn.Keychain) []remote.Option
 	return opts
 }
 
-const archiveHint = "\"docker save\" writes one; a folder with an OCI layout can be used too"
+const archiveHint = "\"docker save\" writes one; a directory with an OCI layout is accepted too"
 
-// archiveCandidates reads a docker archive, which has to hold a single image.
+// archiveCandidates reads a docker archive, which must have one image.
 func archiveCandidates(file string) ([]candidate, error) {
 	opener := archiveOpener(file)
 	manifest, err := tarball.LoadManifest(opener)
@@ -165,7 +164,7 @@ func archiveCandidates(file string) ([]candidate, error) {
 		for _, m := range manifest {
 			names = append(names, m.RepoTags...)
 		}
-		return nil, problem.Invalidf("save one image into an archive of its own", "read docker archive %s: it holds %d images (%s), one is wanted", file, len(manifest), strings.Join(names, ", "))
+		return nil, problem.Invalidf("save one image to a separate archive", "read docker archive %s: expected one image, got %d (%s)", file, len(manifest), strings.Join(names, ", "))
 	}
 	img, err := tarball.Image(opener, nil)
 	if err != nil {
@@ -175,7 +174,7 @@ func archiveCandidates(file string) ([]candidate, error) {
 	return []candidate{c}, err
 }
 
-// archiveOpener opens an archive, unzipping it where needed.
+// archiveOpener opens an archive, and decompresses it if necessary.
 func archiveOpener(file string) tarball.Opener {
 	return func() (io.ReadCloser, error) {
 		f, err := os.Open(file)
@@ -214,8 +213,8 @@ func layoutCandidates(dir string) ([]candidate, error) {
 	return found, nil
 }
 
-// indexCandidates lists the images of an index and of the indexes in it. Entries
-// that are no images, such as attestations, are left out.
+// indexCandidates returns the images of an index and of the indexes in it, without other entries such as
+// attestations.
 func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 	manifest, err := index.IndexManifest()
 	if err != nil {
@@ -252,7 +251,7 @@ func indexCandidates(index v1.ImageIndex) ([]candidate, error) {
 	return found, nil
 }
 
-// newCandidate reads the platform out of the image's configuration.
+// newCandidate reads the platform from the image's configuration.
 func newCandidate(img v1.Image) (candidate, error) {
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -265,7 +264,7 @@ func newCandidate(img v1.Image) (candidate, error) {
 	return c, nil
 }
 
-// choose picks the image for platform; what names the images in the error.
+// choose returns the image for platform. what names the images in the error.
 func choose(found []candidate, platform, what string) (candidate, error) {
 	want, err := parsePlatform(platform)
 	if err != nil {

@@ -25,10 +25,9 @@ const (
 	ociConfig   = types.OCIConfigJSON
 )
 
-// Build lays o.Files on o.Base for each platform.
+// Build adds o.Files to o.Base for each platform.
 //
-// Errors about the base, a platform or a file are Invalid; those of a registry
-// carry a hint.
+// Errors about the base, a platform or a file are Invalid; those of a registry have a hint.
 func Build(ctx context.Context, o Options) (*Built, error) {
 	platforms, err := sortedPlatforms(o.Platforms)
 	if err != nil {
@@ -47,7 +46,7 @@ func Build(ctx context.Context, o Options) (*Built, error) {
 	for _, platform := range platforms {
 		img, err := assemble(ctx, bases[platform], o.Files[platform], o)
 		if err != nil {
-			return nil, fmt.Errorf("make image for %s: %w", platform, err)
+			return nil, fmt.Errorf("build image for %s: %w", platform, err)
 		}
 		b.Images[platform] = img
 	}
@@ -64,7 +63,7 @@ func (o Options) created() time.Time {
 	return o.Created.UTC()
 }
 
-// seal makes the index, if there is more than one image, and the digest.
+// seal sets the digest, and the index if there is more than one image.
 func (b *Built) seal(platforms []string, annotations map[string]string) error {
 	var top interface{ Digest() (v1.Hash, error) } = b.Images[platforms[0]]
 	if len(platforms) > 1 {
@@ -72,7 +71,7 @@ func (b *Built) seal(platforms []string, annotations map[string]string) error {
 		for _, platform := range platforms {
 			config, err := b.Images[platform].ConfigFile()
 			if err != nil {
-				return fmt.Errorf("make index: %w", err)
+				return fmt.Errorf("build index: %w", err)
 			}
 			adds = append(adds, mutate.IndexAddendum{
 				Add:        b.Images[platform],
@@ -93,7 +92,7 @@ func (b *Built) seal(platforms []string, annotations map[string]string) error {
 	return nil
 }
 
-// assemble makes the image of one platform.
+// assemble returns the image for one platform.
 func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.Image, error) {
 	var entries []entry
 	for _, f := range files {
@@ -128,8 +127,8 @@ func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.
 	return img, nil
 }
 
-// asOCI gives the image OCI's media types, whatever it had: Docker's have no
-// place for annotations, and registries refuse a mixture.
+// asOCI returns the image with OCI media types: those of Docker do not support annotations, and registries
+// refuse a mixture.
 func asOCI(img v1.Image) (v1.Image, error) {
 	layers, err := img.Layers()
 	if err != nil {
@@ -154,7 +153,7 @@ func asOCI(img v1.Image) (v1.Image, error) {
 	return mutate.Append(ociEmpty(), adds...)
 }
 
-// newConfig is the configuration of base with what o sets, for the layers of img.
+// newConfig returns the configuration of base with the settings of o, for the layers of img.
 func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, error) {
 	old, err := base.ConfigFile()
 	if err != nil {
@@ -167,7 +166,7 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	config := old.DeepCopy()
 	config.RootFS = layered.RootFS
 	config.Created = v1.Time{Time: o.created()}
-	config.Container, config.DockerVersion = "", "" //nolint:staticcheck // of the engine that made the base
+	config.Container, config.DockerVersion = "", "" //nolint:staticcheck // set by the engine that built the base
 	c := &config.Config
 	c.User = o.User
 	if c.User == "" {
@@ -187,9 +186,8 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	return config, nil
 }
 
-// newHistory adds an entry for the files and one for the settings. Bases that do
-// not tell of all their layers get entries for those, because engines refuse a
-// history that is shorter than the list of layers.
+// newHistory adds an entry for the files and one for the settings. It also adds the missing entries of a
+// base, because engines refuse a history that is shorter than the list of layers.
 func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.History {
 	history := slices.Clone(config.History)
 	for _, h := range history {
@@ -210,7 +208,7 @@ func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.Histor
 		v1.History{Created: config.Created, CreatedBy: fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint), Comment: userAgent, EmptyLayer: true})
 }
 
-// setEnv sets a NAME=value pair in a list of them.
+// setEnv sets a NAME=value pair in a list.
 func setEnv(env []string, pair string) []string {
 	name, _, _ := strings.Cut(pair, "=")
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
@@ -229,11 +227,11 @@ func (f File) mode() int64 {
 	return f.Mode
 }
 
-// checkFiles refuses files that are missing, that would lie nowhere or twice at one
-// place, and programs for another platform.
+// checkFiles refuses missing files, invalid or duplicate paths in the image, and programs for another
+// platform.
 func checkFiles(files []File, platform string) error {
 	if len(files) == 0 {
-		return problem.Invalidf("", "no file for the image of %s", platform)
+		return problem.Invalidf("", "the image for %s has no files", platform)
 	}
 	seen := map[string]bool{}
 	for _, f := range files {
@@ -242,7 +240,7 @@ func checkFiles(files []File, platform string) error {
 			return problem.Invalidf("", "file %s: the path in the image, %q, is not absolute", f.Source, f.Path)
 		}
 		if seen[clean] {
-			return problem.Invalidf("", "two files for %s in the image of %s", clean, platform)
+			return problem.Invalidf("", "the image for %[2]s has two files %[1]s", clean, platform)
 		}
 		seen[clean] = true
 		if err := checkFile(f.Source, platform); err != nil {
@@ -261,10 +259,10 @@ func checkFile(source, platform string) error {
 		return fmt.Errorf("file for the image: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return problem.Invalidf("", "file for the image: %s is no regular file", source)
+		return problem.Invalidf("", "file for the image: %s is not a regular file", source)
 	}
 	if made, machine, ok := programPlatform(source); ok && !runsOn(made, platform) {
-		return problem.Invalidf("build the program for "+platform, "%s: made for %s (%s), but the image is for %s", source, orUnknown(made), machine, platform)
+		return problem.Invalidf("build the program for "+platform, "%s: expected a program for %s, got %s (%s)", source, platform, orUnknown(made), machine)
 	}
 	return nil
 }

@@ -202,20 +202,20 @@ func TestBuildRefusesWhatCannotBecomeAnImage(t *testing.T) {
 		change func(*Options)
 		want   []string
 	}{
-		"no platform":        {func(o *Options) { o.Platforms = nil }, []string{"no platform"}},
-		"malformed platform": {func(o *Options) { o.Platforms = []string{"amd64"} }, []string{`platform "amd64" is not of the form`, "hint: write it as linux/amd64"}},
-		"no file":            {func(o *Options) { o.Files = nil }, []string{"no file for the image of linux/amd64"}},
+		"no platform":        {func(o *Options) { o.Platforms = nil }, []string{"a platform is required"}},
+		"malformed platform": {func(o *Options) { o.Platforms = []string{"amd64"} }, []string{`invalid platform "amd64"`, "hint: use the form linux/amd64"}},
+		"no file":            {func(o *Options) { o.Files = nil }, []string{"the image for linux/amd64 has no files"}},
 		"relative path":      {func(o *Options) { o.Files["linux/amd64"][0].Path = "bin/x" }, []string{"not absolute"}},
 		"path twice": {func(o *Options) {
 			o.Files["linux/amd64"] = append(o.Files["linux/amd64"], File{Path: "/usr/local/bin/../bin/kube-scheduler", Source: scheduler})
-		}, []string{"two files for /usr/local/bin/kube-scheduler"}},
+		}, []string{"has two files /usr/local/bin/kube-scheduler"}},
 		"missing file": {func(o *Options) { o.Files["linux/amd64"][0].Source = filepath.Join(dir, "none") }, []string{"none", "no such file"}},
-		"folder":       {func(o *Options) { o.Files["linux/amd64"][0].Source = dir }, []string{"no regular file"}},
+		"folder":       {func(o *Options) { o.Files["linux/amd64"][0].Source = dir }, []string{"not a regular file"}},
 		"file of another platform": {func(o *Options) {
 			o.Files["linux/amd64"][0].Source = writeProgram(t, filepath.Join(dir, "s"), elf.EM_AARCH64, elf.PT_LOAD, "")
-		}, []string{"made for linux/arm64", "the image is for linux/amd64"}},
-		"no base":         {func(o *Options) { o.Base = Base{} }, []string{"one base is needed, 0 are given"}},
-		"two bases":       {func(o *Options) { o.Base.Reference = "busybox" }, []string{"one base is needed, 2 are given"}},
+		}, []string{"expected a program for linux/amd64, got linux/arm64"}},
+		"no base":         {func(o *Options) { o.Base = Base{} }, []string{"expected one base, got 0"}},
+		"two bases":       {func(o *Options) { o.Base.Reference = "busybox" }, []string{"expected one base, got 2"}},
 		"malformed base":  {func(o *Options) { o.Base = Base{Reference: "Busy Box"} }, []string{`image name "Busy Box"`}},
 		"missing busybox": {func(o *Options) { o.Base.Busybox = filepath.Join(dir, "none") }, []string{"not found", "apt-get install busybox-static"}},
 		"busybox is a script": {func(o *Options) { o.Base.Busybox = writeText(t, filepath.Join(dir, "b"), "#!/bin/sh\n") },
@@ -223,14 +223,14 @@ func TestBuildRefusesWhatCannotBecomeAnImage(t *testing.T) {
 		"busybox is dynamic": {func(o *Options) { o.Base = busybox(elf.EM_X86_64, elf.PT_INTERP, "BusyBox") },
 			[]string{"dynamically linked", "apt-get install busybox-static"}},
 		"busybox of another architecture": {func(o *Options) { o.Base = busybox(elf.EM_S390, elf.PT_LOAD, "BusyBox") },
-			[]string{"made for linux/s390x", "an image for linux/amd64 is wanted"}},
+			[]string{"expected a program for linux/amd64, got linux/s390x"}},
 		"busybox of an unknown architecture": {func(o *Options) { o.Base = busybox(elf.EM_SPARC, elf.PT_LOAD, "BusyBox") },
-			[]string{"made for an unknown platform (EM_SPARC)"}},
+			[]string{"got an unknown platform (EM_SPARC)"}},
 		"busybox is something else": {func(o *Options) { o.Base = busybox(elf.EM_X86_64, elf.PT_LOAD, "toolbox") }, []string{"not busybox"}},
 		"busybox for two platforms": {func(o *Options) {
 			both := bothPlatforms(t, o.Base)
 			o.Platforms, o.Files = both.Platforms, both.Files
-		}, []string{"made for linux/amd64", "linux/amd64 and linux/arm64 is wanted", "one busybox fits one architecture"}},
+		}, []string{"it is for linux/amd64", "cannot be the base for linux/amd64 and linux/arm64"}},
 		"platform the base lacks": {func(o *Options) {
 			*o = bothPlatforms(t, Base{Reference: amd64Only})
 		}, []string{"has no image for linux/arm64; it has linux/amd64"}},

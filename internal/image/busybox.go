@@ -19,36 +19,35 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// applets lists what /bin gets links for. It is fixed, not asked of the binary,
-// which may be of an architecture that does not run here. Debian's busybox-static
-// has each of them.
+// applets are the links in /bin. The list is fixed, because the binary may be for an architecture that does
+// not run here. Debian's busybox-static has all of them.
 //
 //go:embed applets.txt
 var applets string
 
 const busyboxHint = "apt-get install busybox-static, then use /bin/busybox; for other architectures use an image as the base"
 
-// busyboxFiles are the entries beside the busybox and its links.
+// busyboxFiles returns the other files of a busybox base.
 func busyboxFiles() []entry {
 	return []entry{
-		{path: "dev", mode: 0o755, folder: true},
+		{path: "dev", mode: 0o755, dir: true},
 		{path: "etc/group", mode: 0o644, text: "root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"},
-		// Without this file the Go resolver of old releases asks the name server
-		// before it looks into /etc/hosts, also for localhost.
+		// Without this file the Go resolver of old releases queries the name server before /etc/hosts, even
+		// for localhost.
 		{path: "etc/nsswitch.conf", mode: 0o644, text: "hosts: files dns\n"},
 		{path: "etc/passwd", mode: 0o644, text: "root:x:0:0:root:/root:/bin/sh\n" +
 			"nobody:x:65534:65534:nobody:/:/bin/false\n" +
 			"nonroot:x:65532:65532:nonroot:/home/nonroot:/bin/sh\n"},
-		{path: "home/nonroot", mode: 0o755, owner: 65532, folder: true},
-		{path: "proc", mode: 0o555, folder: true},
-		{path: "root", mode: 0o700, folder: true},
-		{path: "sys", mode: 0o555, folder: true},
-		{path: "tmp", mode: 0o1777, folder: true},
-		{path: "var/tmp", mode: 0o1777, folder: true},
+		{path: "home/nonroot", mode: 0o755, owner: 65532, dir: true},
+		{path: "proc", mode: 0o555, dir: true},
+		{path: "root", mode: 0o700, dir: true},
+		{path: "sys", mode: 0o555, dir: true},
+		{path: "tmp", mode: 0o1777, dir: true},
+		{path: "var/tmp", mode: 0o1777, dir: true},
 	}
 }
 
-// busyboxBase makes an image of a static busybox binary for its own platform.
+// busyboxBase returns an image with a static busybox binary, for its platform.
 func busyboxBase(ctx context.Context, file, platform string, created v1.Time) (v1.Image, error) {
 	entries := append(busyboxFiles(), entry{path: "bin/busybox", mode: 0o755, source: file})
 	for _, applet := range strings.Fields(applets) {
@@ -56,15 +55,15 @@ func busyboxBase(ctx context.Context, file, platform string, created v1.Time) (v
 	}
 	layer, err := newLayer(ctx, entries)
 	if err != nil {
-		return nil, fmt.Errorf("lay in busybox: %w", err)
+		return nil, fmt.Errorf("add busybox: %w", err)
 	}
 	img, err := mutate.Append(ociEmpty(), mutate.Addendum{Layer: layer})
 	if err != nil {
-		return nil, fmt.Errorf("lay in busybox: %w", err)
+		return nil, fmt.Errorf("add busybox: %w", err)
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("lay in busybox: %w", err)
+		return nil, fmt.Errorf("add busybox: %w", err)
 	}
 	p, err := parsePlatform(platform)
 	if err != nil {
@@ -78,8 +77,7 @@ func busyboxBase(ctx context.Context, file, platform string, created v1.Time) (v
 	return mutate.ConfigFile(img, config)
 }
 
-// checkBusybox refuses a file that would not run as /bin/busybox on each of the
-// platforms.
+// checkBusybox refuses a file that cannot run as /bin/busybox on all platforms.
 func checkBusybox(file string, platforms []string) error {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -96,14 +94,14 @@ func checkBusybox(file string, platforms []string) error {
 	made := elfPlatform(program)
 	switch {
 	case interpreted:
-		return problem.Invalidf(busyboxHint, "busybox %s: dynamically linked, but there are no libraries in the image: a static one is needed", file)
+		return problem.Invalidf(busyboxHint, "busybox %s: it is dynamically linked, and the image has no libraries: a static busybox is required", file)
 	case len(platforms) > 1:
-		return problem.Invalidf("build one platform at a time, or use an image that has all of them as the base",
-			"busybox %s: made for %s, but an image for %s is wanted: one busybox fits one architecture", file, made, strings.Join(platforms, " and "))
+		return problem.Invalidf("build one platform at a time, or use an image with all platforms as the base",
+			"busybox %s: it is for %s and cannot be the base for %s", file, made, strings.Join(platforms, " and "))
 	case !runsOn(made, platforms[0]):
-		return problem.Invalidf(busyboxHint, "busybox %s: made for %s (%s), but an image for %s is wanted", file, orUnknown(made), program.Machine, platforms[0])
+		return problem.Invalidf(busyboxHint, "busybox %s: expected a program for %s, got %s (%s)", file, platforms[0], orUnknown(made), program.Machine)
 	case !bytes.Contains(data, []byte("BusyBox")):
-		return problem.Invalidf(busyboxHint, "busybox %s: a program, but not busybox", file)
+		return problem.Invalidf(busyboxHint, "busybox %s: the program is not busybox", file)
 	}
 	return nil
 }
@@ -115,7 +113,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// ociEmpty is an image without layers whose media types are OCI's.
+// ociEmpty returns an image without layers, with OCI media types.
 func ociEmpty() v1.Image {
 	return mutate.ConfigMediaType(mutate.MediaType(empty.Image, ociManifest), ociConfig)
 }

@@ -16,20 +16,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// kubeletNamespace is the containerd namespace in which the kubelet's images are
-// (containerd, internal/cri/constants).
+// kubeletNamespace is the containerd namespace of the kubelet's images (containerd,
+// internal/cri/constants).
 const kubeletNamespace = "k8s.io"
 
-// killDelay is how long a program may take to end after it was told to.
+// killDelay is how long to wait for a program to exit after it was killed.
 const killDelay = 5 * time.Second
 
-// containerd is a containerd, spoken to through its own client program, ctr: its
-// Go client would double what is to be compiled here.
+// containerd is a containerd instance. It is used through its client program, ctr: its Go client would
+// double the size of this program.
 type containerd struct{ socket string }
 
-// LoadContainerd imports the image for this machine into the namespace k8s.io of
-// the containerd that listens on socket ("" means DefaultContainerdSocket), under
-// the canonical name of ref, which is the one the kubelet looks for.
+// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd that listens
+// on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which the kubelet uses.
 func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	c := newContainerd(socket)
 	img, err := b.host("load into containerd")
@@ -46,10 +45,10 @@ func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
 	}
 	var names bytes.Buffer
 	if err := c.run(ctx, nil, &names, "images", "ls", "-q", "name=="+canonical); err != nil {
-		return fmt.Errorf("look for %s in containerd: %w", canonical, err)
+		return fmt.Errorf("find %s in containerd: %w", canonical, err)
 	}
 	if strings.TrimSpace(names.String()) != canonical {
-		return problem.Errorf("ctr -n k8s.io images ls", "load %s into containerd: it was imported, but not under that name", canonical)
+		return problem.Errorf("see `ctr -n k8s.io images ls`", "load %s into containerd: it was imported under another name", canonical)
 	}
 	return nil
 }
@@ -64,7 +63,7 @@ func (c containerd) export(ctx context.Context, ref, platform, file string) erro
 		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
 	})
 	if err != nil && strings.Contains(err.Error(), "not found") {
-		return problem.Errorf("it may not be on this node, or be kept without its layers (discard_unpacked_layers)", "read %s from containerd: %w", canonical, err)
+		return problem.Errorf("it may not be on this node, or without its layers (discard_unpacked_layers)", "read %s from containerd: %w", canonical, err)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s from containerd: %w", canonical, err)
@@ -82,27 +81,26 @@ func newContainerd(socket string) containerd {
 // run runs ctr with stdin written by feed and stdout going to out; both may be nil.
 func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.Writer, args ...string) error {
 	if _, err := os.Stat(c.socket); err != nil {
-		hint := "is containerd running? Give its socket with containerd=PATH"
+		hint := "check that containerd is running; set its socket with containerd=PATH"
 		if errors.Is(err, fs.ErrPermission) {
 			hint = "run as root"
 		}
-		return problem.Errorf(hint, "containerd does not listen there: %w", err)
+		return problem.Errorf(hint, "no containerd socket: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, "ctr", append([]string{"-a", c.socket, "-n", kubeletNamespace}, args...)...)
 	cmd.Stdout = out
 	err := feedCommand(ctx, cmd, feed)
 	if errors.Is(err, exec.ErrNotFound) {
-		return problem.Errorf("it comes with containerd: apt-get install containerd; or write a docker archive and import it by hand", "ctr, containerd's own client, is not here: %w", err)
+		return problem.Errorf("install containerd, which includes it; or write a docker archive and import it manually", "the containerd client ctr is not installed: %w", err)
 	}
 	return err
 }
 
-// feedCommand runs cmd with stdin written by feed. The error is what went wrong
-// in feed, or else the end of what the program said: it saw less than feed did if
-// feed failed, but knows more if it closed the pipe.
+// feedCommand runs cmd with stdin written by feed. The error is that of feed, or else the end of the output
+// of the program. If the program closed the pipe, its output is the cause.
 func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error) error {
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	cmd.WaitDelay = killDelay
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -123,12 +121,12 @@ func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error)
 	case fed != nil && !errors.Is(fed, syscall.EPIPE) && !errors.Is(fed, os.ErrClosed):
 		return fed
 	case ended != nil:
-		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), ended, lastLines(said.String(), 5))
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), ended, lastLines(stderr.String(), 5))
 	}
 	return fed
 }
 
-// lastLines is the end of a program's output on one line.
+// lastLines returns the end of a program's output on one line.
 func lastLines(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")

@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// LoadDocker loads the image for this machine into the Docker engine that the
-// docker program talks to (DOCKER_HOST, contexts), under the canonical name of ref.
-// The engine's Go client would be a far larger dependency than that program.
+// LoadDocker loads the image for this machine into the Docker engine that the docker program uses
+// (DOCKER_HOST, contexts), under the canonical name of ref. The Go client of the engine would be a large
+// dependency.
 func LoadDocker(ctx context.Context, b *Built, ref string) error {
 	img, err := b.host("load into Docker")
 	if err != nil {
@@ -28,9 +28,9 @@ func LoadDocker(ctx context.Context, b *Built, ref string) error {
 	err = feedCommand(ctx, exec.CommandContext(ctx, "docker", "load", "--quiet"), archive)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return problem.Errorf("install Docker"+instead, "load %s into Docker: the docker program is not here: %w", canonical, err)
+		return problem.Errorf("install Docker"+instead, "load %s into Docker: the docker program is not installed: %w", canonical, err)
 	case err != nil && strings.Contains(err.Error(), "Cannot connect to the Docker daemon"):
-		return problem.Errorf("start the Docker engine, or set DOCKER_HOST"+instead, "load %s into Docker: no engine answers: %w", canonical, err)
+		return problem.Errorf("start the Docker engine, or set DOCKER_HOST"+instead, "load %s into Docker: the engine does not respond: %w", canonical, err)
 	case err != nil:
 		return fmt.Errorf("load %s into Docker: %w", canonical, err)
 	}

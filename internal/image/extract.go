@@ -18,39 +18,36 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// Source is an image to read from: exactly one of Reference, Archive and Layout
-// is set.
+// Source is an image to read. Exactly one of Reference, Archive and Layout is set.
 type Source struct {
 	// Reference names an image in a registry, or in Containerd.
 	Reference string
-	// Containerd is the socket of the containerd that has Reference; empty means
-	// that it is in a registry.
+	// Containerd is the socket of the containerd that has Reference; empty means a registry.
 	Containerd string
-	// Archive is a docker archive that holds one image.
+	// Archive is a docker archive with one image.
 	Archive string
-	// Layout is an OCI layout folder.
+	// Layout is an OCI layout directory.
 	Layout string
 	// Insecure allows plain HTTP for Reference.
 	Insecure bool
-	// Keychain finds the credentials for Reference; nil means none.
+	// Keychain provides the credentials for Reference; nil means none.
 	Keychain authn.Keychain
 }
 
-// maxLinks bounds how many links are followed to a file, as Linux does.
+// maxLinks is how many links are followed to a file, as in Linux.
 const maxLinks = 40
 
-// ExtractFile writes the file at the absolute path file of the image, as a
-// container would see it (layers flattened, links followed), to the file to,
-// which is replaced as a whole or not touched. to is executable if the file is.
+// ExtractFile writes the file at the absolute path file of the image, as a container sees it (layers
+// flattened, links followed), to the file to, which is replaced atomically. to is executable if the file is.
 //
-// An empty file means the program the image starts; an empty platform means that
-// of this machine. If the image has no such file, the error is fs.ErrNotExist.
+// An empty file means the program that the image starts, and an empty platform that of this machine. If the
+// file does not exist, the error is fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) (err error) {
 	if platform == "" {
 		platform = hostPlatform()
 	}
 	if src.Containerd != "" {
-		exported, err := exportBeside(ctx, src, platform, to)
+		exported, err := exportNear(ctx, src, platform, to)
 		if err != nil {
 			return err
 		}
@@ -81,8 +78,8 @@ func ExtractFile(ctx context.Context, src Source, file, platform, to string) (er
 	return nil
 }
 
-// exportBeside brings an image out of containerd into a file in the folder of to.
-func exportBeside(ctx context.Context, src Source, platform, to string) (string, error) {
+// exportNear exports an image from containerd to a file in the directory of to.
+func exportNear(ctx context.Context, src Source, platform, to string) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(to), ".export.*")
 	if err != nil {
 		return "", fmt.Errorf("export image: %w", err)
@@ -96,7 +93,7 @@ func exportBeside(ctx context.Context, src Source, platform, to string) (string,
 	return f.Name(), nil
 }
 
-// program is the first absolute path in what the image starts.
+// program returns the first absolute path in the entrypoint and command of the image.
 func program(img v1.Image) (string, error) {
 	config, err := img.ConfigFile()
 	if err != nil {
@@ -111,9 +108,8 @@ func program(img v1.Image) (string, error) {
 	return "", fmt.Errorf("no absolute path in its entrypoint and command, %q: %w", words, fs.ErrNotExist)
 }
 
-// extract copies the file of the flattened image to f. The flattened layers come
-// as a stream with the topmost layer first, in which a link may come after its
-// target; so the stream is read again for each link that is followed.
+// extract copies the file of the flattened image to f. The stream of the flattened layers starts with the
+// topmost one, and a link may come after its target, so the stream is read again for each link.
 func extract(ctx context.Context, img v1.Image, file string, f *os.File) error {
 	name := strings.TrimPrefix(path.Clean(file), "/")
 	for range maxLinks {
@@ -130,9 +126,8 @@ func extract(ctx context.Context, img v1.Image, file string, f *os.File) error {
 	return errors.New("too many links")
 }
 
-// extractRegular copies name to f if it is a regular file. If it is not, it
-// returns the links of the image, absolute or relative as they are in it; hard
-// links are given as absolute ones.
+// extractRegular copies name to f if it is a regular file. Otherwise it returns the links of the image,
+// absolute or relative as they are in it, and hard links as absolute ones.
 func extractRegular(ctx context.Context, img v1.Image, name string, f *os.File) (links map[string]string, found bool, err error) {
 	flat := mutate.Extract(img)
 	defer func() { err = errors.Join(err, flat.Close()) }()
@@ -170,8 +165,7 @@ func copyOut(r io.Reader, h *tar.Header, f *os.File) error {
 	return nil
 }
 
-// follow replaces the first link on the way to name by what it points to. Links
-// that lead out of the image end at its root.
+// follow replaces the first link in the path name with its target. Links out of the image end at its root.
 func follow(name string, links map[string]string) (string, bool) {
 	parts := strings.Split(name, "/")
 	for i := range parts {

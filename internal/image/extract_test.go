@@ -113,5 +113,5 @@ func TestExtractFileSeesWhatAContainerWouldSee(t *testing.T) {
 
 func TestExtractFileNeedsOneSource(t *testing.T) {
 	err := ExtractFile(t.Context(), Source{}, SchedulerPath, "", filepath.Join(t.TempDir(), "f"))
-	wantError(t, err, true, "one", "0 are given")
+	wantError(t, err, true, "one", "expected one base, got 0")
 }

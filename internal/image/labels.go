@@ -1,7 +1,7 @@
 package image
 
-// Keys of the labels and annotations that describe an image. The first three
-// are OCI's (image-spec, annotations.md); the Dockerfile sets the same.
+// Keys of the labels and annotations that describe an image. The first three are defined by OCI (image-spec,
+// annotations.md); the Dockerfile sets the same keys.
 const (
 	LabelTitle   = "org.opencontainers.image.title"
 	LabelVersion = "org.opencontainers.image.version"
@@ -17,19 +17,18 @@ const (
 	annotationBaseDigest = "org.opencontainers.image.base.digest"
 )
 
-// Description is what the labels of an image tell about the program in it.
+// Description describes the program in an image by labels.
 type Description struct {
 	Title   string // name of the program: kube-scheduler
-	Version string // version of the image; the release unless the caller has a better one
-	URL     string // where the sources can be read
-	Release string // Kubernetes release it was built from: v1.24.3
+	Version string // version of the image; by default the release
+	URL     string // URL of the sources
+	Release string // Kubernetes release: v1.24.3
 	Plugins string // compiled-in plugins, separated by commas; empty for none
-	Origin  string // what was compiled: module with version, or git URL with commit
+	Origin  string // source: module with version, or git URL with commit
 }
 
-// Labels returns the labels for d; they serve as annotations too. All keys are
-// there, also those with an empty value, as they are in an image that the
-// Dockerfile made.
+// Labels returns the labels for d, which are also used as annotations. It has all keys, including those with
+// an empty value, like an image that the Dockerfile builds.
 func (d Description) Labels() map[string]string {
 	return map[string]string{
 		LabelTitle:   d.Title,

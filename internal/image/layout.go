@@ -16,19 +16,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Keys of the annotations that name an image in an OCI layout. OCI's holds the
-// tag, containerd's the whole name, as BuildKit writes them.
+// Keys of the annotations that name an image in an OCI layout. That of OCI has the tag and that of containerd
+// the whole name, as BuildKit writes them.
 const (
 	annotationRefName        = "org.opencontainers.image.ref.name"
 	annotationContainerdName = "io.containerd.image.name"
 )
 
-// WriteLayout writes b, with all its platforms, to the folder dir as an OCI
-// layout, named by the canonical name of ref.
+// WriteLayout writes b, with all its platforms, to the directory dir as an OCI layout, with the canonical name
+// of ref.
 //
-// dir is made as a whole or left as it was. It may be missing, empty, or a layout
-// that holds nothing but an image of the same name, which is replaced; anything
-// else is an Invalid error.
+// dir is replaced atomically. It may be missing, empty, or a layout with only an image of the same name;
+// anything else is an Invalid error.
 func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
 	tag, err := parseTag(ref, false)
 	if err != nil {
@@ -40,7 +39,7 @@ func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
 	}
 	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".*")
 	if errors.Is(err, fs.ErrNotExist) {
-		return problem.Invalidf("create the folder above first", "write %s: %w", dir, err)
+		return problem.Invalidf("create the parent directory first", "write %s: %w", dir, err)
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", dir, err)
@@ -65,7 +64,7 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 		annotationContainerdName: tag.String(),
 	})
 	if b.Index != nil {
-		// Image by image, so that a cancelled context is seen between them.
+		// One image at a time, so that a canceled context stops between them.
 		for _, p := range b.platforms() {
 			if err := errors.Join(ctx.Err(), l.WriteImage(b.Images[p])); err != nil {
 				return err
@@ -81,9 +80,9 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 	return errors.Join(ctx.Err(), l.AppendImage(img, names, layout.WithPlatform(platform)), ctx.Err())
 }
 
-// replaceable refuses a dir that holds what is not ours to remove.
+// replaceable refuses a directory with other contents.
 func replaceable(dir string, tag name.Tag) error {
-	const hint = "choose a folder that is not there yet"
+	const hint = "use a directory that does not exist"
 	entries, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -95,22 +94,22 @@ func replaceable(dir string, tag name.Tag) error {
 	}
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return problem.Invalidf(hint, "write %s: the folder holds files that are no OCI layout", dir)
+		return problem.Invalidf(hint, "write %s: the directory has files that are not an OCI layout", dir)
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
-		return problem.Invalidf(hint, "write %s: the OCI layout in it cannot be read: %w", dir, err)
+		return problem.Invalidf(hint, "write %s: cannot read the OCI layout in it: %w", dir, err)
 	}
 	same := match.Annotation(annotationContainerdName, tag.String())
 	for _, d := range manifest.Manifests {
 		if !same(d) {
-			return problem.Invalidf(hint, "write %s: it holds another image, %s", dir, orUnknown(d.Annotations[annotationContainerdName]))
+			return problem.Invalidf(hint, "write %s: it has another image, %s", dir, orUnknown(d.Annotations[annotationContainerdName]))
 		}
 	}
 	return nil
 }
 
-// swap puts the folder staged in the place of dir, and removes what was there.
+// swap replaces dir with staged.
 func swap(staged, dir string) error {
 	old := staged + ".old"
 	err := os.Rename(dir, old)

@@ -80,14 +80,14 @@ func TestLoadErrorsSayWhatIsMissing(t *testing.T) {
 		invalid         bool
 		want            []string
 	}{
-		{"no docker", "", "", docker, here, false, []string{"the docker program is not here", "hint: install Docker"}},
-		{"no engine", "docker", "echo Cannot connect to the Docker daemon at unix:///x. >&2; exit 1", docker, here, false, []string{"no engine answers", "hint: start the Docker engine"}},
+		{"no docker", "", "", docker, here, false, []string{"the docker program is not installed", "hint: install Docker"}},
+		{"no engine", "docker", "echo Cannot connect to the Docker daemon at unix:///x. >&2; exit 1", docker, here, false, []string{"the engine does not respond", "hint: start the Docker engine"}},
 		{"docker fails", "docker", "echo one >&2; echo disk full >&2; exit 3", docker, here, false, []string{"load " + ref + " into Docker", "exit status 3", "one; disk full"}},
-		{"docker, other architecture", "", "", docker, elsewhere, true, []string{"this machine is linux/" + runtime.GOARCH, "hint: build for linux/" + runtime.GOARCH}},
-		{"no ctr", "", "", containerd, here, false, []string{"ctr, containerd's own client, is not here", "apt-get install containerd"}},
+		{"docker, other architecture", "", "", docker, elsewhere, true, []string{"expected an image for linux/" + runtime.GOARCH, "hint: build for linux/" + runtime.GOARCH}},
+		{"no ctr", "", "", containerd, here, false, []string{"the containerd client ctr is not installed", "install containerd"}},
 		{"ctr fails", "ctr", "echo connection refused >&2; exit 1", containerd, here, false, []string{"load " + ref + " into containerd", "connection refused"}},
-		{"import without effect", "ctr", "/bin/cat >archive", containerd, here, false, []string{"not under that name"}},
-		{"containerd, other architecture", "", "", containerd, elsewhere, true, []string{"this machine is"}},
+		{"import without effect", "ctr", "/bin/cat >archive", containerd, here, false, []string{"imported under another name"}},
+		{"containerd, other architecture", "", "", containerd, elsewhere, true, []string{"expected an image for"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onlyProgram(t, c.program, c.script)
@@ -95,7 +95,7 @@ func TestLoadErrorsSayWhatIsMissing(t *testing.T) {
 		})
 	}
 	err := LoadContainerd(t.Context(), here, ref, filepath.Join(t.TempDir(), "none.sock"))
-	wantError(t, err, false, "none.sock", "is containerd running?")
+	wantError(t, err, false, "none.sock", "check that containerd is running")
 }
 
 func TestLoadTellsWhyTheImageCouldNotBeRead(t *testing.T) {

@@ -11,11 +11,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-const nameHint = "write NAME:TAG, such as localhost/my-scheduler:v1 or registry.example.com/team/my-scheduler:v1"
+const nameHint = "use NAME:TAG, such as localhost/my-scheduler:v1 or registry.example.com/team/my-scheduler:v1"
 
-// CanonicalName is the full form of an image name: registry, repository, and tag
-// or digest. It is what the kubelet makes of the name in a pod, and what
-// containerd has to record for the image to be found.
+// CanonicalName returns the full form of an image name: registry, repository, and tag or digest. The kubelet
+// expands the name in a pod to it, so containerd must have the image under it.
 func CanonicalName(ref string) (string, error) {
 	r, err := parseReference(ref, false)
 	if err != nil {
@@ -24,8 +23,8 @@ func CanonicalName(ref string) (string, error) {
 	return canonical(r), nil
 }
 
-// canonical is like r.Name, but names the default registry as the kubelet does:
-// go-containerregistry puts its index host there.
+// canonical is like r.Name, but with the kubelet's name for the default registry: go-containerregistry uses its
+// index host.
 func canonical(r name.Reference) string {
 	if r.Context().RegistryStr() != name.DefaultRegistry {
 		return r.Name()
@@ -33,27 +32,26 @@ func canonical(r name.Reference) string {
 	return strings.TrimPrefix(r.Name(), "index.")
 }
 
-// parseReference reads an image name. Plain HTTP is allowed when insecure, and
-// for registries on this machine.
+// parseReference parses an image name. It allows plain HTTP if insecure, and for registries on this machine.
 func parseReference(ref string, insecure bool) (name.Reference, error) {
 	r, err := name.ParseReference(ref)
 	if err == nil && (insecure || loopback(r.Context().RegistryStr())) {
 		r, err = name.ParseReference(ref, name.Insecure)
 	}
 	if err != nil {
-		return nil, problem.Invalidf(nameHint, "image name %q: %w", ref, err)
+		return nil, problem.Invalidf(nameHint, "invalid image name %q: %w", ref, err)
 	}
 	return r, nil
 }
 
-// parseTag reads the name an image is to get. Its String is the canonical name.
+// parseTag parses the name of a new image. Its String is the canonical name.
 func parseTag(ref string, insecure bool) (name.Tag, error) {
 	r, err := parseReference(ref, insecure)
 	if err != nil {
 		return name.Tag{}, err
 	}
 	if _, ok := r.(name.Tag); !ok {
-		return name.Tag{}, problem.Invalidf(nameHint, "image name %q: a digest cannot be given to a new image, only a tag", ref)
+		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: a new image must have a tag, not a digest", ref)
 	}
 	opts := []name.Option{}
 	if r.Context().Scheme() == "http" {
@@ -61,12 +59,12 @@ func parseTag(ref string, insecure bool) (name.Tag, error) {
 	}
 	tag, err := name.NewTag(canonical(r), opts...)
 	if err != nil {
-		return name.Tag{}, problem.Invalidf(nameHint, "image name %q: %w", ref, err)
+		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: %w", ref, err)
 	}
 	return tag, nil
 }
 
-// loopback reports whether a registry host, with or without port, is this machine.
+// loopback reports whether a registry host, with or without a port, is this machine.
 func loopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -79,9 +77,8 @@ func loopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// ParseBase tells from what a person typed which kind of base it is: a folder is
-// an OCI layout, a file is a docker archive, anything else a registry reference.
-// What looks like a path but is not there is an Invalid error.
+// ParseBase reads a base from the command line: a directory is an OCI layout, a file is a docker archive, and
+// anything else a registry reference. A path that does not exist is an Invalid error.
 func ParseBase(s string) (Base, error) {
 	info, err := os.Stat(s)
 	switch {
@@ -92,11 +89,11 @@ func ParseBase(s string) (Base, error) {
 		if !pathlike(s) {
 			break
 		}
-		return Base{}, problem.Invalidf("give an OCI layout folder, a docker archive, or an image name", "base %s: the folder has no index.json, so it is no OCI layout", s)
+		return Base{}, problem.Invalidf("use an OCI layout directory, a docker archive, or an image name", "base %s: the directory is not an OCI layout: it has no index.json", s)
 	case err == nil:
 		return Base{Archive: s}, nil
 	case pathlike(s):
-		return Base{}, problem.Invalidf("give an OCI layout folder, a docker archive, or an image name", "base %s: %w", s, err)
+		return Base{}, problem.Invalidf("use an OCI layout directory, a docker archive, or an image name", "base %s: %w", s, err)
 	}
 	if _, err := parseReference(s, false); err != nil {
 		return Base{}, err
@@ -104,7 +101,7 @@ func ParseBase(s string) (Base, error) {
 	return Base{Reference: s}, nil
 }
 
-// pathlike reports whether s can only be meant as a path.
+// pathlike reports whether s can only be a path.
 func pathlike(s string) bool {
 	if filepath.IsAbs(s) || strings.HasPrefix(s, ".") {
 		return true

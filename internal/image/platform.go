@@ -14,19 +14,19 @@ import (
 // hostPlatform is the platform of containers on this machine.
 func hostPlatform() string { return "linux/" + runtime.GOARCH }
 
-// parsePlatform reads "os/arch" or "os/arch/variant".
+// parsePlatform parses "os/arch" or "os/arch/variant".
 func parsePlatform(s string) (v1.Platform, error) {
 	p, err := v1.ParsePlatform(s)
 	if err != nil || p.OS == "" || p.Architecture == "" || strings.ContainsAny(s, ": ") {
-		return v1.Platform{}, problem.Invalidf("write it as linux/amd64", "platform %q is not of the form os/architecture", s)
+		return v1.Platform{}, problem.Invalidf("use the form linux/amd64", "invalid platform %q: must be os/architecture", s)
 	}
 	return *p, nil
 }
 
-// sortedPlatforms checks the platforms and drops repetitions.
+// sortedPlatforms validates the platforms and removes duplicates.
 func sortedPlatforms(platforms []string) ([]string, error) {
 	if len(platforms) == 0 {
-		return nil, problem.Invalidf("name one, such as linux/amd64", "no platform to build an image for")
+		return nil, problem.Invalidf("specify one, such as linux/amd64", "a platform is required")
 	}
 	for _, p := range platforms {
 		if _, err := parsePlatform(p); err != nil {
@@ -38,7 +38,7 @@ func sortedPlatforms(platforms []string) ([]string, error) {
 	return slices.Compact(sorted), nil
 }
 
-// elfPlatform is the platform a Linux program was made for, "" if we know none.
+// elfPlatform returns the platform of a Linux program, or "" if it is unknown.
 func elfPlatform(f *elf.File) string {
 	little := f.Data == elf.ELFDATA2LSB
 	switch {
@@ -60,8 +60,8 @@ func elfPlatform(f *elf.File) string {
 	return ""
 }
 
-// programPlatform tells what a program was made for. Scripts and data, which fit
-// every platform, are not ok.
+// programPlatform returns the platform of a program. ok is false for scripts and data, which fit every
+// platform.
 func programPlatform(file string) (platform string, machine elf.Machine, ok bool) {
 	program, err := elf.Open(file)
 	if err != nil {
@@ -71,8 +71,8 @@ func programPlatform(file string) (platform string, machine elf.Machine, ok bool
 	return elfPlatform(program), program.Machine, true
 }
 
-// runsOn reports whether a program for the platform program runs where platform
-// is asked for; a variant such as linux/arm/v7 is not looked at.
+// runsOn reports whether a program for the platform program runs on platform. It ignores a variant such as
+// linux/arm/v7.
 func runsOn(program, platform string) bool {
 	return platform == program || strings.HasPrefix(platform, program+"/")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// InContainerd reports whether the containerd that listens on socket ("" means
-// DefaultContainerdSocket) has an image for the kubelet under that name.
+// InContainerd reports whether the containerd that listens on socket ("" means DefaultContainerdSocket) has an
+// image for the kubelet with that name.
 func InContainerd(ctx context.Context, ref, socket string) (bool, error) {
 	canonical, err := CanonicalName(ref)
 	if err != nil {
@@ -19,13 +19,13 @@ func InContainerd(ctx context.Context, ref, socket string) (bool, error) {
 	}
 	var names bytes.Buffer
 	if err := newContainerd(socket).run(ctx, nil, &names, "images", "ls", "-q", "name=="+canonical); err != nil {
-		return false, fmt.Errorf("look for %s in containerd: %w", canonical, err)
+		return false, fmt.Errorf("find %s in containerd: %w", canonical, err)
 	}
 	return strings.TrimSpace(names.String()) == canonical, nil
 }
 
-// PullContainerd reads an image for this machine from its registry into containerd,
-// under the name by which the kubelet looks for it.
+// PullContainerd pulls an image for this machine from its registry into containerd, under the name that the
+// kubelet uses.
 func PullContainerd(ctx context.Context, ref, socket string, keychain authn.Keychain) error {
 	canonical, err := CanonicalName(ref)
 	if err != nil {

@@ -7,17 +7,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// PushOptions says how to reach a registry.
+// PushOptions configure the access to a registry.
 type PushOptions struct {
-	// Keychain finds the credentials; nil means none.
+	// Keychain provides the credentials; nil means none.
 	Keychain authn.Keychain
-	// Insecure allows plain HTTP. Registries on a loopback address are spoken to
-	// in plain HTTP without it.
+	// Insecure allows plain HTTP. It is always allowed for a loopback address.
 	Insecure bool
 }
 
-// Push writes b to the registry that ref names and returns the digest to pull it
-// by, "sha256:…". Blobs the registry has are not sent again; the tag is moved last.
+// Push pushes b to the registry of ref and returns its digest, "sha256:…". It skips blobs that the registry
+// has, and moves the tag last.
 func Push(ctx context.Context, b *Built, ref string, o PushOptions) (digest string, err error) {
 	tag, err := parseTag(ref, o.Insecure)
 	if err != nil {

@@ -103,12 +103,12 @@ func TestRegistryErrorsSayWhatWasSeenAndWhatToTry(t *testing.T) {
 		keychain authn.Keychain
 		want     []string
 	}{
-		{"refused", closed, nil, []string{"nothing listens at " + closed, "hint: is the registry running?"}},
-		{"no credentials", locked, nil, []string{"refused the credentials, or wants some", "hint: log in with \"docker login " + locked + "\""}},
-		{"wrong credentials", locked, keychain{"me", "guess"}, []string{"refused the credentials, or wants some", "hint: log in"}},
+		{"refused", closed, nil, []string{"connection to " + closed + " refused", "hint: check that the registry is running"}},
+		{"no credentials", locked, nil, []string{"refused the credentials or requires some", "hint: log in with `docker login " + locked + "`"}},
+		{"wrong credentials", locked, keychain{"me", "guess"}, []string{"refused the credentials or requires some", "hint: log in"}},
 		{"forbidden", answering(t, http.StatusForbidden), me, []string{"refused the credentials", "team/scheduler"}},
 		{"not found", answering(t, http.StatusNotFound), me, []string{"not found in registry", "hint: check the name"}},
-		{"teapot", answering(t, http.StatusTeapot), me, []string{"answered", "418"}},
+		{"teapot", answering(t, http.StatusTeapot), me, []string{"returned an error", "418"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ref := c.host + "/team/scheduler:v1"
@@ -131,12 +131,12 @@ func TestErrorsOnTheWayToARegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, cause := range map[string]error{
-		"limits the rate":                          &transport.Error{StatusCode: http.StatusTooManyRequests},
-		"not found in registry":                    &transport.Error{StatusCode: http.StatusBadRequest, Errors: []transport.Diagnostic{{Code: transport.NameUnknownErrorCode}}},
-		"host registry.example.com is not known":   &net.DNSError{Err: "no such host"},
-		"the certificate of registry.example.com":  x509.UnknownAuthorityError{},
-		"does not speak TLS":                       http.ErrSchemeMismatch,
-		"registry registry.example.com was not re": errors.New("no route to host"),
+		"limits the request rate":                    &transport.Error{StatusCode: http.StatusTooManyRequests},
+		"not found in registry":                      &transport.Error{StatusCode: http.StatusBadRequest, Errors: []transport.Diagnostic{{Code: transport.NameUnknownErrorCode}}},
+		"host registry.example.com not found":        &net.DNSError{Err: "no such host"},
+		"the certificate of registry.example.com":    x509.UnknownAuthorityError{},
+		"does not use TLS":                           http.ErrSchemeMismatch,
+		"cannot reach registry registry.example.com": errors.New("no route to host"),
 	} {
 		wantError(t, registryError("pull", r, fmt.Errorf("get: %w", cause)), false, "pull registry.example.com/x:1: ", want, "hint: ")
 	}
@@ -184,7 +184,7 @@ func TestCanonicalName(t *testing.T) {
 	}
 	for _, ref := range []string{"", ":v1", "UPPER:v1", "a b:v1", "a:"} {
 		_, err := CanonicalName(ref)
-		wantError(t, err, true, "image name", "hint: write NAME:TAG")
+		wantError(t, err, true, "image name", "hint: use NAME:TAG")
 	}
 }
 

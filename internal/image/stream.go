@@ -38,9 +38,8 @@ func (c contextWriter) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// writeFile lets write fill a temporary file beside file, and puts it in file's
-// place when that went well. Otherwise file is left as it was. The mode is 0644
-// unless write changes it.
+// writeFile replaces file with the output of write, which goes to a temporary file in the same directory. If
+// it fails, file is unchanged. The mode is 0644 unless write changes it.
 func writeFile(ctx context.Context, file string, write func(*os.File) error) (err error) {
 	file, err = destination(file)
 	if err != nil {
@@ -64,27 +63,27 @@ func writeFile(ctx context.Context, file string, write func(*os.File) error) (er
 	return os.Rename(f.Name(), file)
 }
 
-// destination follows links to the file that would be written, and refuses what
-// must not be replaced by a regular file, such as /dev/null or a folder.
+// destination follows links to the file to write, and refuses what must not be replaced with a regular file,
+// such as /dev/null or a directory.
 func destination(file string) (string, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err == nil && info.IsDir():
-		return "", problem.Invalidf("name a file in it", "write %s: it is a folder", file)
+		return "", problem.Invalidf("use a file in it", "write %s: it is a directory", file)
 	case err == nil && !info.Mode().IsRegular():
-		return "", problem.Invalidf("name another file", "write %s: it is no regular file", file)
+		return "", problem.Invalidf("use another file", "write %s: it is not a regular file", file)
 	case err == nil:
 		return filepath.EvalSymlinks(file)
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", fmt.Errorf("write %s: %w", file, err)
 	}
 	if _, err := os.Stat(filepath.Dir(file)); err != nil {
-		return "", problem.Invalidf("create the folder first", "write %s: %w", file, err)
+		return "", problem.Invalidf("create the directory first", "write %s: %w", file, err)
 	}
 	return file, nil
 }
 
-// remove is os.Remove for what may be gone already.
+// remove is os.Remove for a file that may not exist.
 func remove(file string) error {
 	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 		return err

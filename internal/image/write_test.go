@@ -146,16 +146,16 @@ func TestWritersRefuseWhatTheyWouldDestroy(t *testing.T) {
 		target string
 		want   []string
 	}{
-		"archive of two platforms":  {archive, two, ref, filepath.Join(dir, "i.tar"), []string{"holds one platform, the image has linux/amd64, linux/arm64", "OCI layout folder"}},
-		"archive over a folder":     {archive, one, ref, dir, []string{"it is a folder"}},
-		"archive over a device":     {archive, one, ref, os.DevNull, []string{"no regular file"}},
-		"archive in no folder":      {archive, one, ref, filepath.Join(dir, "none", "i.tar"), []string{"create the folder first"}},
-		"archive without a name":    {archive, one, "", filepath.Join(dir, "i.tar"), []string{`image name ""`, "hint: write NAME:TAG"}},
-		"archive named by a digest": {archive, one, "a@" + one.Digest, filepath.Join(dir, "i.tar"), []string{"only a tag"}},
-		"layout over files":         {folder, one, ref, taken, []string{"no OCI layout", "choose a folder"}},
-		"layout over a file":        {folder, one, ref, filepath.Join(taken, "file"), []string{"choose a folder"}},
-		"layout over another image": {folder, one, ref, other, []string{"it holds another image, localhost/other:v1"}},
-		"layout in no folder":       {folder, one, ref, filepath.Join(dir, "none", "layout"), []string{"create the folder above first"}},
+		"archive of two platforms":  {archive, two, ref, filepath.Join(dir, "i.tar"), []string{"has one platform, the image has linux/amd64, linux/arm64", "OCI layout directory"}},
+		"archive over a directory":  {archive, one, ref, dir, []string{"it is a directory"}},
+		"archive over a device":     {archive, one, ref, os.DevNull, []string{"not a regular file"}},
+		"archive in no directory":   {archive, one, ref, filepath.Join(dir, "none", "i.tar"), []string{"create the directory first"}},
+		"archive without a name":    {archive, one, "", filepath.Join(dir, "i.tar"), []string{`image name ""`, "hint: use NAME:TAG"}},
+		"archive named by a digest": {archive, one, "a@" + one.Digest, filepath.Join(dir, "i.tar"), []string{"must have a tag"}},
+		"layout over files":         {folder, one, ref, taken, []string{"not an OCI layout", "use a directory"}},
+		"layout over a file":        {folder, one, ref, filepath.Join(taken, "file"), []string{"use a directory"}},
+		"layout over another image": {folder, one, ref, other, []string{"it has another image, localhost/other:v1"}},
+		"layout in no directory":    {folder, one, ref, filepath.Join(dir, "none", "layout"), []string{"create the parent directory first"}},
 		"layout with a bad name":    {folder, one, "localhost/My:v1", filepath.Join(dir, "l"), []string{`image name "localhost/My:v1"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,33 +9,31 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// CompleteModule has go complete go.mod and go.sum in a module's folder, so that
-// its packages and tests compile as they are. It needs what they import in Go's
-// module cache, or a module proxy.
+// CompleteModule completes go.mod and go.sum of the module in a directory, so that its packages and tests
+// compile. It needs their imports in Go's module cache, or a module proxy.
 func CompleteModule(ctx context.Context, dir string, o SourceOptions) (err error) {
 	if o.CacheDir == "" {
-		return noCache()
+		return errNoCache()
 	}
 	j := newJob(o.CacheDir, "", false, o.Env, o.Log, nil)
 	defer j.close(&err)
-	golang, err := j.findGo(ctx)
+	golang, err := j.goTool.find(ctx)
 	if err != nil {
 		return err
 	}
 	step := "complete go.mod of " + dir
-	out, err := j.run(ctx, golang.asking(dir, "list", "-mod=mod", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."))
+	out, err := j.goTool.run(ctx, golang.query(dir, "list", "-mod=mod", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."))
 	if err != nil {
 		return failure(ctx, step, out.tail, err)
 	}
 	return nil
 }
 
-// ReleaseModule returns go.mod and go.sum of a module that is compiled against a
-// release of Kubernetes, as plugins of it are, and the version of Go that builds of
-// the release use: the one that it names, or the patch that stands for it.
+// ReleaseModule returns go.mod and go.sum of a module that is compiled against a release of Kubernetes, like
+// its plugins, and the version of Go that builds of the release use.
 func ReleaseModule(ctx context.Context, release versions.Release, path string, o SourceOptions) (_ map[string][]byte, goVersion string, err error) {
 	if o.CacheDir == "" {
-		return nil, "", noCache()
+		return nil, "", errNoCache()
 	}
 	rules, _, err := versions.Select(release)
 	if err != nil {
@@ -43,11 +41,11 @@ func ReleaseModule(ctx context.Context, release versions.Release, path string, o
 	}
 	j := newJob(o.CacheDir, "", false, o.Env, o.Log, nil)
 	defer j.close(&err)
-	s, err := j.release(ctx, release)
+	s, err := j.releases.read(ctx, release)
 	if err != nil {
 		return nil, "", err
 	}
-	got, err := j.fetchStaging(ctx, release, s)
+	got, err := j.releases.downloadStaging(ctx, release, s)
 	if err != nil {
 		return nil, "", err
 	}
@@ -57,11 +55,11 @@ func ReleaseModule(ctx context.Context, release versions.Release, path string, o
 	}
 	files["go.mod"] = []byte("module " + path + strings.TrimPrefix(string(files["go.mod"]), "module "+generatedModule))
 	named := cmp.Or(s.Go, rules.Go)
-	used, err := j.findToolchain(ctx, named)
+	used, err := j.toolchains.find(ctx, named)
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", err
-	case err != nil: // it is for the person's own tests only, and may be had by then
+	case err != nil: // only the user's own tests need it, and it may be available by then
 		return files, named, nil
 	}
 	return files, used.Used, nil
