@@ -12,7 +12,7 @@ import (
 )
 
 // repository makes a git repository that holds the stand-in for Kubernetes with
-// its staging folders, tagged with the test release. It has no dependency but
+// its staging directories, tagged with the test release. It has no dependency but
 // the staging modules.
 func repository(t *testing.T, change map[string]string) string {
 	t.Helper()
@@ -25,7 +25,7 @@ func repository(t *testing.T, change map[string]string) string {
 	return dir
 }
 
-// vendored is a repository whose dependencies are in its vendor folder, as those
+// vendored is a repository whose dependencies are in its vendor directory, as those
 // of Kubernetes are. The go command is run with each of the given arguments.
 func vendored(t *testing.T, p *proxy, change map[string]string, commands ...[]string) string {
 	t.Helper()
@@ -45,12 +45,12 @@ func vendored(t *testing.T, p *proxy, change map[string]string, commands ...[]st
 func writeTree(t *testing.T, dir string, change map[string]string, edit *strings.Replacer) {
 	t.Helper()
 	for module, files := range releaseFiles(t, change) {
-		folder := filepath.Join(dir, "staging", "src", filepath.FromSlash(module))
+		directory := filepath.Join(dir, "staging", "src", filepath.FromSlash(module))
 		if module == kubernetes {
-			folder = dir
+			directory = dir
 		}
 		for name, data := range files {
-			write(t, filepath.Join(folder, filepath.FromSlash(name)), edit.Replace(data))
+			write(t, filepath.Join(directory, filepath.FromSlash(name)), edit.Replace(data))
 		}
 	}
 }

@@ -29,7 +29,7 @@ func framework(t *testing.T, p *proxy) map[string]string {
 	}
 }
 
-// native is a module with a native plugin in its folder pkg, whose go.mod is newer
+// native is a module with a native plugin in its directory pkg, whose go.mod is newer
 // than the release in every way.
 func native() map[string]string {
 	return map[string]string{

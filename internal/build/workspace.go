@@ -106,11 +106,11 @@ func newScratch(ctx context.Context, root string) (*scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder := &scratch{dir: dir, lock: held}
+	made := &scratch{dir: dir, lock: held}
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		return nil, errors.Join(err, folder.remove())
+		return nil, errors.Join(err, made.remove())
 	}
-	return folder, nil
+	return made, nil
 }
 
 func (s *scratch) remove() error {

@@ -210,7 +210,7 @@ func TestBuildRefusesWhatCannotBecomeAnImage(t *testing.T) {
 			o.Files["linux/amd64"] = append(o.Files["linux/amd64"], File{Path: "/usr/local/bin/../bin/kube-scheduler", Source: scheduler})
 		}, []string{"has two files /usr/local/bin/kube-scheduler"}},
 		"missing file": {func(o *Options) { o.Files["linux/amd64"][0].Source = filepath.Join(dir, "none") }, []string{"none", "no such file"}},
-		"folder":       {func(o *Options) { o.Files["linux/amd64"][0].Source = dir }, []string{"not a regular file"}},
+		"layout":       {func(o *Options) { o.Files["linux/amd64"][0].Source = dir }, []string{"not a regular file"}},
 		"file of another platform": {func(o *Options) {
 			o.Files["linux/amd64"][0].Source = writeProgram(t, filepath.Join(dir, "s"), elf.EM_AARCH64, elf.PT_LOAD, "")
 		}, []string{"expected a program for linux/amd64, got linux/arm64"}},
@@ -266,16 +266,16 @@ func TestBaseFromArchiveAndLayout(t *testing.T) {
 	o := busyboxOptions(t)
 	dir := t.TempDir()
 	b := build(t, o)
-	archive, folder := filepath.Join(dir, "base.tar"), filepath.Join(dir, "base")
+	archive, layout := filepath.Join(dir, "base.tar"), filepath.Join(dir, "base")
 	if err := errors.Join(
 		WriteArchive(t.Context(), b, "localhost/base:1", archive),
-		WriteLayout(t.Context(), b, "localhost/base:1", folder),
+		WriteLayout(t.Context(), b, "localhost/base:1", layout),
 	); err != nil {
 		t.Fatal(err)
 	}
 	zipped := gzipFile(t, archive)
 	digests := map[string]bool{}
-	for _, s := range []string{archive, zipped, folder} {
+	for _, s := range []string{archive, zipped, layout} {
 		base, err := ParseBase(s)
 		if err != nil {
 			t.Fatal(err)

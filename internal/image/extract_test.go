@@ -14,19 +14,19 @@ import (
 
 func TestExtractFileReadsFromEverySource(t *testing.T) {
 	dir := t.TempDir()
-	archive, folder, registry := filepath.Join(dir, "i.tar"), filepath.Join(dir, "layout"), newRegistry(t)+"/x:1"
+	archive, layout, registry := filepath.Join(dir, "i.tar"), filepath.Join(dir, "layout"), newRegistry(t)+"/x:1"
 	o := bothPlatforms(t, Base{Reference: pushBase(t, bothBasePlatforms...)})
 	both := build(t, o)
 	o.Platforms = []string{"linux/amd64"}
 	_, pushed := Push(t.Context(), both, registry, PushOptions{})
 	if err := errors.Join(pushed,
 		WriteArchive(t.Context(), build(t, o), ref, archive),
-		WriteLayout(t.Context(), both, ref, folder),
+		WriteLayout(t.Context(), both, ref, layout),
 	); err != nil {
 		t.Fatal(err)
 	}
 	to := filepath.Join(t.TempDir(), "kube-scheduler")
-	for _, src := range []Source{{Archive: archive}, {Layout: folder}, {Reference: registry}} {
+	for _, src := range []Source{{Archive: archive}, {Layout: layout}, {Reference: registry}} {
 		for _, platform := range []string{"linux/amd64", "linux/arm64"} {
 			for _, file := range []string{SchedulerPath, ""} {
 				err := ExtractFile(t.Context(), src, file, platform, to)

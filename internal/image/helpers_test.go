@@ -64,7 +64,7 @@ func readText(t *testing.T, file string) string {
 	return string(b)
 }
 
-// names lists a folder.
+// names lists a directory.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -79,7 +79,7 @@ func names(t *testing.T, dir string) []string {
 }
 
 // busyboxOptions are the options for an image of a scheduler on a busybox, both
-// for linux/amd64 and lying in a folder of their own.
+// for linux/amd64 and lying in a directory of their own.
 func busyboxOptions(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()

@@ -133,10 +133,10 @@ func TestWritersRefuseWhatTheyWouldDestroy(t *testing.T) {
 	one, dir := build(t, busyboxOptions(t)), t.TempDir()
 	two := build(t, bothPlatforms(t, Base{Reference: pushBase(t, bothBasePlatforms...)}))
 	archive := func(b *Built, ref, file string) error { return WriteArchive(t.Context(), b, ref, file) }
-	folder := func(b *Built, ref, dir string) error { return WriteLayout(t.Context(), b, ref, dir) }
+	layout := func(b *Built, ref, dir string) error { return WriteLayout(t.Context(), b, ref, dir) }
 	taken, other := filepath.Join(dir, "taken"), filepath.Join(dir, "other")
 	writeText(t, filepath.Join(taken, "file"), "precious")
-	if err := folder(one, "localhost/other:v1", other); err != nil {
+	if err := layout(one, "localhost/other:v1", other); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -152,11 +152,11 @@ func TestWritersRefuseWhatTheyWouldDestroy(t *testing.T) {
 		"archive in no directory":   {archive, one, ref, filepath.Join(dir, "none", "i.tar"), []string{"create the directory first"}},
 		"archive without a name":    {archive, one, "", filepath.Join(dir, "i.tar"), []string{`image name ""`, "hint: use NAME:TAG"}},
 		"archive named by a digest": {archive, one, "a@" + one.Digest, filepath.Join(dir, "i.tar"), []string{"must have a tag"}},
-		"layout over files":         {folder, one, ref, taken, []string{"not an OCI layout", "use a directory"}},
-		"layout over a file":        {folder, one, ref, filepath.Join(taken, "file"), []string{"use a directory"}},
-		"layout over another image": {folder, one, ref, other, []string{"it has another image, localhost/other:v1"}},
-		"layout in no directory":    {folder, one, ref, filepath.Join(dir, "none", "layout"), []string{"create the parent directory first"}},
-		"layout with a bad name":    {folder, one, "localhost/My:v1", filepath.Join(dir, "l"), []string{`image name "localhost/My:v1"`}},
+		"layout over files":         {layout, one, ref, taken, []string{"not an OCI layout", "use a directory"}},
+		"layout over a file":        {layout, one, ref, filepath.Join(taken, "file"), []string{"use a directory"}},
+		"layout over another image": {layout, one, ref, other, []string{"it has another image, localhost/other:v1"}},
+		"layout in no directory":    {layout, one, ref, filepath.Join(dir, "none", "layout"), []string{"create the parent directory first"}},
+		"layout with a bad name":    {layout, one, "localhost/My:v1", filepath.Join(dir, "l"), []string{`image name "localhost/My:v1"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := names(t, dir)
@@ -174,24 +174,24 @@ func TestWritersRefuseWhatTheyWouldDestroy(t *testing.T) {
 func TestFailedWritesLeaveTheOldState(t *testing.T) {
 	o := busyboxOptions(t)
 	dir := t.TempDir()
-	archive, folder, base := filepath.Join(dir, "i.tar"), filepath.Join(dir, "layout"), filepath.Join(dir, "base.tar")
+	archive, layout, base := filepath.Join(dir, "i.tar"), filepath.Join(dir, "layout"), filepath.Join(dir, "base.tar")
 	if err := WriteArchive(t.Context(), build(t, o), "localhost/base:1", base); err != nil {
 		t.Fatal(err)
 	}
 	o.Base = Base{Archive: base}
 	b := build(t, o)
-	if err := WriteLayout(t.Context(), b, ref, folder); err != nil {
+	if err := WriteLayout(t.Context(), b, ref, layout); err != nil {
 		t.Fatal(err)
 	}
 	writeText(t, archive, "old")
-	index := readText(t, filepath.Join(folder, "index.json"))
+	index := readText(t, filepath.Join(layout, "index.json"))
 	check := func(t *testing.T, want error, errs ...error) {
 		for _, err := range errs {
 			if !errors.Is(err, want) {
 				t.Errorf("error %v, want %v", err, want)
 			}
 		}
-		if readText(t, archive) != "old" || readText(t, filepath.Join(folder, "index.json")) != index {
+		if readText(t, archive) != "old" || readText(t, filepath.Join(layout, "index.json")) != index {
 			t.Error("what was there has changed")
 		}
 		if diff := cmp.Diff([]string{"base.tar", "i.tar", "layout"}, names(t, dir)); diff != "" {
@@ -201,14 +201,14 @@ func TestFailedWritesLeaveTheOldState(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		check(t, context.Canceled, WriteArchive(ctx, b, ref, archive), WriteLayout(ctx, b, ref, folder),
+		check(t, context.Canceled, WriteArchive(ctx, b, ref, archive), WriteLayout(ctx, b, ref, layout),
 			ExtractFile(ctx, Source{Archive: base}, SchedulerPath, "linux/amd64", archive))
 	})
 	t.Run("base gone", func(t *testing.T) {
 		if err := os.Rename(base, base+".away"); err != nil {
 			t.Fatal(err)
 		}
-		failed := []error{WriteArchive(t.Context(), b, ref, archive), WriteLayout(t.Context(), b, ref, folder)}
+		failed := []error{WriteArchive(t.Context(), b, ref, archive), WriteLayout(t.Context(), b, ref, layout)}
 		if err := os.Rename(base+".away", base); err != nil {
 			t.Fatal(err)
 		}

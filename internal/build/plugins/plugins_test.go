@@ -116,7 +116,7 @@ func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
 	dir := pluginDirs(t)
 	for name, test := range map[string]struct {
 		release string
-		folders string
+		dirs    string
 		want    string
 		hint    string
 	}{
@@ -133,12 +133,12 @@ func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
 		"no Go":                          {"v1.24.3", "syntax", "syntax/syntax.go:3:11: ", ""},
 		"a program":                      {"v1.24.3", "program", "is a program", ""},
 		"no module":                      {"v1.24.3", "loose", "go.mod", "plugin new"},
-		"no folder":                      {"v1.24.3", "none", "no such directory", ""},
+		"no directory":                   {"v1.24.3", "none", "no such directory", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var plugins []Plugin
-			for folder := range strings.FieldsSeq(test.folders) {
-				plugins = append(plugins, Plugin{Dir: filepath.Join(dir, folder)})
+			for directory := range strings.FieldsSeq(test.dirs) {
+				plugins = append(plugins, Plugin{Dir: filepath.Join(dir, directory)})
 			}
 			_, err := readPlugins(t, test.release, plugins...)
 			hints := strings.Join(problem.Hints(err), "\n")
