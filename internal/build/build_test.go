@@ -114,7 +114,7 @@ func TestRunBuildsTheSchedulerOfTheRelease(t *testing.T) {
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
 }
 
-func TestSameInputsGiveTheSameBytesInTwoFolders(t *testing.T) {
+func TestSameInputsGiveTheSameBytesInTwoDirectories(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
@@ -199,7 +199,7 @@ func TestKeepLeavesAModuleThatCompilesByHand(t *testing.T) {
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
 }
 
-func TestSettingsOfAPersonDoNotReachTheResult(t *testing.T) {
+func TestUserSettingsDoNotChangeTheResult(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
@@ -227,7 +227,7 @@ func TestSettingsOfAPersonDoNotReachTheResult(t *testing.T) {
 	}
 }
 
-func TestTwoBuildsAtOnceComeToTheSame(t *testing.T) {
+func TestConcurrentBuildsGiveTheSameResult(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
@@ -253,7 +253,7 @@ func TestTwoBuildsAtOnceComeToTheSame(t *testing.T) {
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
 }
 
-func TestAnotherPatchOfGoStandsInForOneThatDoesNotDownload(t *testing.T) {
+func TestAnotherPatchOfGoReplacesOneThatDoesNotDownload(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, map[string]string{"k8s.io/kubernetes/.go-version": goversion.Minor(localGo()) + ".99\n"})

@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-func TestUnknownBranchIsSaidAtOnce(t *testing.T) {
+func TestUnknownBranchIsReportedImmediately(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, "v1.24.4", nil)
@@ -99,7 +99,7 @@ func TestCompileErrorShowsTheCompilersLines(t *testing.T) {
 	}
 }
 
-func TestBinaryThatSaysAnotherVersionIsNotTaken(t *testing.T) {
+func TestBinaryThatPrintsAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, map[string]string{
@@ -151,7 +151,7 @@ func TestFailuresOfTheMachineAndTheNetwork(t *testing.T) {
 	}
 }
 
-func TestGoThatCannotFetchAnotherIsSaidToBeTooOld(t *testing.T) {
+func TestGoThatCannotDownloadToolchainsIsTooOld(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	o := p.options(t)
@@ -168,7 +168,7 @@ func TestGoThatCannotFetchAnotherIsSaidToBeTooOld(t *testing.T) {
 	}
 }
 
-func TestOptionsThatCannotBeUsed(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	release := mustRelease(t, "v1.22.2")
 	for name, o := range map[string]Options{
@@ -201,7 +201,7 @@ func wrapGo(t *testing.T, env []string, script string) []string {
 	return append(env, "PATH="+dir+":"+os.Getenv("PATH"))
 }
 
-func TestCancelledBuildLeavesNeitherFilesNorProcesses(t *testing.T) {
+func TestCanceledBuildLeavesNoFilesOrProcesses(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
@@ -250,7 +250,7 @@ func alive(pid int) bool {
 	return err == nil && !strings.Contains(string(status), ") Z ")
 }
 
-func TestFullDiskIsSaidAndLeavesNothing(t *testing.T) {
+func TestFullDiskIsReportedAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
@@ -264,7 +264,7 @@ func TestFullDiskIsSaidAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledBuildLeftIsSweptByTheNext(t *testing.T) {
+func TestNextBuildRemovesTheFilesOfAKilledBuild(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	ctx := t.Context()

@@ -127,7 +127,7 @@ func TestFlagsOfARelease(t *testing.T) {
 	}
 }
 
-func TestPatchesAskedForInPlaceOfOneThatDoesNotDownload(t *testing.T) {
+func TestPatchesToTryInsteadOfOneThatDoesNotDownload(t *testing.T) {
 	for named, want := range map[string]string{
 		"1.18.3": "1.18.10", "1.20.7": "1.20.14", "1.26.5": "1.26.11 1.26.10 1.26.9 1.26.8 1.26.7 1.26.6", "1.27rc1": "1.27.6 1.27.5 1.27.4 1.27.3 1.27.2 1.27.1",
 	} {
@@ -137,7 +137,7 @@ func TestPatchesAskedForInPlaceOfOneThatDoesNotDownload(t *testing.T) {
 	}
 }
 
-func TestFailuresAreSortedByWhatTheCommandPrinted(t *testing.T) {
+func TestCausesAreFoundInTheOutputOfCommands(t *testing.T) {
 	for output, want := range map[string]Cause{
 		"write $WORK/b/_pkg_.a: no space left on device":                                                                    CauseDiskFull,
 		"# runtime\ncompile: writing output: write $WORK/b.a: disk quota exceeded":                                          CauseDiskFull,
@@ -165,7 +165,7 @@ func TestFailuresAreSortedByWhatTheCommandPrinted(t *testing.T) {
 	}
 }
 
-func TestPasswordsAreNotRepeated(t *testing.T) {
+func TestPasswordsAreRedacted(t *testing.T) {
 	got := redact(`reading https://me:secret@localhost:8080/x/@v/list and ssh://git@localhost/y: k8s.io/api@v0.24.3`)
 	want := `reading https://localhost:8080/x/@v/list and ssh://localhost/y: k8s.io/api@v0.24.3`
 	if got != want {

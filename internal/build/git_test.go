@@ -97,7 +97,7 @@ func workspaceFiles() map[string]string {
 	}
 }
 
-func TestTreeIsBuiltAsItIsAndNotTouched(t *testing.T) {
+func TestTreeIsBuiltAndNotModified(t *testing.T) {
 	tidy := []string{"mod", "tidy", "-e"}
 	for name, tree := range map[string]func(*testing.T, *proxy) string{
 		"replace directives": func(t *testing.T, _ *proxy) string { return repository(t, nil) },
@@ -139,7 +139,7 @@ func TestTreeIsBuiltAsItIsAndNotTouched(t *testing.T) {
 	}
 }
 
-func TestWhatWasChangedInATreeIsPartOfTheInputs(t *testing.T) {
+func TestChangesInATreeArePartOfTheInputs(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	o := p.options(t)

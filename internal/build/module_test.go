@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestOrdinaryModuleIsBuiltAndCached(t *testing.T) {
+func TestModuleIsBuiltAndCached(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	o := ModuleOptions{
@@ -32,7 +32,7 @@ func TestOrdinaryModuleIsBuiltAndCached(t *testing.T) {
 	}
 }
 
-func TestGoForAnOrdinaryModule(t *testing.T) {
+func TestVersionOfGoForAModule(t *testing.T) {
 	for name, test := range map[string]struct {
 		source source
 		want   string

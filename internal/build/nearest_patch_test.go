@@ -107,7 +107,7 @@ func TestNearestPatchIsBuilt(t *testing.T) {
 	}
 }
 
-func TestNearestPatchThatIsNowhereIsSaid(t *testing.T) {
+func TestMissingNearestPatchIsReported(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	for _, release := range []string{testRelease, "v1.24.2", "v1.25.4"} {
@@ -125,7 +125,7 @@ func TestNearestPatchThatIsNowhereIsSaid(t *testing.T) {
 	}
 }
 
-func TestOtherFailuresAreNotMendedByAnotherPatch(t *testing.T) {
+func TestOtherFailuresDoNotSearchForAnotherPatch(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, map[string]string{
@@ -140,7 +140,7 @@ func TestOtherFailuresAreNotMendedByAnotherPatch(t *testing.T) {
 	}
 }
 
-func TestSearchForAnotherPatchCanBeCancelled(t *testing.T) {
+func TestSearchForAnotherPatchCanBeCanceled(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, nil)
@@ -165,7 +165,7 @@ func TestSearchForAnotherPatchCanBeCancelled(t *testing.T) {
 	mustBeEmpty(t, newCache(o.CacheDir).temporary())
 }
 
-func TestPatchesNearAReleaseAreOrderedAndBounded(t *testing.T) {
+func TestNearbyPatchesAreOrderedAndLimited(t *testing.T) {
 	for release, test := range map[string]struct{ listed, want string }{
 		"v1.24.1":      {"", "v1.24.0 v1.24.2 v1.24.3 v1.24.4 v1.24.5 v1.24.6 v1.24.7"},
 		"v1.24.0":      {"v1.24.17 v1.25.0 v1.24.1-rc.0 v1.24.9", "v1.24.1 v1.24.2 v1.24.3 v1.24.4 v1.24.5 v1.24.6 v1.24.9 v1.24.17"},

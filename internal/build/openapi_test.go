@@ -51,7 +51,7 @@ func TestAPIServerBefore124IsBuiltWithGeneratedDefinitions(t *testing.T) {
 	}
 }
 
-func TestAPIServerBefore124IsTheSameFromEveryFolder(t *testing.T) {
+func TestAPIServerBefore124IsTheSameFromEveryDirectory(t *testing.T) {
 	t.Parallel()
 	const release = "v1.22.2"
 	p := newProxy(t)

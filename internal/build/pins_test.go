@@ -13,7 +13,7 @@ import (
 // The files in which releases name their Go, as they really are: until 1.22 and
 // in early patches of 1.24 and 1.25 there is no .go-version, from 1.33 (but for
 // 1.34) dependencies.yaml no longer has Go.
-func TestGoThatReleasesName(t *testing.T) {
+func TestVersionOfGoThatReleasesName(t *testing.T) {
 	for _, test := range []struct{ release, goVersion, dependencies, image, want string }{
 		{"v1.20.15", "", "1.15.15", "v1.15.15-legacy-1", "1.15.15"},
 		{"v1.21.3", "", "1.16.6", "v1.16.6-1", "1.16.6"},
@@ -114,7 +114,7 @@ func settings(file *modfile.File) []string {
 	return found
 }
 
-func TestToolchainLineIsTheLastToBeAsked(t *testing.T) {
+func TestToolchainLineIsReadLast(t *testing.T) {
 	const mod = "module k8s.io/kubernetes\n\ngo 1.24.0\n\ntoolchain go1.24.9\n"
 	for name, want := range map[string]string{"": "1.24.9", "1.24.7\n": "1.24.7"} {
 		dir := t.TempDir()

@@ -139,7 +139,7 @@ func described(infos []plugins.Info) []string {
 	return all
 }
 
-func TestPluginThatDoesNotCompileIsToldByItsOwnFileNames(t *testing.T) {
+func TestCompileErrorOfAPluginHasItsFileNames(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, framework(t, p))
@@ -179,7 +179,7 @@ func TestPluginWithoutARequirementIsRefused(t *testing.T) {
 	}
 }
 
-func TestFoldersThatAGoModPutsInPlaceOfModulesComeAlong(t *testing.T) {
+func TestReplacedDirectoriesAreCompiledIn(t *testing.T) {
 	t.Parallel()
 	p := newProxy(t)
 	p.release(t, testRelease, framework(t, p))

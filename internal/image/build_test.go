@@ -111,7 +111,7 @@ func TestLayersAreSortedAndOwnedByRoot(t *testing.T) {
 	}
 }
 
-func TestSameInputGivesSameDigestFromAnyFolder(t *testing.T) {
+func TestSameInputGivesSameDigestFromAnyDirectory(t *testing.T) {
 	first, second := busyboxOptions(t), busyboxOptions(t)
 	later := time.Now().Add(time.Hour)
 	source := second.Files["linux/amd64"][0].Source
@@ -191,7 +191,7 @@ func TestBuildWithoutEntrypointKeepsThatOfTheBase(t *testing.T) {
 	}
 }
 
-func TestBuildRefusesWhatCannotBecomeAnImage(t *testing.T) {
+func TestBuildRefusesInvalidInput(t *testing.T) {
 	dir := t.TempDir()
 	busybox := func(machine elf.Machine, progType elf.ProgType, text string) Base {
 		return Base{Busybox: writeProgram(t, filepath.Join(t.TempDir(), "busybox"), machine, progType, text)}

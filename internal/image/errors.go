@@ -45,7 +45,7 @@ func registryError(doing string, ref name.Reference, err error) error {
 
 // networkError returns the error for a registry that cannot be reached.
 func networkError(wrapped func(seen, hint string) error, host string, err error) error {
-	const without = "or use no registry: --busybox PATH as the base, --output FILE.tar as the destination"
+	const without = "or use no registry: --busybox PATH as the base, --archive FILE.tar as the destination"
 	var (
 		dns       *net.DNSError
 		authority x509.UnknownAuthorityError

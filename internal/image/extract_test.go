@@ -83,7 +83,7 @@ func writeLayers(t *testing.T) string {
 	return file
 }
 
-func TestExtractFileSeesWhatAContainerWouldSee(t *testing.T) {
+func TestExtractFileFollowsLinksAsAContainerDoes(t *testing.T) {
 	src := Source{Archive: writeLayers(t)}
 	for file, want := range map[string]string{
 		"/usr/bin/real": "upper", "/bin/real": "upper", "/bin/link": "upper", "/usr/bin/hard": "upper",

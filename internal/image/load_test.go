@@ -49,7 +49,7 @@ func onlyProgram(t *testing.T, name, script string) (dir string) {
 	return dir
 }
 
-func TestDockerIsGivenAnArchive(t *testing.T) {
+func TestDockerLoadsAnArchive(t *testing.T) {
 	here, _ := hostBuilt(t)
 	dir := onlyProgram(t, "docker", "echo \"$@\" >arguments; /bin/cat >archive\n")
 	if err := LoadDocker(t.Context(), here, "my-scheduler:v1"); err != nil {
@@ -67,7 +67,7 @@ func TestDockerIsGivenAnArchive(t *testing.T) {
 	}
 }
 
-func TestLoadErrorsSayWhatIsMissing(t *testing.T) {
+func TestLoadErrorsNameWhatIsMissing(t *testing.T) {
 	here, elsewhere := hostBuilt(t)
 	socket := writeText(t, filepath.Join(t.TempDir(), "socket"), "")
 	docker := func(b *Built) error { return LoadDocker(t.Context(), b, ref) }
@@ -98,7 +98,7 @@ func TestLoadErrorsSayWhatIsMissing(t *testing.T) {
 	wantError(t, err, false, "none.sock", "check that containerd is running")
 }
 
-func TestLoadTellsWhyTheImageCouldNotBeRead(t *testing.T) {
+func TestLoadReportsAnUnreadableImage(t *testing.T) {
 	here, _ := hostBuilt(t)
 	base := filepath.Join(t.TempDir(), "base.tar")
 	if err := WriteArchive(t.Context(), here, ref, base); err != nil {

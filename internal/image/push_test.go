@@ -94,7 +94,7 @@ func TestPushedImageIsFoundByDigestAndTag(t *testing.T) {
 	}
 }
 
-func TestRegistryErrorsSayWhatWasSeenAndWhatToTry(t *testing.T) {
+func TestRegistryErrorsHaveACauseAndAHint(t *testing.T) {
 	closed, locked := refusing(t), answering(t, 0)
 	me := keychain{"me", "secret"}
 	for _, c := range []struct {
@@ -125,7 +125,7 @@ func TestRegistryErrorsSayWhatWasSeenAndWhatToTry(t *testing.T) {
 	}
 }
 
-func TestErrorsOnTheWayToARegistry(t *testing.T) {
+func TestNetworkErrorsOfARegistry(t *testing.T) {
 	r, err := parseReference("registry.example.com/x:1", false)
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestCanonicalName(t *testing.T) {
 	}
 }
 
-func TestPlainHTTPIsForThisMachineOnly(t *testing.T) {
+func TestPlainHTTPIsForLoopbackOnly(t *testing.T) {
 	for host, want := range map[string]string{
 		"127.0.0.1:5000": "http", "127.0.0.2:5000": "http", "[::1]:5000": "http", "localhost": "http", "localhost:5000": "http",
 		"registry.example.com": "https", "registry.example.com:5000": "https",

@@ -42,7 +42,7 @@ func diffIDs(t *testing.T, img v1.Image) []v1.Hash {
 	return config.RootFS.DiffIDs
 }
 
-func TestArchiveHoldsTheImageUnderItsCanonicalName(t *testing.T) {
+func TestArchiveHasTheImageUnderItsCanonicalName(t *testing.T) {
 	b := build(t, busyboxOptions(t))
 	file := filepath.Join(t.TempDir(), "image.tar")
 	writeText(t, file, "what was there before")
@@ -79,7 +79,7 @@ func TestArchiveHoldsTheImageUnderItsCanonicalName(t *testing.T) {
 	}
 }
 
-func TestLayoutHoldsAllPlatforms(t *testing.T) {
+func TestLayoutHasAllPlatforms(t *testing.T) {
 	b := build(t, bothPlatforms(t, Base{Reference: pushBase(t, bothBasePlatforms...)}))
 	dir := filepath.Join(t.TempDir(), "layout")
 	for range 2 {
@@ -110,7 +110,7 @@ func TestLayoutHoldsAllPlatforms(t *testing.T) {
 	}
 }
 
-func TestLayoutOfOnePlatformHoldsTheImage(t *testing.T) {
+func TestLayoutOfOnePlatformHasTheImage(t *testing.T) {
 	b := build(t, busyboxOptions(t))
 	dir := t.TempDir() // there, but empty
 	if err := WriteLayout(t.Context(), b, ref, dir); err != nil {
@@ -129,7 +129,7 @@ func TestLayoutOfOnePlatformHoldsTheImage(t *testing.T) {
 	}
 }
 
-func TestWritersRefuseWhatTheyWouldDestroy(t *testing.T) {
+func TestWritersRefuseToOverwriteOtherFiles(t *testing.T) {
 	one, dir := build(t, busyboxOptions(t)), t.TempDir()
 	two := build(t, bothPlatforms(t, Base{Reference: pushBase(t, bothBasePlatforms...)}))
 	archive := func(b *Built, ref, file string) error { return WriteArchive(t.Context(), b, ref, file) }
@@ -171,7 +171,7 @@ func TestWritersRefuseWhatTheyWouldDestroy(t *testing.T) {
 	}
 }
 
-func TestFailedWritesLeaveTheOldState(t *testing.T) {
+func TestFailedWritesKeepTheOldFiles(t *testing.T) {
 	o := busyboxOptions(t)
 	dir := t.TempDir()
 	archive, layout, base := filepath.Join(dir, "i.tar"), filepath.Join(dir, "layout"), filepath.Join(dir, "base.tar")

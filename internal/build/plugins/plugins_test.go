@@ -73,7 +73,7 @@ func readPlugins(t *testing.T, name string, plugins ...Plugin) ([]Info, error) {
 	return set.InfosOf(plugins), nil
 }
 
-func TestPluginsAreReadAsTheyAreTyped(t *testing.T) {
+func TestParse(t *testing.T) {
 	for text, want := range map[string]Plugin{
 		"builtin:blockall":                       {Builtin: "blockall"},
 		"./x":                                    {Dir: "./x"},
@@ -99,7 +99,7 @@ func TestPluginsAreReadAsTheyAreTyped(t *testing.T) {
 	}
 }
 
-func TestPluginsAreKnownFromTheirSources(t *testing.T) {
+func TestPluginsAreDescribedFromTheirSources(t *testing.T) {
 	dir := pluginDirs(t)
 	got, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")}, Plugin{Dir: filepath.Join(dir, "native", "sub")}, Plugin{Builtin: "blockall"})
 	want := []Info{
@@ -112,7 +112,7 @@ func TestPluginsAreKnownFromTheirSources(t *testing.T) {
 	}
 }
 
-func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
+func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 	dir := pluginDirs(t)
 	for name, test := range map[string]struct {
 		release string
@@ -155,7 +155,7 @@ func TestPluginsThatCannotWorkAreRefusedBeforeCompiling(t *testing.T) {
 
 // Every form that the table of the framework's signatures has is one that a
 // native plugin may be written in, and none overlaps another.
-func TestFormsOfTheFrameworkDoNotOverlap(t *testing.T) {
+func TestFrameworkSignaturesDoNotOverlap(t *testing.T) {
 	known := map[string]bool{"PostFilter": true} // one of its forms was an alias for three releases
 	for i, a := range extensionMethods {
 		for _, b := range extensionMethods[i+1:] {
@@ -180,7 +180,7 @@ func TestLinksOutOfAModuleAreRefused(t *testing.T) {
 	}
 }
 
-func TestFilesOfAModuleAreThoseThatCanBeCompiled(t *testing.T) {
+func TestModuleHasOnlyFilesThatCanBeCompiled(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod": "module example.com/m\n", "a.go": "package m\n", "a_test.go": "package m\n", "README.md": "x",
@@ -211,7 +211,7 @@ func TestSchedulersDoNotHoldTheExtender(t *testing.T) {
 	}
 }
 
-func TestHashOfPluginsFollowsTheirSources(t *testing.T) {
+func TestHashDependsOnTheSources(t *testing.T) {
 	dir := pluginDirs(t)
 	plugins := []Plugin{{Dir: filepath.Join(dir, "portable")}, {Builtin: "blockall"}, {Module: "example.com/a", Version: "v1.0.0"}}
 	sum := func(plugins []Plugin, imports ...string) string {
