@@ -22,19 +22,18 @@ import (
 // Binary is a kube-scheduler that can be run on this machine.
 type Binary struct {
 	Path string
-	// Origin says where it comes from, for messages: "the build's cache".
+	// Origin is where it comes from, for messages: "the build cache".
 	Origin string
 }
 
-// ErrNoBinary says that the binary that will read the configuration cannot be
-// had or run here, so that the offline check is left out, with a warning.
-var ErrNoBinary = errors.New("no kube-scheduler binary to ask")
+// ErrNoBinary is returned when the binary that will read the configuration is unavailable or does not run on this machine.
+var ErrNoBinary = errors.New("no kube-scheduler binary for the check")
 
-// ErrPartlyChecked says that the binary decoded, defaulted and validated the
-// configuration, but could not make every plugin of its arguments offline.
-var ErrPartlyChecked = errors.New("the configuration is valid, but plugins were not tried with their arguments")
+// ErrPartlyChecked is returned when the binary decoded, defaulted and validated the configuration, but could not initialize every plugin
+// offline.
+var ErrPartlyChecked = errors.New("the configuration is valid, but not all plugins could be initialized with their arguments")
 
-// RefusedError says why the binary refuses a configuration.
+// RefusedError is returned when the binary refuses a configuration.
 type RefusedError struct{ Reason string }
 
 // Error returns the reason.
@@ -43,17 +42,15 @@ func (e *RefusedError) Error() string { return e.Reason }
 // Invalid reports that the configuration is wrong.
 func (e *RefusedError) Invalid() bool { return true }
 
-// Hint returns what to try.
+// Hint returns what the user can do.
 func (e *RefusedError) Hint() string {
-	return "see the configuration as it was rendered with `pmk-sched render`"
+	return "print the rendered configuration with `pmk-sched render`"
 }
 
-// standInServer is the API server while a configuration is checked. Nothing
-// listens there.
+// standInServer is the address of the API server during the check. Nothing listens there.
 const standInServer = "127.0.0.1:1"
 
-// standInKubeconfig satisfies the binary, which wants the kubeconfig named in
-// its configuration to exist; it reaches no server.
+// standInKubeconfig is the kubeconfig during the check: the binary requires the file that its configuration names.
 const standInKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "https://` + standInServer + `"}}]
@@ -62,18 +59,14 @@ contexts: [{name: none, context: {cluster: none, user: none}}]
 current-context: none
 `
 
-// offlineTimeout bounds the run of the binary; it takes well under a second.
+// offlineTimeout bounds the run of the binary, which takes well under a second.
 const offlineTimeout = 30 * time.Second
 
-// Check has the scheduler's own binary decode, default and validate a
-// configuration. It needs no API server: with --write-config-to the scheduler
-// writes what it understood and exits before it connects
-// (cmd/kube-scheduler/app/server.go, Setup). The configuration names
-// kubeconfig, a path in the pod; a stand-in takes its place. args are the flags
-// that go with the configuration. dir is a folder to work in. The error is an
-// [*RefusedError] where the binary refuses the configuration, and
-// [ErrPartlyChecked] where a plugin asks the API server, or waits for it, as it
-// is made: that comes after all else is checked.
+// Check has a kube-scheduler binary decode, default and validate a configuration. It needs no API server: with --write-config-to the
+// scheduler writes the defaulted configuration and exits before it connects (cmd/kube-scheduler/app/server.go, Setup). kubeconfig is the
+// path in the pod that the configuration names; it is replaced by a stand-in. args are more flags of the scheduler. dir is a working
+// directory. The error is a [*RefusedError] if the binary refuses the configuration, and [ErrPartlyChecked] if a plugin calls the API
+// server when it is initialized, or waits for it: everything else is checked before.
 func Check(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
 	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
 	text, err := profiles.WithoutFiles(configuration)
@@ -84,7 +77,7 @@ func Check(ctx context.Context, binary Binary, dir string, configuration []byte,
 		return err
 	}
 	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {
-		return fmt.Errorf("write the configuration to check: %w", err)
+		return fmt.Errorf("write configuration to check: %w", err)
 	}
 	limited, cancel := context.WithTimeout(ctx, offlineTimeout)
 	defer cancel()
@@ -103,17 +96,17 @@ func Check(ctx context.Context, binary Binary, dir string, configuration []byte,
 		return nil
 	}
 	if limited.Err() != nil {
-		return fmt.Errorf("%w: one of them seems to wait for the API server: nothing was heard of the scheduler for %s", ErrPartlyChecked, offlineTimeout)
+		return fmt.Errorf("%w: one of them seems to wait for the API server: no output for %s", ErrPartlyChecked, offlineTimeout)
 	}
-	words := lastWords(output, config, "the configuration")
-	if asksServer.MatchString(words) {
-		return fmt.Errorf("%w: %s", ErrPartlyChecked, words)
+	reason := exitReason(output, config, "the configuration")
+	if asksServer.MatchString(reason) {
+		return fmt.Errorf("%w: %s", ErrPartlyChecked, reason)
 	}
-	return &RefusedError{Reason: "the scheduler refuses the configuration: " + words}
+	return &RefusedError{Reason: "the scheduler refuses the configuration: " + reason}
 }
 
-// WithPolicy returns the flags that go with a configuration when its binary checks
-// it: a Policy that it will read from a ConfigMap is a file in dir then.
+// WithPolicy returns the flags of a configuration for [Check]. A Policy, which the scheduler will read from a ConfigMap, is written to a file
+// in dir.
 func WithPolicy(dir string, configuration *profiles.Rendered) ([]string, error) {
 	if len(configuration.Policy) == 0 {
 		return configuration.Args, nil
@@ -124,17 +117,16 @@ func WithPolicy(dir string, configuration *profiles.Rendered) ([]string, error) 
 	}
 	file := filepath.Join(dir, "policy.cfg")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, fmt.Errorf("write the Policy to check: %w", err)
+		return nil, fmt.Errorf("write Policy to check: %w", err)
 	}
 	return append(slices.Clone(configuration.Args), "--policy-config-file="+file), nil
 }
 
-// listener is a setting that makes 1.20–1.22 listen as soon as they have read it.
+// listener matches the fields that make 1.20–1.22 listen as soon as they have read the configuration.
 var listener = regexp.MustCompile(`(?m)^((?:healthz|metrics)BindAddress: *)(["']?)([^\s"']*:[0-9]+)["']?`)
 
-// standInListeners replaces the plain HTTP listeners of a configuration by free
-// ones: theirs may be in use, by the very scheduler that the configuration is for.
-// Equal ones stay equal. What is no address is left for the binary to refuse.
+// standInListeners replaces the plain HTTP addresses of a configuration by free ones, since the running scheduler may use them. Equal
+// addresses stay equal. Invalid ones do not change, so that the binary refuses them.
 func standInListeners(configuration []byte) ([]byte, error) {
 	free := map[string]string{}
 	for _, found := range listener.FindAllSubmatch(configuration, -1) {
@@ -148,9 +140,9 @@ func standInListeners(configuration []byte) ([]byte, error) {
 		}
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, fmt.Errorf("find a free port to check the configuration with: %w", err)
+			return nil, fmt.Errorf("find a free port for the check: %w", err)
 		}
-		// Each is held until all are found, so that no two are the same.
+		// Each stays open until all are found, so that they differ.
 		defer func() { _ = l.Close() }()
 		free[address] = l.Addr().String()
 	}
@@ -163,22 +155,20 @@ func standInListeners(configuration []byte) ([]byte, error) {
 	}), nil
 }
 
-// asksServer is how a plugin fails that asks the API server when it is made
+// asksServer matches the error of a plugin that calls the API server when it is initialized
 // (k8s.io/kubernetes/pkg/scheduler/framework/runtime/framework.go, NewFramework).
 var asksServer = regexp.MustCompile(`initializing plugin "[^"]*": .*` + regexp.QuoteMeta(standInServer) + `[/: "]`)
 
-// klogPrefix is what klog writes before a message:
+// klogPrefix matches the prefix of a klog message:
 // "E1121 07:34:01.123456   12345 server.go:30] ".
 var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
 
-// failedCommand is the last line of releases from 1.23 on
-// (k8s.io/component-base/cli, run.go); older ones write the bare error.
+// failedCommand matches the last line of releases from 1.23 on (k8s.io/component-base/cli, run.go); older ones print the bare error.
 var failedCommand = regexp.MustCompile(`^"command failed" err=("(?:[^"\\]|\\.)*")`)
 
-// lastWords finds the line in which a kube-scheduler says why it ends: the last
-// that is neither usage nor information. The name of a temporary file is
-// replaced by what the person knows.
-func lastWords(output []byte, file, meaning string) string {
+// exitReason returns the error that a kube-scheduler prints before it exits: the last line that is neither usage nor information. name
+// replaces the path of the temporary file.
+func exitReason(output []byte, file, name string) string {
 	var last string
 	for _, line := range strings.Split(string(output), "\n") {
 		bare := strings.TrimSpace(klogPrefix.ReplaceAllString(line, ""))
@@ -190,12 +180,12 @@ func lastWords(output []byte, file, meaning string) string {
 		last = bare
 	}
 	if last == "" {
-		last = "it gives no reason"
+		last = "no reason given"
 	}
 	if quoted := failedCommand.FindStringSubmatch(last); quoted != nil {
 		if text, err := strconv.Unquote(quoted[1]); err == nil {
 			last = text
 		}
 	}
-	return strings.ReplaceAll(strings.TrimPrefix(last, "Error: "), file, meaning)
+	return strings.ReplaceAll(strings.TrimPrefix(last, "Error: "), file, name)
 }

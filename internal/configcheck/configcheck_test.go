@@ -10,7 +10,7 @@ import (
 )
 
 // A scheduler of 1.20–1.22 listens on what its configuration names before it writes the configuration out.
-func TestTheCheckDoesNotListenWhereTheSchedulerDoes(t *testing.T) {
+func TestCheckDoesNotListenAtTheAddressesOfTheScheduler(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"equal", "healthzBindAddress: 127.0.0.1:10261\nmetricsBindAddress: \"127.0.0.1:10261\"\nparallelism: 16\n",
 			`^healthzBindAddress: 127\.0\.0\.1:(\d+)\nmetricsBindAddress: 127\.0\.0\.1:(\d+)\nparallelism: 16\n$`},
@@ -32,7 +32,7 @@ func TestTheCheckDoesNotListenWhereTheSchedulerDoes(t *testing.T) {
 	}
 }
 
-func TestLastWordsSaysWhyTheSchedulerEnds(t *testing.T) {
+func TestExitReason(t *testing.T) {
 	const file = "/tmp/x/config.yaml"
 	tests := map[string]struct{ output, want string }{
 		"decoding, from 1.23": {
@@ -52,11 +52,11 @@ func TestLastWordsSaysWhyTheSchedulerEnds(t *testing.T) {
 			output: "Usage:\n  kube-scheduler [flags]\n\nDebugging flags:\n      --profiling   Enable profiling\n\nError: unknown flag: --nosuchflag\n",
 			want:   "unknown flag: --nosuchflag",
 		},
-		"nothing": {want: "it gives no reason"},
+		"nothing": {want: "no reason given"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := lastWords([]byte(tt.output), file, "the configuration"); got != tt.want {
+			if got := exitReason([]byte(tt.output), file, "the configuration"); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -64,7 +64,7 @@ func TestLastWordsSaysWhyTheSchedulerEnds(t *testing.T) {
 }
 
 // Some plugins ask the API server as they are made. By then the scheduler has found nothing wrong with the configuration.
-func TestAPluginThatAsksTheAPIServerIsNoReasonToRefuse(t *testing.T) {
+func TestPluginThatNeedsTheAPIServerIsNotRefused(t *testing.T) {
 	const failed = `E1121 07:47:48.5 10363 run.go:74] "command failed" err="initializing profiles: creating profile for scheduler name s: initializing plugin \"P\": `
 	for name, c := range map[string]struct {
 		said    string

@@ -10,13 +10,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
-// SchedulerRef names a scheduler that was deployed.
+// SchedulerRef names a second scheduler.
 type SchedulerRef struct{ Namespace, Name string }
 
-// String is namespace/name.
+// String returns namespace/name.
 func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
 
-// Wired are the extenders of a scheduler as it was deployed last. Those that are Alone stay when it is deployed again.
+// Wired returns the extenders of a scheduler's last deployed revision. Those that are Alone stay when the scheduler is deployed again.
 func Wired(ctx context.Context, d install.Deps, namespace, name string) ([]manifest.Wiring, error) {
 	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
@@ -29,7 +29,7 @@ func Wired(ctx context.Context, d install.Deps, namespace, name string) ([]manif
 	return manifest.Wirings(last.Objects)
 }
 
-// callers are the schedulers that call an extender, and how.
+// callers returns the schedulers that call an extender, and how.
 func callers(ctx context.Context, d install.Deps, extender string) (map[SchedulerRef]manifest.Wiring, error) {
 	deployments, err := d.Finder.Deployments(ctx, "")
 	if err != nil {

@@ -130,7 +130,7 @@ func lastOf(ctx context.Context, d install.Deps, ref SchedulerRef) (*apply.Revis
 	}
 	last := apply.LastDeployed(revisions)
 	if last == nil {
-		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`", "no scheduler %s was deployed in namespace %s", ref.Name, ref.Namespace)
+		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`", "scheduler %s is not deployed in namespace %s", ref.Name, ref.Namespace)
 	}
 	return last, nil
 }

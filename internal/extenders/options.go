@@ -14,22 +14,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options is what a person asks for of one extender.
+// Options is what the user asks for of one extender.
 type Options struct {
-	// Call is what a scheduler asks it, and how: verbs, weight, timeout, whether it is ignorable. Its Name is the extender's. The address
-	// and the certificates are filled in.
+	// Call is how a scheduler calls it: verbs, weight, timeout, whether it is ignorable. Its Name is that of the extender. Address and
+	// certificates are filled in.
 	Call profiles.Extender
 	// Namespace of the objects. Empty: kube-system.
 	Namespace         string
 	Image, PullPolicy string
-	// Policies are what it serves. Rules has, for some of them by name in small letters, what they need; PluginRules is granted as it stands.
+	// Policies are what it serves. Rules has, by policy in lower case, the permissions that it needs; PluginRules are granted in any case.
 	Policies    []manifest.Policy
 	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 	PluginRules []rbacv1.PolicyRule
-	// Sidecar runs it in the pod of each scheduler that calls it, at Port of its loopback; 0: one beside the scheduler's own.
+	// Sidecar runs it in the pod of each scheduler that calls it, at Port of the loopback address; 0: one next to the scheduler's.
 	Sidecar bool
 	Port    int
-	// Replicas; 0: 2. NodeSelector: empty is any node. Both belong to the form with a Service.
+	// Replicas, 0: 2, and NodeSelector, empty: any node, are for an extender with a Service.
 	Replicas     int
 	NodeSelector map[string]string
 	Resources    corev1.ResourceRequirements
@@ -37,11 +37,11 @@ type Options struct {
 	Nodes []string
 	// Version of pmk-sched, recorded in a label.
 	Version string
-	// Now is the time against which certificates are judged.
+	// Now is the time at which certificates must be valid.
 	Now time.Time
 }
 
-// Verbs that pmk-extender answers, by the path that it has for each.
+// Verbs of pmk-extender, which are also their paths.
 const (
 	VerbFilter     = "filter"
 	VerbPrioritize = "prioritize"
@@ -55,27 +55,27 @@ func (o Options) Validate() error {
 	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
 	switch {
 	case name == "":
-		return problem.Invalidf("name it with --name", "the extender has no name")
+		return problem.Invalidf("", "--name is required")
 	case o.Image == "":
-		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
+		return problem.Invalidf("build an image with `pmk-sched build --extender`", "extender %s: --image is required", name)
 	case strings.ContainsAny(o.Image, " \t\n"):
-		return problem.Invalidf("", "image %q: a reference holds no spaces", o.Image)
+		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
 	case !slices.Contains(pulls, o.PullPolicy):
-		return problem.Invalidf("use IfNotPresent, Always or Never", "unknown pull policy %q", o.PullPolicy)
+		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", o.PullPolicy)
 	case len(o.Policies) == 0:
-		return problem.Invalidf("name one with --policy: `pmk-sched plugin list` has those that come with it", "extender %s has no policy", name)
+		return problem.Invalidf("`pmk-sched plugin list` lists the bundled ones", "extender %s: --policy is required", name)
 	case o.Replicas < 0:
-		return problem.Invalidf("", "%d replicas are not possible", o.Replicas)
+		return problem.Invalidf("", "invalid number of replicas %d: must be at least 1", o.Replicas)
 	case o.Sidecar && (o.Replicas > 0 || len(o.NodeSelector) > 0):
-		return problem.Invalidf("leave replicas and node selector out", "extender %s as a sidecar has a replica in each pod of its scheduler, and no other", name)
+		return problem.Invalidf("omit replicas and node selector", "extender %s is a sidecar: it runs in the pods of its schedulers", name)
 	case !o.Sidecar && o.Port != 0:
-		return problem.Invalidf("leave the port out", "extender %s has pods of its own, where no port can be taken: a port is for a sidecar", name)
+		return problem.Invalidf("omit the port", "extender %s has its own pods: a port is for a sidecar", name)
 	case o.Port < 0 || o.Port > 65535 || o.Port > 0 && o.Port < 1024:
-		return problem.Invalidf("use a port from 1024 to 65535", "extender %s cannot listen on port %d", name, o.Port)
+		return problem.Invalidf("", "extender %s: invalid port %d: must be between 1024 and 65535", name, o.Port)
 	case o.Sidecar && len(o.Nodes) > 0:
-		return problem.Invalidf("leave --sidecar out", "the default scheduler is a static pod, which takes no sidecar")
+		return problem.Invalidf("omit --sidecar", "the default scheduler is a static pod, which cannot have a sidecar")
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
-		return problem.Invalidf("let a scheduler of its own call it, with --for", "the default scheduler cannot show a certificate to extender %s, and without one nobody may have it bind pods", name)
+		return problem.Invalidf("use it with a second scheduler: --for", "the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
 	}
 	if _, err := o.rules(); err != nil {
 		return err
@@ -83,30 +83,31 @@ func (o Options) Validate() error {
 	return manifest.ValidateName(name)
 }
 
-// neverStuck refuses an extender that would be asked about its own pods: once none of them runs, none could be scheduled again.
-func (o Options) neverStuck() error {
+// checkSchedulingDeadlock refuses an extender that the default scheduler needs to schedule the extender's own pods: if none of them runs, none
+// can be scheduled.
+func (o Options) checkSchedulingDeadlock() error {
 	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
 	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
 		return nil
 	}
 	return problem.Invalidf("set --ignorable=true, or limit the extender with managedResources in pmk-sched.yaml to pods that request a resource",
-		"extender %s would be asked about its own pods: when none of them runs, the default scheduler could not schedule one", o.Call.Name)
+		"the default scheduler would call extender %s for the extender's own pods, and could not schedule them if none runs", o.Call.Name)
 }
 
-// check judges what can be judged before the address is known, for the release that calls it.
+// check checks all that can be checked before the address is known, for the release of the API server.
 func (o Options) check(release versions.Release) ([]profiles.Note, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if err := o.neverStuck(); err != nil {
+	if err := o.checkSchedulingDeadlock(); err != nil {
 		return nil, err
 	}
 	call := o.Call
-	call.URLPrefix = manifest.SidecarURL(manifest.ExtenderPort) // any that is well formed
+	call.URLPrefix = manifest.SidecarURL(manifest.ExtenderPort) // any valid one
 	return profiles.CheckExtenders(release, []profiles.Extender{call})
 }
 
-// rules collects what the policies need.
+// rules returns the permissions of the policies.
 func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 	rules := slices.Clone(o.PluginRules)
 	for _, policy := range o.Policies {
@@ -116,7 +117,7 @@ func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 		}
 		needed, err := needs(policy)
 		if err != nil {
-			return nil, problem.Invalidf("`pmk-sched plugin list` names the arguments of shipped policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
+			return nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
 		}
 		for _, rule := range needed {
 			if !manifest.HasRule(rules, rule) {
@@ -127,7 +128,7 @@ func (o Options) rules() ([]rbacv1.PolicyRule, error) {
 	return rules, nil
 }
 
-// sidecarWiring is how a scheduler runs it in its own pod; the port is chosen with the scheduler's.
+// sidecarWiring returns how a scheduler runs it in its own pod; the port is chosen with the scheduler's.
 func (o Options) sidecarWiring() (manifest.Wiring, error) {
 	rules, err := o.rules()
 	if err != nil {

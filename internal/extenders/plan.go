@@ -19,8 +19,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// newPlan decides everything about an extender in pods of its own and renders its objects, for an API server of that release.
-// live is what is there of it already: certificates that are still good are kept. It does no I/O.
+// newPlan returns the plan of an extender with a Service, for an API server of that release. live are its objects in the cluster, whose valid
+// certificates are kept. It does no I/O.
 func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options) (*install.Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	notes, err := o.check(release)
@@ -43,7 +43,7 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 		return nil, err
 	}
 	if len(made) > 0 {
-		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s: made its %s", name, strings.Join(made, ", ")))
+		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s: new %s", name, strings.Join(made, ", ")))
 	}
 	for _, rule := range rules {
 		plan.Notes = append(plan.Notes, fmt.Sprintf("extender %s may %s", name, manifest.DescribeRule(rule)))
@@ -63,13 +63,13 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	return plan, nil
 }
 
-// extenderNames are those in the serving certificate.
+// extenderNames returns the names in the serving certificate.
 func extenderNames(name, namespace string) []string {
 	host := manifest.ExtenderHost(name, namespace)
 	return []string{host, host + ".cluster.local", name + "." + namespace, name, "localhost"}
 }
 
-// liveCertificates are those in the cluster.
+// liveCertificates returns the certificates in the cluster.
 func liveCertificates(live []*unstructured.Unstructured, name string) certificates.Set {
 	var set certificates.Set
 	for _, o := range live {
@@ -93,7 +93,7 @@ func liveCertificates(live []*unstructured.Unstructured, name string) certificat
 	return set
 }
 
-// mounted reports whether a Deployment among the objects mounts the Secret: former ones are kept for a while.
+// mounted reports whether a Deployment among the objects mounts the Secret: Secrets of former revisions are kept.
 func mounted(live []*unstructured.Unstructured, secret string) bool {
 	for _, o := range live {
 		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
@@ -107,7 +107,7 @@ func mounted(live []*unstructured.Unstructured, secret string) bool {
 	return false
 }
 
-// NodesCalling are the nodes whose default scheduler calls the extender with those objects.
+// NodesCalling returns the nodes whose default scheduler calls the extender with those objects.
 func NodesCalling(live []*unstructured.Unstructured) []string {
 	for _, o := range live {
 		if text := o.GetAnnotations()[manifest.AnnotationNodes]; o.GetKind() == "Deployment" && text != "" {
@@ -123,9 +123,8 @@ func mergeNodes(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// serviceWiring is how a scheduler calls an extender in pods of its own, whose objects as they are in the cluster are live. Its
-// Service's address is used as soon as there is one: scheduling needs no DNS then, and the default scheduler, a static pod, has none of
-// the cluster's.
+// serviceWiring returns how a scheduler calls an extender with a Service; live are its objects in the cluster. The address is the Service's
+// cluster IP as soon as there is one: scheduling then needs no DNS, and the default scheduler, a static pod, does not use cluster DNS.
 func serviceWiring(call profiles.Extender, plan *install.Plan, live []*unstructured.Unstructured) manifest.Wiring {
 	host := manifest.ExtenderHost(plan.Name, plan.Namespace)
 	call.URLPrefix, call.EnableHTTPS = "https://"+host, true
@@ -143,7 +142,7 @@ func serviceWiring(call profiles.Extender, plan *install.Plan, live []*unstructu
 	return w
 }
 
-// bracketed writes an address as it stands in a URL.
+// bracketed returns an IP address as the host of a URL.
 func bracketed(ip string) string {
 	if strings.Contains(ip, ":") {
 		return "[" + ip + "]"

@@ -12,20 +12,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// RestartOptions says how an extender is restarted.
+// RestartOptions is how to restart an extender.
 type RestartOptions struct {
 	Name, Namespace string
-	// Image to go on with; empty: the one that it has, in new pods.
+	// Image of the new pods; empty: the current one.
 	Image string
 	Now   time.Time
 	install.DeployOptions
 }
 
-// annotationRestarted makes a pod template another one.
+// annotationRestarted changes a pod template, so that its pods are replaced.
 const annotationRestarted = "pmk-sched.io/restarted"
 
-// Restart rolls out an extender: in its own pods, and in those of the schedulers that have it as a sidecar. It waits until they are stable;
-// one that does not become so is rolled back.
+// Restart rolls out new pods of an extender, or of the schedulers that have it as a sidecar, and waits until they are stable. What does not
+// become stable is rolled back.
 func Restart(ctx context.Context, d install.Deps, x RestartOptions) (*Outcome, error) {
 	out := &Outcome{Extender: x.Name, Schedulers: []string{}}
 	calling, err := callers(ctx, d, x.Name)
@@ -58,14 +58,14 @@ func Restart(ctx context.Context, d install.Deps, x RestartOptions) (*Outcome, e
 	if len(plans) == 0 {
 		last, err := lastOf(ctx, d, SchedulerRef{x.Namespace, x.Name})
 		if err != nil {
-			return nil, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+x.Name+"`", "there is no extender %s in namespace %s", x.Name, x.Namespace)
+			return nil, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+x.Name+"`", "extender %s is not deployed in namespace %s", x.Name, x.Namespace)
 		}
 		plan, err := install.PlanOf(last)
 		if err != nil {
 			return nil, err
 		}
 		if plan.Extender == nil {
-			return nil, problem.Invalidf("", "%s is a scheduler, no extender", x.Name)
+			return nil, problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
 		}
 		plans = append(plans, plan)
 	}
@@ -77,7 +77,7 @@ func Restart(ctx context.Context, d install.Deps, x RestartOptions) (*Outcome, e
 	return out, nil
 }
 
-// rollOut makes new pods of one Deployment.
+// rollOut replaces the pods of one Deployment.
 func (x RestartOptions) rollOut(ctx context.Context, d install.Deps, plan *install.Plan, out *Outcome) error {
 	var failed error
 	plan.Objects = changed(plan.Objects, func(o *unstructured.Unstructured) {
@@ -117,7 +117,7 @@ func setImage(deployment *unstructured.Unstructured, container, image string) er
 	return unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
 }
 
-// changed returns copies of the objects, with the Deployment changed.
+// changed returns copies of the objects with a changed Deployment.
 func changed(objects []*unstructured.Unstructured, change func(o *unstructured.Unstructured)) []*unstructured.Unstructured {
 	fresh := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {

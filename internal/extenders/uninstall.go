@@ -16,19 +16,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// UninstallOptions says which extender goes.
+// UninstallOptions is which extender to uninstall.
 type UninstallOptions struct {
 	Name, Namespace string
-	// Node is this node's name, and Default makes its default scheduler as it was before it called the extender at that address; both are
-	// needed only where it does.
-	Node    string
-	Default func(ctx context.Context, addresses []string) error
+	// Node is the name of this node, and LeaveDefault removes the extender at those addresses from its default scheduler. Both are required
+	// only if that scheduler calls the extender.
+	Node         string
+	LeaveDefault func(ctx context.Context, addresses []string) error
 	install.DeployOptions
 }
 
-// Uninstall takes an extender out of the configuration of every scheduler that calls it, and then removes all of its objects. It can be
-// run again after it was stopped at any point. Where the default schedulers of several nodes call it, it has to be run on each; the
-// objects go with the last.
+// Uninstall removes an extender from the configuration of every scheduler that calls it, then its objects. It can be run again after it was
+// killed at any point. If the default schedulers of several nodes call it, it must be run on each of them; the last run removes the objects.
 func Uninstall(ctx context.Context, d install.Deps, x UninstallOptions) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(x.Name); err != nil {
 		return nil, err
@@ -38,17 +37,17 @@ func Uninstall(ctx context.Context, d install.Deps, x UninstallOptions) (apply.C
 		return nil, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 	}
 	if app := install.AppOf(owned); app != "" && app != ownership.Extender {
-		return nil, problem.Invalidf("`pmk-sched uninstall` removes schedulers", "%s is a scheduler, no extender", x.Name)
+		return nil, problem.Invalidf("remove it with `pmk-sched uninstall`", "%s is a scheduler, not an extender", x.Name)
 	}
 	if in := install.NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, x.Namespace) {
-		return nil, problem.Invalidf("say -n "+in[0], "extender %s is in namespace %s, not in %s", x.Name, in[0], x.Namespace)
+		return nil, problem.Invalidf("use -n "+in[0], "extender %s is in namespace %s, not in %s", x.Name, in[0], x.Namespace)
 	}
 	changes, err := unwireAll(ctx, d, x)
 	if err != nil {
 		return changes, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 	}
 	if nodes := NodesCalling(owned); len(nodes) > 0 {
-		left, err := x.leaveNode(ctx, nodes, owned)
+		left, err := x.leaveDefault(ctx, nodes, owned)
 		if err != nil {
 			return changes, fmt.Errorf("uninstall extender %s: %w", x.Name, err)
 		}
@@ -89,14 +88,14 @@ func sortedRefs(m map[SchedulerRef]manifest.Wiring) []SchedulerRef {
 	return slices.SortedFunc(maps.Keys(m), func(a, b SchedulerRef) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// leaveNode makes this node's default scheduler what it was, and returns the nodes whose still calls.
-func (x UninstallOptions) leaveNode(ctx context.Context, nodes []string, owned []*unstructured.Unstructured) ([]string, error) {
+// leaveDefault removes the extender from the default scheduler of this node, and returns the nodes whose default scheduler still calls it.
+func (x UninstallOptions) leaveDefault(ctx context.Context, nodes []string, owned []*unstructured.Unstructured) ([]string, error) {
 	left := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == x.Node })
 	if len(left) == len(nodes) {
 		return left, nil
 	}
-	if x.Default == nil {
-		return nil, problem.Invalidf("run it there, as root", "the default scheduler of node %s calls it", x.Node)
+	if x.LeaveDefault == nil {
+		return nil, problem.Invalidf("run the command on that node, as root", "the default scheduler of node %s calls it", x.Node)
 	}
 	var at []string
 	for _, o := range owned {
@@ -104,10 +103,10 @@ func (x UninstallOptions) leaveNode(ctx context.Context, nodes []string, owned [
 			at = append(at, "https://"+bracketed(ip), "https://"+manifest.ExtenderHost(x.Name, x.Namespace))
 		}
 	}
-	return left, x.Default(ctx, at)
+	return left, x.LeaveDefault(ctx, at)
 }
 
-// stillCalled notes which nodes are left, and says what to do.
+// stillCalled records the remaining nodes, and returns the error that lists them.
 func stillCalled(ctx context.Context, d install.Deps, x UninstallOptions, left []string) error {
 	last, err := lastOf(ctx, d, SchedulerRef{x.Namespace, x.Name})
 	if err != nil {
@@ -125,5 +124,5 @@ func stillCalled(ctx context.Context, d install.Deps, x UninstallOptions, left [
 	if _, err := install.Deploy(ctx, d, plan, x.DeployOptions); err != nil {
 		return err
 	}
-	return problem.Errorf("run the same there, as root; with the last one its objects go", "the default scheduler calls it on %s", strings.Join(left, ", "))
+	return problem.Errorf("run the same command on those nodes, as root; the last run removes the objects", "the default scheduler calls it on %s", strings.Join(left, ", "))
 }

@@ -50,7 +50,7 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 	return files, warnings, err
 }
 
-// shown returns objects as they are rendered.
+// shown returns objects as Render prints them.
 func shown(objects []*unstructured.Unstructured, secrets bool) ([]*unstructured.Unstructured, error) {
 	text, err := manifest.YAML(objects, manifest.RenderOptions{ShowSecrets: secrets})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
-// Applier changes a cluster and looks at what is ours in it.
+// Applier changes a cluster and lists the objects managed by pmk-sched.
 type Applier interface {
 	Plan(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 	Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
@@ -30,19 +30,19 @@ type Applier interface {
 	WaitStable(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
 }
 
-// Ledger keeps the revisions of a scheduler.
+// Ledger stores the revisions of a scheduler.
 type Ledger interface {
 	SaveRevision(ctx context.Context, ns, name, description string, objs []*unstructured.Unstructured) (*apply.Revision, error)
 	SetRevisionStatus(ctx context.Context, r *apply.Revision, status apply.RevisionStatus, reason string) error
 	Revisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
 }
 
-// Locker keeps two runs for one scheduler apart.
+// Locker prevents two runs for one scheduler at the same time.
 type Locker interface {
 	Lock(ctx context.Context, ns, name, holder string) (unlock func(context.Context) error, err error)
 }
 
-// Finder finds the Deployments of ours, of whatever name.
+// Finder lists the Deployments managed by pmk-sched.
 type Finder interface {
 	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
 }
@@ -52,20 +52,18 @@ type Deps struct {
 	Applier Applier
 	Ledger  Ledger
 	Locker  Locker
-	// Holder says who runs this, for the lock: "root@node-1 pid 4711".
+	// Holder identifies this process in the lock: "root@node-1 pid 4711".
 	Holder string
-	// Preflight asks, before anything is touched, whether the plan can be
-	// carried out.
+	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error
-	// Binary finds the kube-scheduler that is in the plan's image, to ask it
-	// about the configuration; dir is a temporary folder to put it in. Its
-	// error is configcheck.ErrNoBinary where none can be had.
+	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a temporary directory to write it to. Its
+	// error is [configcheck.ErrNoBinary] if it is unavailable.
 	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
-	// Finder finds the schedulers that call an extender; needed for extenders only.
+	// Finder finds the schedulers that call an extender; only package extenders needs it.
 	Finder Finder
-	// Warn is told what the person should know though it stops nothing, Note what was chosen; Note may be nil.
+	// Warn and Note print to the user; both may be nil.
 	Warn, Note func(text string)
-	// OnStep is told of every step; may be nil.
+	// OnStep observes every step; may be nil.
 	OnStep steps.OnStep
 	// Log may be nil.
 	Log *zap.Logger
@@ -78,13 +76,13 @@ func (d Deps) Warnf(format string, args ...any) {
 	}
 }
 
-// DeployOptions says how to run a plan.
+// DeployOptions is how to run a plan.
 type DeployOptions struct {
 	// Timeout bounds the wait until the scheduler is stable; 0: 5 minutes.
 	Timeout time.Duration
 	// StableFor is how long the scheduler must be available without a change to be called stable; 0: 10 seconds.
 	StableFor time.Duration
-	// NoRollback leaves what a failed deployment made, to look at.
+	// NoRollback keeps a failed deployment for inspection.
 	NoRollback bool
 }
 
@@ -97,38 +95,37 @@ type Outcome struct {
 	Changes  apply.ChangeSet `json:"changes"`
 }
 
-// deployment is one run of a plan.
-type deployment struct {
+// deployRun is one run of a plan.
+type deployRun struct {
 	Deps
 	plan *Plan
 	o    DeployOptions
 
 	lock     held
-	previous *apply.Revision // what ran before; nil if nothing did
+	previous *apply.Revision // the last deployed revision, or nil
 	current  *apply.Revision
-	live     bool // a Deployment of ours was there before
-	lost     bool // nothing records what that Deployment was made from
-	stable   bool // the new state works and is noted down
+	live     bool // the Deployment existed before
+	lost     bool // the Deployment existed without a readable revision
+	stable   bool // the new revision is stable and marked deployed
 	outcome  Outcome
 }
 
-// Deploy runs the plan. It leaves the new state or, after a failure or when ctx
-// ends, the one from before; with NoRollback it leaves what was reached. It can
-// be run again after it was killed at any point, and then goes on.
+// Deploy runs the plan. If it fails or ctx ends, it restores the former state, unless NoRollback is set. It can be run again after it was
+// killed at any point.
 func Deploy(ctx context.Context, d Deps, plan *Plan, o DeployOptions) (*Outcome, error) {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
-	this := &deployment{Deps: d, plan: plan, o: o}
-	if err := steps.Run(ctx, this.steps(), d.OnStep); err != nil {
-		return nil, this.explain(err)
+	run := &deployRun{Deps: d, plan: plan, o: o}
+	if err := steps.Run(ctx, run.steps(), d.OnStep); err != nil {
+		return nil, run.explain(err)
 	}
-	return &this.outcome, nil
+	return &run.outcome, nil
 }
 
-// steps is the whole of a deployment, in order.
-func (d *deployment) steps() []steps.Step {
+// steps returns the steps of a deployment.
+func (d *deployRun) steps() []steps.Step {
 	restore := d.restore
 	if d.o.NoRollback {
 		restore = nil
@@ -145,7 +142,7 @@ func (d *deployment) steps() []steps.Step {
 	}
 }
 
-func (d *deployment) preflight(ctx context.Context) error {
+func (d *deployRun) preflight(ctx context.Context) error {
 	if d.Preflight != nil {
 		if err := d.Preflight(ctx, d.plan); err != nil {
 			return err
@@ -157,33 +154,32 @@ func (d *deployment) preflight(ctx context.Context) error {
 	}
 	d.live = slices.ContainsFunc(owned, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	if app := AppOf(owned); app != "" && app != d.plan.app() {
-		return problem.Invalidf("choose another --name", "%s is the name of a %s already", d.plan.Name, app)
+		return problem.Invalidf("choose another --name", "name %s is in use by a %s", d.plan.Name, app)
 	}
 	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
 
-func (d *deployment) takeLock(ctx context.Context) error {
+func (d *deployRun) takeLock(ctx context.Context) error {
 	return d.lock.take(ctx, d.Deps, d.plan.Namespace, d.plan.Name)
 }
 
-func (d *deployment) checkConfiguration(ctx context.Context) error {
+func (d *deployRun) checkConfiguration(ctx context.Context) error {
 	return checkConfiguration(ctx, d.Deps, d.plan)
 }
 
-// saveRevision writes what is about to be applied before the cluster is
-// touched. When the last deployed revision is the same as the plan, it is used
-// again; the ledger closes what an earlier run left pending.
-func (d *deployment) saveRevision(ctx context.Context) error {
+// saveRevision records what will be applied before anything changes. If the last deployed revision equals the plan, it is used again. The
+// ledger closes a pending revision of an earlier run.
+func (d *deployRun) saveRevision(ctx context.Context) error {
 	revisions, err := d.Ledger.Revisions(ctx, d.plan.Namespace, d.plan.Name)
 	if err != nil {
 		return err
 	}
 	d.previous = apply.LastDeployed(revisions)
 	if d.lost = d.live && len(revisions) == 0; d.lost {
-		d.Warnf("scheduler %s runs, but no readable revision says from what: if this deployment fails there is no way back", d.plan.Name)
+		d.Warnf("scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored", d.plan.Name)
 	}
 	if n := len(revisions); n > 0 && revisions[n-1].Status == apply.Pending {
-		d.Warnf("revision %d was left pending by a run that was stopped; going on", revisions[n-1].Number)
+		d.Warnf("revision %d is pending: an earlier run was interrupted; continuing", revisions[n-1].Number)
 	} else if d.previous != nil && SameObjects(d.previous.Objects, d.plan.Objects) {
 		d.current, d.outcome.Revision = d.previous, d.previous.Number
 		return nil
@@ -195,27 +191,25 @@ func (d *deployment) saveRevision(ctx context.Context) error {
 	return err
 }
 
-// again says that the plan is the last deployed revision.
-func (d *deployment) again() bool { return d.previous != nil && d.current == d.previous }
+// again reports whether the plan is the last deployed revision.
+func (d *deployRun) again() bool { return d.previous != nil && d.current == d.previous }
 
-func (d *deployment) markFailed(ctx context.Context, cause error) error {
+func (d *deployRun) markFailed(ctx context.Context, cause error) error {
 	if d.current == nil || d.again() {
 		return nil
 	}
 	return d.Ledger.SetRevisionStatus(ctx, d.current, apply.Failed, cause.Error())
 }
 
-func (d *deployment) apply(ctx context.Context) error {
+func (d *deployRun) apply(ctx context.Context) error {
 	changes, err := d.Applier.Apply(ctx, d.plan.Objects)
 	d.outcome.Changes = changes
 	return err
 }
 
-// restore brings back the last deployed revision, or removes everything when
-// there was none. When that revision is the one that was deployed again there is
-// nothing to go back to; nor is there when no record of what ran before is left:
-// then what was reached stays, rather than nothing.
-func (d *deployment) restore(ctx context.Context, _ error) error {
+// restore deploys the last deployed revision again, or removes everything if there is none. It does nothing if that revision is the one being
+// deployed, or if the former state is not recorded: a broken scheduler is better than none.
+func (d *deployRun) restore(ctx context.Context, _ error) error {
 	if d.again() || d.lost {
 		return nil
 	}
@@ -240,13 +234,13 @@ func (d *deployment) restore(ctx context.Context, _ error) error {
 	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{StableFor: d.o.StableFor})
 }
 
-func (d *deployment) waitStable(ctx context.Context) error {
+func (d *deployRun) waitStable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
 	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{StableFor: d.o.StableFor})
 }
 
-func (d *deployment) markDeployed(ctx context.Context) error {
+func (d *deployRun) markDeployed(ctx context.Context) error {
 	if d.current.Status != apply.Deployed {
 		if err := d.Ledger.SetRevisionStatus(ctx, d.current, apply.Deployed, ""); err != nil {
 			return err
@@ -256,9 +250,8 @@ func (d *deployment) markDeployed(ctx context.Context) error {
 	return nil
 }
 
-// prune removes what no kept revision needs: former configurations, and objects
-// of kinds that the plan does not have any more.
-func (d *deployment) prune(ctx context.Context) error {
+// prune removes what no kept revision needs: former configurations, and objects that the plan does not have any more.
+func (d *deployRun) prune(ctx context.Context) error {
 	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
 	if err != nil {
 		return err
@@ -274,15 +267,14 @@ func (d *deployment) prune(ctx context.Context) error {
 	return err
 }
 
-// checkConfiguration has the scheduler's own binary read the configuration, or
-// says that it cannot.
+// checkConfiguration has the scheduler's own binary check the configuration, or warns that it cannot.
 func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if plan.Scheduler.Configuration == nil {
-		return nil // an extender's, or one that was deployed before
+		return nil // an extender, or a revision, whose configuration was checked before
 	}
 	dir, err := os.MkdirTemp("", "pmk-sched-check-")
 	if err != nil {
-		return fmt.Errorf("make a folder for the check: %w", err)
+		return fmt.Errorf("create directory for the check: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	binary, err := d.Binary(ctx, plan, dir)
@@ -296,7 +288,7 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 		err = configcheck.Check(ctx, binary, dir, config.YAML, manifest.KubeconfigPath(plan.Name), args)
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {
-		d.Warnf("the configuration was checked by pmk-sched's own knowledge of %s only: %v", plan.Release, err)
+		d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, err)
 		return nil
 	}
 	if errors.Is(err, configcheck.ErrPartlyChecked) {

@@ -13,10 +13,10 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// recorder stands for a cluster: it tells what was asked of it, in order, and
-// fails where it is told to. What a real cluster answers is tested on one.
+// recorder is a cluster that records calls, and fails on request. Answers of a real cluster are tested in test/.
 type recorder struct {
 	calls     []string
 	fails     map[string]error
@@ -136,7 +136,7 @@ const (
 	applyOld = "apply ConfigMap/old Role/gone Deployment/my-scheduler"
 )
 
-func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
+func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 	broken := errors.New("broken")
 	begin := []string{"preflight", "lock", "binary", "save revision 1", applyNew}
 	again := []string{"preflight", "lock", "binary", "save revision 2", applyNew}
@@ -153,35 +153,35 @@ func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
 		"binary":           {fails: "binary", want: []string{"preflight", "lock", "binary", "unlock"}},
 		"save":             {fails: "save revision 1", want: []string{"preflight", "lock", "binary", "save revision 1", "revision 1 failed", "unlock"}},
 		"first apply": {
-			fails: applyNew, hint: "removed again",
+			fails: applyNew, hint: "are removed",
 			want: append(begin, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"),
 		},
 		"first wait": {
-			fails: "wait", hint: "removed again",
+			fails: "wait", hint: "are removed",
 			want: append(begin, "wait", "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"),
 		},
 		"wait, with a revision to go back to": {
-			before: []*apply.Revision{earlier(apply.Deployed)}, fails: applyNew, hint: "revision 1, which ran before, is back",
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: applyNew, hint: "revision 1, which ran before, is restored",
 			want: append(again, applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
 		},
 		"no rollback": {
-			fails: "wait", noRollback: true, hint: "left as it is",
+			fails: "wait", noRollback: true, hint: "not rolled back",
 			want: append(begin, "wait", "revision 1 failed", "unlock"),
 		},
 		"mark": {
-			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "revision 2 deployed", hint: "is back",
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "revision 2 deployed", hint: "is restored",
 			want: append(again, "wait", "revision 2 deployed", applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
 		},
 		"prune keeps the new state": {
 			fails: "prune", hint: "deploy again to finish",
 			want: append(begin, "wait", "revision 1 deployed", "delete Role/gone", "prune", "unlock"),
 		},
-		"way back": {
-			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "wait", hint: "could not be brought back",
+		"undo fails": {
+			before: []*apply.Revision{earlier(apply.Deployed)}, fails: "wait", hint: "could not be restored",
 			want: append(again, "wait", applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock"),
 		},
 		"killed before, nothing deployed": {
-			before: []*apply.Revision{earlier(apply.Pending)}, fails: applyNew, hint: "removed again",
+			before: []*apply.Revision{earlier(apply.Pending)}, fails: applyNew, hint: "are removed",
 			want: append(again, "delete ConfigMap/new ConfigMap/old Role/gone Deployment/my-scheduler", "delete lease", "revision 2 failed", "unlock"),
 		},
 	}
@@ -192,7 +192,7 @@ func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
 			}}
 			_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{NoRollback: tt.noRollback})
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
-				t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 			if (err != nil) != (tt.fails != "") {
 				t.Fatalf("error %v", err)
@@ -206,7 +206,7 @@ func TestDeployGoesBackToWhatWasBefore(t *testing.T) {
 
 func revisionSecret() *unstructured.Unstructured {
 	secret := object("Secret", "pmk-sched-my-scheduler-revision-1")
-	secret.SetLabels(map[string]string{labelRevision: "1"})
+	secret.SetLabels(map[string]string{ownership.LabelRevision: "1"})
 	return secret
 }
 
@@ -218,7 +218,7 @@ func hintOf(err error) string {
 	return ""
 }
 
-func TestDeployOfWhatIsDeployedUsesItsRevisionAgain(t *testing.T) {
+func TestDeployOfSamePlanKeepsItsRevision(t *testing.T) {
 	plan := testPlan(t)
 	r := &recorder{revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}}}
 	outcome, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
@@ -230,11 +230,11 @@ func TestDeployOfWhatIsDeployedUsesItsRevisionAgain(t *testing.T) {
 	}
 	want := []string{"preflight", "lock", "binary", applyNew, "wait", "delete ", "prune", "unlock"}
 	if diff := cmp.Diff(want, r.calls); diff != "" {
-		t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
 
-func TestInterruptedDeployGoesBack(t *testing.T) {
+func TestInterruptedDeployRestoresTheFormerState(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &recorder{
 		fresh:  true,
@@ -247,19 +247,19 @@ func TestInterruptedDeployGoesBack(t *testing.T) {
 	}
 	want := []string{"preflight", "lock", "binary", "save revision 1", applyNew, "delete Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"}
 	if diff := cmp.Diff(want, r.calls); diff != "" {
-		t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+		t.Errorf("calls (-want +got):\n%s", diff)
 	}
 }
 
-func TestSecondRunAtOnceIsToldAboutTheFirst(t *testing.T) {
+func TestSecondRunReportsTheFirst(t *testing.T) {
 	r := &recorder{fails: map[string]error{"lock": &apply.LockedError{Name: "my-scheduler", Holder: "root@a"}}}
 	_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{})
-	if err == nil || !strings.Contains(err.Error(), "another run is at work") || !strings.Contains(err.Error(), "root@a") {
-		t.Errorf("error %v does not tell of the other run", err)
+	if err == nil || !strings.Contains(err.Error(), "another run is in progress") || !strings.Contains(err.Error(), "root@a") {
+		t.Errorf("error %v does not name the other run", err)
 	}
 }
 
-func TestSchedulerOfAnotherNamespaceIsLeftAlone(t *testing.T) {
+func TestSchedulerOfAnotherNamespaceIsRefused(t *testing.T) {
 	there := object("Deployment", "my-scheduler")
 	there.SetNamespace("elsewhere")
 	ctx := t.Context()
@@ -279,7 +279,7 @@ func TestSchedulerOfAnotherNamespaceIsLeftAlone(t *testing.T) {
 			r := &recorder{owned: []*unstructured.Unstructured{there}}
 			err := tt.run(r)
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
-				t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 			if err == nil || !strings.Contains(err.Error(), "is in namespace elsewhere") || !strings.Contains(hintOf(err), "-n elsewhere") {
 				t.Errorf("error %v, hint %q", err, hintOf(err))
@@ -288,7 +288,7 @@ func TestSchedulerOfAnotherNamespaceIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestFailedDeployOfWhatIsDeployedHasNothingToGoBackTo(t *testing.T) {
+func TestFailedDeployOfSamePlanRestoresNothing(t *testing.T) {
 	plan := testPlan(t)
 	r := &recorder{
 		revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}},
@@ -297,14 +297,14 @@ func TestFailedDeployOfWhatIsDeployedHasNothingToGoBackTo(t *testing.T) {
 	_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
 	want := []string{"preflight", "lock", "binary", applyNew, "wait", "unlock"}
 	if diff := cmp.Diff(want, r.calls); diff != "" {
-		t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(hintOf(err), "the objects of revision 7") {
+	if !strings.Contains(hintOf(err), "objects of revision 7") {
 		t.Errorf("hint %q", hintOf(err))
 	}
 }
 
-func TestUninstallTakesRevisionsLast(t *testing.T) {
+func TestUninstallRemovesRevisionsLast(t *testing.T) {
 	owned := []*unstructured.Unstructured{object("Role", "a"), object("Deployment", "my-scheduler"), revisionSecret()}
 	tests := map[string]struct {
 		owned []*unstructured.Unstructured
@@ -322,7 +322,7 @@ func TestUninstallTakesRevisionsLast(t *testing.T) {
 			r := &recorder{owned: tt.owned, fails: map[string]error{tt.fails: errors.New("broken")}}
 			_, err := Uninstall(t.Context(), deps(r), "kube-system", "my-scheduler")
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
-				t.Errorf("what was asked of the cluster (-want +got):\n%s", diff)
+				t.Errorf("calls (-want +got):\n%s", diff)
 			}
 			if (err != nil) != (tt.fails != "") {
 				t.Errorf("error %v", err)
@@ -331,7 +331,7 @@ func TestUninstallTakesRevisionsLast(t *testing.T) {
 	}
 }
 
-// What comes back from a revision went through JSON.
+// A stored revision has been converted to JSON and back.
 func TestObjectsAreTheSameAfterJSON(t *testing.T) {
 	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(), Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1"})
 	if err != nil {
@@ -353,29 +353,29 @@ func TestObjectsAreTheSameAfterJSON(t *testing.T) {
 		}
 	}
 	if !SameObjects(back, plan.Objects) {
-		t.Error("the objects are taken for others")
+		t.Error("the objects differ")
 	}
 	back[0].SetLabels(map[string]string{"x": "y"})
 	if SameObjects(back, plan.Objects) {
-		t.Error("a change is not seen")
+		t.Error("a change is not detected")
 	}
 }
 
-func TestFailedDeployOverWhatNoRevisionRecordsRemovesNothing(t *testing.T) {
+func TestFailedDeployWithoutFormerRevisionRemovesNothing(t *testing.T) {
 	r := &recorder{fails: map[string]error{"wait": errors.New("broken")}, owned: []*unstructured.Unstructured{object("Deployment", "my-scheduler")}}
 	var warned []string
 	d := deps(r)
 	d.Warn = func(text string) { warned = append(warned, text) }
 	_, err := Deploy(t.Context(), d, testPlan(t), DeployOptions{})
-	if err == nil || !strings.Contains(hintOf(err), "left as it is") {
+	if err == nil || !strings.Contains(hintOf(err), "not rolled back") {
 		t.Errorf("got %v, hint %q", err, hintOf(err))
 	}
 	for _, call := range r.calls {
 		if strings.HasPrefix(call, "delete") {
-			t.Errorf("it did: %s", call)
+			t.Errorf("unexpected %s", call)
 		}
 	}
-	if !strings.Contains(strings.Join(warned, " "), "no way back") {
-		t.Errorf("warned only of %q", warned)
+	if !strings.Contains(strings.Join(warned, " "), "cannot be restored") {
+		t.Errorf("warnings %q", warned)
 	}
 }

@@ -1,13 +1,8 @@
-// Package install puts a second scheduler on a cluster and takes it away again.
+// Package install deploys and uninstalls a second scheduler.
 //
-// Work goes through three stages. [Options] is what a person asked for.
-// [NewPlan] turns it, together with what was found on the cluster, into a
-// [Plan]: every decision made, every object rendered, nothing touched; it does
-// no I/O. [Deploy] runs a plan as an ordered list of named steps, each with its
-// undo beside it; [Render] and [Diff] show the same plan without running it,
-// and [Uninstall] removes what Deploy made.
+// [NewPlan] turns [Options] and the state of the cluster into a [Plan], which is data: every decision is made and every object rendered,
+// without I/O. [Deploy] runs a plan as a sequence of named steps, each with its undo; [Render], [Diff] and [DryRun] show the same plan without
+// running it. [Uninstall] removes what Deploy created.
 //
-// What the steps need from outside — a cluster to write to, checks, the binary
-// that will read the configuration — comes in [Deps], behind small interfaces
-// that this package declares.
+// [Deps] has what the steps need from outside: a cluster, checks and the binary that will read the configuration.
 package install

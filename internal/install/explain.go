@@ -8,25 +8,25 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
-// explain says in what state a failed deployment left the cluster.
-func (d *deployment) explain(err error) error {
+// explain adds the state of the cluster after a failed deployment.
+func (d *deployRun) explain(err error) error {
 	err = fmt.Errorf("deploy %s: %w", d.plan.Name, err)
 	touched, uninstall := d.outcome.Changes.Changed(), d.plan.Command("uninstall")
 	switch {
 	case !touched:
 		return err
 	case d.stable:
-		return problem.WithHint(err, "the scheduler itself is deployed and stable; deploy again to finish")
+		return problem.WithHint(err, "the scheduler is deployed and stable; deploy again to finish")
 	case d.again():
-		return problem.WithHint(err, fmt.Sprintf("these are the objects of revision %d, which ran before; deploy again when the cause is gone", d.current.Number))
+		return problem.WithHint(err, fmt.Sprintf("the cluster has the objects of revision %d, which ran before; fix the cause and deploy again", d.current.Number))
 	case d.o.NoRollback, d.lost:
-		return problem.WithHint(err, fmt.Sprintf("what was reached was left as it is; deploy again, or remove it with `%s`", uninstall))
+		return problem.WithHint(err, fmt.Sprintf("the failed deployment was not rolled back; deploy again, or remove it with `%s`", uninstall))
 	case errors.Is(err, steps.ErrUndo):
-		return problem.WithHint(err, fmt.Sprintf("what was before could not be brought back; deploy again, or remove it with `%s`", uninstall))
+		return problem.WithHint(err, fmt.Sprintf("the former state could not be restored; deploy again, or remove the scheduler with `%s`", uninstall))
 	case d.previous != nil:
-		return problem.WithHint(err, fmt.Sprintf("revision %d, which ran before, is back; --no-rollback keeps a failed deployment to look at", d.previous.Number))
+		return problem.WithHint(err, fmt.Sprintf("revision %d, which ran before, is restored; --no-rollback keeps a failed deployment for inspection", d.previous.Number))
 	default:
-		return problem.WithHint(err, fmt.Sprintf("everything that was made is removed again, but for the record of this attempt, which `%s` removes; "+
-			"--no-rollback keeps a failed deployment to look at", uninstall))
+		return problem.WithHint(err, fmt.Sprintf("all created objects are removed except the revision of this attempt, which `%s` removes; "+
+			"--no-rollback keeps a failed deployment for inspection", uninstall))
 	}
 }

@@ -11,8 +11,7 @@ import (
 // held is the lock of one run.
 type held struct{ unlock func(context.Context) error }
 
-// take waits for the lock as long as ctx lasts, and then holds it until release,
-// also when ctx ends: the way back needs it too.
+// take waits for the lock until ctx ends, and holds it until release, also when ctx ends then: the undo needs it too.
 func (h *held) take(ctx context.Context, d Deps, namespace, name string) error {
 	hold, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -25,7 +24,7 @@ func (h *held) take(ctx context.Context, d Deps, namespace, name string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &locked):
-			return fmt.Errorf("another run is at work: %w", err)
+			return fmt.Errorf("another run is in progress: %w", err)
 		default:
 			return err
 		}

@@ -12,8 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// identity tells objects apart: version-independent, so that one object read in
-// another version is still the same.
+// identity identifies an object independent of the version in which it was read.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -32,7 +31,7 @@ func without(list, keep []*unstructured.Unstructured) []*unstructured.Unstructur
 	return slices.DeleteFunc(slices.Clone(list), func(o *unstructured.Unstructured) bool { return kept[identify(o)] })
 }
 
-// SameObjects reports whether two lists hold equal objects, in any order.
+// SameObjects reports whether two lists have equal objects, in any order.
 func SameObjects(a, b []*unstructured.Unstructured) bool {
 	if len(a) != len(b) {
 		return false
@@ -49,31 +48,25 @@ func SameObjects(a, b []*unstructured.Unstructured) bool {
 	return true
 }
 
-// isConfiguration reports whether an object holds configuration under a name
-// that changes with its content: older ones stay as long as a revision that can
-// be returned to needs them.
+// isConfiguration reports whether an object holds configuration. Its name changes with its content, and older ones stay as long as a revision
+// needs them.
 func isConfiguration(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "ConfigMap" || o.GetKind() == "Secret"
 }
-
-// ownership.LabelRevision marks the Secrets that internal/apply keeps revisions in.
-const labelRevision = "pmk-sched.io/revision"
 
 func isRevision(o *unstructured.Unstructured) bool {
 	_, marked := o.GetLabels()[ownership.LabelRevision]
 	return marked
 }
 
-// parts leaves those of the owned objects that are the scheduler itself: no
-// revisions, and no namespaces, which are a verification's.
+// parts returns the owned objects of the scheduler itself, without revisions and without the namespaces of verify.
 func parts(owned []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return slices.DeleteFunc(slices.Clone(owned), func(o *unstructured.Unstructured) bool {
 		return isRevision(o) || o.GetKind() == "Namespace"
 	})
 }
 
-// NamespacesOf returns the namespaces in which a scheduler's account, its Deployment or
-// its revisions are.
+// NamespacesOf returns the namespaces of a scheduler's ServiceAccount, Deployment and revisions.
 func NamespacesOf(owned []*unstructured.Unstructured) []string {
 	var found []string
 	for _, o := range owned {
@@ -85,14 +78,13 @@ func NamespacesOf(owned []*unstructured.Unstructured) []string {
 	return slices.Compact(found)
 }
 
-// onlyIn refuses to deploy a scheduler that is in another namespace: the objects
-// at cluster scope are the same for both, and what the plan does not have would be
-// taken for something left over.
+// onlyIn refuses to deploy a scheduler that is in another namespace: both would share the cluster-scoped objects, and those that the plan does
+// not have would be pruned.
 func onlyIn(namespace, name string, owned []*unstructured.Unstructured) error {
-	for _, home := range NamespacesOf(parts(owned)) {
-		if home != namespace {
-			return problem.Invalidf(fmt.Sprintf("say -n %s, or choose another --name; to move it, uninstall it there first", home),
-				"scheduler %s is in namespace %s already", name, home)
+	for _, other := range NamespacesOf(parts(owned)) {
+		if other != namespace {
+			return problem.Invalidf(fmt.Sprintf("use -n %s, or choose another --name; to move the scheduler, uninstall it there first", other),
+				"scheduler %s is in namespace %s", name, other)
 		}
 	}
 	return nil
@@ -106,7 +98,7 @@ func objectName(o *unstructured.Unstructured) string {
 	return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
-// AppOf says what the owned objects are: a scheduler's or an extender's; "" where nothing tells.
+// AppOf returns the application of the owned objects, a scheduler or an extender; empty if no label says so.
 func AppOf(owned []*unstructured.Unstructured) string {
 	for _, o := range owned {
 		if app := o.GetLabels()[ownership.LabelName]; app != "" && o.GetKind() != "Namespace" {
@@ -116,7 +108,7 @@ func AppOf(owned []*unstructured.Unstructured) string {
 	return ""
 }
 
-// app is the value of the label that says what the plan's objects are.
+// app returns the application of the plan's objects.
 func (p *Plan) app() string {
 	if p.Extender != nil {
 		return ownership.Extender

@@ -17,34 +17,30 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Plan is what will be made: every decision taken and every object rendered.
-// It is data; nothing was touched to make it.
+// Plan is what Deploy will apply: every decision is made and every object rendered. It is data: making it changes nothing.
 type Plan struct {
 	Name, Namespace string
 	Release         versions.Release
 	// Scheduler is what the objects were rendered from.
 	Scheduler manifest.Scheduler
-	// Objects are all objects in the order in which they are applied.
+	// Objects are in the order in which they are applied.
 	Objects []*unstructured.Unstructured
-	// Notes tell what was chosen and why, and what became of the lines of the
-	// person's configuration.
-	Notes []string
-	// Warnings tell what may not be as wished.
-	Warnings []string
-	// TakenPorts are the ports in use on the control-plane nodes, and by whom.
+	// Notes and Warnings are for the user: choices with their reasons, and changes of the configuration.
+	Notes, Warnings []string
+	// TakenPorts are the ports in use on the control-plane nodes, with their users.
 	TakenPorts map[int]string
-	// Extender is what the objects were rendered from where they are an extender's; then Scheduler holds no more than the image.
+	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
 	Extender *manifest.Extender
 	// Before are the plans of extenders that are deployed before the scheduler.
 	Before []*Plan
-	// Again describes the revision that the objects come from, where nothing else is known of it.
+	// Again is the description of the revision that the plan deploys again, or empty.
 	Again string
 
-	// from is what the plan was made of.
+	// from is what the plan was made from.
 	from planner
 }
 
-// planner collects what NewPlan decides.
+// planner collects the decisions of NewPlan.
 type planner struct {
 	info  *cluster.Info
 	creds *cluster.NodeCredentials
@@ -52,15 +48,11 @@ type planner struct {
 	plan  *Plan
 }
 
-// defaultControlPlaneLabel is the label of control-plane nodes where no cluster
-// can be asked: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
+// defaultControlPlaneLabel is the label of control-plane nodes without a cluster: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
 const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// NewPlan decides everything that o leaves open, from what was found on the
-// cluster and on the node, and renders the objects. It does no I/O. info may be
-// nil when no cluster was asked: then o.Branch has to name the release. creds
-// are nil away from a control-plane node. Wrong input gives an error with
-// Invalid and Hint methods.
+// NewPlan decides everything that o leaves open from the state of the cluster and the node, and renders the objects. It does no I/O. Without a
+// cluster info is nil, and o.Branch is required. creds is nil if this is not a control-plane node.
 func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, TakenPorts: map[int]string{}}}
@@ -86,8 +78,7 @@ func (p *planner) warn(format string, args ...any) {
 	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Release is the release that a plan for o will be of: the one that was asked
-// for, else the API server's. info may be nil.
+// Release returns the release of a plan for o: o.Branch, else that of the API server. info may be nil.
 func Release(info *cluster.Info, o Options) (versions.Release, error) {
 	switch {
 	case o.Branch != "" && o.Branch != Auto:
@@ -95,10 +86,10 @@ func Release(info *cluster.Info, o Options) (versions.Release, error) {
 	case info != nil:
 		return info.Release, nil
 	}
-	return versions.Release{}, problem.Invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
+	return versions.Release{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
 }
 
-// chooseRelease takes the release that was asked for, else the API server's.
+// chooseRelease chooses o.Branch, else the release of the API server.
 func (p *planner) chooseRelease() error {
 	wanted := p.o.Branch
 	switch {
@@ -119,14 +110,14 @@ func (p *planner) chooseRelease() error {
 		p.plan.Release = p.info.Release
 		p.note("release %s: the API server reports %s", p.plan.Release, p.info.Server.Version)
 	default:
-		return problem.Invalidf("name it with --branch v1.24.3, say", "without a cluster the release is not known")
+		return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
 	}
 	rules, warnings, err := versions.Select(p.plan.Release)
 	if err != nil {
 		return err
 	}
 	p.plan.Warnings = append(p.plan.Warnings, warnings...)
-	p.note("configuration API %s: what %s reads", rules.Render, p.plan.Release)
+	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
 		Image: strings.ReplaceAll(p.o.Image, manifest.ReleaseInImage, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
@@ -135,17 +126,16 @@ func (p *planner) chooseRelease() error {
 	return nil
 }
 
-// chooseCredentials takes the node's credentials on a master, and a
-// ServiceAccount elsewhere.
+// chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount elsewhere.
 func (p *planner) chooseCredentials() error {
 	mode := p.o.Credentials
 	if mode == "" || mode == Auto {
 		mode = CredentialsServiceAccount
 		if p.creds != nil {
 			mode = CredentialsNode
-			p.note("credentials node: %s is here", p.creds.Path)
+			p.note("credentials node: this node has %s", p.creds.Path)
 		} else {
-			p.note("credentials serviceaccount: no scheduler kubeconfig of a control-plane node is here")
+			p.note("credentials serviceaccount: this machine has no scheduler kubeconfig of a control-plane node")
 		}
 	}
 	if mode == CredentialsServiceAccount {
@@ -153,12 +143,12 @@ func (p *planner) chooseCredentials() error {
 		return nil
 	}
 	if p.creds == nil {
-		return problem.Invalidf("run on a control-plane node, name its root folder with --node-root, or use --credentials serviceaccount",
+		return problem.Invalidf("run pmk-sched on a control-plane node, give its root directory with --node-root, or use --credentials serviceaccount",
 			"credentials %s need the scheduler kubeconfig of a control-plane node, and none was found here", mode)
 	}
 	if !p.creds.Expires.IsZero() && !p.o.Now.IsZero() && p.o.Now.After(p.creds.Expires) {
 		return problem.Errorf("renew the node's certificates, or use --credentials serviceaccount",
-			"use the certificate in %s: it expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST"))
+			"the certificate in %s expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST"))
 	}
 	p.plan.Scheduler.Credentials = manifest.Credentials{
 		Mode: mode, User: p.creds.User, Server: p.creds.Server,
@@ -166,13 +156,12 @@ func (p *planner) chooseCredentials() error {
 	}
 	p.warnOfOneServer()
 	if mode == CredentialsNodeInline {
-		p.warn("the private key of %s goes into a ConfigMap: whoever may read ConfigMaps in %s can act as it", p.creds.User, p.o.Namespace)
+		p.warn("the private key of %s is stored in a ConfigMap: everyone who can read ConfigMaps in %s can impersonate it", p.creds.User, p.o.Namespace)
 	}
 	return nil
 }
 
-// warnOfOneServer warns of copied credentials that name the API server of one
-// control-plane node, as kubeadm's do, where there are several.
+// warnOfOneServer warns about copied credentials that name the API server of one of several control-plane nodes, as kubeadm's do.
 func (p *planner) warnOfOneServer() {
 	server, err := url.Parse(p.creds.Server)
 	if err != nil || p.info == nil || p.info.ControlPlane.Count < 2 || p.plan.Scheduler.Credentials.Mode == CredentialsHostPath {
@@ -180,34 +169,34 @@ func (p *planner) warnOfOneServer() {
 	}
 	for _, node := range p.info.ControlPlane.Nodes {
 		if node.Address != "" && node.Address == server.Hostname() {
-			p.warn("every replica will ask the API server of node %s, which the kubeconfig here names (%s): with --credentials hostpath each asks its own node's", node.Name, p.creds.Server)
+			p.warn("every replica uses the API server of node %s, which this node's kubeconfig names (%s): with --credentials hostpath each uses that of its own node", node.Name, p.creds.Server)
 		}
 	}
 }
 
-// chooseNodes takes the label that the control-plane nodes carry.
+// chooseNodes chooses the label of the control-plane nodes.
 func (p *planner) chooseNodes() error {
 	selected := len(p.o.NodeSelector) > 0
 	switch {
 	case selected:
 		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
 	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
-		return problem.Invalidf("add --credentials serviceaccount", "with --node-selector any the scheduler may run on nodes without its credentials")
+		return problem.Invalidf("add --credentials serviceaccount", "--node-selector any needs --credentials serviceaccount: other nodes do not have the credentials of this one")
 	case p.o.AnyNode:
-		p.note("runs on any node")
+		p.note("nodes: any")
 	case p.info == nil:
 		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
-		p.warn("no cluster was asked: the label %s of the control-plane nodes is taken for granted", defaultControlPlaneLabel)
+		p.warn("without a cluster, control-plane nodes are assumed to have the label %s", defaultControlPlaneLabel)
 	case p.info.ControlPlane.LabelKey == "" && p.info.Nodes.Count == 0:
-		return problem.Errorf("use a kubeconfig that may list nodes, or name the nodes with --node-selector KEY=VALUE",
-			"look for the control-plane nodes: not one node could be listed; the warnings say why")
+		return problem.Errorf("use a kubeconfig with permission to list nodes, or select the nodes with --node-selector KEY=VALUE",
+			"find the control-plane nodes: nodes could not be listed, see the warnings")
 	case p.info.ControlPlane.LabelKey == "":
 		return problem.Invalidf("on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials serviceaccount; "+
-			"otherwise select the nodes with --node-selector KEY=VALUE", "no control-plane node was found: no node carries a label of one")
+			"otherwise select the nodes with --node-selector KEY=VALUE", "no node has a label of control-plane nodes")
 	default:
-		// No value: nodes of one cluster may carry the label with different ones.
+		// No value: nodes of one cluster may have the label with different values.
 		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
-		p.note("nodes with the label %s: what the control-plane nodes carry", p.info.ControlPlane.LabelKey)
+		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
 	}
 	if p.info != nil && !selected && !p.o.AnyNode {
 		p.tolerate()
@@ -215,8 +204,7 @@ func (p *planner) chooseNodes() error {
 	return nil
 }
 
-// tolerate adds the tolerations that the control-plane nodes of a distribution
-// need beyond the usual.
+// tolerate adds tolerations for the taints of this distribution's control-plane nodes.
 func (p *planner) tolerate() {
 	var keys []string
 	for _, node := range p.info.ControlPlane.Nodes {
@@ -227,7 +215,7 @@ func (p *planner) tolerate() {
 	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys)
 }
 
-// choosePort takes the port asked for unless it is taken, else the first free.
+// choosePort chooses the port of the user unless it is in use, else the first free one.
 func (p *planner) choosePort() error {
 	free := cluster.FirstPort
 	if p.info != nil {
@@ -240,21 +228,20 @@ func (p *planner) choosePort() error {
 	switch {
 	case wanted != 0:
 		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
-			return problem.Invalidf(fmt.Sprintf("port %d is free; without --port it is chosen by itself", free), "port %d is taken by %s", wanted, by)
+			return problem.Invalidf(fmt.Sprintf("port %d is free, and chosen automatically without --port", free), "port %d is in use by %s", wanted, by)
 		}
 	case free == 0:
-		return problem.Errorf("name one with --port", "choose a port: none is free on the control-plane nodes")
+		return problem.Errorf("specify one with --port", "no port from %d on is free on the control-plane nodes", cluster.FirstPort)
 	default:
 		wanted = free
-		p.note("port %d: the first that is free from %d", wanted, cluster.FirstPort)
+		p.note("port %d: the first free one from %d", wanted, cluster.FirstPort)
 	}
 	p.plan.Scheduler.Port = wanted
 	return nil
 }
 
-// chooseReplicas takes one for each control-plane node that is ready: on one
-// that is not, a replica would wait forever. Leader election is always on, so
-// that more than one is safe at any time.
+// chooseReplicas chooses one for each ready control-plane node: on another a replica would be pending. Leader election is always on, so that
+// several are safe.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
 	counted := p.info != nil && !p.o.AnyNode && len(p.o.NodeSelector) == 0
@@ -262,7 +249,7 @@ func (p *planner) chooseReplicas() error {
 	case p.o.Replicas > 0:
 		replicas = p.o.Replicas
 		if counted && replicas > p.info.ControlPlane.Count {
-			p.warn("%d replicas for %d control-plane nodes: on the node's network each needs a node of its own", replicas, p.info.ControlPlane.Count)
+			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, p.info.ControlPlane.Count)
 		}
 	case counted:
 		var away []string
@@ -274,11 +261,11 @@ func (p *planner) chooseReplicas() error {
 		replicas = max(1, p.info.ControlPlane.Count-len(away))
 		p.note("replicas %d: one for each control-plane node", replicas)
 		if len(away) > 0 {
-			p.warn("no replica for control-plane nodes that are not ready or cordoned: %s; deploy again when they are back", strings.Join(away, ", "))
+			p.warn("no replica for control-plane nodes that are not ready or cordoned: %s; deploy again when they are ready", strings.Join(away, ", "))
 		}
 	}
 	if image := p.plan.Scheduler.Image; replicas > 1 && strings.HasPrefix(image, "localhost/") {
-		p.warn("image %s is in no registry: it has to be loaded on each of the %d nodes", image, replicas)
+		p.warn("image %s is not in a registry: load it on each of the %d nodes", image, replicas)
 	}
 	p.plan.Scheduler.Replicas = int32(replicas)
 	return nil

@@ -26,23 +26,23 @@ func (p *planner) renderConfiguration() error {
 		return err
 	}
 	for _, n := range rendered.Notes {
-		tell, where := p.note, ""
+		report, where := p.note, ""
 		if n.Warning {
-			tell = p.warn
+			report = p.warn
 		}
 		if n.Loss {
-			tell, where = p.warn, "lost: "
+			report, where = p.warn, "lost: "
 		}
 		if n.Line > 0 && p.o.ConfigurationName != "" {
 			where += fmt.Sprintf("%s:%d: ", p.o.ConfigurationName, n.Line)
 		}
-		tell("%s%s", where, n.Message)
+		report("%s%s", where, n.Message)
 	}
 	p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, p.o.ExtenderClients
 	return nil
 }
 
-// choosePluginRules collects what the enabled plugins need.
+// choosePluginRules collects the permissions of the plugins.
 func (p *planner) choosePluginRules() error {
 	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)
 	p.plan.Scheduler.PluginRules, p.plan.Notes = rules, append(p.plan.Notes, notes...)

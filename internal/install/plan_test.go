@@ -67,7 +67,7 @@ func summarize(p *Plan) summary {
 	return s
 }
 
-func TestPlanDecidesWhatWasLeftOpen(t *testing.T) {
+func TestPlanDefaults(t *testing.T) {
 	three := masterInfo("v1.29.3-eks-036c24b")
 	three.ControlPlane.Count = 3
 	three.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true}, {Name: "c"}}
@@ -127,7 +127,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestPlanRefusesWhatCannotWork(t *testing.T) {
+func TestPlanRefusesInvalidOptions(t *testing.T) {
 	noMaster := masterInfo("v1.24.3")
 	noMaster.ControlPlane = cluster.ControlPlane{}
 	blind := masterInfo("v1.24.3")
@@ -147,24 +147,24 @@ func TestPlanRefusesWhatCannotWork(t *testing.T) {
 		"no name":          {o: Options{Name: " "}, says: "is not a DNS label"},
 		"bad name":         {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},
 		"the default's":    {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
-		"no branch":        {says: "the release is not known", hint: "--branch"},
+		"no branch":        {says: "--branch is required", hint: "--branch"},
 		"half a branch":    {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
 		"too old":          {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
 		"would hang":       {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"}, says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
-		"no such mode":     {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `unknown credentials "magic"`, hint: "serviceaccount"},
+		"no such mode":     {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `invalid credentials "magic"`, hint: "serviceaccount"},
 		"not on a master":  {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
 		"expired":          {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
-		"no control plane": {info: noMaster, says: "no control-plane node was found", hint: "--node-selector any"},
-		"nodes not listed": {info: blind, says: "not one node could be listed", hint: "may list nodes", valid: true},
+		"no control plane": {info: noMaster, says: "no node has a label of control-plane nodes", hint: "--node-selector any"},
+		"nodes not listed": {info: blind, says: "nodes could not be listed", hint: "permission to list nodes", valid: true},
 		"any node, node's credentials": {
 			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any", hint: "--credentials serviceaccount",
 		},
 		"two ways to choose nodes": {info: noMaster, o: Options{AnyNode: true, NodeSelector: map[string]string{"a": ""}}, says: "excludes other selectors"},
-		"port taken":               {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is taken by pod kube-system/k8s-master", hint: "10260"},
-		"no such port":             {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "port 70000 does not exist"},
-		"no port free":             {info: full, says: "none is free", hint: "--port", valid: true},
+		"port taken":               {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
+		"no such port":             {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000"},
+		"no port free":             {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
 		"bad configuration":        {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
-		"two configurations":       {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "not both"},
+		"two configurations":       {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "mutually exclusive"},
 		"no such preset":           {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
 	}
 	for name, tt := range tests {

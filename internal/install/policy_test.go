@@ -19,7 +19,7 @@ func policyOptions(release string) Options {
 	}
 }
 
-func TestAPlanWithAPolicy(t *testing.T) {
+func TestPlanWithPolicy(t *testing.T) {
 	plan, err := NewPlan(nil, nil, policyOptions("v1.21.3"))
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +36,6 @@ func TestAPlanWithAPolicy(t *testing.T) {
 		t.Errorf("the Policy that is checked (%v):\n%s", err, text)
 	}
 	if _, err := NewPlan(nil, nil, policyOptions("v1.24.3")); err == nil || !strings.Contains(err.Error(), "v1.24.3 does not read a Policy") {
-		t.Errorf("a release that reads none: %v", err)
+		t.Errorf("a release without Policy: %v", err)
 	}
 }

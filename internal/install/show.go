@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Description tells in a line what the plan deploys, for the history.
+// Description describes in a line what the plan deploys, for the history.
 func (p *Plan) Description() string {
 	switch {
 	case p.Again != "":
@@ -27,7 +27,7 @@ func (p *Plan) Description() string {
 		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.from.o.Wirings)
 }
 
-// Command is how a person types a command about the plan's scheduler.
+// Command returns the command line for the plan's scheduler or extender.
 func (p *Plan) Command(verb string) string {
 	words := "pmk-sched "
 	if p.Namespace != metav1.NamespaceSystem {
@@ -39,8 +39,7 @@ func (p *Plan) Command(verb string) string {
 	return words + verb + " --name " + p.Name
 }
 
-// Render returns the objects of the plan, and of those before it, as a multi-document YAML. Keys are left out
-// unless secrets is set.
+// Render returns the objects of the plan, and of those in Before, as YAML documents. Secret values are omitted unless secrets is set.
 func Render(plan *Plan, secrets bool) ([]byte, error) {
 	var objects []*unstructured.Unstructured
 	for _, before := range plan.Before {
@@ -49,8 +48,7 @@ func Render(plan *Plan, secrets bool) ([]byte, error) {
 	return manifest.YAML(append(objects, plan.Objects...), manifest.RenderOptions{ShowSecrets: secrets})
 }
 
-// Diff returns what Deploy would change, asked of the API server by dry-run:
-// objects to apply, and those to remove because the plan has them no more.
+// Diff returns what Deploy would change according to a dry run of the API server, and the objects that it would delete.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	var before apply.ChangeSet
 	for _, p := range plan.Before {
@@ -79,14 +77,13 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return append(before, changes...), nil
 }
 
-// DryRun does all that Deploy does before it touches the cluster, and returns
-// what it would change.
+// DryRun makes the same checks as Deploy, and returns what Deploy would change.
 func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	var changes apply.ChangeSet
-	this := &deployment{Deps: d, plan: plan}
+	run := &deployRun{Deps: d, plan: plan}
 	err := steps.Run(ctx, []steps.Step{
-		{Name: "preflight checks", Do: this.preflight},
-		{Name: "check configuration", Do: this.checkConfiguration},
+		{Name: "preflight checks", Do: run.preflight},
+		{Name: "check configuration", Do: run.checkConfiguration},
 		{Name: "compare", Do: func(ctx context.Context) (err error) {
 			changes, err = Diff(ctx, d, plan)
 			return err
@@ -98,8 +95,7 @@ func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return changes, nil
 }
 
-// RenderPreset returns the configuration of a preset for a scheduler of that
-// name, as the release reads it.
+// RenderPreset returns the configuration of a preset for a scheduler of that name, in the form for the release.
 func RenderPreset(preset, name string, release versions.Release) ([]byte, error) {
 	rendered, err := profiles.Render(profiles.Request{
 		Release: release, SchedulerName: name, Kubeconfig: manifest.KubeconfigPath(name), LeaderElect: true, Preset: preset,
@@ -110,7 +106,7 @@ func RenderPreset(preset, name string, release versions.Release) ([]byte, error)
 	return rendered.YAML, nil
 }
 
-// describeExtender says in a line what an extender is, for the history.
+// describeExtender describes an extender in a line, for the history.
 func describeExtender(e *manifest.Extender) string {
 	var names []string
 	for _, p := range e.Policies {

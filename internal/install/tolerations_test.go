@@ -9,8 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 )
 
-// RKE2 and k3s can taint their servers with more than the usual; what somebody else has put there is not passed over.
-func TestPlanToleratesTheTaintsOfADistributionsServers(t *testing.T) {
+// RKE2 and k3s can taint their servers with more than the usual; taints of the user are not tolerated.
+func TestPlanToleratesTaintsOfDistribution(t *testing.T) {
 	info := masterInfo("v1.29.3+rke2r1")
 	info.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true, Taints: []cluster.Taint{
 		{Key: "node-role.kubernetes.io/etcd", Value: "true", Effect: "NoExecute"}, {Key: "dedicated", Effect: "NoSchedule"},

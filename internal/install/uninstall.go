@@ -13,11 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
-// Uninstall removes everything that was made for the scheduler name: its
-// objects, the lease of its leader election, its revisions and, in the end, the
-// lock. What does not carry our labels stays. It can be run again after it was
-// stopped at any point; where nothing is left it does nothing. A scheduler that is
-// in another namespace is left alone, with an error that names it.
+// Uninstall removes the objects of a scheduler, the lease of its leader election, its revisions and finally the lock. Objects without the
+// labels of pmk-sched stay. It can be run again after it was killed at any point. It returns an error that names the namespace if the
+// scheduler is in another one.
 func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err
@@ -30,25 +28,24 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 		return nil, nil
 	}
 	if in := NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, namespace) {
-		return nil, problem.Invalidf("say -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
+		return nil, problem.Invalidf("use -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
 	}
-	u := &removal{Deps: d, namespace: namespace, name: name}
+	u := &uninstallRun{Deps: d, namespace: namespace, name: name}
 	if err := steps.Run(ctx, u.steps(), d.OnStep); err != nil {
 		return u.changes, fmt.Errorf("uninstall %s: %w", name, err)
 	}
 	return u.changes, nil
 }
 
-// removal is one run of Uninstall. Revisions go last: as long as one is there
-// the next run knows that something was.
-type removal struct {
+// uninstallRun is one call of Uninstall. Revisions are removed last, so that an interrupted run can be repeated.
+type uninstallRun struct {
 	Deps
 	namespace, name string
 	lock            held
 	changes         apply.ChangeSet
 }
 
-func (u *removal) steps() []steps.Step {
+func (u *uninstallRun) steps() []steps.Step {
 	return []steps.Step{
 		{Name: "lock", Do: func(ctx context.Context) error { return u.lock.take(ctx, u.Deps, u.namespace, u.name) }, Always: u.lock.release},
 		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
@@ -57,23 +54,23 @@ func (u *removal) steps() []steps.Step {
 	}
 }
 
-func (u *removal) remove(ctx context.Context, revisions bool) error {
+func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {
 	owned, err := u.Applier.Owned(ctx, u.name, u.namespace)
 	if err != nil {
 		return err
 	}
-	var doomed []*unstructured.Unstructured
+	var stale []*unstructured.Unstructured
 	for _, o := range owned {
 		if isRevision(o) == revisions {
-			doomed = append(doomed, o)
+			stale = append(stale, o)
 		}
 	}
-	changes, err := u.Applier.Delete(ctx, doomed)
+	changes, err := u.Applier.Delete(ctx, stale)
 	u.changes = append(u.changes, changes...)
 	return err
 }
 
-func (u *removal) removeLease(ctx context.Context) error {
+func (u *uninstallRun) removeLease(ctx context.Context) error {
 	change, err := u.Applier.DeleteLeaderLease(ctx, u.namespace, u.name)
 	if err == nil && change.Action != apply.Absent {
 		u.changes = append(u.changes, change)

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Rewire is the plan of a scheduler as it was deployed last, with the extenders of set in the place of those of their names, or in
-// addition, and without those named in drop. Nothing else about the scheduler changes.
+// Rewire returns the plan of a deployed revision of a scheduler with other extenders: those of set are added or replace those of the same
+// name, and those named in drop are removed. Nothing else changes.
 func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
 	before, err := manifest.Wirings(revision.Objects)
 	if err != nil {
@@ -40,7 +40,7 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 		return nil, err
 	}
 	if manifest.ReadsPolicy(revision.Objects) {
-		return nil, problem.Invalidf("put the extender under spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which no extender can be changed by itself", revision.Name)
+		return nil, problem.Invalidf("add the extender to spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which a single extender cannot be changed", revision.Name)
 	}
 	base, err := manifest.Configuration(revision.Objects, revision.Name)
 	if err != nil {
@@ -60,7 +60,7 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 	return plan, err
 }
 
-// describedExtenders begins the part of a description that names extenders.
+// describedExtenders begins the part of a description that lists extenders.
 const describedExtenders = ", extenders "
 
 func describeWirings(wirings []manifest.Wiring) string {
@@ -74,7 +74,7 @@ func describeWirings(wirings []manifest.Wiring) string {
 	return describedExtenders + strings.Join(names, ", ")
 }
 
-// PlanOf is the plan that deploys a revision's objects again.
+// PlanOf returns the plan that deploys the objects of a revision again.
 func PlanOf(revision *apply.Revision) (*Plan, error) {
 	plan := &Plan{Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{}}
 	plan.Again = revision.Description
@@ -102,7 +102,7 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	return nil, fmt.Errorf("revision %d of %s has no Deployment", revision.Number, revision.Name)
 }
 
-// placeSidecars gives each sidecar that has none yet a port beside the scheduler's.
+// placeSidecars gives each sidecar without a port one next to the scheduler's.
 func placeSidecars(wirings []manifest.Wiring, secure int) error {
 	taken := map[int32]bool{}
 	for _, w := range wirings {
@@ -156,7 +156,7 @@ func addresses(wirings []manifest.Wiring) []string {
 	return list
 }
 
-// placeExtenders decides where the extenders are that are wired in. A Policy is rendered with them.
+// placeExtenders chooses the ports of sidecars. A Policy is rendered with the extenders.
 func (p *planner) placeExtenders() error {
 	p.o.Wirings = slices.Clone(p.o.Wirings)
 	if err := placeSidecars(p.o.Wirings, p.plan.Scheduler.Port); err != nil {
@@ -165,7 +165,7 @@ func (p *planner) placeExtenders() error {
 	for _, w := range p.o.Wirings {
 		where := "at " + w.Extender.URLPrefix
 		if w.Sidecar != nil {
-			where = "in its own pod, " + where
+			where = "as a sidecar " + where
 		}
 		p.note("extender %s %s", w.Extender.Name, where)
 	}
@@ -175,7 +175,7 @@ func (p *planner) placeExtenders() error {
 	return nil
 }
 
-// configureExtenders adds the extenders that are wired in to the configuration as `extender deploy` does: deployed again the scheduler is the same.
+// configureExtenders adds the extenders to the configuration as `extender deploy` does, so that both give the same scheduler.
 func (p *planner) configureExtenders() error {
 	if len(p.o.Wirings) == 0 || p.o.PolicyConfigMap {
 		return nil
@@ -193,7 +193,7 @@ func (p *planner) configureExtenders() error {
 	return nil
 }
 
-// wireObjects puts the extenders into the rendered objects.
+// wireObjects adds the extenders to the rendered objects.
 func (p *planner) wireObjects() (err error) {
 	if len(p.o.Wirings) > 0 {
 		p.plan.Objects, err = manifest.Wire(p.plan.Objects, nil, p.o.Wirings)

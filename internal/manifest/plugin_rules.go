@@ -21,14 +21,14 @@ type RulesFunc func(args []byte) ([]rbacv1.PolicyRule, error)
 func PluginRules(configuration *profiles.Rendered, needs map[string]RulesFunc, granted []rbacv1.PolicyRule) (rules []rbacv1.PolicyRule, notes []string, err error) {
 	rules = slices.Clone(granted)
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		profiles, err := configuration.Arguments(name)
+		arguments, err := configuration.Arguments(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, args := range profiles {
+		for _, args := range arguments {
 			needed, err := needs[name](args)
 			if err != nil {
-				return nil, nil, problem.Invalidf("`pmk-sched plugin list` names the arguments of shipped plugins", "configuration of plugin %s: %s", name, err)
+				return nil, nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled plugins", "configuration of plugin %s: %s", name, err)
 			}
 			for _, rule := range needed {
 				if HasRule(rules, rule) {

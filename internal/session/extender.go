@@ -116,7 +116,7 @@ func (s *Session) UninstallExtender(ctx context.Context, o extenders.UninstallOp
 		if err != nil {
 			return nil, err
 		}
-		o.Node, o.Default = name, func(ctx context.Context, addresses []string) error {
+		o.Node, o.LeaveDefault = name, func(ctx context.Context, addresses []string) error {
 			return replace.LeaveExtender(ctx, n.deps, n.info, n.o, o.Name, addresses)
 		}
 	}

@@ -8,39 +8,34 @@ import (
 	"time"
 )
 
-// OnStep is called when a step begins; what it returns is called when the step
-// ends. It may be nil.
+// OnStep is called when a step starts; the function that it returns is called when the step ends. Both may be nil.
 type OnStep func(name string) (done func(err error))
 
-// Step is one thing that Deploy does, with the way back beside it.
+// Step is one step of a sequence, with its undo.
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
-	// undo brings back what was before do, because of cause. It is called also
-	// when do itself failed, since do may have got half-way; nil where there is
-	// nothing to bring back.
+	// Undo restores the state from before Do, because of cause. It is also called if Do itself failed, which may have done a part. It is
+	// nil if there is nothing to restore.
 	Undo func(ctx context.Context, cause error) error
-	// always runs when the sequence ends, however it ends.
+	// Always runs when the sequence ends, also after a failure.
 	Always func(ctx context.Context) error
-	// commit: once done, what was before is history; a later failure undoes
-	// only what comes after.
+	// Commit reports that a later failure does not undo this step and those before it.
 	Commit bool
 }
 
-// Bounds of one undo and of one always, which run also when the caller's context
-// has ended. Each has its own time: one that takes long must not leave none for
-// the lock's release.
+// Timeouts of one Undo and of one Always, which also run when the caller's context has ended. Each has its own, so that a slow one leaves
+// time to release the lock.
 const (
 	undoTimeout   = 3 * time.Minute
 	alwaysTimeout = 30 * time.Second
 )
 
-// ErrUndo marks that the way back failed too.
-var ErrUndo = errors.New("what was before could not be brought back")
+// ErrUndo is returned when an undo fails too.
+var ErrUndo = errors.New("the former state could not be restored")
 
-// Run does the steps in order. When one fails, or ctx ends, the steps done so
-// far are undone in reverse. The error joins what failed with what could not be
-// undone.
+// Run does the steps in order. When one fails, or ctx ends, the steps up to then are undone in reverse. The error joins the failure with those
+// of the undos.
 func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 	var undo, always []Step
 	defer func() {
@@ -48,7 +43,7 @@ func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 			err = errors.Join(err, undoAll(ctx, undo, err, onStep))
 		}
 		for i := len(always) - 1; i >= 0; i-- {
-			if e := inAnyCase(ctx, alwaysTimeout, always[i].Always); e != nil {
+			if e := detached(ctx, alwaysTimeout, always[i].Always); e != nil {
 				err = errors.Join(err, fmt.Errorf("end of %s: %w", always[i].Name, e))
 			}
 		}
@@ -79,7 +74,7 @@ func undoAll(ctx context.Context, steps []Step, cause error, onStep OnStep) erro
 		s := steps[i]
 		name := "undo " + s.Name
 		err := observe(onStep, name, func() error {
-			return inAnyCase(ctx, undoTimeout, func(ctx context.Context) error { return s.Undo(ctx, cause) })
+			return detached(ctx, undoTimeout, func(ctx context.Context) error { return s.Undo(ctx, cause) })
 		})
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%w: %s: %w", ErrUndo, name, err))
@@ -88,8 +83,8 @@ func undoAll(ctx context.Context, steps []Step, cause error, onStep OnStep) erro
 	return failed
 }
 
-// inAnyCase runs do with a time of its own, also when ctx has ended.
-func inAnyCase(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
+// detached runs do with a timeout of its own, also when ctx has ended.
+func detached(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return do(ctx)

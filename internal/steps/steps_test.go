@@ -10,15 +10,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// script is a list of steps that tell what they do.
+// script records what its steps do.
 type script struct {
 	fails map[string]bool // "do b", "undo a"
-	told  []string
+	calls []string
 	onDo  map[string]func()
 }
 
 func (s *script) act(what string) error {
-	s.told = append(s.told, what)
+	s.calls = append(s.calls, what)
 	if f := s.onDo[what]; f != nil {
 		f()
 	}
@@ -43,25 +43,25 @@ func (s *script) step(name string, more ...string) Step {
 	return st
 }
 
-func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
+func TestFailureUndoesStepsInReverse(t *testing.T) {
 	tests := map[string]struct {
-		fails []string
-		want  []string
-		says  []string
+		fails    []string
+		want     []string
+		contains []string
 	}{
 		"nothing fails": {want: []string{"do a", "do b", "do c", "do d", "always a"}},
-		"the first":     {fails: []string{"do a"}, want: []string{"do a", "always a"}, says: []string{"a: do a failed"}},
+		"the first":     {fails: []string{"do a"}, want: []string{"do a", "always a"}, contains: []string{"a: do a failed"}},
 		"one that got half-way is undone too": {
-			fails: []string{"do b"}, want: []string{"do a", "do b", "undo b", "always a"}, says: []string{"b: do b failed"},
+			fails: []string{"do b"}, want: []string{"do a", "do b", "undo b", "always a"}, contains: []string{"b: do b failed"},
 		},
 		"one after the commit undoes nothing before it": {fails: []string{"do d"}, want: []string{"do a", "do b", "do c", "do d", "always a"}},
 		"the commit itself":                             {fails: []string{"do c"}, want: []string{"do a", "do b", "do c", "undo b", "always a"}},
 		"undo fails too": {
 			fails: []string{"do c", "undo b"}, want: []string{"do a", "do b", "do c", "undo b", "always a"},
-			says: []string{"c: do c failed", "undo b: undo b failed", ErrUndo.Error()},
+			contains: []string{"c: do c failed", "undo b: undo b failed", ErrUndo.Error()},
 		},
 		"the end fails after success": {
-			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d", "always a"}, says: []string{"end of a: always a failed"},
+			fails: []string{"always a"}, want: []string{"do a", "do b", "do c", "do d", "always a"}, contains: []string{"end of a: always a failed"},
 		},
 	}
 	for name, tt := range tests {
@@ -71,22 +71,22 @@ func TestFailedStepUndoesWhatWasDoneInReverse(t *testing.T) {
 				s.fails[f] = true
 			}
 			err := Run(t.Context(), []Step{s.step("a", "always"), s.step("b", "undo"), s.step("c", "commit"), s.step("d")}, nil)
-			if diff := cmp.Diff(tt.want, s.told); diff != "" {
+			if diff := cmp.Diff(tt.want, s.calls); diff != "" {
 				t.Errorf("wrong order (-want +got):\n%s", diff)
 			}
 			if (err != nil) != (len(tt.fails) > 0) {
 				t.Fatalf("error %v", err)
 			}
-			for _, text := range tt.says {
+			for _, text := range tt.contains {
 				if !strings.Contains(err.Error(), text) {
-					t.Errorf("the error does not say %q: %v", text, err)
+					t.Errorf("the error does not contain %q: %v", text, err)
 				}
 			}
 		})
 	}
 }
 
-func TestInterruptedSequenceUndoesWithALivingContext(t *testing.T) {
+func TestInterruptedSequenceUndoesWithOpenContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &script{onDo: map[string]func(){"do b": cancel}}
 	b := s.step("b")
@@ -95,12 +95,12 @@ func TestInterruptedSequenceUndoesWithALivingContext(t *testing.T) {
 			t.Error("undo gets a context that has ended")
 		}
 		if !errors.Is(cause, context.Canceled) {
-			t.Errorf("undo is told %v", cause)
+			t.Errorf("undo gets the cause %v", cause)
 		}
 		return s.act("undo b")
 	}
 	err := Run(ctx, []Step{s.step("a"), b, s.step("c")}, nil)
-	if diff := cmp.Diff([]string{"do a", "do b", "undo b"}, s.told); diff != "" {
+	if diff := cmp.Diff([]string{"do a", "do b", "undo b"}, s.calls); diff != "" {
 		t.Errorf("wrong order (-want +got):\n%s", diff)
 	}
 	if !errors.Is(err, context.Canceled) {
@@ -124,7 +124,7 @@ func TestEveryStepIsObserved(t *testing.T) {
 	}
 }
 
-func TestLongWayBackLeavesTimeForTheEnd(t *testing.T) {
+func TestSlowUndoLeavesTimeForAlways(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{fails: map[string]bool{"do b": true}}
 		a, b := s.step("a", "undo"), s.step("b")
@@ -135,7 +135,7 @@ func TestLongWayBackLeavesTimeForTheEnd(t *testing.T) {
 		}
 		a.Undo = func(ctx context.Context, _ error) error { return errors.Join(ctx.Err(), s.act("undo a")) }
 		err := Run(t.Context(), []Step{a, b}, nil)
-		if diff := cmp.Diff([]string{"do a", "do b", "undo a"}, s.told); diff != "" {
+		if diff := cmp.Diff([]string{"do a", "do b", "undo a"}, s.calls); diff != "" {
 			t.Errorf("wrong order (-want +got):\n%s", diff)
 		}
 		if err == nil || strings.Contains(err.Error(), "undo a:") || strings.Contains(err.Error(), "end of a") {

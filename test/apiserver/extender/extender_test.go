@@ -228,11 +228,11 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 		schedulers []string
 		want       string
 	}{
-		"the name of a scheduler":           {func(o *extenders.Options) { o.Call.Name = "sched" }, nil, "sched is the name of a kube-scheduler already"},
-		"a scheduler that is not there":     {func(*extenders.Options) {}, []string{"nobody"}, "no scheduler nobody was deployed"},
+		"the name of a scheduler":           {func(o *extenders.Options) { o.Call.Name = "sched" }, nil, "name sched is in use by a kube-scheduler"},
+		"a scheduler that is not there":     {func(*extenders.Options) {}, []string{"nobody"}, "scheduler nobody is not deployed"},
 		"a sidecar of nobody":               {func(o *extenders.Options) { o.Sidecar = true }, nil, "is a sidecar, and no scheduler calls it"},
-		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "asked about its own pods"},
-		"bind for the default scheduler":    {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "cannot show a certificate"},
+		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "own pods, and could not schedule them"},
+		"bind for the default scheduler":    {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "has no client certificate"},
 		"nothing said about its absence":    {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil, "does not answer is not said"},
 	}
 	for name, c := range cases {
@@ -246,7 +246,7 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 			}
 		})
 	}
-	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "sched", Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "no extender") {
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "sched", Namespace: w.ns}); err == nil || !strings.Contains(err.Error(), "not an extender") {
 		t.Errorf("a scheduler uninstalled as an extender: %v", err)
 	}
 	if diff := cmp.Diff(before, w.state(t, "sched", "ext")); diff != "" {

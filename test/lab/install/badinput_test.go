@@ -42,7 +42,7 @@ func TestBadImageLeavesTheDeployedSchedulerAsItWas(t *testing.T) {
 func TestPortThatIsTakenIsRefused(t *testing.T) {
 	m := lend(t, "pmk")
 	r := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image(t), "--port", "10259")
-	r.fails(t, 2, "10259", "taken", "10260")
+	r.fails(t, 2, "10259", "in use", "10260")
 	m.leftNothing(t, "my-scheduler")
 }
 
