@@ -14,14 +14,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	policies   []string
 	config     string
 	prometheus string
 	listen     string
 	kubeconfig string
-	// kubeconfigGiven tells an empty kubeconfig, which is no cluster, from none.
+	// kubeconfigGiven distinguishes an empty --kubeconfig (no cluster) from an unset one.
 	kubeconfigGiven           bool
 	certFile, keyFile, caFile string
 	maxBody                   int64
@@ -29,10 +29,10 @@ type options struct {
 	printVersion              bool
 }
 
-// usageError is a mistake in the command line or a file.
+// usageError is an error in the command line or a file.
 type usageError struct{ error }
 
-// Invalid tells that what was given is wrong.
+// Invalid reports that the input is wrong.
 func (usageError) Invalid() bool { return true }
 
 func usagef(format string, args ...interface{}) error {
@@ -55,25 +55,25 @@ const usage = `Serves scheduling policies to kube-scheduler over HTTP: POST /fil
 
   pmk-extender --policy loadaware --prometheus http://prometheus.monitoring:9090 --listen :8888
 
-Flags win over what the file of --config says.
+Flags override the file of --config.
 
 `
 
-// parse reads the command line. Help is flag.ErrHelp.
+// parse parses the command line. --help returns flag.ErrHelp.
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("pmk-extender", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.Var((*list)(&o.policies), "policy", "`NAME` of a plugin to serve, such as loadaware; can be repeated")
-	flags.StringVar(&o.config, "config", "", "read policies, their arguments and weights, and where to serve, from `FILE` (kind Extender)")
-	flags.StringVar(&o.prometheus, "prometheus", "", "`URL` that the policy loadaware reads metrics from")
-	flags.StringVar(&o.listen, "listen", "", "`ADDRESS` to serve at (default "+extender.DefaultListen+")")
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` that says how the API server is reached; empty runs without a cluster (default: the pod's own, else KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&o.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in `FILE`; it is read anew when it changes")
-	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "`FILE` with the certificate's key")
-	flags.StringVar(&o.caFile, "client-ca-file", "", "answer only clients with a certificate signed by an authority in `FILE`")
-	flags.Int64Var(&o.maxBody, "max-body", 0, fmt.Sprintf("largest request in `BYTES` (default %d)", extender.DefaultMaxBody))
-	flags.IntVar(&o.verbosity, "v", 0, "`LEVEL` of what policies log: 5 for the reasons of decisions, 10 for each node")
+	flags.Var((*list)(&o.policies), "policy", "serve the plugin `NAME`, such as loadaware; can be repeated")
+	flags.StringVar(&o.config, "config", "", "configuration `FILE` (kind Extender): policies with arguments and weights, address, TLS")
+	flags.StringVar(&o.prometheus, "prometheus", "", "Prometheus `URL` for the policy loadaware")
+	flags.StringVar(&o.listen, "listen", "", "listen `ADDRESS` (default "+extender.DefaultListen+")")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; empty runs without a cluster (default: the pod's credentials, else KUBECONFIG or ~/.kube/config)")
+	flags.StringVar(&o.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in `FILE`, which is reloaded when it changes")
+	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "key `FILE` of the certificate")
+	flags.StringVar(&o.caFile, "client-ca-file", "", "require client certificates signed by a CA in `FILE`")
+	flags.Int64Var(&o.maxBody, "max-body", 0, fmt.Sprintf("maximum size of a request in `BYTES` (default %d)", extender.DefaultMaxBody))
+	flags.IntVar(&o.verbosity, "v", 0, "log `LEVEL` of policies: 5 for the reasons of decisions, 10 for each node")
 	flags.BoolVar(&o.printVersion, "version", false, "print the version and the policies")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -88,13 +88,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, usagef("%w (see --help)", err)
 	}
 	if flags.NArg() > 0 {
-		return o, usagef("there is an argument %q besides the flags (see --help)", flags.Arg(0))
+		return o, usagef("unexpected argument %q (see --help)", flags.Arg(0))
 	}
 	flags.Visit(func(f *flag.Flag) { o.kubeconfigGiven = o.kubeconfigGiven || f.Name == "kubeconfig" })
 	return o, nil
 }
 
-// configuration is what the file says, overruled by the flags.
+// configuration returns the configuration file, overridden by the flags.
 func (o options) configuration() (*extender.Configuration, error) {
 	c := &extender.Configuration{APIVersion: extender.ConfigurationAPIVersion, Kind: extender.ConfigurationKind}
 	if o.config != "" {
@@ -110,7 +110,7 @@ func (o options) configuration() (*extender.Configuration, error) {
 		c.Policies = chosen(o.policies, c.Policies)
 	}
 	if len(c.Policies) == 0 {
-		return nil, usagef("there is no policy to serve: name one with --policy, or several in the file of --config")
+		return nil, usagef("--policy or --config is required: no policy to serve")
 	}
 	for _, flag := range []struct {
 		value string
@@ -125,11 +125,11 @@ func (o options) configuration() (*extender.Configuration, error) {
 	}
 	switch {
 	case c.MaxBodyBytes < 0:
-		return nil, usagef("--max-body: %d is below 0", c.MaxBodyBytes)
+		return nil, usagef("invalid --max-body %d: must be at least 0", c.MaxBodyBytes)
 	case (c.TLS.CertFile == "") != (c.TLS.KeyFile == ""):
-		return nil, usagef("--tls-cert-file and --tls-private-key-file: one is given without the other")
+		return nil, usagef("--tls-cert-file and --tls-private-key-file are both required")
 	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
-		return nil, usagef("--client-ca-file: clients show certificates over HTTPS only; give --tls-cert-file and --tls-private-key-file")
+		return nil, usagef("--client-ca-file requires --tls-cert-file and --tls-private-key-file")
 	}
 	if o.prometheus == "" {
 		return c, nil
@@ -137,7 +137,7 @@ func (o options) configuration() (*extender.Configuration, error) {
 	return c, readFrom(c, o.prometheus)
 }
 
-// chosen are the named policies; one that the file has keeps its weight and arguments.
+// chosen returns the named policies, with weight and arguments from the file if it has them.
 func chosen(names []string, inFile []extender.PolicyConfiguration) []extender.PolicyConfiguration {
 	var all []extender.PolicyConfiguration
 	for _, name := range names {
@@ -150,11 +150,11 @@ func chosen(names []string, inFile []extender.PolicyConfiguration) []extender.Po
 	return all
 }
 
-// readFrom has the policy loadaware read from a Prometheus.
+// readFrom sets the Prometheus URL of the policy loadaware.
 func readFrom(c *extender.Configuration, url string) error {
 	i := slices.IndexFunc(c.Policies, func(p extender.PolicyConfiguration) bool { return strings.EqualFold(p.Name, loadaware.Name) })
 	if i < 0 {
-		return usagef("--prometheus: the policy that reads from it is %s, which is not among those to serve; add --policy %[1]s", strings.ToLower(loadaware.Name))
+		return usagef("--prometheus is for policy %s, which is not served; add --policy %[1]s", strings.ToLower(loadaware.Name))
 	}
 	args := map[string]interface{}{}
 	if err := c.Policies[i].Args.ForPlugin().Decode(&args); err != nil {

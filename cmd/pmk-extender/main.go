@@ -1,6 +1,7 @@
 // Command pmk-extender serves portable plugins to schedulers over HTTP, as a scheduler extender.
 //
-// `pmk-sched build --extender` packs it, with plugins of one's own beside the shipped ones. plugins.go is what it generates.
+// `pmk-sched build --extender` packs it into an image, with the user's plugins in addition to the
+// bundled ones. It generates plugins.go.
 package main
 
 import (

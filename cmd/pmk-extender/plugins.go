@@ -9,7 +9,7 @@ import (
 	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
-// plugins are those that this program can serve.
+// plugins returns the plugins that this program can serve.
 func plugins() []extender.Registration {
 	return []extender.Registration{
 		extender.Register(plugin0.Name, plugin0.New),

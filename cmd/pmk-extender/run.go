@@ -25,7 +25,7 @@ import (
 // version is set by the linker (-X main.version=…).
 var version string
 
-// ownVersion is what this program calls itself.
+// ownVersion returns the version of this program.
 func ownVersion() string {
 	if version != "" {
 		return version
@@ -36,30 +36,30 @@ func ownVersion() string {
 	return "dev"
 }
 
-// Exit statuses, as those of pmk-sched.
+// Exit statuses, the same as those of pmk-sched.
 const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
 )
 
-// drainTime is what the news of a pod that stops need to reach those who send requests to it.
+// drainTime is how long clients may take to notice that a pod stops.
 const drainTime = 5 * time.Second
 
-// program is what main runs, with what differs in a test.
+// program is the program with its environment, which tests replace.
 type program struct {
 	stdout, stderr io.Writer
 	drain          time.Duration
 	onListen       func(net.Addr)
 }
 
-// run is the program without the process: it returns the exit status.
+// run runs the program and returns the exit status.
 func (p program) run(ctx context.Context, args []string) int {
 	err := p.serve(ctx, args)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitDone
 	}
-	// There is nobody left to tell if this fails.
+	// A failure to write the error cannot be reported.
 	_, _ = fmt.Fprintf(p.stderr, "error: %s\n", err)
 	var wrong interface{ Invalid() bool }
 	if errors.As(err, &wrong) && wrong.Invalid() {
@@ -96,7 +96,7 @@ func (p program) serve(ctx context.Context, args []string) error {
 	}, handler)
 }
 
-// newHandler makes the policies and the extender, and starts to read the cluster.
+// newHandler creates the policies and the extender, and starts to read the cluster.
 func newHandler(ctx context.Context, o options, c *extender.Configuration, config *rest.Config, log *zap.Logger) (http.Handler, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -115,7 +115,7 @@ func newHandler(ctx context.Context, o options, c *extender.Configuration, confi
 	return e.Handler(), handle.Start(ctx)
 }
 
-// cluster says how the API server is reached; nil without one.
+// cluster returns the client configuration for the API server; nil without a cluster.
 func (o options) cluster() (*rest.Config, error) {
 	if o.kubeconfigGiven && o.kubeconfig == "" {
 		return nil, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/extender"
 )
 
-// output is what the program writes, read while it writes.
+// output collects the program's output, which tests read while it runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -46,27 +46,27 @@ func file(t *testing.T, text string) string {
 
 const head = "apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\n"
 
-func TestMistakesAreToldWithStatusTwo(t *testing.T) {
+func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 	noCluster := "--kubeconfig="
 	for _, c := range []struct {
 		name string
 		args []string
 		want string
 	}{
-		{"nothing", nil, "there is no policy to serve"},
+		{"nothing", nil, "no policy to serve"},
 		{"unknown flag", []string{"--polcy", "x"}, "flag provided but not defined: -polcy"},
-		{"argument", []string{"--policy", "blockall", "serve"}, `an argument "serve" besides the flags`},
-		{"unknown policy", []string{"--policy", "nope", noCluster}, "it has BlockAll, LoadAware, NetworkAware, Timestamp"},
-		{"twice", []string{"--policy", "blockall", "--policy", "BlockAll", noCluster}, "policy BlockAll is there twice"},
+		{"argument", []string{"--policy", "blockall", "serve"}, `unexpected argument "serve"`},
+		{"unknown policy", []string{"--policy", "nope", noCluster}, "this extender has BlockAll, LoadAware, NetworkAware, Timestamp"},
+		{"twice", []string{"--policy", "blockall", "--policy", "BlockAll", noCluster}, "policy BlockAll is given twice"},
 		{"no argument", []string{"--policy", "loadaware", noCluster}, "policy LoadAware: prometheus.url: is required"},
 		{"needs a cluster", []string{"--policy", "timestamp", noCluster}, "policy Timestamp: Timestamp needs a cluster"},
-		{"prometheus for nobody", []string{"--policy", "blockall", "--prometheus", "http://p", noCluster}, "add --policy loadaware"},
+		{"prometheus without loadaware", []string{"--policy", "blockall", "--prometheus", "http://p", noCluster}, "add --policy loadaware"},
 		{"no such file", []string{"--config", "/nonexistent"}, "read --config: open /nonexistent"},
 		{"no such kubeconfig", []string{"--policy", "blockall", "--kubeconfig", "/nonexistent"}, "read the kubeconfig"},
-		{"half of TLS", []string{"--policy", "blockall", "--tls-cert-file", "x", noCluster}, "one is given without the other"},
-		{"clients without TLS", []string{"--policy", "blockall", "--client-ca-file", "x", noCluster}, "over HTTPS only"},
+		{"half of TLS", []string{"--policy", "blockall", "--tls-cert-file", "x", noCluster}, "are both required"},
+		{"clients without TLS", []string{"--policy", "blockall", "--client-ca-file", "x", noCluster}, "requires --tls-cert-file"},
 		{"no such certificate", []string{"--policy", "blockall", "--tls-cert-file", "/no", "--tls-private-key-file", "/no", "--listen", "127.0.0.1:0", noCluster}, "read the server's certificate"},
-		{"another kind", []string{"--config", file(t, "apiVersion: v1\nkind: Pod\n")}, `it is apiVersion "v1", kind "Pod"`},
+		{"another kind", []string{"--config", file(t, "apiVersion: v1\nkind: Pod\n")}, `apiVersion "v1", kind "Pod"`},
 		{"unknown field", []string{"--config", file(t, head+"policy: x\n")}, `unknown field "policy"`},
 		{"duplicate field", []string{"--config", file(t, head+"listen: a\nlisten: b\n")}, `"listen" already set`},
 		{"unknown argument", []string{"--config", file(t, head+"policies: [{name: BlockAll, args: {mesage: x}}]\n"), noCluster}, `policy BlockAll: read the plugin's arguments: unknown field "mesage"`},
@@ -85,7 +85,7 @@ func TestMistakesAreToldWithStatusTwo(t *testing.T) {
 	}
 }
 
-func TestHelpAndVersionAreNoMistakes(t *testing.T) {
+func TestHelpAndVersion(t *testing.T) {
 	stdout, stderr := &output{}, &output{}
 	p := program{stdout: stdout, stderr: stderr}
 	if status := p.run(t.Context(), []string{"--help"}); status != exitDone || !strings.Contains(stderr.String(), "-prometheus URL") {
@@ -96,7 +96,7 @@ func TestHelpAndVersionAreNoMistakes(t *testing.T) {
 	}
 }
 
-func TestFlagsWinOverTheFile(t *testing.T) {
+func TestFlagsOverrideTheFile(t *testing.T) {
 	config := file(t, head+`policies:
 - {name: LoadAware, weight: 3, args: {prometheus: {url: "http://old", timeout: 1s}}}
 - {name: BlockAll}
@@ -134,7 +134,7 @@ tls:
 	}
 }
 
-func TestWithoutAClusterItServesUntilItIsStopped(t *testing.T) {
+func TestServesWithoutClusterUntilStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	listening, ended, stderr := make(chan string, 1), make(chan int, 1), &output{}

@@ -6,13 +6,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Arguments are a policy's arguments, kept as they stand in the document.
+// Arguments are the arguments of a policy, undecoded.
 type Arguments struct{ raw json.RawMessage }
 
-// NewArguments makes Arguments of a JSON document.
+// NewArguments returns the Arguments in a JSON document.
 func NewArguments(document []byte) Arguments { return Arguments{raw: document} }
 
-// UnmarshalJSON implements json.Unmarshaler. The policy reads the arguments, strictly.
+// UnmarshalJSON implements json.Unmarshaler. The policy decodes the arguments, strictly.
 func (a *Arguments) UnmarshalJSON(document []byte) error {
 	a.raw = append(a.raw[:0], document...)
 	return nil
@@ -26,5 +26,5 @@ func (a Arguments) MarshalJSON() ([]byte, error) {
 	return a.raw, nil
 }
 
-// ForPlugin returns the arguments as a plugin's New takes them.
+// ForPlugin returns the arguments in the form that a plugin's New accepts.
 func (a Arguments) ForPlugin() scheduler.Arguments { return scheduler.NewArguments(a.raw) }

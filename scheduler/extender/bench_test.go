@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// manyNodes are nodes as large clusters have them, with their labels, conditions and images.
+// manyNodes returns nodes as large clusters have them, with their labels, conditions and images.
 func manyNodes(n int) []*corev1.Node {
 	var nodes []*corev1.Node
 	for i := range n {
@@ -39,7 +39,8 @@ func manyNodes(n int) []*corev1.Node {
 	return nodes
 }
 
-// ofThousands are the policies of a benchmark: one that filters and scores by what is requested, as a plugin would.
+// ofThousands returns the policies of a benchmark: one that filters and scores by requests, as a
+// plugin would.
 func ofThousands() []scheduler.Plugin {
 	full := scheduler.Unschedulable("has no CPU left")
 	return []scheduler.Plugin{
@@ -55,8 +56,9 @@ func ofThousands() []scheduler.Plugin {
 	}
 }
 
-// BenchmarkCall is one call of a scheduler with 5,000 nodes that have ten pods each, over HTTP on loopback. Besides ns/op it
-// reports p50 and p99 in milliseconds, and the bytes that go either way.
+// BenchmarkCall measures one call of a scheduler with 5,000 nodes with ten pods each, over HTTP on
+// loopback. In addition to ns/op it reports p50 and p99 in milliseconds, and the bytes in each
+// direction.
 func BenchmarkCall(b *testing.B) {
 	empty := heapMiB()
 	nodes, c := filledWith(b, 5000)
@@ -85,7 +87,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// filledWith is a cache of so many nodes, of which one in fifty is full, and what it holds of them.
+// filledWith returns a cache of n nodes, of which one in fifty is full, and its nodes.
 func filledWith(b *testing.B, n int) ([]*corev1.Node, *Cache) {
 	c, compactor := filledCache(b), newCompactor()
 	nodes := manyNodes(n)
@@ -105,7 +107,7 @@ func filledWith(b *testing.B, n int) ([]*corev1.Node, *Cache) {
 	return nodes, c
 }
 
-// BenchmarkRejected is the largest answer that there is: a reason for each of 5,000 nodes.
+// BenchmarkRejected measures the largest answer: a reason for each of 5,000 nodes.
 func BenchmarkRejected(b *testing.B) {
 	var objects []interface{}
 	var all []string

@@ -14,10 +14,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// plainBinder posts a Binding.
+// plainBinder creates a Binding.
 type plainBinder struct{ client kubernetes.Interface }
 
-// Bind implements Binder. With the UID the API server refuses a new pod of the same name.
+// Bind implements Binder. With the UID the API server refuses a new pod with the same name.
 func (b plainBinder) Bind(ctx context.Context, pod *corev1.Pod, node string) error {
 	binding := &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
@@ -28,7 +28,8 @@ func (b plainBinder) Bind(ctx context.Context, pod *corev1.Pod, node string) err
 
 var errNoBinder = errors.New("the extender runs without a cluster (its kubeconfig is empty), so it cannot bind; leave bindVerb out of the scheduler's configuration")
 
-// bindPod takes a pod to its node: Reserve, PreBind, Bind or the binder, PostBind. After a failure Unreserve undoes Reserve.
+// bindPod binds a pod to its node: Reserve, PreBind, Bind or the binder, PostBind. After a failure
+// Unreserve undoes Reserve.
 func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArgs) (err error) {
 	if e.binder == nil {
 		return errNoBinder
@@ -41,9 +42,9 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 	e.reserved.begin(pod.UID)
 	bound := false
 	defer func() {
-		// A binding that failed and was seen nevertheless is one whose answer was lost.
+		// If the binding failed but the cache saw it, only the response was lost.
 		if !bound && e.reserved.end(pod.UID) {
-			// Also when the scheduler gave up: then most of all.
+			// Unreserve also if the scheduler gave up: that is the most important case.
 			c.unreserve(context.WithoutCancel(ctx), a.Node)
 		}
 	}()
@@ -58,7 +59,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 		if p.postBind == nil {
 			continue
 		}
-		// The pod is bound, whatever becomes of this; a panic is logged and counted.
+		// The pod is bound, whatever the result; a panic is logged and counted.
 		_ = c.guarded(p, func() error {
 			p.postBind.PostBind(ctx, c.state, pod, a.Node)
 			return nil
@@ -67,7 +68,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 	return nil
 }
 
-// podToBind returns the pod, from the cache if it is there.
+// podToBind returns the pod, from the cache if it has the pod.
 func (e *Extender) podToBind(ctx context.Context, a *extenderv1.ExtenderBindingArgs) (*corev1.Pod, error) {
 	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.PodNamespace, Name: a.PodName, UID: a.PodUID}}
 	if e.cache == nil {
@@ -84,7 +85,7 @@ func (e *Extender) podToBind(ctx context.Context, a *extenderv1.ExtenderBindingA
 		return nil, fmt.Errorf("read pod %s/%s: %w", a.PodNamespace, a.PodName, err)
 	}
 	if a.PodUID != "" && pod.UID != a.PodUID {
-		return nil, fmt.Errorf("pod %s/%s is another one by now: its UID is %s, not %s", a.PodNamespace, a.PodName, pod.UID, a.PodUID)
+		return nil, fmt.Errorf("pod %s/%s was replaced: its UID is %s, not %s", a.PodNamespace, a.PodName, pod.UID, a.PodUID)
 	}
 	return pod, nil
 }
@@ -112,7 +113,7 @@ func (c *call) beforeBinding(node string) error {
 	return nil
 }
 
-// assign has the first policy bind the pod that does not pass it on, or else the binder.
+// assign lets the first policy that does not skip the pod bind it, or else the binder.
 func (c *call) assign(node string) error {
 	for _, p := range c.policies {
 		if p.bind == nil {
@@ -130,11 +131,11 @@ func (c *call) assign(node string) error {
 	return c.binder.Bind(c.ctx, c.pod, node)
 }
 
-// unreserve undoes Reserve, in the opposite order.
+// unreserve undoes Reserve, in reverse order.
 func (c *call) unreserve(ctx context.Context, node string) {
 	for i := len(c.policies) - 1; i >= 0; i-- {
 		if p := c.policies[i]; p.reserve != nil {
-			// What panics was logged and counted; the failure to bind is what is told.
+			// A panic is logged and counted; the error reports the failure to bind.
 			_ = c.guarded(p, func() error {
 				p.reserve.Unreserve(ctx, c.state, c.pod, node)
 				return nil

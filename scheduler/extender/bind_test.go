@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// diary is a policy that notes what it is told, and fails where it is told to.
+// diary is a policy that records its calls, and fails where the test wants it to.
 type diary struct {
 	policy
 	mu    sync.Mutex
@@ -60,7 +60,7 @@ func (d *diary) PostBind(_ context.Context, _ scheduler.State, pod *corev1.Pod, 
 	d.note("PostBind", pod, node)
 }
 
-// bindings is a Binder that notes pods.
+// bindings is a Binder that records pods.
 type bindings struct {
 	pods []string
 	err  error
@@ -71,7 +71,7 @@ func (b *bindings) Bind(_ context.Context, pod *corev1.Pod, node string) error {
 	return b.err
 }
 
-func TestBindGoesTheWayOfAScheduler(t *testing.T) {
+func TestBindCallsExtensionPointsInOrder(t *testing.T) {
 	full := scheduler.Error(errors.New("the disk is full"))
 	for _, c := range []struct {
 		name      string
@@ -103,13 +103,13 @@ func TestBindGoesTheWayOfAScheduler(t *testing.T) {
 				t.Error(diff)
 			}
 			if c.wantErr != "" && e.reserved.end("uid-p") {
-				t.Error("a pod that was not bound is still taken for one that is")
+				t.Error("a pod that was not bound is still reserved")
 			}
 		})
 	}
 }
 
-func TestBindWithoutAClusterSaysSo(t *testing.T) {
+func TestBindWithoutClusterFails(t *testing.T) {
 	server, _ := serveWith(t, nil, Options{}, labelled())
 	got := ask[extenderv1.ExtenderBindingResult](t, server, VerbBind, extenderv1.ExtenderBindingArgs{PodName: "p", PodNamespace: "default", Node: "n"})
 	if !strings.Contains(got.Error, "without a cluster") || !strings.Contains(got.Error, "bindVerb") {
@@ -117,8 +117,8 @@ func TestBindWithoutAClusterSaysSo(t *testing.T) {
 	}
 }
 
-// A policy that keeps account of promises is told of each pod once, whoever bound it.
-func TestPoliciesThatReserveAreToldOfPodsThatAreSeenBound(t *testing.T) {
+// A policy with Reserve is called for each pod once, regardless of who bound it.
+func TestReserveIsCalledForPodsSeenBound(t *testing.T) {
 	c := filledCache(t, newNode("n", nil), newPod("old", "n", 100))
 	mine, watched := newPod("mine", "", 100), newPod("other", "", 100)
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
@@ -208,7 +208,7 @@ func (counted) Filter(_ context.Context, s scheduler.State, _ *corev1.Pod, n sch
 	return nil
 }
 
-func TestPreemptTellsPoliciesOfThePodsThatGo(t *testing.T) {
+func TestPreemptCallsRemovePodForVictims(t *testing.T) {
 	c := filledCache(t, newNode("a", nil), newPod("a1", "a", 1), newPod("a2", "a", 1), newNode("b", nil), newPod("b1", "b", 1), newPod("b2", "b", 1))
 	server, _ := serveWith(t, c, Options{}, counted{"Counted"})
 	got := ask[extenderv1.ExtenderPreemptionResult](t, server, VerbPreempt, extenderv1.ExtenderPreemptionArgs{
@@ -220,7 +220,7 @@ func TestPreemptTellsPoliciesOfThePodsThatGo(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeServedIsRefused(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	handle, err := NewHandle(HandleOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -229,11 +229,11 @@ func TestWhatCannotBeServedIsRefused(t *testing.T) {
 		o    Options
 		want string
 	}{
-		"no handle":      {Options{}, "there is no handle"},
-		"no policy":      {Options{Handle: handle}, "there is no policy to serve"},
+		"no handle":      {Options{}, "no handle"},
+		"no policy":      {Options{Handle: handle}, "no policy to serve"},
 		"no plugin":      {Options{Handle: handle, Policies: []Policy{{Name: "x"}}}, `policy "x" has no plugin`},
-		"twice":          {Options{Handle: handle, Policies: []Policy{{Plugin: labelled()}, {Plugin: labelled()}}}, "policy Labelled is there twice"},
-		"no point":       {Options{Handle: handle, Policies: []Policy{{Plugin: policy("x")}}}, "nothing that an extender can serve; it has no extension point"},
+		"twice":          {Options{Handle: handle, Policies: []Policy{{Plugin: labelled()}, {Plugin: labelled()}}}, "policy Labelled is given twice"},
+		"no point":       {Options{Handle: handle, Policies: []Policy{{Plugin: policy("x")}}}, "no extension point that an extender can serve; it has no extension point"},
 		"heavy":          {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: 101}}}, "weight 101 is not between 1 and 100"},
 		"a light weight": {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: -1}}}, "weight -1"},
 	} {
@@ -248,9 +248,9 @@ func TestWhatCannotBeServedIsRefused(t *testing.T) {
 // waiting is a policy that is not ready.
 type waiting struct{ filterPolicy }
 
-func (waiting) Ready() error { return errors.New("there is no data yet") }
+func (waiting) Ready() error { return errors.New("no data yet") }
 
-func TestReadyzTellsWhatIsMissing(t *testing.T) {
+func TestReadyzReportsWhatIsMissing(t *testing.T) {
 	filled := false
 	c := filledCache(t, newNode("a", nil))
 	c.synced = append(c.synced, func() bool { return filled })
@@ -266,7 +266,7 @@ func TestReadyzTellsWhatIsMissing(t *testing.T) {
 		n, _ := response.Body.Read(body)
 		return response.StatusCode, string(body[:n])
 	}
-	if status, body := get("/readyz"); status != 503 || !strings.Contains(body, "[-]cache failed") || !strings.Contains(body, "[-]policy/Labelled failed: there is no data yet") {
+	if status, body := get("/readyz"); status != 503 || !strings.Contains(body, "[-]cache failed") || !strings.Contains(body, "[-]policy/Labelled failed: no data yet") {
 		t.Errorf("got %d %s", status, body)
 	}
 	filled = true

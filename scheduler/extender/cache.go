@@ -21,9 +21,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Cache holds the cluster's nodes with their pods and what these request, by name, kept up to date as things happen: a request
-// costs a look-up per node. It trails the scheduler, which counts a pod from the moment it chose a node for it, by the time that
-// a binding takes to be seen.
+// Cache holds the nodes of the cluster with their pods and the sum of the requests of these, by
+// name. It is updated with every event, so a request costs one lookup per node. The scheduler
+// counts a pod as soon as it has chosen a node; the cache does so when it sees the binding.
 type Cache struct {
 	synced  []cache.InformerSynced
 	pods    corelisters.PodLister
@@ -32,16 +32,17 @@ type Cache struct {
 
 	mu    sync.RWMutex
 	nodes map[string]*node // one without an object has pods and is not known yet
-	// on says which node each pod counts on, so that whatever order events come in, it counts once.
+	// on is the node on which each pod counts, so that each pod counts once, regardless of the
+	// order of events.
 	on    map[types.UID]string
 	bound []func(ctx context.Context, pod *corev1.Pod, node string)
-	// life is that of the cache, from start on.
+	// life is the context of the cache, from start on.
 	life context.Context
 }
 
 var _ scheduler.NodeLister = &Cache{}
 
-// newCache makes a cache that fills when the factory is started.
+// newCache returns a cache that fills when the factory is started.
 func newCache(factory informers.SharedInformerFactory, log *zap.Logger, registry *prometheus.Registry) (*Cache, error) {
 	c := &Cache{log: log, nodes: map[string]*node{}, on: map[types.UID]string{}}
 	var err error
@@ -76,7 +77,7 @@ func newCache(factory informers.SharedInformerFactory, log *zap.Logger, registry
 	return c, nil
 }
 
-// livePods is an informer of the pods that have not ended, which are those that take room on nodes.
+// livePods returns an informer for the pods that have not finished, which use resources of nodes.
 func livePods(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 	var live internalinterfaces.TweakListOptionsFunc = func(o *metav1.ListOptions) {
 		o.FieldSelector = "status.phase!=" + string(corev1.PodSucceeded) + ",status.phase!=" + string(corev1.PodFailed)
@@ -84,7 +85,7 @@ func livePods(client kubernetes.Interface, resync time.Duration) cache.SharedInd
 	return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, live)
 }
 
-// Synced tells whether all nodes and pods that there were at the start have been taken in.
+// Synced reports whether the cache has all nodes and pods that existed at the start.
 func (c *Cache) Synced() bool {
 	for _, synced := range c.synced {
 		if !synced() {
@@ -117,7 +118,7 @@ func (c *Cache) Get(name string) (scheduler.NodeInfo, error) {
 	return nil, fmt.Errorf("find node %s: the extender's cache does not know it", name)
 }
 
-// look calls found for each name that is known, all of them as of one moment.
+// look calls found for each known name, for all names at the same moment.
 func (c *Cache) look(names []string, found func(i int, n *node)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -140,14 +141,14 @@ func (c *Cache) Counts() (nodes, pods int) {
 	return nodes, len(c.on)
 }
 
-// onBound has tell called for every pod that gets onto a node from now on.
-func (c *Cache) onBound(tell func(ctx context.Context, pod *corev1.Pod, node string)) {
+// onBound registers callback, which is called for every pod that is bound to a node from now on.
+func (c *Cache) onBound(callback func(ctx context.Context, pod *corev1.Pod, node string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.bound = append(c.bound, tell)
+	c.bound = append(c.bound, callback)
 }
 
-// live says how long the cache is kept. It is called before the informers start.
+// live sets the lifetime of the cache. It is called before the informers start.
 func (c *Cache) live(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +180,8 @@ func (c *Cache) nodeGone(last interface{}) {
 	c.keep(object.Name, c.known(object.Name).describedBy(nil))
 }
 
-// podAppears takes over a pod as it is now. One that was there at the start counts, but nobody is told of it: its load is measured already.
+// podAppears adds or updates a pod. A pod that existed at the start counts, but onBound is not
+// called for it: its load is already measured.
 func (c *Cache) podAppears(now interface{}, atStart bool) {
 	pod, ok := now.(*corev1.Pod)
 	if !ok {
@@ -196,13 +198,13 @@ func (c *Cache) podAppears(now interface{}, atStart bool) {
 		c.on[pod.UID] = name
 		c.nodes[name] = c.known(name).with(pod)
 	}
-	told, life := c.bound, c.life
+	callbacks, life := c.bound, c.life
 	c.mu.Unlock()
 	if name == "" || counted || atStart {
 		return
 	}
-	for _, tell := range told {
-		tell(life, pod, name)
+	for _, callback := range callbacks {
+		callback(life, pod, name)
 	}
 }
 
@@ -222,14 +224,14 @@ func (c *Cache) podGone(last interface{}) {
 	}
 }
 
-// forget takes a pod off its node. c.mu is held, as for known and keep.
+// forget removes a pod from its node. The caller holds c.mu, as for known and keep.
 func (c *Cache) forget(uid types.UID, name string) {
 	delete(c.on, uid)
 	less, _ := c.known(name).without(uid)
 	c.keep(name, less)
 }
 
-// known returns what is known of a node, which may be nothing.
+// known returns the entry of a node, which may be empty.
 func (c *Cache) known(name string) *node {
 	if n := c.nodes[name]; n != nil {
 		return n
@@ -237,7 +239,7 @@ func (c *Cache) known(name string) *node {
 	return &node{}
 }
 
-// keep replaces what is known of a node; one of which nothing is known any more is forgotten.
+// keep replaces the entry of a node, or deletes an empty entry.
 func (c *Cache) keep(name string, n *node) {
 	if n.object == nil && len(n.pods) == 0 {
 		delete(c.nodes, name)

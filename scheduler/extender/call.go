@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// call is one request on its way through the policies.
+// call is the processing of one request by the policies.
 type call struct {
 	*Extender
 	ctx   context.Context
@@ -24,15 +24,16 @@ type call struct {
 	state *state
 }
 
-// rejection is why a node cannot run a pod. It is shared by the nodes that have the same Status.
+// rejection is the reason why a node cannot run a pod. Nodes with the same Status share one.
 type rejection struct {
 	reason       string
 	unresolvable bool
 }
 
-var errNotFilled = errors.New("the extender has not read the cluster's nodes and pods yet; /readyz tells when it has")
+var errNotFilled = errors.New("the extender has not read the cluster's nodes and pods yet; /readyz reports when it has")
 
-// newCall begins a request. With a cluster it is refused until the cache is filled: until then nodes would seem unknown or idle.
+// newCall begins a request. With a cluster it fails until the cache is filled: until then nodes
+// would seem unknown or idle.
 func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) {
 	if e.cache != nil && !e.cache.Synced() {
 		return nil, errNotFilled
@@ -40,8 +41,8 @@ func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) 
 	return &call{Extender: e, ctx: ctx, pod: pod, state: newState()}, nil
 }
 
-// nodesOf returns what is known of the nodes of a request, nil of those that are not known. Without a cluster that is what the
-// request says: the name, or the object.
+// nodesOf returns the nodes of a request, nil for unknown ones. Without a cluster it uses the data
+// in the request: the name, or the object.
 func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	if a.whole != nil {
 		return c.wholeNodesOf(a)
@@ -63,7 +64,8 @@ func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	return infos, nil
 }
 
-// wholeNodesOf returns the nodes of a request that holds them: the object is the request's, the pods are the cache's.
+// wholeNodesOf returns the nodes of a request that contains objects: the object is from the
+// request, the pods are from the cache.
 func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	cached := make([]*node, len(a.names))
 	if c.cache != nil {
@@ -88,7 +90,8 @@ func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	})
 }
 
-// failure makes an error of a status that ends a request, naming the policy and the extension point.
+// failure returns an error for a status that ends a request, with the policy and the extension
+// point.
 func failure(p *served, point string, s *scheduler.Status) error {
 	if err := s.Err(); err != nil {
 		return fmt.Errorf("policy %s, %s: %w", p.name, point, err)
@@ -96,7 +99,7 @@ func failure(p *served, point string, s *scheduler.Status) error {
 	return fmt.Errorf("policy %s, %s: %s", p.name, point, s)
 }
 
-// reject makes a rejection of a status.
+// reject returns a rejection for a status.
 func reject(p *served, s *scheduler.Status) *rejection {
 	reason := strings.Join(s.Reasons(), ", ")
 	if reason == "" {
@@ -105,12 +108,12 @@ func reject(p *served, s *scheduler.Status) *rejection {
 	return &rejection{reason: reason, unresolvable: s.Code() == scheduler.CodeUnresolvable}
 }
 
-// rejects tells whether a status is one of the two that reject a pod or a node.
+// rejects reports whether a status rejects a pod or a node.
 func rejects(s *scheduler.Status) bool {
 	return s.Code() == scheduler.CodeUnschedulable || s.Code() == scheduler.CodeUnresolvable
 }
 
-// guarded runs a policy's code. A panic ends the request, not the server that others use.
+// guarded runs a policy's code. A panic ends only the request, not the server.
 func (c *call) guarded(p *served, do func() error) (err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -123,13 +126,15 @@ func (c *call) guarded(p *served, do func() error) (err error) {
 	return do()
 }
 
-// Below so many nodes to a processor, sharing the work costs more than it saves; after so many the context is looked at.
+// With fewer nodes per processor, sharing the work costs more than it saves; the context is checked
+// after each such number.
 const (
 	leastShare   = 256
 	lookInterval = 64
 )
 
-// each calls do for 0 to n-1, on several processors if there are many. The first error ends all.
+// each calls do for 0 to n-1, on several processors if there are many. The first error ends all
+// calls.
 func (c *call) each(p *served, n int, do func(i int) error) error {
 	workers := max(1, min(runtime.GOMAXPROCS(0), n/leastShare))
 	part := func(from, to int) error {

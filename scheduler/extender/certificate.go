@@ -12,24 +12,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// TLSFiles are the files of a server with HTTPS. They are read anew as they change, so that a renewed certificate needs no restart.
+// TLSFiles are the files of an HTTPS server. They are read again when they change, so that a
+// renewed certificate needs no restart.
 type TLSFiles struct {
-	// CertFile and KeyFile are the server's certificate, with what leads to its authority, and its key.
+	// CertFile and KeyFile are the server's certificate chain and its key.
 	CertFile, KeyFile string
-	// ClientCAFile holds the authorities of clients' certificates.
+	// ClientCAFile holds the CAs of client certificates.
 	ClientCAFile string
 }
 
-// checkInterval is how often the files are looked at, when somebody connects.
+// checkInterval is the minimum interval between checks of the files, which a new connection
+// triggers.
 const checkInterval = 5 * time.Second
 
-// config returns the configuration of a server, nil for one without TLS.
+// config returns the TLS configuration of a server, nil without TLS.
 func (f TLSFiles) config(log *zap.Logger) (*tls.Config, error) {
 	switch {
 	case f == TLSFiles{}:
 		return nil, nil
 	case f.CertFile == "" || f.KeyFile == "":
-		return nil, &optionError{"TLS needs a certificate and its key; one of the files is not given"}
+		return nil, &optionError{"TLS requires a certificate file and a key file"}
 	}
 	c := &certificates{files: f, log: log, now: time.Now}
 	current, err := c.load()
@@ -42,7 +44,7 @@ func (f TLSFiles) config(log *zap.Logger) (*tls.Config, error) {
 	}}, nil
 }
 
-// certificates are what the files held when they could last be used.
+// certificates are the last usable contents of the files.
 type certificates struct {
 	files TLSFiles
 	log   *zap.Logger
@@ -55,7 +57,8 @@ type certificates struct {
 	failed  bool
 }
 
-// latest returns the configuration of what the files hold now, or, if that is no good, of what they held before.
+// latest returns the TLS configuration for the current files, or, if they cannot be used, for the
+// previous ones.
 func (c *certificates) latest() *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,16 +69,16 @@ func (c *certificates) latest() *tls.Config {
 	fresh, err := c.load()
 	switch {
 	case err != nil && !c.failed:
-		c.log.Error("the changed certificate cannot be used; the one before is", zap.Error(err))
+		c.log.Error("the changed certificate cannot be used; using the previous one", zap.Error(err))
 	case err == nil && fresh != c.current:
-		c.log.Info("the certificate was changed", zap.String("file", c.files.CertFile))
+		c.log.Info("reloaded the certificate", zap.String("file", c.files.CertFile))
 		c.current = fresh
 	}
 	c.failed = err != nil
 	return c.current
 }
 
-// load reads the files. If they hold what they held before it returns what was made of that.
+// load reads the files. If they have not changed it returns the previous result.
 func (c *certificates) load() (*tls.Config, error) {
 	var texts [3][]byte
 	for i, name := range []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile} {
@@ -99,9 +102,9 @@ func (c *certificates) load() (*tls.Config, error) {
 	if c.files.ClientCAFile != "" {
 		made.ClientCAs = x509.NewCertPool()
 		if !made.ClientCAs.AppendCertsFromPEM(texts[2]) {
-			return nil, fmt.Errorf("read the authorities of clients %s: there is no certificate in it", c.files.ClientCAFile)
+			return nil, fmt.Errorf("read client CAs %s: no certificate found", c.files.ClientCAFile)
 		}
-		// Probes come without one; Serve asks for it where it matters.
+		// Probes have no certificate; Serve requires one where necessary.
 		made.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 	c.texts = texts

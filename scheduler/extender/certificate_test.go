@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// certificate is a certificate with its key that signed itself, for servers and clients.
+// certificate returns a self-signed certificate with its key, for servers and clients.
 func certificate(t *testing.T, serial int64) (certPEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,7 +42,7 @@ func certificate(t *testing.T, serial int64) (certPEM, keyPEM []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})
 }
 
-func TestACertificateThatChangesIsUsedAndABadOneIsNot(t *testing.T) {
+func TestChangedCertificateIsReloadedUnlessInvalid(t *testing.T) {
 	dir := t.TempDir()
 	first, firstKey := certificate(t, 1)
 	second, secondKey := certificate(t, 2)
@@ -77,7 +77,7 @@ func TestACertificateThatChangesIsUsedAndABadOneIsNot(t *testing.T) {
 	}
 }
 
-func TestFilesOfTLSAreChecked(t *testing.T) {
+func TestTLSFilesAreValidated(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certificate(t, 1)
 	_, other := certificate(t, 2)
@@ -86,10 +86,10 @@ func TestFilesOfTLSAreChecked(t *testing.T) {
 		files TLSFiles
 		want  string
 	}{
-		"no key":         {TLSFiles{CertFile: certFile}, "one of the files is not given"},
+		"no key":         {TLSFiles{CertFile: certFile}, "requires a certificate file and a key file"},
 		"missing":        {TLSFiles{CertFile: certFile, KeyFile: filepath.Join(dir, "none")}, "no such file"},
 		"another's key":  {TLSFiles{CertFile: certFile, KeyFile: write(t, dir, "other.key", other)}, "private key does not match"},
-		"no authorities": {TLSFiles{CertFile: certFile, KeyFile: keyFile, ClientCAFile: keyFile}, "there is no certificate in it"},
+		"no authorities": {TLSFiles{CertFile: certFile, KeyFile: keyFile, ClientCAFile: keyFile}, "no certificate found"},
 	} {
 		if err := Serve(t.Context(), ServeOptions{Listen: "127.0.0.1:0", TLS: c.files}, http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)

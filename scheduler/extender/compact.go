@@ -7,19 +7,19 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// compactor makes what the informers keep small: thousands of nodes and tens of thousands of pods are held, and most of their bytes are
-// nothing that a policy decides by.
+// compactor reduces the memory of objects in the informers: thousands of nodes and tens of
+// thousands of pods are kept, and policies need only a small part of them.
 type compactor struct {
 	mu    sync.Mutex
 	texts map[string]string
 }
 
-// maxTexts bounds the texts that are kept once; of what clusters have, few repeat more.
+// maxTexts limits the number of shared strings; few others repeat in clusters.
 const maxTexts = 1 << 16
 
 func newCompactor() *compactor { return &compactor{texts: map[string]string{}} }
 
-// shared returns a text that is kept once for all objects that have it.
+// shared returns a string that all objects with the same text share.
 func (c *compactor) shared(text string) string {
 	if known, ok := c.texts[text]; ok {
 		return known
@@ -33,7 +33,7 @@ func (c *compactor) shared(text string) string {
 
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// compact is the transform of the informers. The object is theirs alone.
+// compact is the transform of the informers, which own the object.
 func (c *compactor) compact(object interface{}) (interface{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

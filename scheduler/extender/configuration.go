@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Where a configuration says what it is.
+// Values of apiVersion and kind in a configuration.
 const (
 	// ConfigurationAPIVersion is the field apiVersion.
 	ConfigurationAPIVersion = "pmk-sched.io/v1alpha1"
@@ -19,17 +19,18 @@ const (
 	ConfigurationKind = "Extender"
 )
 
-// Configuration is the file of pmk-extender's flag --config. Unknown and duplicate fields are errors.
+// Configuration is the file of pmk-extender's flag --config. Unknown and duplicate fields are
+// errors.
 type Configuration struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Policies are served in this order.
+	// Policies are called in this order.
 	Policies []PolicyConfiguration `json:"policies"`
-	// Listen is the address to serve at, such as ":8443"; 127.0.0.1:8888 by default.
+	// Listen is the address to listen on, such as ":8443"; 127.0.0.1:8888 by default.
 	Listen string `json:"listen,omitempty"`
-	// TLS makes the server speak HTTPS.
+	// TLS enables HTTPS.
 	TLS TLSConfiguration `json:"tls,omitzero"`
-	// MaxBodyBytes is the largest request that is read; 128 MiB by default.
+	// MaxBodyBytes is the maximum size of a request body; 128 MiB by default.
 	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
 }
 
@@ -37,41 +38,42 @@ type Configuration struct {
 type PolicyConfiguration struct {
 	// Name is the plugin's name, such as LoadAware; case does not matter.
 	Name string `json:"name"`
-	// Weight is what its scores count beside those of other policies; 1 by default.
+	// Weight is the weight of its scores relative to other policies; 1 by default.
 	Weight int64 `json:"weight,omitempty"`
-	// Args are the plugin's arguments, the same as under pluginConfig of a scheduler's configuration.
+	// Args are the plugin's arguments, as under pluginConfig of a scheduler configuration.
 	Args Arguments `json:"args,omitzero"`
 }
 
-// TLSConfiguration names the files of a server with HTTPS. They are read anew when they change.
+// TLSConfiguration are the files of an HTTPS server. They are read again when they change.
 type TLSConfiguration struct {
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
-	// ClientCAFile holds the authorities of clients' certificates; with it, verbs need a client certificate.
+	// ClientCAFile holds the CAs of client certificates; if set, verbs require a client
+	// certificate.
 	ClientCAFile string `json:"clientCAFile,omitempty"`
 }
 
-// ParseConfiguration reads a configuration, as YAML or JSON. The error says what is wrong with it, and Invalid.
+// ParseConfiguration parses a configuration, as YAML or JSON. Its errors implement Invalid.
 func ParseConfiguration(text []byte) (*Configuration, error) {
 	c := &Configuration{}
-	// The reader of plugins' arguments is strict.
+	// The decoder of plugin arguments is strict.
 	if err := scheduler.NewArguments(text).Decode(c); err != nil {
 		return nil, &optionError{strings.TrimPrefix(err.Error(), "read the plugin's arguments: ")}
 	}
 	switch {
 	case c.APIVersion != ConfigurationAPIVersion || c.Kind != ConfigurationKind:
-		return nil, &optionError{fmt.Sprintf("it is apiVersion %q, kind %q; what is read is %s, %s", c.APIVersion, c.Kind, ConfigurationAPIVersion, ConfigurationKind)}
+		return nil, &optionError{fmt.Sprintf("apiVersion %q, kind %q: expected %s, %s", c.APIVersion, c.Kind, ConfigurationAPIVersion, ConfigurationKind)}
 	case c.MaxBodyBytes < 0:
-		return nil, &optionError{fmt.Sprintf("maxBodyBytes: %d is below 0", c.MaxBodyBytes)}
+		return nil, &optionError{fmt.Sprintf("invalid maxBodyBytes %d: must be at least 0", c.MaxBodyBytes)}
 	case (c.TLS.CertFile == "") != (c.TLS.KeyFile == ""):
-		return nil, &optionError{"tls: certFile and keyFile: one is given without the other"}
+		return nil, &optionError{"tls: certFile and keyFile are both required"}
 	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
-		return nil, &optionError{"tls.clientCAFile: clients show certificates over HTTPS only, which needs certFile and keyFile"}
+		return nil, &optionError{"tls.clientCAFile requires certFile and keyFile"}
 	}
 	for i, p := range c.Policies {
 		switch {
 		case p.Name == "":
-			return nil, &optionError{fmt.Sprintf("policies[%d].name: is missing", i)}
+			return nil, &optionError{fmt.Sprintf("policies[%d].name is required", i)}
 		case p.Weight < 0 || p.Weight > MaxWeight:
 			return nil, &optionError{fmt.Sprintf("policies[%d].weight: %d is not between 1 and %d", i, p.Weight, MaxWeight)}
 		}
@@ -79,18 +81,18 @@ func ParseConfiguration(text []byte) (*Configuration, error) {
 	return c, nil
 }
 
-// YAML writes the configuration.
+// YAML returns the configuration as YAML.
 func (c *Configuration) YAML() ([]byte, error) { return yaml.Marshal(c) }
 
 // Registration is a plugin that a program can serve as a policy.
 type Registration struct {
 	// Name is the plugin's constant Name.
 	Name string
-	// New makes it.
+	// New creates the plugin.
 	New func(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (scheduler.Plugin, error)
 }
 
-// Register makes a Registration of a plugin's constant Name and function New.
+// Register returns a Registration for a plugin's constant Name and function New.
 func Register[P scheduler.Plugin](name string, make func(context.Context, scheduler.Arguments, scheduler.Handle) (P, error)) Registration {
 	return Registration{Name: name, New: func(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (scheduler.Plugin, error) {
 		p, err := make(ctx, args, h)
@@ -101,8 +103,8 @@ func Register[P scheduler.Plugin](name string, make func(context.Context, schedu
 	}}
 }
 
-// MakePolicies makes the policies of a configuration of the plugins that a program has. What New of a plugin says is taken for
-// an error in its arguments.
+// MakePolicies creates the policies of a configuration from the registered plugins. An error of a
+// plugin's New is reported as an error in its arguments.
 func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registered []Registration, h *Handle) ([]Policy, error) {
 	var policies []Policy
 	for _, c := range configured {
@@ -112,7 +114,7 @@ func MakePolicies(ctx context.Context, configured []PolicyConfiguration, registe
 			for _, r := range registered {
 				names = append(names, r.Name)
 			}
-			return nil, &optionError{fmt.Sprintf("policy %s: this extender has none of that name; it has %s", c.Name, strings.Join(names, ", "))}
+			return nil, &optionError{fmt.Sprintf("unknown policy %s: this extender has %s", c.Name, strings.Join(names, ", "))}
 		}
 		plugin, err := registered[i].New(ctx, c.Args.ForPlugin(), h)
 		if err != nil {

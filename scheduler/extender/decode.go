@@ -14,16 +14,18 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// nodeArguments are ExtenderArgs, the request of filter and prioritize. Whole nodes are kept as they came, too: what is
-// answered is what was sent, fields included that this program does not know.
+// nodeArguments are ExtenderArgs, the request of filter and prioritize. Whole nodes are kept in
+// their original form too: the answer contains what was sent, including fields that this program
+// does not know.
 type nodeArguments struct {
 	pod   *corev1.Pod
 	names []string
-	// whole are the nodes of a request that holds them, nil for one that names them.
+	// whole are the nodes of a request with objects, nil if the request has names.
 	whole []wholeNode
 }
 
-// wholeNode is a node as it came. Its object is decoded when it is asked for, since most are the same as in the cache.
+// wholeNode is a node in its original form. Its object is decoded on demand, since most are the
+// same as in the cache.
 type wholeNode struct {
 	raw             json.RawMessage
 	resourceVersion string
@@ -35,7 +37,7 @@ func (n wholeNode) object() (*corev1.Node, error) {
 	return object, json.Unmarshal(n.raw, object)
 }
 
-// identity is what tells whether a node is one that is known.
+// identity is the metadata that identifies a known node.
 type identity struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -43,7 +45,7 @@ type identity struct {
 	} `json:"metadata"`
 }
 
-// wireArguments are ExtenderArgs with nodes that are not decoded yet.
+// wireArguments are ExtenderArgs with undecoded nodes.
 type wireArguments struct {
 	Pod   *corev1.Pod
 	Nodes *struct {
@@ -56,7 +58,7 @@ func decodeNodeArguments(body []byte) (*nodeArguments, error) {
 	var wire wireArguments
 	rest, names, found := cutNames(body)
 	if err := unmarshal(rest, &wire); err != nil && found {
-		// What was cut out belonged to something else; or the error is to say where it is in the whole body.
+		// The cut text was part of another field, or an error must refer to the whole body.
 		found, wire = false, wireArguments{}
 		if err := unmarshal(body, &wire); err != nil {
 			return nil, err
@@ -69,11 +71,11 @@ func decodeNodeArguments(body []byte) (*nodeArguments, error) {
 	}
 	switch {
 	case wire.Pod == nil:
-		return nil, errors.New("there is no Pod")
+		return nil, errors.New("no Pod")
 	case wire.Nodes == nil && wire.NodeNames == nil:
-		return nil, errors.New("there are neither NodeNames nor Nodes")
+		return nil, errors.New("neither NodeNames nor Nodes")
 	case wire.Nodes != nil && wire.NodeNames != nil:
-		return nil, errors.New("there are both NodeNames and Nodes, so that the form of the answer is not known")
+		return nil, errors.New("both NodeNames and Nodes: the form of the answer is ambiguous")
 	case wire.NodeNames != nil:
 		return &nodeArguments{pod: wire.Pod, names: *wire.NodeNames}, nil
 	}
@@ -81,11 +83,12 @@ func decodeNodeArguments(body []byte) (*nodeArguments, error) {
 	return a, a.decodeNodes(wire.Nodes.Items)
 }
 
-// cutNames takes the names out of a body that ends in them, the way that schedulers write it: they are most of the body, and
-// plain enough to need no decoder. What is left is a document of its own if, and only if, the names were a field of the outermost object.
+// cutNames cuts the node names from the end of a body, in the form that schedulers write: they are
+// most of the body and simple enough to need no decoder. The rest is a valid document if and only
+// if the names were a field of the outermost object.
 func cutNames(body []byte) (rest []byte, names []string, found bool) {
 	const begin, end = `,"NodeNames":["`, `"]}`
-	// Within a string the quotes would be escaped.
+	// Inside a string the quotes would be escaped.
 	at := bytes.Index(body, []byte(begin))
 	if at < len("{\"\":0") || !bytes.HasSuffix(body, []byte(end)) || at+len(begin) > len(body)-len(end) {
 		return body, nil, false
@@ -97,7 +100,8 @@ func cutNames(body []byte) (rest []byte, names []string, found bool) {
 	return append(bytes.Clone(body[:at]), '}'), names, true
 }
 
-// splitNames splits what stands between the first and the last quote of a list of strings. Text that needs a decoder is not split.
+// splitNames splits the text between the first and the last quote of a list of strings. Text that
+// needs a decoder is not split.
 func splitNames(text string) (names []string, plain bool) {
 	const between = `","`
 	names = make([]string, 0, strings.Count(text, between)+1)
@@ -118,13 +122,13 @@ func splitNames(text string) (names []string, plain bool) {
 	return append(names, text[begin:]), true
 }
 
-// decodeNodes finds the names of whole nodes.
+// decodeNodes decodes the names of whole nodes.
 func (a *nodeArguments) decodeNodes(items []json.RawMessage) error {
 	return spread(len(items), func(i int) error {
 		var id identity
 		err := json.Unmarshal(items[i], &id)
 		if err == nil && id.Metadata.Name == "" {
-			err = errors.New("it has no name")
+			err = errors.New("no name")
 		}
 		if err != nil {
 			return fmt.Errorf("node %d of Nodes: %w", i, err)
@@ -153,7 +157,7 @@ func spread(n int, do func(i int) error) error {
 // preemptArguments are ExtenderPreemptionArgs with the victims in one form.
 type preemptArguments struct {
 	pod *corev1.Pod
-	// victims are by node. Of those that came as UIDs, pods has no objects.
+	// victims are by node. pods has no objects for victims that were sent as UIDs.
 	victims map[string]*extenderv1.MetaVictims
 	pods    map[string][]*corev1.Pod
 }
@@ -165,9 +169,9 @@ func decodePreemptArguments(body []byte) (*preemptArguments, error) {
 	}
 	switch {
 	case wire.Pod == nil:
-		return nil, errors.New("there is no Pod")
+		return nil, errors.New("no Pod")
 	case len(wire.NodeNameToVictims) > 0 && len(wire.NodeNameToMetaVictims) > 0:
-		return nil, errors.New("there are both NodeNameToVictims and NodeNameToMetaVictims")
+		return nil, errors.New("both NodeNameToVictims and NodeNameToMetaVictims")
 	}
 	a := &preemptArguments{pod: wire.Pod, victims: wire.NodeNameToMetaVictims, pods: map[string][]*corev1.Pod{}}
 	for node, victims := range a.victims {
@@ -206,13 +210,13 @@ func decodeBindArguments(body []byte) (*extenderv1.ExtenderBindingArgs, error) {
 	}
 	for _, field := range []struct{ name, value string }{{"PodName", a.PodName}, {"PodNamespace", a.PodNamespace}, {"Node", a.Node}} {
 		if field.value == "" {
-			return nil, fmt.Errorf("there is no %s", field.name)
+			return nil, fmt.Errorf("no %s", field.name)
 		}
 	}
 	return a, nil
 }
 
-// unmarshal reads one document. Fields that are not known are left out: a newer scheduler may send some.
+// unmarshal decodes one document. Unknown fields are ignored: a newer scheduler may send some.
 func unmarshal(body []byte, into interface{}) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return errors.New("the body is empty")
@@ -225,13 +229,13 @@ func unmarshal(body []byte, into interface{}) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &wrongType):
-		return fmt.Errorf("field %s: a %s is not what belongs there (byte %d)", wrongType.Field, wrongType.Value, wrongType.Offset)
+		return fmt.Errorf("field %s: unexpected %s (byte %d)", wrongType.Field, wrongType.Value, wrongType.Offset)
 	case errors.As(err, &syntax) && syntax.Offset >= int64(len(body)):
-		return fmt.Errorf("the body ends in the middle, after %d bytes", len(body))
+		return fmt.Errorf("the body is truncated after %d bytes", len(body))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("it is not JSON at byte %d: %w", syntax.Offset, err)
+		return fmt.Errorf("not JSON at byte %d: %w", syntax.Offset, err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("the body ends in the middle, after %d bytes", len(body))
+		return fmt.Errorf("the body is truncated after %d bytes", len(body))
 	}
 	return err
 }

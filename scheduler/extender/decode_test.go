@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestNodeArgumentsAreReadHoweverTheyAreWritten(t *testing.T) {
+func TestDecodeNodeArguments(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
 		want       []string
@@ -30,15 +30,15 @@ func TestNodeArgumentsAreReadHoweverTheyAreWritten(t *testing.T) {
 		{"of the end of something else", `{"NodeNames":["a"],"Pod":{"metadata":{"name":"p","NodeNames":["b"]}}}`, []string{"a"}, ""},
 		{"numbers", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a",1]}`, nil, "field NodeNames"},
 		{"no comma", `{"Pod":{"metadata":{"name":"p"}},"NodeNames":["a""b"]}`, nil, "not JSON at byte"},
-		{"broken pod", `{"Pod":{"metadata":{"name":"p"},"NodeNames":["a"]}`, nil, "ends in the middle"},
+		{"broken pod", `{"Pod":{"metadata":{"name":"p"},"NodeNames":["a"]}`, nil, "is truncated"},
 		{"no pod", `{"NodeNames":["a"]}`, nil, "no Pod"},
 		{"nothing but names", `{,"NodeNames":["a"]}`, nil, "not JSON at byte"},
 		{"no nodes", `{"Pod":{}}`, nil, "neither NodeNames nor Nodes"},
 		{"both", `{"Pod":{},"Nodes":{"items":[]},"NodeNames":["a"]}`, nil, "both NodeNames and Nodes"},
-		{"nameless node", `{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}},null]}}`, nil, "node 1 of Nodes: it has no name"},
+		{"nameless node", `{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}},null]}}`, nil, "node 1 of Nodes: no name"},
 		{"node of another type", `{"Pod":{},"Nodes":{"items":[{"metadata":{"name":"a"}},[]]}}`, nil, "node 1 of Nodes"},
-		{"a list", `[1, 2]`, nil, "array is not what belongs there"},
-		{"a string", `"x"`, nil, "string is not what belongs there"},
+		{"a list", `[1, 2]`, nil, "unexpected array"},
+		{"a string", `"x"`, nil, "unexpected string"},
 		{"null", `null`, nil, "no Pod"},
 		{"two documents", `{"Pod":{},"NodeNames":["a"]}{}`, nil, "not JSON at byte"},
 		{"not JSON", `<html>`, nil, "not JSON at byte 1"},
@@ -62,7 +62,7 @@ func TestNodeArgumentsAreReadHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestPreemptArgumentsAreReadInBothForms(t *testing.T) {
+func TestDecodePreemptArguments(t *testing.T) {
 	for _, c := range []struct{ name, body, wantErr string }{
 		{"by UID", `{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`, ""},
 		{"whole", `{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{"metadata":{"uid":"u"}}],"NumPDBViolations":1}}}`, ""},
@@ -72,7 +72,7 @@ func TestPreemptArgumentsAreReadInBothForms(t *testing.T) {
 		{"null victim", `{"Pod":{},"NodeNameToMetaVictims":{"a":{"Pods":[null]}}}`, `victim 0 on node "a" is null`},
 		{"null whole victim", `{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[null]}}}`, `victim 0 on node "a" is null`},
 		{"no pod", `{}`, "no Pod"},
-		{"half", `{"Pod":{}`, "ends in the middle, after 9 bytes"},
+		{"half", `{"Pod":{}`, "is truncated after 9 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, err := decodePreemptArguments([]byte(c.body))
@@ -89,14 +89,14 @@ func TestPreemptArgumentsAreReadInBothForms(t *testing.T) {
 	}
 }
 
-func TestBindArgumentsAreComplete(t *testing.T) {
+func TestDecodeBindArgumentsRequiresAllFields(t *testing.T) {
 	for body, wantErr := range map[string]string{
 		`{"PodName":"p","PodNamespace":"n","PodUID":"u","Node":"a"}`: "",
 		`{"PodName":"p","PodNamespace":"n","Node":"a"}`:              "",
-		`{"PodName":"p","PodNamespace":"n","PodUID":"u"}`:            "there is no Node",
-		`{"PodNamespace":"n","PodUID":"u","Node":"a"}`:               "there is no PodName",
-		`{"PodName":"p","PodUID":"u","Node":"a"}`:                    "there is no PodNamespace",
-		`{"PodName":3}`: "field PodName: a number is not what belongs there",
+		`{"PodName":"p","PodNamespace":"n","PodUID":"u"}`:            "no Node",
+		`{"PodNamespace":"n","PodUID":"u","Node":"a"}`:               "no PodName",
+		`{"PodName":"p","PodUID":"u","Node":"a"}`:                    "no PodNamespace",
+		`{"PodName":3}`: "field PodName: unexpected number",
 	} {
 		if _, err := decodeBindArguments([]byte(body)); wantErr == "" && err != nil || wantErr != "" && (err == nil || !strings.Contains(err.Error(), wantErr)) {
 			t.Errorf("%s: got %v, want %q", body, err, wantErr)
@@ -104,11 +104,11 @@ func TestBindArgumentsAreComplete(t *testing.T) {
 	}
 }
 
-func TestRequestsThatCannotBeReadAreRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	server, _ := serveWith(t, nil, Options{MaxBody: 100}, labelled())
 	large := `{"Pod":{},"NodeNames":["` + strings.Repeat("a", 100) + `"]}`
 	for _, verb := range []string{VerbFilter, VerbPrioritize, VerbPreempt, VerbBind} {
-		if status, body := post(t, server, verb, `{"Pod":`); status != http.StatusBadRequest || !strings.Contains(string(body), "extender pmk-extender: "+verb+": read the request: the body ends in the middle") {
+		if status, body := post(t, server, verb, `{"Pod":`); status != http.StatusBadRequest || !strings.Contains(string(body), "extender pmk-extender: "+verb+": read the request: the body is truncated") {
 			t.Errorf("%s: half a body: %d %s", verb, status, body)
 		}
 		if status, body := post(t, server, verb, large); status != http.StatusRequestEntityTooLarge || !strings.Contains(string(body), "more than 100 bytes") {
@@ -124,7 +124,8 @@ func TestRequestsThatCannotBeReadAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzNodeArguments looks for bodies of filter and prioritize that crash the decoder, or that its short way reads otherwise.
+// FuzzNodeArguments searches bodies of filter and prioritize that crash the decoder, or that its
+// fast path decodes differently.
 func FuzzNodeArguments(f *testing.F) {
 	for _, body := range []string{
 		`{"Pod":{"metadata":{"name":"p"}},"Nodes":null,"NodeNames":["a","b"]}`, `{"Pod":{},"Nodes":{"metadata":{},"items":[{"metadata":{"name":"a"}}]},"NodeNames":null}`,
@@ -154,7 +155,7 @@ func FuzzNodeArguments(f *testing.F) {
 	})
 }
 
-// answerRequest has a request that was read answered, without a cluster.
+// answerRequest answers a decoded request without a cluster.
 func answerRequest(t *testing.T, a *nodeArguments) {
 	t.Helper()
 	handle, err := NewHandle(HandleOptions{})
@@ -181,7 +182,7 @@ func answerRequest(t *testing.T, a *nodeArguments) {
 	}
 }
 
-// FuzzPreemptArguments looks for bodies of preempt that crash the decoder or what is done with them.
+// FuzzPreemptArguments searches bodies of preempt that crash the decoder or the processing.
 func FuzzPreemptArguments(f *testing.F) {
 	f.Add([]byte(`{"Pod":{},"NodeNameToVictims":null,"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"}],"NumPDBViolations":1}}}`))
 	f.Add([]byte(`{"Pod":{},"NodeNameToVictims":{"a":{"Pods":[{"metadata":{"uid":"u"}}],"NumPDBViolations":1}}}`))
@@ -204,7 +205,8 @@ func FuzzPreemptArguments(f *testing.F) {
 	})
 }
 
-// FuzzBindArguments looks for bodies of bind that crash the decoder or come through incomplete.
+// FuzzBindArguments searches bodies of bind that crash the decoder or are accepted although
+// incomplete.
 func FuzzBindArguments(f *testing.F) {
 	f.Add([]byte(`{"PodName":"p","PodNamespace":"n","PodUID":"u","Node":"a"}`))
 	f.Add([]byte(`{"PodName":null}`))
@@ -216,7 +218,7 @@ func FuzzBindArguments(f *testing.F) {
 	})
 }
 
-// FuzzConfiguration looks for files that crash the reader, or whose policies are incomplete.
+// FuzzConfiguration searches files that crash the parser, or whose policies are incomplete.
 func FuzzConfiguration(f *testing.F) {
 	f.Add([]byte("apiVersion: pmk-sched.io/v1alpha1\nkind: Extender\npolicies:\n- name: LoadAware\n  args: {a: 1}\n"))
 	f.Add([]byte(`{"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": [{"name": "x", "name": "y"}]}`))
@@ -240,7 +242,7 @@ func FuzzConfiguration(f *testing.F) {
 	})
 }
 
-// The names of nodes that the compactor keeps are those that come again.
+// The compactor shares the strings that repeat.
 func TestCompactedObjectsKeepWhatPoliciesRead(t *testing.T) {
 	pod := newPod("p", "n", 100)
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}

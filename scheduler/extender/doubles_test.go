@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// policy is a plugin that has one or more of the types below embedded in a struct with it.
+// policy is a plugin; tests embed it in a struct with one or more of the types below.
 type policy string
 
 func (p policy) Name() string { return string(p) }
@@ -61,7 +61,7 @@ type preFilterPolicy struct {
 func filterBy(name string, f filtering) scheduler.Plugin { return filterPolicy{policy(name), f} }
 func scoreBy(name string, f scoring) scheduler.Plugin    { return scorePolicy{policy(name), f} }
 
-// labelled rejects nodes with the label "no", for good those where its value is "never".
+// labelled rejects nodes with the label "no"; those with the value "never" as unresolvable.
 func labelled() scheduler.Plugin {
 	busy, never := scheduler.Unschedulable("is labelled no"), scheduler.Unresolvable("is labelled never")
 	return filterBy("Labelled", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
@@ -102,7 +102,7 @@ func newPod(name, node string, milliCPU int64) *corev1.Pod {
 	}
 }
 
-// filledCache is a cache that was told of objects as informers tell of them.
+// filledCache returns a cache that received the objects as from informers.
 func filledCache(t testing.TB, objects ...interface{}) *Cache {
 	t.Helper()
 	c := &Cache{log: zap.NewNop(), nodes: map[string]*node{}, on: map[types.UID]string{}, life: t.Context()}
@@ -117,7 +117,7 @@ func filledCache(t testing.TB, objects ...interface{}) *Cache {
 	return c
 }
 
-// serveWith starts a server with policies, with a cache or, if it is nil, without a cluster.
+// serveWith starts a server with policies and a cache; with a nil cache it runs without a cluster.
 func serveWith(t testing.TB, c *Cache, o Options, plugins ...scheduler.Plugin) (*httptest.Server, *Extender) {
 	t.Helper()
 	if o.Handle == nil {
@@ -140,7 +140,7 @@ func serveWith(t testing.TB, c *Cache, o Options, plugins ...scheduler.Plugin) (
 	return server, e
 }
 
-// post posts what the scheduler would: its encoding of a value, or bytes as they are.
+// post sends a request as the scheduler does: an encoded value, or bytes unchanged.
 func post(t testing.TB, server *httptest.Server, verb string, request interface{}) (status int, body []byte) {
 	t.Helper()
 	raw, ok := request.(string)
@@ -162,7 +162,7 @@ func post(t testing.TB, server *httptest.Server, verb string, request interface{
 	return response.StatusCode, body
 }
 
-// ask posts a request that is to be answered well, and reads the answer.
+// ask sends a request, expects success and decodes the answer.
 func ask[T any](t testing.TB, server *httptest.Server, verb string, request interface{}) T {
 	t.Helper()
 	status, body := post(t, server, verb, request)

@@ -5,12 +5,14 @@ import (
 	"strconv"
 )
 
-// The answers with thousands of nodes are written by hand: they are flat, and encoding/json would sort the names of each.
+// Answers with thousands of nodes are encoded by hand: they are flat, and encoding/json would sort
+// the names.
 
-// appendFilterResult writes an ExtenderFilterResult: the nodes that fit, in the form of the request, and why the others do not.
+// appendFilterResult encodes an ExtenderFilterResult: the nodes that fit, in the form of the
+// request, and why the others do not.
 //
-// A node that nothing can help stands in both maps, since schedulers of 1.20 know only the first, and later ones
-// let the second win.
+// An unresolvable node is in both maps, since schedulers of 1.20 know only the first, and later
+// ones prefer the second.
 func appendFilterResult(out []byte, a *nodeArguments, rejected []*rejection) []byte {
 	if a.whole == nil {
 		out = append(out, `{"Nodes":null,"NodeNames":[`...)
@@ -44,7 +46,7 @@ func appendFilterResult(out []byte, a *nodeArguments, rejected []*rejection) []b
 func appendRejections(out []byte, names []string, rejected []*rejection, counts func(*rejection) bool) []byte {
 	out = append(out, '{')
 	first := true
-	// Most nodes are rejected for the same reason as the one before.
+	// Most nodes are rejected for the same reason as the previous one.
 	var last string
 	var reason []byte
 	for i, why := range rejected {
@@ -62,7 +64,7 @@ func appendRejections(out []byte, names []string, rejected []*rejection, counts 
 	return append(out, '}')
 }
 
-// appendPriorities writes a HostPriorityList.
+// appendPriorities encodes a HostPriorityList.
 func appendPriorities(out []byte, names []string, scores []int64) []byte {
 	out = append(out, '[')
 	first := true
@@ -85,7 +87,7 @@ func comma(out []byte, first *bool) []byte {
 	return append(out, ',')
 }
 
-// appendString writes a JSON string. What names are made of needs no escape.
+// appendString encodes a JSON string. Characters of names need no escape.
 func appendString(out []byte, text string) []byte {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {

@@ -17,47 +17,52 @@ import (
 
 // Policy is a portable plugin that the extender serves.
 type Policy struct {
-	// Name is what messages and metrics call it; empty is the plugin's own name.
+	// Name is the name in messages and metrics; the default is the plugin's own name.
 	Name string
-	// Plugin is the plugin, made with the extender's Handle.
+	// Plugin is the plugin, created with the extender's Handle.
 	Plugin scheduler.Plugin
-	// Weight is what its scores count beside those of other policies; 0 is 1.
+	// Weight is the weight of its scores relative to other policies; the default is 1.
 	Weight int64
 }
 
-// ReadyPolicy is for a plugin that reads data of its own, such as metrics: as long as Ready returns an error, /readyz says so.
+// ReadyPolicy is implemented by a plugin that reads its own data, such as metrics: while Ready
+// returns an error, /readyz reports it.
 type ReadyPolicy interface {
-	// Ready returns nil when the plugin has what it needs. It does not wait.
+	// Ready returns nil if the plugin has the data that it needs. It does not block.
 	Ready() error
 }
 
-// Binder binds pods that no policy with Bind took.
+// Binder binds pods that no policy binds.
 type Binder interface {
 	// Bind assigns the pod to the node. The pod has at least namespace, name and UID.
 	Bind(ctx context.Context, pod *corev1.Pod, node string) error
 }
 
-// Bounds of what a request may cost, unless Options say otherwise.
+// Default limits of a request.
 const (
-	// DefaultMaxBody is room for 5,000 whole nodes of 25 kB each.
+	// DefaultMaxBody is enough for 5,000 whole nodes of 25 kB each.
 	DefaultMaxBody = 128 << 20
-	// DefaultBodyTime is how long the body of a request may take to arrive.
+	// DefaultBodyTime is the time limit for receiving the body of a request.
 	DefaultBodyTime = 10 * time.Second
-	// DefaultCallTime is how long the policies may take. The scheduler gives up earlier, and its giving up ends the request.
+	// DefaultCallTime is the time limit for the policies. The scheduler usually gives up earlier,
+	// which also ends the request.
 	DefaultCallTime = 30 * time.Second
 )
 
-// Options say what an extender serves.
+// Options are the options of an extender.
 type Options struct {
-	// Handle is what the policies were made with. It is started after New, so that no binding is missed.
+	// Handle is the handle with which the policies were created. Start it after New, so that no
+	// binding is missed.
 	Handle *Handle
-	// Policies are asked in this order. There must be one.
+	// Policies are called in this order. At least one is required.
 	Policies []Policy
-	// Binder binds pods; nil posts a Binding to the API server.
+	// Binder binds pods; by default a Binding is created in the API server.
 	Binder Binder
-	// MaxBody is the largest body that is read, in bytes; 0 is DefaultMaxBody. Larger ones are answered with status 413.
+	// MaxBody is the maximum size of a body in bytes; the default is DefaultMaxBody. Larger ones
+	// are answered with status 413.
 	MaxBody int64
-	// BodyTime and CallTime are bounds in time; 0 are the defaults. A body that takes longer is answered with status 408.
+	// BodyTime and CallTime are time limits; 0 means the defaults. A body that takes longer is
+	// answered with status 408.
 	BodyTime, CallTime time.Duration
 }
 
@@ -77,13 +82,13 @@ type Extender struct {
 	bodyTime, callTime time.Duration
 }
 
-// New makes an extender. An error in Options says Invalid.
+// New returns an extender. Errors in Options implement Invalid.
 func New(o Options) (*Extender, error) {
 	if o.Handle == nil {
-		return nil, &optionError{"there is no handle: make one with NewHandle, and the policies with it"}
+		return nil, &optionError{"no handle: create one with NewHandle, and the policies with it"}
 	}
 	if o.MaxBody < 0 || o.BodyTime < 0 || o.CallTime < 0 {
-		return nil, &optionError{"the bounds of a request are below 0"}
+		return nil, &optionError{"the limits of a request must be at least 0"}
 	}
 	policies, left, err := serveAll(o.Policies)
 	if err != nil {
@@ -107,7 +112,7 @@ func New(o Options) (*Extender, error) {
 	for _, p := range policies {
 		e.log.Info("serve a policy", zap.String("policy", p.name), zap.Int64("weight", p.weight), zap.Strings("points", p.points()))
 		if points := left[p.name]; len(points) > 0 {
-			e.log.Warn("a policy has extension points that no extender is asked at; compile it into the scheduler if they matter",
+			e.log.Warn("a policy has extension points that a scheduler does not call on extenders; compile it into the scheduler if they matter",
 				zap.String("policy", p.name), zap.String("points", strings.Join(points, ", ")))
 		}
 	}

@@ -6,22 +6,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// unknownNode is said of a node that the cache has not seen; the scheduler saw it a moment earlier.
+// unknownNode is the reason for a node that the cache has not seen yet but the scheduler has.
 var unknownNode = rejection{reason: "the extender does not know the node yet"}
 
-// preFiltered is what PreFilter said.
+// preFiltered is the result of PreFilter.
 type preFiltered struct {
-	// skip are the policies whose Filter is left out.
+	// skip are the policies whose Filter is skipped.
 	skip map[*served]bool
-	// rejected is why no node will do, nil if some may.
+	// rejected is the reason why no node fits, nil if some may.
 	rejected *rejection
-	// allowed are the nodes that may be looked at, nil if all.
+	// allowed are the candidate nodes, nil if all.
 	allowed map[string]bool
-	// narrowed is why others are not.
+	// narrowed is the reason why other nodes are not candidates.
 	narrowed *rejection
 }
 
-// preFilter calls PreFilter of the policies that take part.
+// preFilter calls PreFilter of the selected policies.
 func (c *call) preFilter(takesPart func(*served) bool) (*preFiltered, error) {
 	said := &preFiltered{skip: map[*served]bool{}}
 	for _, p := range c.policies {
@@ -49,7 +49,7 @@ func (c *call) preFilter(takesPart func(*served) bool) (*preFiltered, error) {
 	return said, nil
 }
 
-// narrow leaves only nodes that all policies named so far.
+// narrow keeps only nodes that all policies so far have named.
 func (s *preFiltered) narrow(p *served, nodes []string) {
 	both := make(map[string]bool, len(nodes))
 	for _, name := range nodes {
@@ -61,7 +61,7 @@ func (s *preFiltered) narrow(p *served, nodes []string) {
 	s.narrowed = &rejection{reason: fmt.Sprintf("not among the nodes that %s named", p.name), unresolvable: true}
 }
 
-// filter says of each node of a request why it cannot run the pod, nil if it can.
+// filter returns for each node of a request the reason why it cannot run the pod, nil if it can.
 func (c *call) filter(a *nodeArguments) ([]*rejection, error) {
 	rejected := make([]*rejection, len(a.names))
 	said, err := c.preFilter(func(*served) bool { return true })

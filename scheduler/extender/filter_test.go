@@ -37,7 +37,7 @@ func TestFilterAnswersNodeNamesWithNodeNames(t *testing.T) {
 }
 
 // A scheduler reads NodeNames that are null as no answer, and falls back to Nodes.
-func TestFilterAnswersNoNodeWithAnEmptyList(t *testing.T) {
+func TestFilterWithoutFittingNodesReturnsEmptyList(t *testing.T) {
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, labelled())
 	for request, want := range map[string]string{
 		`{"Pod": {}, "NodeNames": ["busy"]}`: `"NodeNames":[],`,
@@ -51,7 +51,7 @@ func TestFilterAnswersNoNodeWithAnEmptyList(t *testing.T) {
 	}
 }
 
-func TestFilterAnswersNodesWithTheNodesAsTheyCame(t *testing.T) {
+func TestFilterReturnsNodesUnchanged(t *testing.T) {
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, labelled())
 	// What this program does not know of, a newer scheduler may need again.
 	request := `{"Pod": {"metadata": {"name": "p"}}, "NodeNames": null, "Nodes": {"metadata": {}, "items": [
@@ -116,7 +116,7 @@ func TestPreFilterNarrowsRejectsAndSkips(t *testing.T) {
 }
 
 // The scheduler shows the field Error in the pod's event, and nothing else.
-func TestErrorsOfFilterAreInTheAnswer(t *testing.T) {
+func TestFilterReportsErrorsInTheAnswer(t *testing.T) {
 	broken := errors.New("the disk is full")
 	for _, c := range []struct {
 		name, want string
@@ -149,7 +149,7 @@ func TestErrorsOfFilterAreInTheAnswer(t *testing.T) {
 	}
 }
 
-func TestAPanicAmongThousandsOfNodesEndsTheRequestOnly(t *testing.T) {
+func TestPanicEndsOnlyTheRequest(t *testing.T) {
 	var objects []interface{}
 	var all []string
 	for _, n := range manyNodes(5000) {
@@ -171,7 +171,7 @@ func TestAPanicAmongThousandsOfNodesEndsTheRequestOnly(t *testing.T) {
 	}
 }
 
-func TestWithoutAClusterANodeIsWhatTheRequestSays(t *testing.T) {
+func TestWithoutClusterNodesComeFromTheRequest(t *testing.T) {
 	server, _ := serveWith(t, nil, Options{}, labelled(), filterBy("Named", func(_ *corev1.Pod, n scheduler.NodeInfo) *scheduler.Status {
 		if n.Node().Name == "a" && n.PodCount() == 0 {
 			return nil
@@ -189,7 +189,7 @@ func TestWithoutAClusterANodeIsWhatTheRequestSays(t *testing.T) {
 	}
 }
 
-func TestAnUnfilledCacheIsToldOf(t *testing.T) {
+func TestUnfilledCacheIsAnError(t *testing.T) {
 	c := filledCache(t, threeNodes...)
 	c.synced = append(c.synced, func() bool { return false })
 	server, _ := serveWith(t, c, Options{}, labelled())
@@ -203,7 +203,7 @@ func TestAnUnfilledCacheIsToldOf(t *testing.T) {
 }
 
 // What is written by hand has to be what encoding/json would write.
-func TestAnswersAreTheWireTypes(t *testing.T) {
+func TestAnswersEncodeTheWireTypes(t *testing.T) {
 	a := &nodeArguments{names: []string{"a", "b", "c", "é<&>"}}
 	rejected := []*rejection{nil, {reason: "tab\t and \"quote\""}, {reason: "for good", unresolvable: true}, nil}
 	var got extenderv1.ExtenderFilterResult

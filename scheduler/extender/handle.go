@@ -18,22 +18,23 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// HandleOptions say what a Handle reaches.
+// HandleOptions are the options of a Handle.
 type HandleOptions struct {
-	// Config is how the API server is reached; nil is an extender without a cluster.
+	// Config is the client configuration for the API server; nil runs without a cluster.
 	Config *rest.Config
-	// Component is the name in events and in requests to the API server; empty is "pmk-extender".
+	// Component is the name in events and in requests to the API server; the default is
+	// "pmk-extender".
 	Component string
-	// Log is where the policies and the extender log; nil is nowhere. Verbosity is the level of
-	// what policies say, as with a scheduler's flag --v.
+	// Log is the logger of the policies and the extender; nil discards. Verbosity is the log level
+	// of policies, like a scheduler's flag --v.
 	Log       *zap.Logger
 	Verbosity int
-	// Registry is what /metrics shows; nil makes one.
+	// Registry holds the metrics of /metrics; the default is a new one.
 	Registry *prometheus.Registry
 }
 
-// Handle is the scheduler.Handle that policies are made with: what the scheduler would offer them, offered by the extender. Without a cluster
-// ClientSet and SharedInformerFactory return nil, and KubeConfig an error.
+// Handle is the scheduler.Handle for policies: it offers what the scheduler would offer. Without a
+// cluster ClientSet and SharedInformerFactory return nil, and KubeConfig an error.
 type Handle struct {
 	component string
 	config    *rest.Config
@@ -51,11 +52,11 @@ var _ scheduler.Handle = &Handle{}
 
 const (
 	defaultComponent = "pmk-extender"
-	// Binding a pod is a request, and a scheduler binds hundreds in a second.
+	// Each binding is a request, and a scheduler binds hundreds of pods per second.
 	clientQPS = 1000
 )
 
-// NewHandle makes a handle. It connects to nothing before Start.
+// NewHandle returns a handle. It does not connect before Start.
 func NewHandle(o HandleOptions) (*Handle, error) {
 	h := &Handle{component: o.Component, log: o.Log, registry: o.Registry, recorder: silent{}}
 	if h.component == "" {
@@ -89,8 +90,9 @@ func NewHandle(o HandleOptions) (*Handle, error) {
 	return h, nil
 }
 
-// compactly returns the configuration of a client for Kubernetes' own types, whose watches cost a fraction of those in JSON. What
-// KubeConfig returns stays as it is, since other types have no such form.
+// compactly returns a client configuration for Kubernetes' own types with protobuf, whose watches
+// cost a fraction of those in JSON. The result of KubeConfig does not change, since other types
+// have no protobuf encoding.
 func compactly(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	if c.ContentType == "" && c.AcceptContentTypes == "" {
@@ -100,8 +102,8 @@ func compactly(config *rest.Config) *rest.Config {
 	return c
 }
 
-// Start starts the informers of the cache and those that policies asked for in their New, until ctx is done. It does not wait for
-// them: /readyz tells when they are filled.
+// Start starts the informers of the cache and those that policies requested in their New, until ctx
+// is done. It does not wait for them: /readyz reports when they are filled.
 func (h *Handle) Start(ctx context.Context) error {
 	if h.client == nil {
 		return nil
@@ -118,17 +120,18 @@ func (h *Handle) Start(ctx context.Context) error {
 	return nil
 }
 
-// Cache returns the nodes and pods of the cluster, nil without one.
+// Cache returns the nodes and pods of the cluster, nil without a cluster.
 func (h *Handle) Cache() *Cache { return h.cache }
 
-// Registry returns what /metrics shows.
+// Registry returns the registry of /metrics.
 func (h *Handle) Registry() *prometheus.Registry { return h.registry }
 
 // ClientSet implements scheduler.Handle.
 func (h *Handle) ClientSet() kubernetes.Interface { return h.client }
 
-// SharedInformerFactory implements scheduler.Handle. Its pods are those that have not ended; objects are without what no policy
-// reads: managed fields, and of pods commands, environments, probes and the states of containers.
+// SharedInformerFactory implements scheduler.Handle. It has only pods that have not finished.
+// Objects lack fields that no policy reads: managed fields, and of pods commands, environment
+// variables, probes and container states.
 func (h *Handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
 
 var errNoCluster = errors.New("the extender runs without a cluster (its kubeconfig is empty)")
@@ -160,7 +163,8 @@ func (h *Handle) Logger(ctx context.Context) scheduler.Logger {
 // Metrics implements scheduler.Handle.
 func (h *Handle) Metrics() prometheus.Registerer { return h.registry }
 
-// IterateOverWaitingPods implements scheduler.Handle: Permit is the scheduler's own, so no pod waits here.
+// IterateOverWaitingPods implements scheduler.Handle: only the scheduler calls Permit, so no pod
+// waits here.
 func (h *Handle) IterateOverWaitingPods(func(scheduler.WaitingPod)) {}
 
 // GetWaitingPod implements scheduler.Handle.
@@ -169,13 +173,13 @@ func (h *Handle) GetWaitingPod(types.UID) scheduler.WaitingPod { return nil }
 // RejectWaitingPod implements scheduler.Handle.
 func (h *Handle) RejectWaitingPod(types.UID) {}
 
-// silent records no events.
+// silent discards events.
 type silent struct{}
 
 // Eventf implements events.EventRecorder.
 func (silent) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...interface{}) {}
 
-// noNodes are the nodes without a cluster.
+// noNodes is the NodeLister without a cluster.
 type noNodes struct{}
 
 // List implements scheduler.NodeLister.
@@ -186,7 +190,7 @@ func (noNodes) Get(name string) (scheduler.NodeInfo, error) {
 	return nil, fmt.Errorf("find node %s: %w", name, errNoCluster)
 }
 
-// sink writes what policies log.
+// sink writes the log messages of policies.
 type sink struct {
 	log       *zap.SugaredLogger
 	verbosity int

@@ -19,7 +19,7 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 )
 
-// Verbs are the names of the requests, which a scheduler's configuration gives as filterVerb and so on.
+// Names of the requests, which a scheduler configuration sets as filterVerb and so on.
 const (
 	VerbFilter     = "filter"
 	VerbPrioritize = "prioritize"
@@ -32,10 +32,10 @@ func (e *Extender) Handler() http.Handler {
 	mux := http.NewServeMux()
 	buffers := &sync.Pool{New: func() any { return &buffer{} }}
 	for _, v := range []verb{
-		{name: VerbFilter, do: e.serveFilter, told: filterError},
+		{name: VerbFilter, do: e.serveFilter, encodeError: filterError},
 		{name: VerbPrioritize, do: e.servePrioritize},
 		{name: VerbPreempt, do: e.servePreempt},
-		{name: VerbBind, do: e.serveBind, told: bindError},
+		{name: VerbBind, do: e.serveBind, encodeError: bindError},
 	} {
 		v.Extender, v.buffers = e, buffers
 		mux.Handle("POST /"+v.name, v)
@@ -53,23 +53,24 @@ type verb struct {
 	buffers *sync.Pool
 	// do answers a request by appending to out.
 	do func(ctx context.Context, body, out []byte) (answer, error)
-	// told writes an error the way that the verb's answer has room for; nil: it has none.
-	told func(message string) interface{}
+	// encodeError encodes an error in the form of the verb's answer; nil if the answer has no field for
+	// it.
+	encodeError func(message string) interface{}
 }
 
-// answer is what a request is answered with; in and out are numbers of nodes.
+// answer is the answer to a request; in and out are numbers of nodes.
 type answer struct {
 	body    []byte
 	in, out int
 }
 
-// buffer is what a request and its answer are held in, used again.
+// buffer holds a request and its answer. Buffers are reused.
 type buffer struct {
 	body bytes.Buffer
 	out  []byte
 }
 
-// keptBuffer is the size up to which a buffer is used again.
+// keptBuffer is the maximum size of a buffer that is reused.
 const keptBuffer = 4 << 20
 
 // Results of requests in the metrics.
@@ -102,18 +103,18 @@ func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.metrics.duration.WithLabelValues(v.name).Observe(time.Since(began).Seconds())
 }
 
-// read reads the body, as long as it is neither too large nor too slow.
+// read reads the body unless it is too large or too slow.
 func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (status int, err error) {
 	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)", v.maxBody)
 	if r.ContentLength > v.maxBody {
 		return http.StatusRequestEntityTooLarge, tooLarge
 	}
 	control := http.NewResponseController(w)
-	// A connection that knows no deadlines, as in a test, is read without.
+	// A connection without deadlines, as in a test, has no time limit.
 	limited := control.SetReadDeadline(time.Now().Add(v.bodyTime)) == nil
 	_, err = into.ReadFrom(http.MaxBytesReader(w, r.Body, v.maxBody))
 	if limited && err == nil {
-		// From here on only the end of the connection is waited for, as long as the policies take.
+		// From here on, while the policies run, only the end of the connection matters.
 		_ = control.SetReadDeadline(time.Time{})
 	}
 	v.metrics.bytes.WithLabelValues(v.name, "in").Add(float64(into.Len()))
@@ -123,14 +124,14 @@ func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (
 	case errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge, tooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return http.StatusRequestTimeout, fmt.Errorf("after %s only %d bytes of the body had arrived", v.bodyTime, into.Len())
+		return http.StatusRequestTimeout, fmt.Errorf("only %d bytes of the body arrived within %s", into.Len(), v.bodyTime)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return http.StatusBadRequest, fmt.Errorf("the body ends in the middle, after %d bytes", into.Len())
+		return http.StatusBadRequest, fmt.Errorf("the body is truncated after %d bytes", into.Len())
 	}
 	return http.StatusBadRequest, err
 }
 
-// answer calls the policies and writes what they say.
+// answer calls the policies and encodes their result.
 func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (result string) {
 	ctx, cancel := context.WithTimeout(r.Context(), v.callTime)
 	defer cancel()
@@ -141,13 +142,13 @@ func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (resu
 		v.refuse(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
 		return resultInvalid
 	case r.Context().Err() != nil:
-		v.log.Debug("the scheduler gave a request up", zap.String("verb", v.name), zap.Error(err))
+		v.log.Debug("the scheduler canceled a request", zap.String("verb", v.name), zap.Error(err))
 		return resultCanceled
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		err = fmt.Errorf("the policies took longer than %s", v.callTime)
 	}
 	if err != nil {
-		v.tell(w, err)
+		v.report(w, err)
 		return resultError
 	}
 	held.out = a.body
@@ -157,7 +158,7 @@ func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (resu
 	return resultOK
 }
 
-// guardedDo calls do; a panic outside of policies ends the request only.
+// guardedDo calls do; a panic outside of policies ends only the request.
 func (v verb) guardedDo(ctx context.Context, body, out []byte) (a answer, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -168,15 +169,16 @@ func (v verb) guardedDo(ctx context.Context, body, out []byte) (a answer, err er
 	return v.do(ctx, body, out)
 }
 
-// tell tells the scheduler of an error. Its event or log shows the message, so that says who speaks.
-func (v verb) tell(w http.ResponseWriter, err error) {
+// report reports an error to the scheduler. Its event or log shows the message, so the message names
+// the extender.
+func (v verb) report(w http.ResponseWriter, err error) {
 	message := fmt.Sprintf("extender %s: %s: %s", v.Extender.name, v.name, err)
 	v.log.Warn("a request failed", zap.String("verb", v.name), zap.Error(err))
-	if v.told == nil {
+	if v.encodeError == nil {
 		v.write(w, http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(message+"\n"))
 		return
 	}
-	body, marshalErr := json.Marshal(v.told(message))
+	body, marshalErr := json.Marshal(v.encodeError(message))
 	if marshalErr != nil {
 		v.write(w, http.StatusInternalServerError, "text/plain; charset=utf-8", []byte(message+"\n"))
 		return
@@ -184,7 +186,7 @@ func (v verb) tell(w http.ResponseWriter, err error) {
 	v.write(w, http.StatusOK, "application/json", body)
 }
 
-// refuse answers a request that could not be read.
+// refuse answers a request that could not be decoded.
 func (v verb) refuse(w http.ResponseWriter, status int, err error) {
 	v.log.Warn("a request could not be read", zap.String("verb", v.name), zap.Int("status", status), zap.Error(err))
 	v.write(w, status, "text/plain; charset=utf-8", []byte(fmt.Sprintf("extender %s: %s: %s\n", v.Extender.name, v.name, err)))
@@ -204,7 +206,7 @@ func (v verb) write(w http.ResponseWriter, status int, kind string, body []byte)
 func reply(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	// Whoever asked and is gone needs no answer.
+	// A client that has disconnected needs no answer.
 	_, _ = io.WriteString(w, text+"\n")
 }
 
@@ -212,10 +214,10 @@ func filterError(message string) interface{} { return extenderv1.ExtenderFilterR
 
 func bindError(message string) interface{} { return extenderv1.ExtenderBindingResult{Error: message} }
 
-// requestError is a request that does not say what its verb needs.
+// requestError is an error in a request.
 type requestError struct{ err error }
 
-// Error implements error.
+// Error returns the message.
 func (e *requestError) Error() string { return e.err.Error() }
 
 // Unwrap returns the reason.

@@ -25,7 +25,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
 	m := &metrics{
-		requests: counter("requests_total", "Requests, by verb and result: ok, error (told to the scheduler), invalid (could not be read), canceled (the scheduler gave up).", "verb", "result"),
+		requests: counter("requests_total", "Requests, by verb and result: ok, error (reported to the scheduler), invalid (could not be decoded), canceled (the scheduler gave up).", "verb", "result"),
 		nodes:    counter("nodes_total", "Nodes in requests (in) and nodes that fit, or were scored, in answers (out), by verb.", "verb", "direction"),
 		bytes:    counter("bytes_total", "Bytes of bodies of requests (in) and answers (out), by verb.", "verb", "direction"),
 		panics:   counter("panics_total", "Panics of policies that were caught, by policy.", "policy"),
@@ -37,7 +37,7 @@ func newMetrics(registry *prometheus.Registry) (*metrics, error) {
 	return m, register(registry, m.requests, m.nodes, m.bytes, m.panics, m.duration)
 }
 
-// registerReady adds a gauge for each policy that knows whether it is ready.
+// registerReady adds a gauge for each policy that implements ReadyPolicy.
 func registerReady(registry *prometheus.Registry, policies []*served) error {
 	for _, p := range policies {
 		if p.ready == nil {
@@ -71,7 +71,7 @@ func register(registry *prometheus.Registry, collectors ...prometheus.Collector)
 	return nil
 }
 
-// cacheMetrics say how full and how old the cache is.
+// cacheMetrics are the size and the age of the cache.
 type cacheMetrics struct {
 	failures *prometheus.CounterVec
 	last     map[string]*atomic.Int64 // when something changed, in nanoseconds, by kind
@@ -95,11 +95,11 @@ func newCacheMetrics(registry *prometheus.Registry, c *Cache) (*cacheMetrics, er
 		collectors = append(collectors, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: namespace, Name: "cache_objects", Help: "Nodes, and pods on them, that the cache holds.", ConstLabels: labels,
 		}, func() float64 { return float64(count()) }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Namespace: namespace, Name: "cache_last_change_timestamp_seconds", Help: "When the API server last told of a change, by kind; 0 is never.", ConstLabels: labels,
+			Namespace: namespace, Name: "cache_last_change_timestamp_seconds", Help: "Time of the last change that the API server reported, by kind; 0 if none.", ConstLabels: labels,
 		}, func() float64 { return float64(last.Load()) / float64(time.Second) }))
 	}
 	return m, register(registry, collectors...)
 }
 
-// changed notes that the API server told of something.
+// changed records a change that the API server reported.
 func (m *cacheMetrics) changed(kind string) { m.last[kind].Store(time.Now().UnixNano()) }

@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// node is a scheduler.NodeInfo. It never changes, so that requests read it without a lock; what happens makes another.
+// node is a scheduler.NodeInfo. It is immutable, so that requests read it without a lock; an event
+// creates another.
 type node struct {
 	object                 *corev1.Node
 	pods                   []*corev1.Pod
@@ -44,7 +45,7 @@ func (n *node) describedBy(object *corev1.Node) *node {
 	return described
 }
 
-// with returns a node with one pod more.
+// with returns a node with an additional pod.
 func (n *node) with(pod *corev1.Pod) *node {
 	more := *n
 	more.pods = append(slices.Clone(n.pods), pod)
@@ -53,7 +54,8 @@ func (n *node) with(pod *corev1.Pod) *node {
 	return &more
 }
 
-// without returns a node with one pod less, and that pod; or n itself and nil if it is not there.
+// without returns a node without the pod, and that pod; or n itself and nil if it does not have the
+// pod.
 func (n *node) without(uid types.UID) (*node, *corev1.Pod) {
 	i := slices.IndexFunc(n.pods, func(p *corev1.Pod) bool { return p.UID == uid })
 	if i < 0 {
@@ -66,7 +68,8 @@ func (n *node) without(uid types.UID) (*node, *corev1.Pod) {
 	return &less, gone
 }
 
-// change adds a pod's requests to a sum, or takes them away. The map of the sum may be shared, so a changed one is another.
+// change adds a pod's requests to a sum, or subtracts them. The map of the sum may be shared, so it
+// is replaced.
 func change(sum *scheduler.Resources, pod *corev1.Pod, sign int64) {
 	requests := resources(helpers.PodRequests(pod, helpers.PodResourcesOptions{}))
 	sum.Pods += sign

@@ -8,10 +8,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// MaxWeight is the greatest weight of a policy, as of a scheduler's plugin in practice.
+// MaxWeight is the maximum weight of a policy, which is also the practical maximum for a scheduler
+// plugin.
 const MaxWeight = 100
 
-// served is a policy with the extension points that it has; those it has not are nil.
+// served is a policy with its extension points; missing ones are nil.
 type served struct {
 	name      string
 	weight    int64
@@ -28,7 +29,7 @@ type served struct {
 	ready     ReadyPolicy
 }
 
-// serve finds what a policy can do, and what of it no request of a scheduler stands for.
+// serve returns the extension points of a policy, and those that no request of a scheduler calls.
 func serve(p Policy) (s *served, left []string, err error) {
 	if p.Plugin == nil {
 		return nil, nil, &optionError{fmt.Sprintf("policy %q has no plugin", p.Name)}
@@ -56,12 +57,12 @@ func serve(p Policy) (s *served, left []string, err error) {
 	s.ready, _ = p.Plugin.(ReadyPolicy)
 	left = leftOut(p.Plugin)
 	if len(s.points()) == 0 {
-		return nil, nil, &optionError{fmt.Sprintf("policy %s has nothing that an extender can serve; it has %s", s.name, orNothing(left))}
+		return nil, nil, &optionError{fmt.Sprintf("policy %s has no extension point that an extender can serve; it has %s", s.name, orNothing(left))}
 	}
 	return s, left, nil
 }
 
-// leftOut returns the extension points of a plugin that are the scheduler's alone.
+// leftOut returns the extension points of a plugin that only a scheduler can call.
 func leftOut(p scheduler.Plugin) []string {
 	var left []string
 	note := func(has bool, point string) {
@@ -87,7 +88,7 @@ func orNothing(points []string) string {
 	return "only " + strings.Join(points, ", ")
 }
 
-// points returns the names of the extension points that are served.
+// points returns the names of the served extension points.
 func (s *served) points() []string {
 	var has []string
 	for _, point := range []struct {
@@ -104,10 +105,10 @@ func (s *served) points() []string {
 	return has
 }
 
-// serveAll does so for all policies, which need names of their own.
+// serveAll calls serve for all policies. Their names must be unique.
 func serveAll(policies []Policy) (all []*served, left map[string][]string, err error) {
 	if len(policies) == 0 {
-		return nil, nil, &optionError{"there is no policy to serve"}
+		return nil, nil, &optionError{"no policy to serve"}
 	}
 	left = map[string][]string{}
 	for _, p := range policies {
@@ -116,7 +117,7 @@ func serveAll(policies []Policy) (all []*served, left map[string][]string, err e
 			return nil, nil, err
 		}
 		if slices.ContainsFunc(all, func(other *served) bool { return other.name == s.name }) {
-			return nil, nil, &optionError{fmt.Sprintf("policy %s is there twice", s.name)}
+			return nil, nil, &optionError{fmt.Sprintf("policy %s is given twice", s.name)}
 		}
 		all = append(all, s)
 		if len(points) > 0 {
@@ -126,11 +127,11 @@ func serveAll(policies []Policy) (all []*served, left map[string][]string, err e
 	return all, left, nil
 }
 
-// optionError is an error in what the caller was told to serve.
+// optionError is an error in the options or the configuration.
 type optionError struct{ message string }
 
-// Error implements error.
+// Error returns the message.
 func (e *optionError) Error() string { return e.message }
 
-// Invalid tells that what was given is wrong, not the machine.
+// Invalid reports that the input is wrong.
 func (e *optionError) Invalid() bool { return true }

@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// preempt returns the candidates on which the pod fits once the victims are gone. Which pods these are stays as the scheduler
-// chose: it refuses an answer with others.
+// preempt returns the candidates on which the pod fits without the victims. It does not change the
+// victims: the scheduler refuses other ones.
 func (c *call) preempt(a *preemptArguments) (*extenderv1.ExtenderPreemptionResult, error) {
 	result := &extenderv1.ExtenderPreemptionResult{NodeNameToMetaVictims: map[string]*extenderv1.MetaVictims{}}
 	said, err := c.preFilter(func(*served) bool { return true })
@@ -43,7 +43,8 @@ func (c *call) preempt(a *preemptArguments) (*extenderv1.ExtenderPreemptionResul
 	return result, nil
 }
 
-// fitsWithout filters a node as it will be without the victims. One that the cache does not have on the node does not count there already.
+// fitsWithout filters a node without the victims. Victims that the cache does not have on the node
+// do not count there anyway.
 func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*corev1.Pod, skip map[*served]bool) (bool, error) {
 	trial := &call{Extender: c.Extender, ctx: c.ctx, pod: c.pod, state: c.state.clone()}
 	for i, victim := range victims.Pods {
@@ -78,7 +79,7 @@ func (c *call) fitsWithout(n *node, victims *extenderv1.MetaVictims, sent []*cor
 	return true, nil
 }
 
-// removed tells policies whose state depends on the pods of a node that one is thought away.
+// removed calls RemovePod of policies whose state depends on the pods of a node.
 func (c *call) removed(gone *corev1.Pod, n *node, skip map[*served]bool) error {
 	for _, p := range c.policies {
 		if p.preFilter == nil || p.removal == nil || skip[p] {

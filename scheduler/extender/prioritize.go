@@ -6,10 +6,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// prioritize scores the nodes of a request from 0 to 10: the weighted mean of what the policies say. A node that is not known scores 0.
+// prioritize scores the nodes of a request from 0 to 10: the weighted mean of the policies' scores.
+// An unknown node scores 0.
 func (c *call) prioritize(a *nodeArguments) ([]int64, error) {
 	scores := make([]int64, len(a.names))
-	// Score may read what the same plugin's PreFilter wrote. What that says of nodes was filter's to tell.
+	// Score may read what PreFilter of the same plugin wrote. Its rejections were reported by
+	// filter.
 	if _, err := c.preFilter(func(p *served) bool { return p.score != nil }); err != nil {
 		return nil, err
 	}
@@ -45,7 +47,7 @@ func (c *call) prioritize(a *nodeArguments) ([]int64, error) {
 	return scores, nil
 }
 
-// knownNodes returns the nodes that are known, and where they stand in the request.
+// knownNodes returns the known nodes and their indexes in the request.
 func knownNodes(all []scheduler.NodeInfo) (at []int, known []scheduler.NodeInfo) {
 	at, known = make([]int, 0, len(all)), make([]scheduler.NodeInfo, 0, len(all))
 	for i, info := range all {
@@ -56,7 +58,7 @@ func knownNodes(all []scheduler.NodeInfo) (at []int, known []scheduler.NodeInfo)
 	return at, known
 }
 
-// scoresOf returns what one policy says of nodes, nil if it has nothing to say.
+// scoresOf returns the scores of one policy, nil if it skips.
 func (c *call) scoresOf(p *served, infos []scheduler.NodeInfo) ([]scheduler.NodeScore, error) {
 	skip := false
 	if p.preScore != nil {

@@ -39,14 +39,14 @@ func TestPrioritizeScalesWeighsAndClamps(t *testing.T) {
 	}
 }
 
-func TestPrioritizeOfNoNodesIsAnEmptyList(t *testing.T) {
+func TestPrioritizeWithoutNodesReturnsEmptyList(t *testing.T) {
 	server, _ := serveWith(t, filledCache(t), Options{}, numbered())
 	if _, body := post(t, server, VerbPrioritize, `{"Pod": {}, "NodeNames": []}`); string(body) != "[]" {
 		t.Errorf("got %s", body)
 	}
 }
 
-// cycle is a plugin whose points need each other.
+// cycle is a plugin whose extension points depend on each other.
 type cycle struct{ policy }
 
 func (cycle) PreFilter(_ context.Context, s scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
@@ -73,7 +73,7 @@ func (cycle) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod,
 	return nil
 }
 
-func TestScoreFindsWhatPreFilterWrote(t *testing.T) {
+func TestScoreReadsStateOfPreFilter(t *testing.T) {
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, cycle{"Cycle"})
 	got := ask[extenderv1.HostPriorityList](t, server, VerbPrioritize, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("good", "busy", "bad")})
 	if diff := cmp.Diff(extenderv1.HostPriorityList{{Host: "good", Score: 3}, {Host: "busy", Score: 6}, {Host: "bad", Score: 9}}, got); diff != "" {
@@ -81,14 +81,14 @@ func TestScoreFindsWhatPreFilterWrote(t *testing.T) {
 	}
 }
 
-// skipper has nothing to say.
+// skipper skips scoring.
 type skipper struct{ scorePolicy }
 
 func (skipper) PreScore(context.Context, scheduler.State, *corev1.Pod, []scheduler.NodeInfo) *scheduler.Status {
 	return scheduler.Skip()
 }
 
-func TestAPolicyThatSkipsDoesNotCount(t *testing.T) {
+func TestSkippingPolicyDoesNotCount(t *testing.T) {
 	zero := scoreBy("Zero", func(scheduler.NodeInfo) (int64, *scheduler.Status) { return 0, nil }).(scorePolicy)
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, numbered(), skipper{zero})
 	got := ask[extenderv1.HostPriorityList](t, server, VerbPrioritize, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("good", "busy")})
@@ -97,8 +97,9 @@ func TestAPolicyThatSkipsDoesNotCount(t *testing.T) {
 	}
 }
 
-// A list of scores has no room for an error; the scheduler logs the status and goes on without.
-func TestErrorsOfPrioritizeAreAStatus(t *testing.T) {
+// A list of scores has no field for an error; the scheduler logs the status and continues without
+// the scores.
+func TestPrioritizeReportsErrorsAsStatus(t *testing.T) {
 	broken := scoreBy("P", func(scheduler.NodeInfo) (int64, *scheduler.Status) { return 0, scheduler.Error(errors.New("no data")) })
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, broken)
 	status, body := post(t, server, VerbPrioritize, extenderv1.ExtenderArgs{Pod: newPod("p", "", 0), NodeNames: names("good")})
@@ -107,7 +108,7 @@ func TestErrorsOfPrioritizeAreAStatus(t *testing.T) {
 	}
 }
 
-func TestWholeNodesAreScoredWithThePodsOfTheCache(t *testing.T) {
+func TestWholeNodesAreScoredWithCachedPods(t *testing.T) {
 	c := filledCache(t, newNode("a", nil), newPod("on-a", "a", 500))
 	server, _ := serveWith(t, c, Options{}, scoreBy("Used", func(n scheduler.NodeInfo) (int64, *scheduler.Status) {
 		return 100 * n.Requested().MilliCPU / n.Allocatable().MilliCPU, nil

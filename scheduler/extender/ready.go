@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// readiness is one thing that /readyz looks at.
+// readiness is one check of /readyz.
 type readiness struct {
 	name  string
 	check func() error
 }
 
-// Names of checks in /readyz; policies have "policy/" and their name.
+// Names of checks in /readyz; those of policies are "policy/" and the name.
 const (
 	checkCache    = "cache"
 	checkPolicies = "policies"
 	policyPrefix  = "policy/"
 )
 
-// Ready returns why the extender is not ready: its cache is not filled, or a policy lacks its data. exclude names checks to leave
-// out: "cache", "policies", or "policy/" and a name.
+// Ready returns why the extender is not ready: its cache is not filled, or a policy lacks its data.
+// exclude are checks to skip: "cache", "policies", or "policy/" and a name.
 func (e *Extender) Ready(exclude ...string) error {
 	for _, r := range e.checks(exclude) {
 		if err := r.check(); err != nil {
@@ -48,7 +48,7 @@ func (e *Extender) checks(exclude []string) []readiness {
 	return all
 }
 
-// serveReady answers /readyz the way that Kubernetes' own servers do.
+// serveReady answers /readyz like Kubernetes' own servers.
 func (e *Extender) serveReady(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	var lines []string

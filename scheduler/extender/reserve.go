@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// reservations are the pods that the verb bind is taking to a node: policies have been told of them when the cache sees them there.
+// reservations are the pods that the verb bind is binding: when the cache sees their binding, the
+// policies already know of it.
 type reservations struct {
 	mu   sync.Mutex
 	pods map[types.UID]bool
@@ -21,7 +22,7 @@ func (r *reservations) begin(uid types.UID) {
 	r.pods[uid] = true
 }
 
-// end forgets a pod, and tells whether it was there.
+// end removes a pod, and reports whether it was there.
 func (r *reservations) end(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -30,8 +31,9 @@ func (r *reservations) end(uid types.UID) bool {
 	return had
 }
 
-// noteBound tells policies that keep account of promises that a pod got onto a node. A scheduler would have told them when it
-// chose the node; an extender learns of it when the pod is bound, and learns of the other replicas' and schedulers' pods, too.
+// noteBound calls Reserve of the policies for a pod that was bound to a node. A scheduler calls it
+// when it chooses the node; an extender learns of it when the pod is bound, also by other replicas
+// and schedulers.
 func (e *Extender) noteBound(ctx context.Context, pod *corev1.Pod, node string) {
 	if e.reserved.end(pod.UID) {
 		return
@@ -41,10 +43,10 @@ func (e *Extender) noteBound(ctx context.Context, pod *corev1.Pod, node string) 
 		if p.reserve == nil {
 			continue
 		}
-		// A panic is logged and counted; the pod is where it is.
+		// A panic is logged and counted; the pod is bound anyway.
 		_ = c.guarded(p, func() error {
 			if status := p.reserve.Reserve(c.ctx, c.state, pod, node); !status.IsSuccess() {
-				e.log.Debug("a policy would not have had a pod where it is", zap.String("policy", p.name), zap.Stringer("status", status),
+				e.log.Debug("a policy rejects the node to which a pod was bound", zap.String("policy", p.name), zap.Stringer("status", status),
 					zap.String("pod", pod.Namespace+"/"+pod.Name), zap.String("node", node))
 				return nil
 			}

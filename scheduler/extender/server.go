@@ -13,25 +13,27 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultListen is where a server listens that is told nothing: where only a scheduler in the same pod or on the same host reaches it.
+// DefaultListen is the default address of a server: only a scheduler in the same pod or on the same
+// host can reach it.
 const DefaultListen = "127.0.0.1:8888"
 
-// ServeOptions say how a handler is served.
+// ServeOptions are the options of Serve.
 type ServeOptions struct {
-	// Listen is a TCP address, such as ":8443"; empty is DefaultListen.
+	// Listen is a TCP address, such as ":8443"; the default is DefaultListen.
 	Listen string
-	// TLS makes the server speak HTTPS; without files it speaks HTTP.
+	// TLS enables HTTPS; without files the server uses HTTP.
 	TLS TLSFiles
-	// DrainTime is how long requests are still taken after ctx is done, with /readyz already saying no: the time that the
-	// news need to reach whoever sends requests here. StopTime is how long running requests may take after that; 0 is 10 s.
+	// DrainTime is how long requests are still accepted after ctx is done, while /readyz already
+	// fails, so that clients stop sending. StopTime is how long running requests may take after
+	// that; the default is 10 s.
 	DrainTime, StopTime time.Duration
 	// Log may be nil.
 	Log *zap.Logger
-	// OnListen may be nil. It is told of the address once requests are taken.
+	// OnListen may be nil. It is called with the address when the server accepts requests.
 	OnListen func(net.Addr)
 }
 
-// Bounds of what a connection may cost. The bodies of requests have their own, see Options.
+// Limits of a connection. Those of request bodies are in Options.
 const (
 	headerTime      = 5 * time.Second
 	idleTime        = 2 * time.Minute
@@ -39,11 +41,12 @@ const (
 	defaultStopTime = 10 * time.Second
 )
 
-// Serve listens and serves until ctx is done, then stops: it says so at /readyz, goes on for DrainTime, and lets
-// running requests end. It returns nil if it stopped so, or why it could not serve.
+// Serve listens and serves until ctx is done, then stops: /readyz fails, requests are accepted for
+// DrainTime, and running requests end. It returns nil after that, or an error if it could not
+// serve.
 //
-// Without ClientCAFile anyone who reaches the address may ask; with it, all but /healthz, /readyz and /metrics need a client
-// certificate that the authorities signed.
+// Without ClientCAFile everyone who reaches the address may send requests; with it, all paths but
+// /healthz, /readyz and /metrics require a client certificate signed by one of the CAs.
 func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -86,7 +89,7 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	return o.stop(ctx, server, ended)
 }
 
-// stop ends a server that was told to stop.
+// stop stops a server gracefully.
 func (o ServeOptions) stop(ctx context.Context, server *http.Server, ended <-chan error) error {
 	o.Log.Info("stop", zap.Duration("drain", o.DrainTime))
 	select {
@@ -106,7 +109,7 @@ func (o ServeOptions) stop(ctx context.Context, server *http.Server, ended <-cha
 	return nil
 }
 
-// draining says at /readyz that the server stops, and has clients look for another connection.
+// draining fails /readyz while the server stops, and closes connections after each request.
 func draining(stopping *atomic.Bool, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !stopping.Load() {
@@ -115,14 +118,14 @@ func draining(stopping *atomic.Bool, h http.Handler) http.Handler {
 		}
 		w.Header().Set("Connection", "close")
 		if r.URL.Path == "/readyz" {
-			reply(w, http.StatusServiceUnavailable, "[-]server failed: it stops\nnot ready")
+			reply(w, http.StatusServiceUnavailable, "[-]server failed: stopping\nnot ready")
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// identified lets requests through that need no client certificate, or have one.
+// identified requires a client certificate where one is necessary.
 func (f TLSFiles) identified(h http.Handler) http.Handler {
 	if f.ClientCAFile == "" {
 		return h
@@ -132,7 +135,7 @@ func (f TLSFiles) identified(h http.Handler) http.Handler {
 		case "/healthz", "/readyz", "/metrics":
 		default:
 			if !certified(r.TLS) {
-				reply(w, http.StatusUnauthorized, "this needs a client certificate: give the scheduler's configuration tlsConfig.certFile and keyFile")
+				reply(w, http.StatusUnauthorized, "client certificate required: set tlsConfig.certFile and keyFile in the scheduler configuration")
 				return
 			}
 		}

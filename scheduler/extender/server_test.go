@@ -30,7 +30,7 @@ func write(t *testing.T, dir, name string, text []byte) string {
 	return path
 }
 
-// startServer starts a server that runs until stop, which returns what Serve did.
+// startServer starts a server that runs until stop, which returns the result of Serve.
 func startServer(t *testing.T, o ServeOptions, h http.Handler) (address string, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func handlerOf(t *testing.T, o Options, plugins ...scheduler.Plugin) http.Handle
 	return e.Handler()
 }
 
-func TestClientsNeedACertificateForVerbsOnly(t *testing.T) {
+func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certificate(t, 1)
 	files := TLSFiles{CertFile: write(t, dir, "tls.crt", cert), KeyFile: write(t, dir, "tls.key", key), ClientCAFile: write(t, dir, "ca.crt", cert)}
@@ -80,7 +80,7 @@ func TestClientsNeedACertificateForVerbsOnly(t *testing.T) {
 		{"good, verb", []tls.Certificate{pair}, "filter", http.StatusOK},
 		{"of a stranger", []tls.Certificate{strange}, "healthz", 0},
 	} {
-		// Over HTTP/2, as some schedulers speak.
+		// Use HTTP/2, as some schedulers do.
 		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			if len(c.certificates) == 0 {
 				return &tls.Certificate{}, nil
@@ -115,7 +115,7 @@ func TestClientsNeedACertificateForVerbsOnly(t *testing.T) {
 	}
 }
 
-func TestARunningRequestEndsBeforeTheServer(t *testing.T) {
+func TestServerWaitsForRunningRequests(t *testing.T) {
 	asked, goOn := make(chan bool), make(chan bool)
 	slow := filterBy("Slow", func(*corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
 		asked <- true
@@ -150,7 +150,7 @@ func TestARunningRequestEndsBeforeTheServer(t *testing.T) {
 	}
 }
 
-func TestAServerThatStopsSaysSo(t *testing.T) {
+func TestReadyzFailsWhileServerStops(t *testing.T) {
 	address, stop := startServer(t, ServeOptions{DrainTime: time.Second}, handlerOf(t, Options{}, labelled()))
 	ready := func() int {
 		response, err := http.Get("http://" + address + "/readyz")
@@ -172,8 +172,8 @@ func TestAServerThatStopsSaysSo(t *testing.T) {
 	}
 }
 
-// A body that trickles in is answered when its time is over, and the connection not left hanging.
-func TestASlowBodyIsAnswered(t *testing.T) {
+// A body that arrives too slowly is answered at the time limit, and the connection is closed.
+func TestSlowBodyTimesOut(t *testing.T) {
 	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{BodyTime: 50 * time.Millisecond}, labelled()))
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
@@ -192,13 +192,13 @@ func TestASlowBodyIsAnswered(t *testing.T) {
 	if _, err := body.ReadFrom(response.Body); err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(body.String(), "after 50ms only 7 bytes of the body had arrived") {
+	if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(body.String(), "only 7 bytes of the body arrived within 50ms") {
 		t.Errorf("got %s %s", response.Status, &body)
 	}
 }
 
-// The scheduler gives up after its httpTimeout; nothing goes on for it then.
-func TestARequestThatIsGivenUpEnds(t *testing.T) {
+// When the scheduler gives up after its httpTimeout, the request ends.
+func TestCanceledRequestEnds(t *testing.T) {
 	began, ended := make(chan bool), make(chan error, 1)
 	endless := preFilterPolicy{"Endless", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 		close(began)
@@ -221,11 +221,11 @@ func TestARequestThatIsGivenUpEnds(t *testing.T) {
 		_ = response.Body.Close()
 	}
 	if err := <-ended; err == nil {
-		t.Error("the policy goes on")
+		t.Error("the policy keeps running")
 	}
 }
 
-func TestAPolicyThatTakesTooLongIsToldOf(t *testing.T) {
+func TestSlowPolicyIsAnError(t *testing.T) {
 	endless := preFilterPolicy{"Endless", func(ctx context.Context, _ scheduler.State, _ *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 		<-ctx.Done()
 		return nil, scheduler.Error(ctx.Err())
