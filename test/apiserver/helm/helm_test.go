@@ -1,0 +1,88 @@
+//go:build linux
+
+// Package helm installs the charts that pmk-sched writes on a real API server.
+package helm
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/helm"
+)
+
+var server *apiserver.Server
+
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
+
+func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
+	kube, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := kubeconfig(t)
+	run := func(args ...string) { helm.Run(t, append(args, "--kubeconfig", config, "-n", "kube-system")...) }
+	replicas := func(name string) int32 {
+		t.Helper()
+		deployment, err := kube.AppsV1().Deployments("kube-system").Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *deployment.Spec.Replicas
+	}
+	chart := helm.Chart(t)
+
+	run("install", "one", chart)
+	run("install", "two", chart, "--set", "name=other")
+	if got := []int32{replicas("my-scheduler"), replicas("other")}; !slices.Equal(got, []int32{1, 1}) {
+		t.Errorf("replicas after install: %v", got)
+	}
+	run("upgrade", "one", chart, "--set", "replicas=2")
+	if got := replicas("my-scheduler"); got != 2 {
+		t.Errorf("%d replicas after upgrade, want 2", got)
+	}
+	run("rollback", "one", "1")
+	if got := replicas("my-scheduler"); got != 1 {
+		t.Errorf("%d replicas after rollback, want 1", got)
+	}
+	run("uninstall", "one")
+	run("uninstall", "two")
+
+	deployments, err := kube.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(deployments.Items) > 0 {
+		t.Errorf("after uninstall: %d Deployments, %v", len(deployments.Items), err)
+	}
+	managed := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
+	bindings, err := kube.RbacV1().ClusterRoleBindings().List(t.Context(), managed)
+	if err != nil || len(bindings.Items) > 0 {
+		t.Errorf("after uninstall: %d ClusterRoleBindings, %v", len(bindings.Items), err)
+	}
+	configMaps, err := kube.CoreV1().ConfigMaps("").List(t.Context(), managed)
+	if err != nil || len(configMaps.Items) > 0 {
+		t.Errorf("after uninstall: %d ConfigMaps, %v", len(configMaps.Items), err)
+	}
+}
+
+// kubeconfig writes a kubeconfig for the API server.
+func kubeconfig(t *testing.T) string {
+	t.Helper()
+	client := server.Config()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	err := clientcmd.WriteToFile(api.Config{
+		Clusters:       map[string]*api.Cluster{"test": {Server: client.Host, CertificateAuthority: client.CAFile}},
+		AuthInfos:      map[string]*api.AuthInfo{"admin": {Token: client.BearerToken}},
+		Contexts:       map[string]*api.Context{"test": {Cluster: "test", AuthInfo: "admin"}},
+		CurrentContext: "test",
+	}, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

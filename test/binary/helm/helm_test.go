@@ -1,0 +1,57 @@
+// Package helm checks with Helm itself the charts that pmk-sched writes.
+package helm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/helm"
+)
+
+func TestLint(t *testing.T) {
+	out := helm.Run(t, "lint", "--strict", helm.Chart(t))
+	if strings.Contains(out, "[WARNING]") || strings.Contains(out, "[ERROR]") {
+		t.Error(out)
+	}
+}
+
+func TestTemplateMatchesRender(t *testing.T) {
+	for name, args := range map[string][]string{
+		"default":  nil,
+		"preset":   {"--preset", "binpack", "--replicas", "2"},
+		"any node": {"--any-node", "--credentials", "serviceaccount"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := objects(t, helm.Run(t, "template", "release", helm.Chart(t, args...), "-n", "kube-system"))
+			if diff := cmp.Diff(objects(t, helm.Render(t, args...)), got); diff != "" {
+				t.Errorf("-render +helm template:\n%s", diff)
+			}
+		})
+	}
+}
+
+// objects returns the objects in YAML documents by kind and name.
+func objects(t *testing.T, text string) map[string]any {
+	t.Helper()
+	all := map[string]any{}
+	for document := range strings.SplitSeq("\n"+text, "\n---\n") {
+		var object struct {
+			Kind     string
+			Metadata struct{ Name string }
+		}
+		var content map[string]any
+		if err := yaml.Unmarshal([]byte(document+"\n"), &object); err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Unmarshal([]byte(document+"\n"), &content); err != nil {
+			t.Fatal(err)
+		}
+		if content != nil {
+			all[object.Kind+"/"+object.Metadata.Name] = content
+		}
+	}
+	return all
+}
