@@ -80,7 +80,7 @@ bench: deps build ## throughput, side by side: the article's scheduler and ours 
 
 .PHONY: golden
 golden: ## write the golden files anew; read the diff before committing it
-	go test ./profiles ./rbac ./internal/manifest ./internal/install ./internal/lab -update
+	go test ./profiles ./rbac ./internal/build ./internal/manifest ./internal/install ./internal/lab -update
 
 .PHONY: dist
 dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with manual pages and checksums, into dist/

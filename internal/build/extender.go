@@ -159,7 +159,7 @@ import (
 {{- end}}
 )
 
-// plugins are those that this program can serve.
+// plugins returns the plugins that this program can serve.
 func plugins() []extender.Registration {
 	return []extender.Registration{
 {{- range $i, $p := .Packages}}

@@ -122,7 +122,7 @@ func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 	}{
 		"newer than the native plugin":   {"v1.29.2", "native/sub", "written for Kubernetes 1.20 to 1.28 and does not fit v1.29.2", "plugin new"},
 		"older than the native plugin":   {"v1.24.3", "native133", "written for Kubernetes 1.33 and does not fit v1.24.3: func Score", ""},
-		"a point that the release lacks": {"v1.24.3", "early", "no extension point PreEnqueue", ""},
+		"a point that the release lacks": {"v1.24.3", "early", "extension point PreEnqueue is not in Kubernetes 1.24", ""},
 		"another form":                   {"v1.24.3", "misformed", "misformed/misformed.go:13:16: the signature of method Filter of Plugin differs from that of scheduler.FilterPlugin", "Filter(context.Context, scheduler.State, *scheduler.Pod) *scheduler.Status"},
 		"an interface":                   {"v1.24.3", "behind", "New returns (scheduler.Plugin, error)", "plugin's own type"},
 		"no New":                         {"v1.24.3", "nonew", "has no func New", "scheduler.Handle"},
