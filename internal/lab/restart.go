@@ -82,14 +82,11 @@ func (l *Lab) restartNode(ctx context.Context) error {
 	if err := l.waitContainerd(ctx, path, wait); err != nil {
 		return err
 	}
-	if err := l.startDaemon(kubeletDaemon(lay, n, filepath.Join(l.BinDir(), "kubelet")), path); err != nil {
-		return err
-	}
 	client, err := l.client()
 	if err != nil {
 		return err
 	}
-	return wait(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error {
+	ready := func(ctx context.Context) error {
 		node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -99,7 +96,19 @@ func (l *Lab) restartNode(ctx context.Context) error {
 		}
 		// The Node object may still have the status from before the restart.
 		return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
-	})
+	}
+	// While containerd recovers its containers it does not serve CRI, and a kubelet that starts then exits. A service
+	// manager would start it again.
+	const attempts = 5
+	for attempt := 1; ; attempt++ {
+		if err := l.startDaemon(kubeletDaemon(lay, n, filepath.Join(l.BinDir(), "kubelet")), path); err != nil {
+			return err
+		}
+		var exited *exitedError
+		if err := wait(ctx, "node "+n.name, "kubelet", ready); !errors.As(err, &exited) || attempt == attempts {
+			return err
+		}
+	}
 }
 
 // reopen reads the configuration of the node's processes.

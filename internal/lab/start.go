@@ -236,13 +236,18 @@ func (l *Lab) waitFor(ctx context.Context, g group, what, daemon string, check f
 			return fmt.Errorf("wait for %s: timed out after %s: %w", what, patience, err)
 		}
 		if gone, lookErr := l.ended(daemon, g, begin); gone || lookErr != nil {
-			return fmt.Errorf("wait for %s: %w", what, errors.Join(lookErr, fmt.Errorf("%s exited", daemon)))
+			return fmt.Errorf("wait for %s: %w", what, errors.Join(lookErr, &exitedError{daemon}))
 		}
 		if err := clock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("wait for %s: %w", what, err)
 		}
 	}
 }
+
+// exitedError is returned by a wait when the daemon that it waits for has exited.
+type exitedError struct{ daemon string }
+
+func (e *exitedError) Error() string { return e.daemon + " exited" }
 
 // ended reports whether a started daemon has exited. A daemon joins the lab's cgroup a moment after
 // its start, or much later on a busy machine: until then it is known only by its PID.
