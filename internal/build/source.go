@@ -67,7 +67,7 @@ type releases struct {
 
 // read describes the module of a release.
 func (r *releases) read(ctx context.Context, release versions.Release) (source, error) {
-	return r.goTool.source(ctx, kubernetes, release.String(), func(failed *Error) error {
+	return r.source(ctx, kubernetes, release.String(), func(failed *Error) error {
 		return r.explainUnknown(ctx, release, failed)
 	})
 }
