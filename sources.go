@@ -8,8 +8,7 @@ import "embed"
 //go:embed scheduler cmd/pmk-extender
 var Sources embed.FS
 
-// GoMod and GoSum are this module's own. A plugin that is begun with `pmk-sched plugin new` tests itself with the
-// versions that stand there.
+// GoMod and GoSum are those of this module. A plugin that `pmk-sched plugin new` creates uses their versions in its tests.
 var (
 	//go:embed go.mod
 	GoMod []byte
