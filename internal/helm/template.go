@@ -36,7 +36,7 @@ func (in Input) reference(parent, field, text string) string {
 		if flag, value, _ := strings.Cut(text, "="); strings.HasPrefix(flag, "--policy-configmap") {
 			return flag + "=" + in.reference("", flag, value)
 		}
-	case "name": // containers and volumes have names of their own
+	case "name": // containers and volumes have their own names
 		if parent != "metadata" && parent != "roleRef" && parent != "subjects" && parent != "configMap" {
 			break
 		}
@@ -85,7 +85,7 @@ func (in Input) walk(parent, field string, value any) any {
 }
 
 // configurationTemplate returns the scheduler configuration as a template that has expressions
-// for the scheduler name and the namespace. All other text stays as it is.
+// for the scheduler name and the namespace. All other text is unchanged.
 func (in Input) configurationTemplate(text string) (string, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
