@@ -1,15 +1,15 @@
-# Everything a newcomer types. `make help` lists it.
+# `make help` lists the targets.
 
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-# Tests with labs, the longest first; those that have the most labs, replace and e2e, do not meet. On a machine with too many
-# clusters, they lose their leases.
-LABS      := replace lifecycle demo plugins extender install
-QUICK      = $(shell go list ./... 2>/dev/null | grep -v '/test/')
+UNIT       = $(shell go list ./... 2>/dev/null | grep -v '/test/')
 
-# The version comes from LDFLAGS; git refuses to tell more in a clone that belongs to another user.
+# The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user.
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -buildvcs=false)
+
+# Packages with golden files.
+GOLDENS     = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go cmd internal profiles rbac scheduler versions)))
 
 .DEFAULT_GOAL := help
 
@@ -18,69 +18,72 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | sort | awk -F'\t' '{printf "  %-16s %s\n", $$1, $$2}'
 
 .PHONY: build
-build: ## compile pmk-sched into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/pmk-sched ./cmd/pmk-sched
+build: ## compile pmk-sched and pmk-extender into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/pmk-sched ./cmd/pmk-extender
+
+bin/helm: hack/tools/helm/go.mod
+	go -C hack/tools/helm build -buildvcs=false -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm
 
 .PHONY: deps
 deps: ## install the Debian packages that the lab and the tests need (only what is missing; root)
 	@hack/deps.sh
 
 .PHONY: demo
-demo: deps build ## from nothing to a custom scheduler that takes its first pod, on a real cluster on this machine (root)
+demo: deps build ## start a lab and deploy a custom scheduler that binds its first pod (root)
 	@hack/demo.sh
 
 .PHONY: check
-check: ## gofmt, vet, lint, import rules, tidy, goldens: quick, before every commit
-	@hack/check.sh
+check: ## gofmt, vet, lint, import rules, go mod tidy, goldens: before every commit
+	@GOLDENS="$(addprefix ./,$(GOLDENS))" hack/check.sh
 
 .PHONY: unit
-unit: ## the quick tests: unit, golden, command line, fake module proxy, registry
-	go test $(QUICK)
+unit: ## unit tests, goldens, command line, fake module proxy, in-memory registry: before every commit
+	go test $(UNIT)
+
+# Packages that wait for labs come first; those of the API server use the processors meanwhile.
+TESTS      = ./test/lab/... ./test/binary/... ./test/apiserver/...
 
 .PHONY: test
-test: deps check unit build ## everything at v1.24.3: the quick tests, then real images, API servers and labs (root)
-	@hack/labs-at-once.sh
-	go test -p 3 -count=1 -timeout 40m -parallel 64 ./test/binary/... ./test/apiserver/...
-	go test -p 2 -count=1 -timeout 70m -parallel 64 $(LABS:%=./test/lab/%)
+test: deps check unit build bin/helm ## check, unit, and each capability once at v1.24.3 on real API servers and one lab for each layout (root)
+	hack/with-labs.sh go test -p 4 -count=1 -timeout 30m -parallel 4 $(TESTS)
+
+.PHONY: test-all
+test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters bench ## everything; takes hours (root)
+
+.PHONY: test-race
+test-race: deps build ## the unit tests and the extender's tests with the race detector
+	go test -race -timeout 30m $(UNIT)
+	go build -race -o bin/race/ ./cmd/pmk-extender
+	PMK_SCHED_TEST_EXTENDER=$(CURDIR)/bin/race/pmk-extender go test -race -count=1 -timeout 30m ./test/apiserver/extender/...
+
+.PHONY: test-faults
+test-faults: deps build ## kills at every step, failing API servers, nodes and schedulers, every kind of credentials (root)
+	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/... ./test/apiserver/...
 
 .PHONY: test-releases
-test-releases: deps build dist ## what takes longer: other releases of Kubernetes, other platforms of pmk-sched (root)
-	go test -p 1 -count=1 -timeout 60m -tags releases ./test/binary/releases
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/with
-	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/lab/matrix
+test-releases: deps build dist ## binaries, plugins and extenders of other releases
+	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls
 
-.PHONY: test-plugin-lab
-test-plugin-lab: deps ## plugins at work on real masters of five releases from 1.24 to 1.37, and those of another project (root)
-	go test -p 1 -count=1 -timeout 4h -tags pluginlab -v ./test/lab/plugins
-
-.PHONY: test-lab-matrix
-test-lab-matrix: deps ## real masters of eleven releases from 1.20 to 1.37, one after the other: the whole job on each, and an upgrade under it (root)
-	go test -p 1 -count=1 -timeout 6h -tags labmatrix -v ./test/lab/matrix
+.PHONY: test-labs
+test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading (root)
+	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs' ./test/lab/matrix ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle
 
 .PHONY: test-matrix
-test-matrix: deps ## every release in versions/releases.txt: built, packed, asked what it takes; conversions judged by the releases themselves
+test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them
 	go test -p 1 -count=1 -timeout 100m -tags matrix -v ./test/binary/matrix ./test/binary/conversion
 
 .PHONY: test-adapters
-test-adapters: ## one portable plugin through the scheduling framework of every release (compiles 18 schedulers)
+test-adapters: ## one portable plugin in the scheduling framework of every release (compiles 18 schedulers)
 	go test -count=1 -timeout 120m -tags adapters ./test/binary/adapters
 
-.PHONY: test-replace
-test-replace: deps build ## replacing the default scheduler on other releases than v1.24.3: PMK's v1.21.3 and the newest (root)
-	@hack/labs-at-once.sh
-	go test -p 1 -count=1 -timeout 90m -tags replace -run OtherReleases -bench OtherReleases -benchtime 1x ./test/lab/replace
-
-.PHONY: test-extender
-test-extender: deps ## extenders on schedulers of 1.22 (also with a Policy), 1.24, 1.33 and 1.37: placements, faults, and their life on a real master (root)
-	go test -p 1 -count=1 -timeout 120m -tags releases -v ./test/apiserver/extender/... ./test/lab/extender
-
 .PHONY: bench
-bench: deps build ## throughput, side by side: the article's scheduler and ours (root)
-	go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 40m ./test/bench/... ./test/lab/replace
+bench: deps build ## the numbers in README.md and docs/: throughput, plugins, extenders, time without a scheduler (root)
+	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 90m ./test/bench/... ./test/lab/replace
 
 .PHONY: golden
-golden: ## write the golden files anew; read the diff before committing it
-	go test ./profiles ./rbac ./internal/build ./internal/manifest ./internal/install ./internal/lab -update
+golden: ## rewrite the golden files; read the diff before you commit it
+	go test $(addprefix ./,$(GOLDENS)) -update
 
 .PHONY: dist
 dist: ## cross-compile pmk-sched for linux and darwin, amd64 and arm64, with manual pages and checksums, into dist/

@@ -206,7 +206,7 @@ func (r *verifier) permissionFindings(ctx context.Context) []finding {
 			return append(findings, finding{text: fmt.Sprintf("permissions of %s: unavailable: %v", user, err)})
 		}
 		if !review.Status.Allowed {
-			findings = append(findings, finding{text: fmt.Sprintf("permissions: %s may not %s %s", user, need.Verb, kubeapi.ResourceName(need)), bad: true})
+			findings = append(findings, finding{text: fmt.Sprintf("permissions: %s cannot %s %s", user, need.Verb, kubeapi.ResourceName(need)), bad: true})
 		}
 	}
 	if len(findings) == 0 {

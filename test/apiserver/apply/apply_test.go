@@ -90,7 +90,7 @@ func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := []byte(`{"spec":{"replicas":0}}`)
-	_, err := kubeClient(t).AppsV1().Deployments(ns).Patch(ctx, "edited", types.MergePatchType, scale, metav1.PatchOptions{FieldManager: "somebody"})
+	_, err := kubeClient(t).AppsV1().Deployments(ns).Patch(ctx, "edited", types.MergePatchType, scale, metav1.PatchOptions{FieldManager: "someone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "Deployment/" + ns + `/edited configured (reverts changes of others: .spec.replicas ("somebody" using apps/v1))`
+	want := "Deployment/" + ns + `/edited configured (reverts changes of others: .spec.replicas ("someone" using apps/v1))`
 	if !strings.Contains(changes.String(), want) {
 		t.Errorf("changes\n%s do not hold\n%s", changes, want)
 	}

@@ -139,6 +139,7 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 }
 
 func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
+	t.Parallel()
 	client, ns := newClient(t, server.Config()), namespace(t)
 	objs := objects(t, "held", ns, "a")
 	if _, err := client.Apply(testContext(t), objs); err != nil {
@@ -154,6 +155,7 @@ func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
 }
 
 func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
+	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
 	leases := kubeClient(t).CoordinationV1().Leases(ns)
 	holder, now := "master_1234", metav1.NowMicro()

@@ -16,6 +16,7 @@ import (
 )
 
 func TestLockIsHeldByOne(t *testing.T) {
+	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
 	unlock, err := client.Lock(ctx, ns, "one", "jane@laptop")
 	if err != nil {
@@ -42,6 +43,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 }
 
 func TestLockOfAKilledRunIsTakenOver(t *testing.T) {
+	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
 	killed, kill := context.WithCancel(ctx)
 	unlockKilled, err := client.Lock(killed, ns, "stale", "first")
@@ -56,7 +58,7 @@ func TestLockOfAKilledRunIsTakenOver(t *testing.T) {
 	err = unlockKilled(ctx)
 	var lost *apply.LostLockError
 	if !errors.As(err, &lost) || lost.Holder != "second" {
-		t.Errorf("the first is told %v", err)
+		t.Errorf("the error of the first is %v", err)
 	}
 	if err := unlock(ctx); err != nil {
 		t.Error(err)
@@ -64,6 +66,7 @@ func TestLockOfAKilledRunIsTakenOver(t *testing.T) {
 }
 
 func TestLockThatIsOldByAnyClockIsTakenAtOnce(t *testing.T) {
+	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
 	holder, old := "yesterday#1", metav1.MicroTime{Time: metav1.Now().AddDate(0, 0, -1)}
 	_, err := kubeClient(t).CoordinationV1().Leases(ns).Create(ctx, &coordinationv1.Lease{
@@ -83,6 +86,7 @@ func TestLockThatIsOldByAnyClockIsTakenAtOnce(t *testing.T) {
 }
 
 func TestLockInANamespaceThatIsNotThere(t *testing.T) {
+	t.Parallel()
 	_, err := newClient(t, server.Config()).Lock(testContext(t), "no-such-namespace", "x", "me")
 	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "no-such-namespace" not found`) {
 		t.Errorf("error is %v", err)

@@ -31,6 +31,7 @@ func applied(ctx context.Context, t *testing.T, client *apply.Client, name, node
 }
 
 func TestWaitStableReturnsWhenNothingHappensAnyMore(t *testing.T) {
+	t.Parallel()
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "stable", "")
 	if err := r.status(ctx, false, running); err != nil {
@@ -56,6 +57,7 @@ func TestWaitStableReturnsWhenNothingHappensAnyMore(t *testing.T) {
 }
 
 func TestWaitStableFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
+	t.Parallel()
 	ctx, client := testContext(t), newClient(t, server.Config())
 	kubelet(ctx, t, "node-of-flash", "starting again\n", "starting\nno kind KubeSchedulerConfiguration is registered\n")
 	r := applied(ctx, t, client, "flash", "node-of-flash")
@@ -89,6 +91,7 @@ func TestWaitStableFailsWhenAPodFlashesReadyAndCrashes(t *testing.T) {
 }
 
 func TestWaitStableDoesNotHoldOldRestartsAgainstAPodThatIsReady(t *testing.T) {
+	t.Parallel()
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "veteran", "")
 	if err := r.status(ctx, true, crashed); err != nil {
@@ -113,6 +116,7 @@ func TestWaitStableDoesNotHoldOldRestartsAgainstAPodThatIsReady(t *testing.T) {
 }
 
 func TestWaitStableFailsEarlyWhenTheImageCannotBeHad(t *testing.T) {
+	t.Parallel()
 	ctx, client := testContext(t), newClient(t, server.Config())
 	r := applied(ctx, t, client, "unpulled", "")
 	if err := r.status(ctx, false, notPulled); err != nil {
@@ -146,6 +150,7 @@ func TestWaitStableSurvivesARestartOfTheAPIServer(t *testing.T) {
 }
 
 func TestWaitStableEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, server.Config())
 	r := applied(testContext(t), t, client, "endless", "")
 	t.Run("deadline", func(t *testing.T) {

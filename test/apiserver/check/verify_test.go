@@ -25,7 +25,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/verify"
 )
 
-// play plays what a cluster has beside its API server, for the namespaces that verifications of scheduler name make: the service
+// play does what a cluster has besides its API server, for the namespaces that verifications of scheduler name make: the service
 // account controller, which takes its time, the namespace controller, and a scheduler that does to a pod what bind says.
 func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.Context, pod *corev1.Pod) error) {
 	t.Helper()
@@ -150,6 +150,7 @@ func leftovers(t *testing.T, name string) []string {
 }
 
 func TestVerifyProvesWhoBoundThePod(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		event func(t *testing.T) func(context.Context, *corev1.Pod) error
 		want  verify.Result
@@ -243,6 +244,7 @@ func TestVerifyToleratesControlPlaneOnlyWithoutOtherNode(t *testing.T) {
 }
 
 func TestVerifyDetectsAnotherScheduler(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "worker-fooled", "any")
@@ -256,6 +258,7 @@ func TestVerifyDetectsAnotherScheduler(t *testing.T) {
 }
 
 func TestVerifyExplainsPendingPod(t *testing.T) {
+	t.Parallel()
 	nothing := func(context.Context, *corev1.Pod) error { return nil }
 	t.Run("no scheduler", func(t *testing.T) {
 		ctx := testContext(t)
@@ -316,12 +319,12 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 		want := []string{
 			"events of the pod: no scheduler has reported an event",
 			"Deployment/" + ns + "/broken: 0 of 1 replicas ready",
-			"Lease/" + ns + "/broken: not renewed by its holder master_1 for 1h0m4s, so no replica schedules",
+			"Lease/" + ns + "/broken: not renewed by its holder master for 1h0m4s, so no replica schedules",
 			"permissions: " + account + " cannot list storageclasses.storage.k8s.io",
 			"permissions: " + account + " cannot update leases.coordination.k8s.io broken in namespace " + ns,
 		}
 		for i := range not.Findings {
-			if strings.HasPrefix(not.Findings[i], "Lease/") && strings.Contains(not.Findings[i], "master_1 for 1h0m") {
+			if strings.HasPrefix(not.Findings[i], "Lease/") && strings.Contains(not.Findings[i], "holder master for 1h0m") {
 				not.Findings[i] = want[2]
 			}
 		}
@@ -332,6 +335,7 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 }
 
 func TestVerifyCleansUpWhenInterrupted(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(testContext(t))
 	play(testContext(t), t, "stopped", func(context.Context, *corev1.Pod) error {
 		cancel()
@@ -347,6 +351,7 @@ func TestVerifyCleansUpWhenInterrupted(t *testing.T) {
 }
 
 func TestVerifyReportsMissingPermission(t *testing.T) {
+	t.Parallel()
 	_, err := verify.Scheduler(testContext(t), server.ConfigFor("nobody"), verify.Options{Name: "denied", Namespace: "default", Image: "localhost/pause:1"})
 	var forbidden *kubeapi.ForbiddenError
 	if !errors.As(err, &forbidden) || strings.Contains(err.Error(), "\n") || forbidden.Verb != "create" || forbidden.Resource != "namespaces" {
@@ -355,6 +360,7 @@ func TestVerifyReportsMissingPermission(t *testing.T) {
 }
 
 func TestVerifyUsesSchedulerImageByDefault(t *testing.T) {
+	t.Parallel()
 	ctx := testContext(t)
 	ns := namespace(ctx, t)
 	node(ctx, t, "worker-own", "any")

@@ -163,7 +163,7 @@ func (w *world) deployment(t *testing.T, o extenders.Options, schedulers ...stri
 	return x
 }
 
-// state is everything of ours in the namespace and at cluster scope for the names, but revisions: by object, what it specifies.
+// state is the content of all objects of pmk-sched for the names, in the namespace and at cluster scope, except revisions.
 func (w *world) state(t *testing.T, names ...string) map[string]any {
 	t.Helper()
 	state := map[string]any{}

@@ -23,7 +23,7 @@ const (
 	gateHanging
 )
 
-// gate is a proxy with TLS that asks for a bearer token, as they stand before a Prometheus in a cluster.
+// gate is a proxy with TLS that requires a bearer token, as clusters put one in front of Prometheus.
 type gate struct {
 	*httptest.Server
 	mode atomic.Int32

@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/test/internal/prometheus"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // The nodes are known to Prometheus by their address, their name and their host name.
@@ -83,22 +84,22 @@ func TestLoadAwareFollowsPrometheus(t *testing.T) {
 		{"silence", func() { door.mode.Store(gateHanging) }, func() { door.mode.Store(gateOpen) }},
 		{"Prometheus is killed", prom.Stop, func() { prom.Start(ctx, t) }},
 	} {
-		// A metric that is not back yet from the trouble before would not tell of this one.
-		eventually(ctx, t, "both metrics before "+trouble.name, func() (bool, string) {
+		// A metric that has not recovered from the previous failure would hide this one.
+		run.Eventually(t, "both metrics before "+trouble.name, func(context.Context) (bool, string) {
 			up := h.metric(t, "pmk_sched_loadaware_up")
 			return up == 2, fmt.Sprint(up)
 		})
 		before := h.log.count("error: LoadAware cannot read load")
 		trouble.cause()
 		await(trouble.name, neutral, "load-1", "load-2", "load-3")
-		eventually(ctx, t, trouble.name+" is told for both metrics", func() (bool, string) {
+		run.Eventually(t, trouble.name+" is reported for both metrics", func(context.Context) (bool, string) {
 			up, lines := h.metric(t, "pmk_sched_loadaware_up"), h.log.count("error: LoadAware cannot read load")-before
 			return up == 0 && lines == 2, fmt.Sprintf("up %v, lines of the log %q", up, h.log.text)
 		})
 		trouble.end()
 		await("after "+trouble.name, map[string]int64{"load-1": 90, "load-2": 70, "load-3": 5}, "load-1", "load-2")
 	}
-	eventually(ctx, t, "the metrics tell of three nodes with fresh data", func() (bool, string) {
+	run.Eventually(t, "the metrics count three nodes with fresh data", func(context.Context) (bool, string) {
 		fresh, up := h.metric(t, "pmk_sched_loadaware_nodes", `"fresh"`), h.metric(t, "pmk_sched_loadaware_up")
 		return fresh == 6 && up == 2, fmt.Sprint(fresh, up)
 	})
@@ -119,7 +120,7 @@ func awaitScores(ctx context.Context, t *testing.T, what string, plugin *loadawa
 	t.Helper()
 	const tolerance = 4
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	eventually(ctx, t, what, func() (bool, string) {
+	run.Eventually(t, what, func(context.Context) (bool, string) {
 		var scores []scheduler.NodeScore
 		for name, n := range nodes {
 			score, _ := plugin.Score(ctx, nil, pod, n)

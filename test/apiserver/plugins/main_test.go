@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -156,17 +155,4 @@ type node struct {
 func (n node) Node() *corev1.Node { return n.object }
 func (n node) Allocatable() scheduler.Resources {
 	return scheduler.Resources{MilliCPU: 4000, Memory: 8 << 30}
-}
-
-// eventually waits until a condition holds, and fails with what was seen last if it does not.
-func eventually(ctx context.Context, t *testing.T, what string, condition func() (bool, string)) {
-	t.Helper()
-	seen := ""
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 3*time.Minute, true, func(context.Context) (ok bool, _ error) {
-		ok, seen = condition()
-		return ok, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v; last seen: %s", what, err, seen)
-	}
 }

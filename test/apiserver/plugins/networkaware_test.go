@@ -19,6 +19,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 const folder = "../../../scheduler/plugins/networkaware/testdata/"
@@ -51,7 +52,7 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 	}
 
 	expectScores(ctx, t, plugin, "without the resource every node is the same", nil)
-	eventually(ctx, t, "the log tells of it", func() (bool, string) {
+	run.Eventually(t, "the log reports it", func(context.Context) (bool, string) {
 		return h.log.count("error: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
 	})
 	create(ctx, t, client, definitions, read(t, "crd.yaml"))
@@ -94,7 +95,7 @@ func TestNetworkAwareWithoutPermissionIsNeutral(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(ctx, t, "the log tells of it", func() (bool, string) {
+	run.Eventually(t, "the log reports it", func(context.Context) (bool, string) {
 		return h.log.count("error: NetworkAware: reading the resource is forbidden") == 1, fmt.Sprint(h.log.text)
 	})
 	expectScores(ctx, t, plugin, "forbidden", nil)
@@ -107,7 +108,7 @@ func expectScores(ctx context.Context, t *testing.T, plugin *networkaware.Networ
 	for i := range 4 {
 		nodes = append(nodes, node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i+1)}}})
 	}
-	eventually(ctx, t, what, func() (bool, string) {
+	run.Eventually(t, what, func(context.Context) (bool, string) {
 		cycle, pod := state{}, &corev1.Pod{}
 		status := plugin.PreScore(ctx, cycle, pod, nodes)
 		if want == nil || !status.IsSuccess() {
@@ -146,7 +147,7 @@ func read(t *testing.T, file string) *unstructured.Unstructured {
 // create makes an object, and waits for its resource if that is just being made.
 func create(ctx context.Context, t *testing.T, client dynamic.Interface, resource schema.GroupVersionResource, object *unstructured.Unstructured) {
 	t.Helper()
-	eventually(ctx, t, "create "+object.GetName(), func() (bool, string) {
+	run.Eventually(t, "create "+object.GetName(), func(context.Context) (bool, string) {
 		_, err := client.Resource(resource).Create(ctx, object, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)

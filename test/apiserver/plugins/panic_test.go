@@ -58,7 +58,7 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	}
 }
 
-// buildScheduler builds the kube-scheduler of the API server's release with the plugin in a folder.
+// buildScheduler builds the kube-scheduler of the API server's release with the plugin in a directory.
 func buildScheduler(ctx context.Context, t *testing.T, plugin string) string {
 	t.Helper()
 	release, err := versions.Parse(apiserver.Release)
@@ -77,7 +77,7 @@ func buildScheduler(ctx context.Context, t *testing.T, plugin string) string {
 	}
 	binary, ok := result.Binary(build.KubeScheduler, build.Host())
 	if !ok {
-		t.Fatal("there is no kube-scheduler for this machine")
+		t.Fatal("no kube-scheduler was built for this machine")
 	}
 	return binary.Path
 }

@@ -4,6 +4,7 @@ package plugins
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // schedulerProcess is a kube-scheduler that is started again and again, as the kubelet would do.
@@ -30,17 +33,11 @@ func newSchedulerProcess(t *testing.T, binary, plugin, name string) *schedulerPr
 	t.Helper()
 	dir := t.TempDir()
 	s := &schedulerProcess{binary: binary, config: filepath.Join(dir, "config.yaml"), log: filepath.Join(dir, "log")}
-	api := server.Config()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	for file, text := range map[string]string{
-		kubeconfig: fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]\nusers: [{name: u, user: {token: %q}}]\n"+
-			"contexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", api.Host, api.CAFile, api.BearerToken),
-		s.config: fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n"+
-			"leaderElection: {leaderElect: false}\nprofiles: [{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: %s}]}}}]\n", kubeconfig, name, plugin),
-	} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n"+
+		"leaderElection: {leaderElect: false}\nprofiles: [{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: %s}]}}}]\n", kubeconfig, name, plugin)
+	if err := errors.Join(server.WriteKubeconfig(kubeconfig), os.WriteFile(s.config, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if s.cmd != nil {
@@ -79,7 +76,7 @@ func (s *schedulerProcess) endsWith(ctx context.Context, t *testing.T, texts ...
 	select {
 	case <-s.done:
 	case <-ctx.Done():
-		t.Fatalf("the scheduler goes on: %s", s.text())
+		t.Fatalf("the scheduler still runs: %s", s.text())
 	}
 	if code := s.cmd.ProcessState.ExitCode(); code != 2 {
 		t.Errorf("exit status %d", code)
@@ -119,7 +116,7 @@ func schedule(ctx context.Context, t *testing.T, kube kubernetes.Interface, name
 	t.Helper()
 	pod := newPod(namespace, 0)
 	pod.Name, pod.Labels, pod.Spec.SchedulerName = name, labels, namespace
-	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // nobody runs on these nodes, so they never become ready
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} // these nodes have no kubelet, so they never become ready
 	if _, err := kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +124,7 @@ func schedule(ctx context.Context, t *testing.T, kube kubernetes.Interface, name
 
 func awaitBound(ctx context.Context, t *testing.T, kube kubernetes.Interface, namespace, name string) {
 	t.Helper()
-	eventually(ctx, t, "pod "+name+" is bound", func() (bool, string) {
+	run.Eventually(t, "pod "+name+" is bound", func(context.Context) (bool, string) {
 		pod, err := kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()

@@ -91,14 +91,21 @@ func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status := plugin.PreBind(ctx, nil, old, "node-1"); status.Code() != scheduler.CodeError {
-		t.Errorf("the new pod took the old one's stamp: %s", status)
+		t.Errorf("the stamp of the old pod did not fail: %s", status)
+	}
+	current, err := kube.CoreV1().Pods("recreated").Get(ctx, old.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stamp, stamped := current.Annotations["Scheduler-Timestamp"]; stamped {
+		t.Errorf("the new pod has the stamp of the old one: %s", stamp)
 	}
 }
 
 func newPod(namespace string, i int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("pod-%03d", i)},
-		Spec:       corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1"}}},
+		Spec:       corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1"}}},
 	}
 }
 
@@ -132,7 +139,7 @@ func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, na
 	return pods
 }
 
-// whileUpdated calls do after a client has begun to change the pod, and while it goes on to.
+// whileUpdated calls do while a client keeps changing the pod.
 func whileUpdated(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, updates *atomic.Int64, do func() error) error {
 	begun, over := make(chan struct{}), make(chan struct{})
 	var client errgroup.Group

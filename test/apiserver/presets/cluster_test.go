@@ -5,21 +5,23 @@ package presets
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // patience is how long a pod may wait for its node on a loaded machine.
@@ -60,13 +62,7 @@ func newCluster(t *testing.T, preset, scenario string) *cluster {
 	c := &cluster{t: t, ctx: ctx, name: preset + "-" + scenario, log: &output{}}
 	dir := t.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	access := server.Config()
-	c.must(clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthority: access.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken}},
-		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
-		CurrentContext: "test",
-	}, kubeconfig))
+	c.must(server.WriteKubeconfig(kubeconfig))
 	rendered, err := profiles.Render(profiles.Request{Release: release, SchedulerName: c.name, Kubeconfig: kubeconfig, Preset: preset})
 	c.must(err)
 	c.must(os.WriteFile(config, rendered.YAML, 0o600))
@@ -112,6 +108,10 @@ func amounts(percent int64) corev1.ResourceList {
 // node makes a node of which so many percent are taken.
 func (c *cluster) node(name string, taken int64, labels map[string]string) {
 	c.t.Helper()
+	c.must(c.makeNode(name, taken, labels))
+}
+
+func (c *cluster) makeNode(name string, taken int64, labels map[string]string) error {
 	name = c.name + "-" + name
 	all := map[string]string{"cluster": c.name, corev1.LabelHostname: name}
 	for key, value := range labels {
@@ -123,16 +123,44 @@ func (c *cluster) node(name string, taken int64, labels map[string]string) {
 		Capacity: whole, Allocatable: whole, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}}
 	made, err := kube.CoreV1().Nodes().Create(c.ctx, node, metav1.CreateOptions{})
-	c.must(err)
+	if err != nil {
+		return err
+	}
 	if taken > 0 {
 		filler := c.pod("filler-"+name, taken)
 		filler.Spec.NodeName, filler.Spec.NodeSelector = name, nil
-		_, err = kube.CoreV1().Pods(c.name).Create(c.ctx, filler, metav1.CreateOptions{})
-		c.must(err)
+		if _, err := kube.CoreV1().Pods(c.name).Create(c.ctx, filler, metav1.CreateOptions{}); err != nil {
+			return err
+		}
 	}
 	made.Spec.Taints = nil // admission taints every new node as not ready
 	_, err = kube.CoreV1().Nodes().Update(c.ctx, made, metav1.UpdateOptions{})
-	c.must(err)
+	return err
+}
+
+// nodes makes that many empty nodes, several at a time.
+func (c *cluster) nodes(count int) {
+	c.t.Helper()
+	var all errgroup.Group
+	all.SetLimit(20)
+	for i := range count {
+		all.Go(func() error { return c.makeNode(strconv.Itoa(i), 0, nil) })
+	}
+	c.must(all.Wait())
+	// A scheduler lists nodes from the API server's cache, which may be behind.
+	run.Eventually(c.t, "the cache has all nodes without a taint", func(ctx context.Context) (bool, string) {
+		list, err := kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: "cluster=" + c.name, ResourceVersion: "0"})
+		if err != nil {
+			return false, err.Error()
+		}
+		ready := 0
+		for _, node := range list.Items {
+			if len(node.Spec.Taints) == 0 {
+				ready++
+			}
+		}
+		return ready == count, fmt.Sprint(ready)
+	})
 }
 
 // pod is one that takes so many percent of a node.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -28,7 +29,7 @@ var (
 
 func TestMain(m *testing.M) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, m)
+	code, err := runAll(ctx, m)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,11 +38,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func run(ctx context.Context, m *testing.M) (code int, err error) {
+func runAll(ctx context.Context, m *testing.M) (code int, err error) {
 	if release, err = versions.Parse(apiserver.Release); err != nil {
 		return 1, err
 	}
-	if scheduler, err = buildScheduler(ctx); err != nil {
+	if scheduler, err = controlplane.Build(ctx, build.Options{Release: release}); err != nil {
 		return 1, err
 	}
 	binaries, err := apiserver.FindBinaries(ctx)
@@ -60,20 +61,4 @@ func run(ctx context.Context, m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	return m.Run(), nil
-}
-
-func buildScheduler(ctx context.Context) (string, error) {
-	cache, err := apiserver.CacheDir()
-	if err != nil {
-		return "", err
-	}
-	result, err := build.Run(ctx, build.Options{Release: release, CacheDir: cache, Env: os.Environ()})
-	if err != nil {
-		return "", fmt.Errorf("build kube-scheduler %s: %w", release, err)
-	}
-	binary, ok := result.Binary(build.KubeScheduler, build.Host())
-	if !ok {
-		return "", fmt.Errorf("build kube-scheduler %s: no binary for %s", release, build.Host())
-	}
-	return binary.Path, nil
 }

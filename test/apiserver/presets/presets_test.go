@@ -3,6 +3,7 @@
 package presets
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // A pod that takes a tenth of a node finds one that is nearly full, one that is half full and one that is empty.
@@ -117,20 +119,16 @@ func TestThroughputLooksAtFewerNodes(t *testing.T) {
 	for _, preset := range []string{"default", "throughput"} {
 		t.Run(preset, func(t *testing.T) {
 			c := newCluster(t, preset, "many")
-			for i := range 400 {
-				c.node(strconv.Itoa(i), 0, nil)
-			}
+			c.nodes(400)
 			c.start()
 			c.place(c.pod("p", 1))
-			for {
-				if found := feasible.FindStringSubmatch(c.log.String()); found != nil {
+			run.Eventually(t, "kube-scheduler logs how many nodes it found", func(context.Context) (bool, string) {
+				found := feasible.FindStringSubmatch(c.log.String())
+				if found != nil {
 					looked[preset], _ = strconv.Atoi(found[1])
-					return
 				}
-				if c.ctx.Err() != nil {
-					t.Fatal("kube-scheduler did not log how many nodes it found")
-				}
-			}
+				return found != nil, ""
+			})
 		})
 	}
 	if looked["throughput"] != 100 || looked["default"] < 150 {

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package extender measures what an extender costs: pods bound per second by one scheduler with the same policy as a service over
-// HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and beside that no policy at all, and an extender of the usual kind that
+// HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and, for comparison, no policy at all and an extender of the usual kind that
 // reads whole nodes. Nodes are objects, so that nothing else takes the machine's time.
 package extender
 
@@ -82,7 +82,6 @@ func wholeNodes(b *testing.B) string {
 // bench is what all sides share.
 type bench struct {
 	*controlplane.Plane
-	program    string
 	prometheus string
 	// memory is what a sidecar held at most, in megabytes; processor the time that they took in all.
 	memory    float64
@@ -96,10 +95,6 @@ func BenchmarkExtender(b *testing.B) {
 	names := controlplane.Numbered("node", nodes)
 	x.Nodes(ctx, b, group, names...)
 	x.prometheus = loads(b, names).URL
-	var err error
-	if x.program, err = controlplane.BuildExtender(ctx, b.TempDir()); err != nil {
-		b.Fatal(err)
-	}
 	sides := []struct {
 		name string
 		// start starts what the scheduler is to ask, and returns what ends it.
@@ -162,7 +157,7 @@ func (x *bench) extend(ctx context.Context, b *testing.B, scheme string, args ..
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	e := x.NewExtender(b, x.program, scheme, append(args, "--config", config)...)
+	e := x.NewExtender(b, scheme, append(args, "--config", config)...)
 	e.Start()
 	no := false
 	return controlplane.Scheduler{Extenders: []profiles.Extender{{

@@ -1,5 +1,5 @@
-// Package plugins measures what a portable plugin costs: a scheduler with a portable Filter and Score beside the same logic as a
-// native plugin, and beside none, on 1000 nodes.
+// Package plugins measures what a portable plugin costs: a scheduler with a portable Filter and Score, one with the same logic as a
+// native plugin, and one without, on 1000 nodes.
 package plugins
 
 import (
@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 const (
@@ -36,8 +38,7 @@ const (
 var sides = []string{"none", "native", "portable"}
 
 func BenchmarkPlugins(b *testing.B) {
-	program := filepath.Join(b.TempDir(), "pmk-sched")
-	do(b, exec.Command("go", "build", "-o", program, "../../../cmd/pmk-sched"))
+	program := run.Program(b)
 	b.Cleanup(func() { do(b, exec.Command(program, "lab", "down", "--name", lab)) })
 	do(b, exec.Command(program, "lab", "up", "--name", lab, "--branch", branch, "--layout", "kubeadm", "--nodes", fmt.Sprint(nodes)))
 	onMaster := func(args ...string) {

@@ -2,6 +2,7 @@ package conversion
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
@@ -12,10 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// No release reads v1beta1 and anything newer than v1beta2, so 1.22 checks the first conversion. From there the chain goes
-// on through releases that judge the next step. Here the straight way, from v1beta1 to what a release reads, comes to the same as the
-// way of judged steps.
-func TestTheStraightWayIsTheWayOfSteps(t *testing.T) {
+// No release reads v1beta1 and anything newer than v1beta2, so only 1.22 can compare a v1beta1 document with its conversion; later
+// releases compare the next steps. The direct conversion, from v1beta1 to what a release reads, has the same effect as the steps.
+func TestDirectConversionHasTheEffectOfSteps(t *testing.T) {
 	known := read(t)
 	oldest, err := versions.Parse("v1.22.2")
 	if err != nil {
@@ -36,40 +36,41 @@ func TestTheStraightWayIsTheWayOfSteps(t *testing.T) {
 			for seed := range uint64(generated) {
 				all = append(all, documents.Generate("v1beta1", oldest.Minor, seed))
 			}
+			var what []string
+			var texts [][]byte
 			for _, d := range all {
 				for _, api := range documents.APIs(c.scheduler.Rules) {
-					c.steps(t, d, oldest, api)
+					what = append(what, d.Name+": to "+api)
+					texts = append(texts, c.steps(t, d, oldest, api)...)
+				}
+			}
+			outcomes, err := c.scheduler.Effects(t.Context(), texts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range what {
+				straight, stepped := outcomes[2*i], outcomes[2*i+1]
+				if err := errors.Join(straight.Err, stepped.Err); err != nil {
+					t.Errorf("%s: %v", what[i], err)
+				} else if diff := cmp.Diff(filtering(t, stepped.Effect.Text), filtering(t, straight.Effect.Text)); diff != "" {
+					t.Errorf("%s: the direct conversion differs from that in steps:\n%s", what[i], diff)
 				}
 			}
 		})
 	}
 }
 
-// steps compares the effect of a document converted directly with that of one converted to v1beta2 first.
-func (c *comparison) steps(t *testing.T, d documents.Document, oldest versions.Release, api string) {
+// steps converts a document directly to a config API, and to v1beta2 first.
+func (c *comparison) steps(t *testing.T, d documents.Document, oldest versions.Release, api string) [][]byte {
 	t.Helper()
 	convert := func(api string, release versions.Release, source []byte) []byte {
 		result, err := profiles.Convert(profiles.ConvertRequest{API: api, Release: release, Source: source, SourceName: d.Name})
 		if err != nil {
-			t.Fatalf("%s: to %s as %s reads it: %v", d.Name, api, release, err)
+			t.Fatalf("%s: to %s for %s: %v", d.Name, api, release, err)
 		}
 		return result.YAML
 	}
-	straight := convert(api, c.scheduler.Release, d.Text)
-	stepped := convert(api, c.scheduler.Release, convert("v1beta2", oldest, d.Text))
-	one, err := c.scheduler.Effect(t.Context(), straight)
-	if err != nil {
-		t.Errorf("%s: straight to %s: %v\n%s", d.Name, api, err, straight)
-		return
-	}
-	other, err := c.scheduler.Effect(t.Context(), stepped)
-	if err != nil {
-		t.Errorf("%s: in steps to %s: %v\n%s", d.Name, api, err, stepped)
-		return
-	}
-	if diff := cmp.Diff(filtering(t, other.Text), filtering(t, one.Text)); diff != "" {
-		t.Errorf("%s: to %s, the straight way is another than that of steps:\n%s", d.Name, api, diff)
-	}
+	return [][]byte{convert(api, c.scheduler.Release, d.Text), convert(api, c.scheduler.Release, convert("v1beta2", oldest, d.Text))}
 }
 
 // filtering leaves out the plugins that run at PreFilter alone. A plugin that came to take part there in a later release, and that the

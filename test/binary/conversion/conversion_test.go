@@ -1,9 +1,10 @@
-// Package conversion has Kubernetes itself judge what profiles.Convert does: where one release reads two config APIs, a document and
-// its conversion must come to the same.
+// Package conversion compares documents with what profiles.Convert makes of them in the schedulers of the releases: where one release
+// reads two config APIs, both must have the same effect.
 package conversion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -49,6 +50,7 @@ func TestDocumentsKeepTheirMeaning(t *testing.T) {
 			if err := group.Wait(); err != nil {
 				t.Error(err)
 			}
+			c.compareEffects(t.Context())
 			t.Log(c.summary())
 		})
 	}
@@ -69,16 +71,21 @@ type comparison struct {
 	scheduler *schedulers.Scheduler
 
 	mu                                        sync.Mutex
+	pending                                   []pair
 	documents, text, effect, differs, refused int
+}
+
+// pair is a document and its conversion, which the scheduler writes out as different texts.
+type pair struct {
+	what      string
+	document  documents.Document
+	api       string
+	converted *profiles.Converted
 }
 
 func newComparison(t testing.TB, release versions.Release) *comparison {
 	t.Helper()
-	scheduler, err := schedulers.Build(context.Background(), release, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &comparison{t: t, scheduler: scheduler}
+	return &comparison{t: t, scheduler: schedulerOf(t, release)}
 }
 
 func (c *comparison) count(n *int) {
@@ -88,7 +95,7 @@ func (c *comparison) count(n *int) {
 }
 
 func (c *comparison) summary() string {
-	return fmt.Sprintf("%s: %d documents; of their conversions %d are written out as the same text, %d come to the same effect, %d differ as reported, %d cannot be carried whole",
+	return fmt.Sprintf("%s: %d documents; of their conversions %d are written out as the same text, %d have the same effect, %d differ as expected, %d cannot be converted without losses",
 		c.scheduler.Release, c.documents, c.text, c.effect, c.differs, c.refused)
 }
 
@@ -96,7 +103,7 @@ func (c *comparison) summary() string {
 func (c *comparison) document(ctx context.Context, d documents.Document) {
 	written, err := c.scheduler.Read(ctx, d.Text)
 	if err != nil {
-		c.t.Errorf("%s: the release does not accept it unchanged: %v\n%s", d.Name, err, d.Text)
+		c.t.Errorf("%s: the release does not accept the document: %v\n%s", d.Name, err, d.Text)
 		return
 	}
 	c.count(&c.documents)
@@ -117,7 +124,7 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 		c.t.Errorf("%s: %v\n%s", what, err, d.Text)
 		return
 	case err == nil && lossy:
-		c.t.Errorf("%s: converted without losses, but the document expects some", what)
+		c.t.Errorf("%s: it was converted without losses, and the document says that it cannot be", what)
 		return
 	case lossy:
 		c.lossy(ctx, d, api, what)
@@ -132,29 +139,47 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 		c.count(&c.text)
 		return
 	}
-	before, err := c.scheduler.Effect(ctx, d.Text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = append(c.pending, pair{what, d, api, converted})
+}
+
+// compareEffects compares the effects of the pairs: they are the same, unless the document says that they differ.
+func (c *comparison) compareEffects(ctx context.Context) {
+	var texts [][]byte
+	for _, p := range c.pending {
+		texts = append(texts, p.document.Text, p.converted.YAML)
+	}
+	outcomes, err := c.scheduler.Effects(ctx, texts...)
 	if err != nil {
-		c.t.Errorf("%s: effect of the document: %v", what, err)
+		c.t.Error(err)
 		return
 	}
-	after, err := c.scheduler.Effect(ctx, converted.YAML)
-	if err != nil {
-		c.t.Errorf("%s: effect of the conversion: %v", what, err)
+	for i, p := range c.pending {
+		c.compare(p, outcomes[2*i], outcomes[2*i+1])
+	}
+	c.pending = nil
+}
+
+func (c *comparison) compare(p pair, before, after schedulers.Outcome) {
+	d, converted := p.document, p.converted
+	if err := errors.Join(before.Err, after.Err); err != nil {
+		c.t.Errorf("%s: effect of the document or the conversion: %v", p.what, err)
 		return
 	}
-	if len(after.Twice) > 0 {
-		c.t.Errorf("%s: these would run twice: %q\nDOCUMENT\n%s\nCONVERSION\n%s", what, after.Twice, d.Text, converted.YAML)
+	if len(after.Effect.Twice) > 0 {
+		c.t.Errorf("%s: these would run twice: %q\nDOCUMENT\n%s\nCONVERSION\n%s", p.what, after.Effect.Twice, d.Text, converted.YAML)
 		return
 	}
-	if d.Differs(api, release) {
-		if before.Text == after.Text || len(converted.Notes) == 0 {
-			c.t.Errorf("%s: it should differ, with a note", what)
+	if d.Differs(p.api, c.scheduler.Release) {
+		if before.Effect.Text == after.Effect.Text || len(converted.Notes) == 0 {
+			c.t.Errorf("%s: it should differ, and a note should say so", p.what)
 		}
 		c.count(&c.differs)
 		return
 	}
-	if diff := cmp.Diff(withoutAvoidPods(before.Text, converted.Notes), after.Text); diff != "" {
-		c.t.Errorf("%s: another effect:\n%s\nDOCUMENT\n%s\nCONVERSION\n%s", what, diff, d.Text, converted.YAML)
+	if diff := cmp.Diff(withoutAvoidPods(before.Effect.Text, converted.Notes), after.Effect.Text); diff != "" {
+		c.t.Errorf("%s: another effect:\n%s\nDOCUMENT\n%s\nCONVERSION\n%s", p.what, diff, d.Text, converted.YAML)
 		return
 	}
 	c.count(&c.effect)
@@ -185,7 +210,7 @@ func withoutAvoidPods(effect string, notes []profiles.Note) string {
 	return regexp.MustCompile(` *"NodePreferAvoidPods 10000",\n`).ReplaceAllString(effect, "")
 }
 
-// withoutAPI takes the name of the config API out of a text, which is not what the texts are to have in common.
+// withoutAPI removes the name of the config API from a text.
 func withoutAPI(text string) string {
 	return regexp.MustCompile(`kubescheduler\.config\.k8s\.io/v1\w*`).ReplaceAllString(text, "")
 }

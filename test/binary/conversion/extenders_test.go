@@ -53,17 +53,14 @@ func extendersOf(t *testing.T, written string) []map[string]any {
 	return doc.Extenders
 }
 
-// A scheduler reads of each extender what was said, field by field, and writes it out again.
+// A scheduler reads every field of the extenders that are rendered, and writes them out again.
 func TestSchedulersReadTheExtendersThatAreRendered(t *testing.T) {
 	for _, release := range versions.Releases() {
 		if !asked(release) {
 			continue
 		}
 		t.Run(release.String(), func(t *testing.T) {
-			scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			scheduler := schedulerOf(t, release)
 			for _, preset := range profiles.Presets() {
 				rendered, err := profiles.Render(requestFor(release, preset.Name, extenders(t)))
 				if err != nil {
@@ -91,17 +88,14 @@ func requestFor(release versions.Release, preset string, extenders []profiles.Ex
 	}
 }
 
-// What a release refuses to start with is known beforehand, and nothing else is called so.
-func TestWhatIsCalledRefusedIsRefused(t *testing.T) {
+// Validate reports exactly what a release refuses to start with.
+func TestValidateRefusesExtendersThatTheReleaseRefuses(t *testing.T) {
 	const start = "extenders: [{urlPrefix: 'https://127.0.0.1:1', filterVerb: f, enableHTTPS: true"
 	for _, release := range versions.Releases() {
 		if !asked(release) {
 			continue
 		}
-		scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		scheduler := schedulerOf(t, release)
 		for name, rest := range map[string]string{
 			"no CA":                    start + "}]",
 			"no address, no verb":      "extenders: [{urlPrefix: '::'}]",

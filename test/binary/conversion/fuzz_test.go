@@ -19,5 +19,6 @@ func FuzzGeneratedDocumentsKeepTheirMeaning(f *testing.F) {
 		// The scheduler is built once; failures are those of this seed.
 		one := &comparison{t: t, scheduler: c.scheduler}
 		one.document(t.Context(), documents.Generate(apis[int(api)%len(apis)], chosen.Minor, seed))
+		one.compareEffects(t.Context())
 	})
 }

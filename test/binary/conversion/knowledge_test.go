@@ -7,23 +7,19 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/documents"
-	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// What profiles.Validate says of a document without a scheduler is what the release's own scheduler says of it: of documents of every
-// config API, so that most are refused.
-func TestKnowledgeOfAReleaseIsThatOfItsScheduler(t *testing.T) {
+// profiles.Validate accepts a document exactly if the release's own scheduler does: documents of every config API, most of which are
+// refused.
+func TestValidateAgreesWithTheScheduler(t *testing.T) {
 	known := read(t)
 	for _, release := range versions.Releases() {
 		if !asked(release) {
 			continue
 		}
 		t.Run(release.String(), func(t *testing.T) {
-			scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			scheduler := schedulerOf(t, release)
 			all := known
 			for _, api := range documents.APIs(scheduler.Rules) {
 				for seed := range uint64(generated) {

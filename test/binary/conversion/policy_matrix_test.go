@@ -28,10 +28,7 @@ func TestPoliciesKeepTheirMeaning(t *testing.T) {
 		if release.Minor > 21 || !asked(release) {
 			continue
 		}
-		scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		scheduler := schedulerOf(t, release)
 		for _, file := range files {
 			t.Run(release.String()+" "+filepath.Base(file), func(t *testing.T) {
 				source, err := os.ReadFile(file)
@@ -54,17 +51,14 @@ func TestPoliciesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// A preset rendered as a Policy has the same effective profile as its configuration alone; and the
-// scheduler keeps the name that the configuration says, up to 1.21.
-func TestPresetsSaidAsPoliciesKeepTheirMeaning(t *testing.T) {
+// A preset written as a Policy, with its configuration, results in the profile of the configuration alone; and up to 1.21 the scheduler
+// keeps the name in the configuration.
+func TestPresetsAsPoliciesKeepTheirMeaning(t *testing.T) {
 	for _, release := range versions.Releases() {
 		if release.Minor > 22 || !asked(release) {
 			continue
 		}
-		scheduler, err := schedulers.Build(t.Context(), release, t.TempDir(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		scheduler := schedulerOf(t, release)
 		for _, preset := range profiles.Presets() {
 			if preset.Name == "topology-spread" {
 				continue // no Policy has arguments of PodTopologySpread
@@ -72,7 +66,7 @@ func TestPresetsSaidAsPoliciesKeepTheirMeaning(t *testing.T) {
 			t.Run(release.String()+" "+preset.Name, func(t *testing.T) {
 				request := requestFor(release, preset.Name, nil)
 				if release.Minor == 22 {
-					request.SchedulerName = "default-scheduler" // the only supported name
+					request.SchedulerName = "default-scheduler" // it accepts no other
 				}
 				plain, err := profiles.Render(request)
 				if err != nil {

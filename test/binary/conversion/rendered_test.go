@@ -1,6 +1,7 @@
 package conversion
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -8,8 +9,8 @@ import (
 )
 
 // No plugin runs twice at an extension point in what is deployed: neither in a preset nor in a document that is rendered. Up to
-// 1.29.0 it does where several default plugins are enabled again, and then no pod is scheduled.
-func TestWhatIsDeployedRunsNothingTwice(t *testing.T) {
+// 1.29.0 one does where several default plugins are enabled again, and then no pod is scheduled.
+func TestRenderedConfigurationsRunNoPluginTwice(t *testing.T) {
 	known := read(t)
 	for _, release := range releases(t) {
 		t.Run(release.String(), func(t *testing.T) {
@@ -23,18 +24,33 @@ func TestWhatIsDeployedRunsNothingTwice(t *testing.T) {
 					requests = append(requests, profiles.Request{Source: d.Text, SourceName: d.Name})
 				}
 			}
+			var names []string
+			var texts [][]byte
 			for _, request := range requests {
 				request.Release, request.SchedulerName, request.LeaderElect = release, "my-scheduler", true
 				request.Kubeconfig = schedulers.Kubeconfigs()[0]
 				rendered, err := profiles.Render(request)
-				if err != nil {
-					continue // documents with several profiles, none of which has the name
+				if strings.HasSuffix(request.SourceName, "-several-profiles") { // none has the name of the scheduler
+					if err == nil || !strings.Contains(err.Error(), "my-scheduler") {
+						t.Errorf("%s is rendered with the error %v", request.SourceName, err)
+					}
+					continue
 				}
-				effect, err := c.scheduler.Effect(t.Context(), rendered.YAML)
 				if err != nil {
 					t.Errorf("%s%s: %v", request.Preset, request.SourceName, err)
-				} else if len(effect.Twice) > 0 {
-					t.Errorf("%s%s: these run twice: %q\n%s", request.Preset, request.SourceName, effect.Twice, rendered.YAML)
+					continue
+				}
+				names, texts = append(names, request.Preset+request.SourceName), append(texts, rendered.YAML)
+			}
+			outcomes, err := c.scheduler.Effects(t.Context(), texts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, o := range outcomes {
+				if o.Err != nil {
+					t.Errorf("%s: %v", names[i], o.Err)
+				} else if len(o.Effect.Twice) > 0 {
+					t.Errorf("%s: these run twice: %q\n%s", names[i], o.Effect.Twice, texts[i])
 				}
 			}
 		})

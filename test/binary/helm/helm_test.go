@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package helm checks with Helm itself the charts that pmk-sched writes.
 package helm
 
@@ -22,7 +24,7 @@ func TestTemplateMatchesRender(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default":  nil,
 		"preset":   {"--preset", "binpack", "--replicas", "2"},
-		"any node": {"--any-node", "--credentials", "serviceaccount"},
+		"any node": {"--node-selector", "any", "--credentials", "serviceaccount"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := objects(t, helm.Run(t, "template", "release", helm.Chart(t, args...), "-n", "kube-system"))

@@ -18,8 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/image"
 )
 
-// startContainerd starts a containerd whose files are all in the test's folder
-// and returns its socket.
+// startContainerd starts a containerd with all its files in a directory of the test, and returns its socket.
 func startContainerd(t *testing.T) string {
 	t.Helper()
 	// Sockets have short names, so not in t.TempDir.
@@ -151,7 +150,7 @@ func TestBusyboxImageRunsAsNonroot(t *testing.T) {
 	}
 }
 
-// lay writes a file of an image to where it belongs.
+// lay writes a file of an image to its place.
 func lay(t *testing.T, at string, f file) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(at), 0o755)

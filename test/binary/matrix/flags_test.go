@@ -34,7 +34,7 @@ func flags(t *testing.T, s *schedulers.Scheduler) {
 			t.Errorf("flag --%s: versions names it: %v; the scheduler takes it: %v", name, named, taken[name])
 		}
 		if removed := slices.Contains(s.Rules.RemovedFlags, name); removed && taken[name] {
-			t.Errorf("flag --%s: removed according to versions, but accepted", name)
+			t.Errorf("flag --%s: it is accepted, but refused according to versions", name)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-var update = flag.Bool("update", false, "update the README's table of releases")
+var update = flag.Bool("update", false, "rewrite the README's table of releases")
 
 // envReleases names the releases to test, separated by spaces; empty means all of releases.txt.
 const envReleases = "PMK_SCHED_MATRIX"

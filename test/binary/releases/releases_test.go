@@ -1,4 +1,4 @@
-//go:build releases
+//go:build linux && releases
 
 // Package releases tests what differs between releases of Kubernetes, on binaries of those releases.
 package releases
@@ -12,11 +12,12 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // releases are one of each config API that kube-scheduler 1.24.3, the subject of the other tests, does not prefer: v1 at its
-// beginning beside v1beta3, v1 alone, and the one that go.mod pins.
+// beginning together with v1beta3, v1 alone, and the release that go.mod pins.
 var releases = []string{"v1.25.4", "v1.29.2", "v1.36.3"}
 
 const standInKubeconfig = `apiVersion: v1
@@ -27,16 +28,14 @@ users: [{name: none, user: {}}]
 current-context: none
 `
 
-// The scheduler that is built for a release says that it is of that release, and takes every preset as it is rendered for it,
-// and the configuration of Platform9's article as it is carried to it.
+// The scheduler that is built for a release reports that release, and accepts every preset that is rendered for it and the conversion
+// of the configuration in Platform9's article.
 func TestSchedulerOfEveryReleaseReadsWhatIsRenderedForIt(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "pmk-sched")
-	must(t, exec.Command("go", "build", "-o", program, "../../../cmd/pmk-sched"))
 	for _, release := range releases {
 		t.Run(release, func(t *testing.T) {
 			dir := t.TempDir()
 			scheduler := filepath.Join(dir, "kube-scheduler")
-			must(t, exec.Command(program, "build", "--branch", release, "--binary", scheduler))
+			run.PMKSched(t, "build", "--branch", release, "--binary", scheduler).OK(t)
 			if got := strings.TrimSpace(must(t, exec.Command(scheduler, "--version"))); got != "Kubernetes "+release {
 				t.Errorf("--version prints %q", got)
 			}

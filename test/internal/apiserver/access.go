@@ -1,3 +1,5 @@
+//go:build linux
+
 package apiserver
 
 import (
@@ -9,10 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// AwaitAccess waits until the API server lets user do all that is asked. It
-// learns of RBAC objects by a watch, so what was just created holds a little later.
+// AwaitAccess waits until the API server lets a user do all that is asked. It watches RBAC objects, so new ones take effect a little later.
 func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authorizationv1.ResourceAttributes) error {
 	kube, err := kubernetes.NewForConfig(s.ConfigFor(user))
 	if err != nil {
@@ -29,4 +32,15 @@ func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authoriz
 		}
 	}
 	return nil
+}
+
+// WriteKubeconfig writes a kubeconfig with all permissions to a file.
+func (s *Server) WriteKubeconfig(file string) error {
+	access := s.Config()
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthority: access.CAFile}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken}},
+		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
+		CurrentContext: "test",
+	}, file)
 }

@@ -1,9 +1,7 @@
 //go:build linux
 
-// Package apiserver runs a real kube-apiserver with its etcd on loopback, for tests: what server-side apply, field ownership, RBAC and
-// admission do cannot be faked.
-//
-// There are no controllers, no kubelet and no scheduler: a test that needs one plays it.
+// Package apiserver runs a real kube-apiserver with its etcd on loopback, for tests of server-side apply, field ownership, RBAC and
+// admission. There are no controllers, no kubelet and no scheduler: a test that needs one does its work.
 package apiserver
 
 import (
@@ -41,12 +39,12 @@ type Server struct {
 	api      *process
 }
 
-// Start starts etcd and kube-apiserver, and returns when the API server is ready. What they write goes to files in a temporary folder,
-// whose ends are in the error if one does not start.
+// Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in a temporary
+// directory; its end is in the error if one does not start.
 func Start(ctx context.Context, b Binaries) (s *Server, err error) {
-	dir, err := os.MkdirTemp("", "apiserver-")
+	dir, err := os.MkdirTemp(memory(), "apiserver-")
 	if err != nil {
-		return nil, fmt.Errorf("make folder of API server: %w", err)
+		return nil, fmt.Errorf("make directory of API server: %w", err)
 	}
 	s = &Server{binaries: b, dir: dir}
 	defer func() {
@@ -72,6 +70,15 @@ func Start(ctx context.Context, b Binaries) (s *Server, err error) {
 		return s, err
 	}
 	return s, s.StartAPI(ctx)
+}
+
+// memory returns a directory in memory, where etcd need not wait for a disk that others write to, or "" if there is none.
+func memory() string {
+	const dir = "/dev/shm"
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	return dir
 }
 
 func (s *Server) writeFiles() error {
@@ -134,10 +141,10 @@ func (s *Server) ready(ctx context.Context) error {
 	return err
 }
 
-// StopAPI stops the kube-apiserver; etcd goes on, so that StartAPI brings everything back.
+// StopAPI stops the kube-apiserver; etcd keeps running, so that StartAPI finds all data.
 func (s *Server) StopAPI() error { return s.api.stop() }
 
-// Config returns the configuration of a client that may do everything.
+// Config returns the configuration of a client with all permissions.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: "https://127.0.0.1:" + strconv.Itoa(s.port), BearerToken: adminToken,
@@ -146,14 +153,14 @@ func (s *Server) Config() *rest.Config {
 	}
 }
 
-// ConfigFor returns the configuration of a client that is the user of that name, of whom only RBAC objects say what he may do.
+// ConfigFor returns the configuration of a client that is a user with no permissions but those of RBAC objects.
 func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
 	cfg := s.Config()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return cfg
 }
 
-// Close stops everything and removes its folder.
+// Close stops everything and removes its directory.
 func (s *Server) Close() error {
 	return errors.Join(s.api.stop(), s.etcd.stop(), os.RemoveAll(s.dir))
 }

@@ -27,7 +27,7 @@ const (
 type Binaries struct{ KubeAPIServer, Etcd string }
 
 // FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of [Release] is built, once, into the
-// user's cache folder, and etcd is taken from PATH.
+// user's cache directory, and etcd is the one in PATH.
 func FindBinaries(ctx context.Context) (Binaries, error) {
 	release, err := versions.Parse(Release)
 	if err != nil {
@@ -80,7 +80,7 @@ func CacheDir() (string, error) {
 	}
 	user, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("find the user's cache folder: %w", err)
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
 	}
 	return filepath.Join(user, "pmk-sched"), nil
 }

@@ -10,8 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,61 +17,53 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// BuildExtender compiles pmk-extender into a folder and returns its path.
-func BuildExtender(ctx context.Context, dir string) (string, error) {
-	program := filepath.Join(dir, "pmk-extender")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/pmk-sched/pmk-sched/cmd/pmk-extender")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build pmk-extender: %w\n%s", err, out)
-	}
-	return program, nil
-}
-
-// Extender is a pmk-extender that can be started again and again at the same address.
+// Extender is a pmk-extender that can be restarted at the same address.
 type Extender struct {
 	*Process
 	// URL is where its verbs are.
 	URL string
-	// Client reaches it; one that speaks HTTPS after Trust.
+	// Client reaches it; with https after Trust.
 	Client *http.Client
 }
 
-// NewExtender prepares an extender that speaks plain HTTP, or HTTPS if scheme says so; then args name the certificate.
-func (p *Plane) NewExtender(t testing.TB, program, scheme string, args ...string) *Extender {
+// NewExtender prepares an extender that serves http or https, as scheme says; for https args name the certificate.
+func (p *Plane) NewExtender(t testing.TB, scheme string, args ...string) *Extender {
 	t.Helper()
 	address := FreeAddress(t)
 	args = append([]string{"--listen", address, "--kubeconfig", p.Kubeconfig}, args...)
-	return &Extender{Process: NewProcess(t, program, args...), URL: scheme + "://" + address, Client: &http.Client{Timeout: 10 * time.Second}}
+	return &Extender{Process: NewProcess(t, run.Extender(t), args...), URL: scheme + "://" + address, Client: &http.Client{Timeout: 10 * time.Second}}
 }
 
-// Trust has Client take what an authority signed, PEM.
+// Trust makes Client accept what an authority signed, PEM.
 func (e *Extender) Trust(t testing.TB, authority []byte) {
 	t.Helper()
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(authority) {
-		t.Fatal("there is no certificate of an authority")
+		t.Fatal("the PEM has no certificate")
 	}
 	e.Client.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
 }
 
-// Await waits until it is ready, but for the checks that exclude names.
+// Await waits until it is ready, except for the check that exclude names.
 func (e *Extender) Await(ctx context.Context, t testing.TB, exclude string) {
 	t.Helper()
-	Eventually(ctx, t, "the extender is ready", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "the extender is ready", func(ctx context.Context) (bool, string) {
 		err := e.Ready(ctx, exclude)
 		return err == nil, fmt.Sprint(err)
 	})
 }
 
-// Ready returns why it is not ready, but for the checks that exclude names.
+// Ready returns why it is not ready, except for the check that exclude names.
 func (e *Extender) Ready(ctx context.Context, exclude string) error {
 	_, err := e.get(ctx, "/readyz?exclude="+exclude)
 	return err
 }
 
-// get asks for a page that is no verb.
+// get reads a page that is not a verb.
 func (e *Extender) get(ctx context.Context, path string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+path, http.NoBody)
 	if err != nil {
@@ -94,7 +84,7 @@ func (e *Extender) get(ctx context.Context, path string) (string, error) {
 	return text.String(), nil
 }
 
-// Scores asks for the scores of nodes as a scheduler does.
+// Scores requests the scores of nodes as a scheduler does.
 func (e *Extender) Scores(ctx context.Context, pod *corev1.Pod, nodes ...string) (map[string]int64, error) {
 	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: pod, NodeNames: &nodes})
 	if err != nil {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // GroupLabel keeps the pods of one test on its nodes.
@@ -27,16 +29,13 @@ const GroupLabel = "test-group"
 // atOnce is how many objects are made at the same time.
 const atOnce = 20
 
-// Patience is how long something may take on a loaded machine.
-const Patience = 5 * time.Minute
-
 // room is what each node has, and whole what a pod requests that leaves room for no other such pod.
 var (
 	room  = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("1000")}
 	whole = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}
 )
 
-// Nodes makes nodes of a group. They have a name, room, and nobody who runs pods.
+// Nodes makes nodes of a group. They have a name and resources, and no kubelet.
 func (p *Plane) Nodes(ctx context.Context, t testing.TB, group string, names ...string) {
 	t.Helper()
 	var all errgroup.Group
@@ -72,7 +71,7 @@ func Pod(scheduler, group, name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
 		SchedulerName: scheduler, NodeSelector: map[string]string{GroupLabel: group},
 		AutomountServiceAccountToken: &no,
-		// Nobody says that the nodes are ready.
+		// No controller removes the taint of a node that is not ready.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 		Containers:  []corev1.Container{{Name: "main", Image: "localhost/none:v1"}},
 	}}
@@ -105,7 +104,7 @@ func (p *Plane) create(ctx context.Context, namespace string, pod *corev1.Pod) e
 	tooNew := func(err error) bool {
 		return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "no PriorityClass")
 	}
-	return retry.OnError(wait.Backoff{Duration: pause, Steps: int(Patience / pause)}, tooNew, func() error {
+	return retry.OnError(wait.Backoff{Duration: pause, Steps: int(run.Patience / pause)}, tooNew, func() error {
 		_, err := p.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 		return err
 	})
@@ -116,7 +115,7 @@ func (p *Plane) create(ctx context.Context, namespace string, pod *corev1.Pod) e
 func (p *Plane) Place(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) (node string) {
 	t.Helper()
 	p.Create(ctx, t, namespace, pod)
-	Eventually(ctx, t, "pod "+pod.Name+" is bound", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "pod "+pod.Name+" is bound", func(ctx context.Context) (bool, string) {
 		got, err := p.Kube.CoreV1().Pods(namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
@@ -150,7 +149,7 @@ func (p *Plane) Touch(ctx context.Context, t testing.TB, group string) {
 // Clear deletes the pods of namespaces, and the nodes of groups of the same name.
 func (p *Plane) Clear(t testing.TB, names ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), run.Patience)
 	defer cancel()
 	none := int64(0)
 	for _, name := range names {
@@ -189,19 +188,6 @@ func (p *Plane) Failures(ctx context.Context, t testing.TB, namespace, name stri
 		messages = append(messages, event.Message)
 	}
 	return messages
-}
-
-// Eventually waits until a condition holds, and fails with what was seen last if it does not.
-func Eventually(ctx context.Context, t testing.TB, what string, condition func(context.Context) (bool, string)) {
-	t.Helper()
-	seen := ""
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(context.Context) (ok bool, _ error) {
-		ok, seen = condition(ctx)
-		return ok, nil
-	})
-	if err != nil {
-		t.Fatalf("%s: %v; last seen: %s", what, err, seen)
-	}
 }
 
 // PriorityClass makes a priority class.

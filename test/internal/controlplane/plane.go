@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -24,9 +22,9 @@ import (
 // Plane is a running API server, with what schedulers and extenders need to reach it.
 type Plane struct {
 	Release versions.Release
-	// Kube may do everything.
+	// Kube has all permissions.
 	Kube kubernetes.Interface
-	// Kubeconfig is the path of a file that says how to reach the API server, by someone who may do everything.
+	// Kubeconfig is the path of a file that says how to reach the API server, with all permissions.
 	Kubeconfig string
 
 	server    *apiserver.Server
@@ -66,14 +64,8 @@ func start(ctx context.Context, dir, release string) (p *Plane, err error) {
 	if p.server, err = apiserver.Start(ctx, binaries); err != nil {
 		return p, err
 	}
-	access := p.server.Config()
-	p.Kube, err = kubernetes.NewForConfig(access)
-	return p, errors.Join(err, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthority: access.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken}},
-		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
-		CurrentContext: "test",
-	}, p.Kubeconfig))
+	p.Kube, err = kubernetes.NewForConfig(p.server.Config())
+	return p, errors.Join(err, p.server.WriteKubeconfig(p.Kubeconfig))
 }
 
 // Build builds a kube-scheduler, or finds it in the cache, and returns its path.

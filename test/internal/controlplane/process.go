@@ -98,7 +98,7 @@ func (p *Process) Log() string {
 // PID returns the process's number.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// FreeAddress returns an address of loopback that nobody listened at a moment ago.
+// FreeAddress returns an address of loopback that was free a moment ago.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -25,7 +25,7 @@ type Scheduler struct {
 	Extenders []profiles.Extender
 	// Policy has it read predicates, priorities and extenders from a legacy Policy in a ConfigMap.
 	Policy bool
-	// Plugins are those that Binary has beside the in-tree ones.
+	// Plugins are those that Binary has in addition to the in-tree ones.
 	Plugins []string
 	// Source is the rest of its configuration, empty for the defaults.
 	Source []byte

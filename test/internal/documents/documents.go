@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Document is a configuration as somebody may have written it.
+// Document is a configuration as a user may have written it.
 type Document struct {
 	// Name is what to call it in a report.
 	Name string
@@ -25,14 +25,14 @@ type Document struct {
 	read, lossy, differs []string
 }
 
-// In folder:
+// The comments in a document:
 //
-//	# read: 1.26-          only these minors accept it as it is; otherwise every one that reads its config API
-//	# lossy: v1beta2 1.23- to these config APIs, or for these minors, it cannot be carried whole; v1beta2@1.27 is both
-//	# differs: v1 1.29-    there something else takes the place of what is gone, and a note says so
+//	# read: 1.26-          only these minors accept it; otherwise every one that reads its config API
+//	# lossy: v1beta2 1.23- to these config APIs, or for these minors, it cannot be converted without losses; v1beta2@1.27 is both
+//	# differs: v1 1.29-    something else replaces what is gone there, and a note says so
 var heads = regexp.MustCompile(`(?m)^# (read|lossy|differs): (.*)$`)
 
-// Read returns the documents below the folder test/testdata, sorted by name.
+// Read returns the documents below the directory test/testdata, sorted by name.
 func Read(testdata string) ([]Document, error) {
 	paths, err := filepath.Glob(filepath.Join(testdata, "configurations", "*.yaml"))
 	if err != nil {
@@ -75,12 +75,12 @@ func APIs(rules versions.Rules) []string {
 	return names
 }
 
-// ReadBy says whether a release accepts the document as it is.
+// ReadBy reports whether a release accepts the document.
 func (d Document) ReadBy(release versions.Release, rules versions.Rules) bool {
 	return slices.Contains(APIs(rules), d.API) && (len(d.read) == 0 || within(d.read, release.Minor))
 }
 
-// Lossy says whether something is lost where the document is carried to a config API as a release reads it.
+// Lossy reports whether the conversion to a config API for a release loses something.
 func (d Document) Lossy(api string, release versions.Release) bool {
 	return holds(d.lossy, api, release.Minor)
 }

@@ -2,7 +2,7 @@ package documents
 
 import "slices"
 
-// atPoint are default plugins of an extension point that a configuration may well switch off or name anew.
+// atPoint are default plugins of an extension point that a configuration may disable or enable again.
 type atPoint struct {
 	point string
 	names []string
@@ -24,7 +24,7 @@ func defaults() []atPoint {
 	}
 }
 
-// plugins returns plugin sets, and the arguments that belong to how they score.
+// plugins returns plugin sets, and the arguments of their scoring.
 func (g *generator) plugins() (object, []object) {
 	sets := object{}
 	for _, at := range defaults() {
@@ -39,7 +39,7 @@ func (g *generator) plugins() (object, []object) {
 	return sets, configs
 }
 
-// set is one plugin set: nothing, some defaults switched off, some named anew, or all switched off and some named.
+// set is one plugin set: nothing, some defaults disabled, some enabled again, or all disabled and some enabled.
 func (g *generator) set(at atPoint) object {
 	set := object{}
 	switch g.IntN(5) {
@@ -77,7 +77,7 @@ func (g *generator) weighed(point string, names []string) []object {
 	return list
 }
 
-// multiPoint names plugins anew for all their extension points, or switches them off at all of them.
+// multiPoint enables plugins again at all their extension points, or disables them at all.
 func (g *generator) multiPoint() object {
 	names := []string{
 		"ImageLocality", "NodeVolumeLimits", "InterPodAffinity", "PodTopologySpread", "TaintToleration", "NodeAffinity",

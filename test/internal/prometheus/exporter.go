@@ -16,7 +16,7 @@ import (
 // memoryBytes is how much memory each node has.
 const memoryBytes = 8 << 30
 
-// Exporter plays node_exporter for several nodes; a node's metrics are at /<name>.
+// Exporter stands in for node_exporter on several nodes; a node's metrics are at /<name>.
 type Exporter struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -27,7 +27,7 @@ type Exporter struct {
 // load is how loaded a node is, as a share of it, and the seconds that its counters have counted.
 type load struct{ cpu, memory, idle, busy float64 }
 
-// StartExporter starts an exporter on loopback for nodes that are idle until told otherwise. It ends with the test.
+// StartExporter starts an exporter on loopback for nodes that are idle until Load is called. It ends with the test.
 func StartExporter(t *testing.T, names ...string) *Exporter {
 	t.Helper()
 	e := &Exporter{last: time.Now(), nodes: map[string]*load{}}

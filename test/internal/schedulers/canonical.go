@@ -2,6 +2,7 @@ package schedulers
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -10,6 +11,7 @@ import (
 type printed struct {
 	Configuration map[string]any                  `json:"configuration"`
 	Running       map[string]map[string]pluginSet `json:"running"`
+	Error         string                          `json:"error"`
 }
 
 type pluginSet struct{ Enabled []plugin }
@@ -19,13 +21,16 @@ type plugin struct {
 	Weight int
 }
 
-// canonical brings two descriptions of the same effect to the same text.
+// canonical makes the same text of two descriptions of the same effect.
 func (s *Scheduler) canonical(text string) (Effect, error) {
 	var p printed
 	if err := json.Unmarshal([]byte(s.restore(text)), &p); err != nil {
 		return Effect{}, fmt.Errorf("read what effect printed: %w", err)
 	}
 	var e Effect
+	if p.Error != "" {
+		return e, errors.New(p.Error)
+	}
 	profiles, _ := p.Configuration["Profiles"].([]any)
 	for _, element := range profiles {
 		profile := element.(map[string]any)

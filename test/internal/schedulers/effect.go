@@ -10,7 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 )
@@ -26,28 +29,61 @@ type Effect struct {
 	// through, and the plugins that its framework runs at each extension point.
 	Text string
 	// Twice names the plugins that would run twice at one extension point, each as "profile, point: plugin". Up to 1.29.0 the
-	// framework does that with two default plugins enabled again at one point in addition to multiPoint (expandMultiPointPlugins deletes from
-	// the list that it goes through); their weight then counts twice, and where it is not 1 no pod is scheduled at all.
+	// framework does that to two default plugins that are also enabled at one point besides multiPoint (expandMultiPointPlugins deletes
+	// from the list that it iterates over); their weight then counts twice, and where it is not 1 no pod is scheduled at all.
 	Twice []string
 }
 
-// Effect returns what the scheduler makes of a configuration. --write-config-to does not show it: it does not merge multiPoint
-// and the defaults. So a small program, linked from the same source as the scheduler, asks the framework itself.
-func (s *Scheduler) Effect(ctx context.Context, config []byte) (Effect, error) {
+// Outcome is what a scheduler made of a configuration, or why it refused it.
+type Outcome struct {
+	Effect Effect
+	Err    error
+}
+
+// Effects returns what the scheduler makes of configurations. --write-config-to does not show it: that writes multiPoint as multiPoint
+// and a set as a set. So a small program, linked from the same source as the scheduler, asks the framework itself.
+func (s *Scheduler) Effects(ctx context.Context, configs ...[]byte) ([]Outcome, error) {
 	s.effect.once.Do(func() { s.effect.program, s.effect.err = s.effectProgram(ctx) })
 	if s.effect.err != nil {
-		return Effect{}, s.effect.err
+		return nil, s.effect.err
 	}
-	dir, path, err := s.place(config)
+	part := (len(configs) + runtime.NumCPU() - 1) / runtime.NumCPU()
+	if s.Rules.InsecurePort {
+		part = 1 // the program listens on the configured ports while it runs
+	}
+	outcomes := make([]Outcome, len(configs))
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for from := 0; from < len(configs); from += part {
+		to := min(from+part, len(configs))
+		group.Go(func() error { return s.effects(ctx, configs[from:to], outcomes[from:to]) })
+	}
+	return outcomes, group.Wait()
+}
+
+// effects runs the program once.
+func (s *Scheduler) effects(ctx context.Context, configs [][]byte, outcomes []Outcome) error {
+	var paths []string
+	for _, config := range configs {
+		dir, path, err := s.place(config)
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		paths = append(paths, path)
+	}
+	out, err := s.run(ctx, s.effect.program, paths...)
 	if err != nil {
-		return Effect{}, err
+		return err
 	}
-	defer os.RemoveAll(dir)
-	out, err := s.run(ctx, s.effect.program, path)
-	if err != nil {
-		return Effect{}, err
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != len(configs) {
+		return fmt.Errorf("effect printed %d lines for %d configurations", len(lines), len(configs))
 	}
-	return s.canonical(out)
+	for i, line := range lines {
+		outcomes[i].Effect, outcomes[i].Err = s.canonical(line)
+	}
+	return nil
 }
 
 // effectProgram returns the program effect of the release. It is compiled in the module that the scheduler was compiled in, with the

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // StandInKubeconfig is a kubeconfig that reaches no server.
@@ -39,9 +40,26 @@ func (s *Scheduler) writeFiles() error {
 
 func (s *Scheduler) standIn(name string) string { return filepath.Join(s.dir, filepath.Base(name)) }
 
-// Read has the scheduler decode, default and validate a configuration, and initialise its plugins with it. It returns what the
-// scheduler wrote with --write-config-to, or an error with what it said instead. No API server is needed for that.
+// Read makes the scheduler decode, default and validate a configuration, and initialise its plugins with it. It returns what the
+// scheduler wrote with --write-config-to, or an error with its message. That needs no API server. Without flags, the same configuration is read once.
 func (s *Scheduler) Read(ctx context.Context, config []byte, flags ...string) (string, error) {
+	if len(flags) > 0 {
+		return s.read(ctx, config, flags...)
+	}
+	made, _ := s.reads.LoadOrStore(string(config), &reading{})
+	r := made.(*reading)
+	r.once.Do(func() { r.written, r.err = s.read(ctx, config) })
+	return r.written, r.err
+}
+
+// reading is the result of Read.
+type reading struct {
+	once    sync.Once
+	written string
+	err     error
+}
+
+func (s *Scheduler) read(ctx context.Context, config []byte, flags ...string) (string, error) {
 	dir, path, err := s.place(config)
 	if err != nil {
 		return "", err
@@ -54,7 +72,7 @@ func (s *Scheduler) Read(ctx context.Context, config []byte, flags ...string) (s
 	}
 	written, err := os.ReadFile(out)
 	if err != nil {
-		return "", fmt.Errorf("kube-scheduler %s ended well and wrote nothing: %w", s.Release, err)
+		return "", fmt.Errorf("kube-scheduler %s succeeded and wrote nothing: %w", s.Release, err)
 	}
 	return s.restore(string(written)), nil
 }
@@ -77,7 +95,7 @@ func (s *Scheduler) place(config []byte) (dir, path string, err error) {
 	return dir, path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// restore puts the documents' own paths where place put those of the test.
+// restore replaces the paths of the test by those of the documents.
 func (s *Scheduler) restore(text string) string {
 	for _, name := range Kubeconfigs() {
 		text = strings.ReplaceAll(text, s.standIn(name), name)

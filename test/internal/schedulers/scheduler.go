@@ -1,5 +1,4 @@
-// Package schedulers runs the kube-schedulers of other releases for tests: what they say of a configuration file when they read it,
-// without a cluster.
+// Package schedulers runs the kube-schedulers of releases for tests: they read configuration files, without a cluster.
 package schedulers
 
 import (
@@ -26,8 +25,9 @@ type Scheduler struct {
 	// Info describes the build.
 	Info build.Info
 
-	dir    string // directory for files that runs read and write
+	dir    string // for files that runs read and write
 	cache  string
+	reads  sync.Map // of *reading
 	effect struct {
 		once    sync.Once
 		program string

@@ -29,12 +29,12 @@ func settleScoring(profile map[string]any, running map[string]pluginSet) {
 			continue
 		}
 		old := arguments(name)
-		scoring := map[string]any{"Type": strategy, "Resources": old["Resources"], "RequestedToCapacityRatio": nil}
+		strategyArgs := map[string]any{"Type": strategy, "Resources": old["Resources"], "RequestedToCapacityRatio": nil}
 		if shape := old["Shape"]; shape != nil {
-			scoring["RequestedToCapacityRatio"] = map[string]any{"Shape": shape}
+			strategyArgs["RequestedToCapacityRatio"] = map[string]any{"Shape": shape}
 		}
 		if fit != nil {
-			fit["ScoringStrategy"] = scoring
+			fit["ScoringStrategy"] = strategyArgs
 		}
 		for i, p := range running["Score"].Enabled {
 			if p.Name == name {

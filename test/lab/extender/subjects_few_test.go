@@ -1,5 +1,16 @@
-//go:build linux && !releases
+//go:build linux && !labs
 
 package extender
 
-var releases = []string{"v1.24.3"}
+import (
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+)
+
+var subjects = []labs.Options{{Release: labs.Release, Layout: "kubeadm"}}
+
+func labOf(t *testing.T, o labs.Options) *labs.Node {
+	t.Helper()
+	return labs.Shared(t, o.Layout)
+}

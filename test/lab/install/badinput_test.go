@@ -1,3 +1,5 @@
+//go:build linux
+
 package install
 
 import (
@@ -8,113 +10,137 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// What a person sees when what they gave cannot work on a cluster that does.
+// What the user sees when a flag or a file cannot work on a cluster that works.
 
-func TestImageThatCannotBePulledIsToldAndUndone(t *testing.T) {
-	m := lend(t, "pmk")
-	r := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", "localhost/not-there:v1", "--timeout", "2m")
-	r.fails(t, 1, "localhost/not-there:v1", "pull", "hint: ")
-	m.leftNothing(t, "my-scheduler")
+func TestDeployReportsAnImageThatCannotBePulledAndUndoesEverything(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	r := n.TryDeploy(t, name, "localhost/not-there:v1", "--timeout", "2m")
+	r.Fails(t, 1, "localhost/not-there:v1", "pull", "hint: ")
+	n.LeftNothing(t, name)
 }
 
-func TestBadImageLeavesTheDeployedSchedulerAsItWas(t *testing.T) {
-	m := lend(t, "pmk")
-	image := m.image(t)
-	t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
-	m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
-	m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", "localhost/not-there:v1", "--timeout", "2m").fails(t, 1, "localhost/not-there:v1")
-	m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
-	if got := m.kubectl(t, "get", "deployment", "my-scheduler", "-n", "kube-system", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != image {
-		t.Errorf("the image after a failed deployment is %q, want %q", got, image)
+// hasImage fails the test unless the Deployment of a scheduler has the image.
+func hasImage(t *testing.T, n *labs.Node, name, want string) {
+	t.Helper()
+	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != want {
+		t.Errorf("the image is %q, want %q", got, want)
 	}
 }
 
-func TestPortThatIsTakenIsRefused(t *testing.T) {
-	m := lend(t, "pmk")
-	r := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image(t), "--port", "10259")
-	r.fails(t, 2, "10259", "in use", "10260")
-	m.leftNothing(t, "my-scheduler")
+// A scheduler that crashes, on a real kubelet: deploy prints its last log lines and restores the deployed one.
+func TestDeployOfACrashingSchedulerShowsItsLogAndRestoresTheFormer(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	image := n.Image(t)
+	n.Deploy(t, name, image)
+	n.TryDeploy(t, name, n.Faulty(t, "crash", labs.Release)).Fails(t, 1, "this scheduler ends at once", "exited with code 7")
+	hasImage(t, n, name, image)
+	n.PMKSched(t, "verify", "--name", name).OK(t)
 }
 
-func TestConfigurationThatCannotWorkIsRefusedBeforeAnythingIsApplied(t *testing.T) {
-	m := lend(t, "pmk")
-	image := m.image(t)
-	for name, c := range map[string]struct{ config, says string }{
+// With --no-rollback what failed stays, so that the user can inspect it.
+func TestDeployWithoutRollbackLeavesWhatFailed(t *testing.T) {
+	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
+	image := n.Image(t)
+	n.Deploy(t, name, image)
+	crash := n.Faulty(t, "crash", labs.Release)
+	n.TryDeploy(t, name, crash, "--no-rollback").Fails(t, 1, "this scheduler ends at once")
+	hasImage(t, n, name, crash)
+}
+
+// A dry run reports what deploy would do and does none of it; check does the preflight checks alone.
+func TestDryRunAndCheckChangeNothing(t *testing.T) {
+	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
+	image := n.Image(t)
+	dry := n.TryDeploy(t, name, image, "--dry-run").OK(t)
+	dry.Prints(t, "Deployment/kube-system/"+name+" created")
+	if left := n.Left(t, name, ""); left != "" {
+		t.Errorf("the dry run made objects: %s", left)
+	}
+	n.PMKSched(t, "check", "--name", name, "--image", image, "-o", "json").OK(t).Prints(t, "namespace-exists", "control-plane-node")
+	n.PMKSched(t, "check", "--name", name, "--image", image, "--namespace", "no-such-namespace").Fails(t, 3, "no-such-namespace")
+	if left := n.Left(t, name, ""); left != "" {
+		t.Errorf("check made objects: %s", left)
+	}
+}
+
+func TestDeployRefusesAPortThatIsTaken(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	r := n.PMKSched(t, "deploy", "--name", name, "--image", n.Image(t), "--port", "10259")
+	r.Fails(t, 2, "10259", "in use", "is free")
+	n.LeftNothing(t, name)
+}
+
+func TestDeployRefusesAConfigurationThatCannotWorkBeforeItAppliesAnything(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	image := n.Image(t)
+	for problem, c := range map[string]struct{ config, message string }{
 		"malformed":      {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: [", "config.yaml:2"},
 		"empty":          {"", "empty"},
 		"wrong kind":     {"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", "Pod"},
-		"unknown plugin": {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: my-scheduler\n  plugins:\n    score:\n      enabled:\n      - name: NoSuchPlugin\n", "NoSuchPlugin"},
+		"unknown plugin": {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: " + name + "\n  plugins:\n    score:\n      enabled:\n      - name: NoSuchPlugin\n", "NoSuchPlugin"},
 		"unknown field":  {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparalelism: 4\n", "paralelism"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "config.yaml")
-			if err := os.WriteFile(file, []byte(c.config), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config", file).fails(t, 2, c.says)
-			m.leftNothing(t, "my-scheduler")
+		t.Run(problem, func(t *testing.T) {
+			n.TryDeploy(t, name, image, "--config", run.WriteFile(t, "config.yaml", c.config)).Fails(t, 2, c.message)
+			n.LeftNothing(t, name)
 		})
 	}
 }
 
-func TestNoPermissionIsTold(t *testing.T) {
-	m := lend(t, "pmk")
-	m.apply(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: nobody, namespace: default}\n")
-	kubeconfig := m.kubeconfigOf(t, "nobody")
-	r := m.pmkSched(t, "--kubeconfig", kubeconfig, "deploy", "--name", "my-scheduler", "--image", m.image(t))
-	if r.code == 0 {
-		t.Fatalf("somebody without any permission deployed: %s", r)
-	}
-	r.fails(t, r.code, "system:serviceaccount:default:nobody", "cannot")
-	m.leftNothing(t, "my-scheduler")
+func TestDeployWithoutPermissionNamesTheUser(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	kubeconfig := kubeconfigOf(t, n, name)
+	args := append([]string{"--kubeconfig", kubeconfig}, n.DeployArgs(t, name, n.Image(t))...)
+	n.PMKSched(t, args...).Fails(t, 1, "system:serviceaccount:default:"+name, "cannot")
+	n.LeftNothing(t, name)
 }
 
-func TestDetectWithoutPrivilegesWarnsAndGoesOn(t *testing.T) {
-	m := lend(t, "pmk")
-	m.apply(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: nobody, namespace: default}\n")
-	r := m.pmkSched(t, "--kubeconfig", m.kubeconfigOf(t, "nobody"), "detect", "-o", "json").ok(t)
-	got := decode[detected](t, r.stdout)
-	if got.Server.Version != branch || got.Source.Branch != branch {
+func TestDetectWithoutPrivilegesWarns(t *testing.T) {
+	n := labs.Shared(t, "pmk")
+	r := n.PMKSched(t, "--kubeconfig", kubeconfigOf(t, n, labs.SchedulerName(t)), "detect", "-o", "json").OK(t)
+	got := run.Decode[detected](t, r.Stdout)
+	if got.Server.Version != labs.Release || got.Source.Branch != labs.Release {
 		t.Errorf("the release is not found without privileges: %s", r)
 	}
 	if len(got.Warnings) == 0 {
-		t.Errorf("nothing warns of what could not be read: %s", r)
+		t.Errorf("no warning about what could not be read: %s", r)
 	}
 }
 
-// kubeconfigOf writes a kubeconfig for a ServiceAccount of the namespace default.
-func (m master) kubeconfigOf(t *testing.T, account string) string {
+// kubeconfigOf makes a ServiceAccount without permissions and returns the path of its kubeconfig.
+func kubeconfigOf(t *testing.T, n *labs.Node, account string) string {
 	t.Helper()
-	token := strings.TrimSpace(m.kubectl(t, "create", "token", account, "-n", "default"))
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	raw := m.kubectl(t, "config", "view", "--raw", "--minify", "--flatten")
-	if err := os.WriteFile(file, []byte(raw), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m.kubectl(t, "--kubeconfig", file, "config", "set-credentials", account, "--token", token)
-	m.kubectl(t, "--kubeconfig", file, "config", "set-context", "--current", "--user", account)
+	n.Apply(t, "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: "+account+", namespace: default}\n")
+	token := n.Kubectl(t, "create", "token", account, "-n", "default")
+	file := run.WriteFile(t, "kubeconfig", n.Kubectl(t, "config", "view", "--raw", "--minify", "--flatten"))
+	n.Kubectl(t, "--kubeconfig", file, "config", "set-credentials", account, "--token", token)
+	n.Kubectl(t, "--kubeconfig", file, "config", "set-context", "--current", "--user", account)
 	return file
 }
 
-func TestNodeKubeconfigThatCannotBeUsedIsRefused(t *testing.T) {
-	m := lend(t, "pmk")
-	image := m.image(t)
+func TestDeployRefusesANodeKubeconfigThatCannotBeUsed(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	image := n.Image(t)
 	expired := expiredCertificate(t)
-	for name, c := range map[string]struct{ content, says string }{
-		"expired":    {"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: local, user: u}}]\nclusters: [{name: local, cluster: {server: 'https://localhost:443'}}]\nusers: [{name: u, user: {client-certificate-data: " + expired + "}}]\n", "expired"},
-		"not a file": {"\tnot yaml", "kube-scheduler.yaml"},
+	for problem, c := range map[string]struct {
+		content, message string
+		code             int
+	}{
+		"expired":    {"apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: local, user: u}}]\nclusters: [{name: local, cluster: {server: 'https://localhost:443'}}]\nusers: [{name: u, user: {client-certificate-data: " + expired + "}}]\n", "expired", 2},
+		"not a file": {"\tnot yaml", "kube-scheduler.yaml", 2},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(problem, func(t *testing.T) {
 			root := t.TempDir()
 			file := filepath.Join(root, "etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml")
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -123,17 +149,18 @@ func TestNodeKubeconfigThatCannotBeUsedIsRefused(t *testing.T) {
 			if err := os.WriteFile(file, []byte(c.content), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := m.pmkSched(t, "--node-root", root, "deploy", "--name", "my-scheduler", "--image", image, "--credentials", "node")
-			if r.code == 0 {
+			args := append([]string{"--node-root", root}, n.DeployArgs(t, name, image, "--credentials", "node")...)
+			r := n.PMKSched(t, args...)
+			if r.Code == 0 {
 				t.Fatalf("it deployed: %s", r)
 			}
-			r.fails(t, r.code, c.says, "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml")
-			m.leftNothing(t, "my-scheduler")
+			r.Fails(t, r.Code, c.message, "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml")
+			n.LeftNothing(t, name)
 		})
 	}
 }
 
-// expiredCertificate is the base64 of a PEM certificate of the scheduler's user that ended an hour ago.
+// expiredCertificate is the base64 of a PEM certificate of the scheduler's user that expired an hour ago.
 func expiredCertificate(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -153,45 +180,22 @@ func expiredCertificate(t *testing.T) string {
 	return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
 
-func TestNameThatIsNoDNSLabelIsRefused(t *testing.T) {
-	m := lend(t, "pmk")
+func TestDeployRefusesANameThatIsNotADNSLabel(t *testing.T) {
+	n := labs.Shared(t, "pmk")
 	for _, name := range []string{"My_Scheduler", "a.b", strings.Repeat("x", 64), "-x", "default-scheduler"} {
-		m.pmkSched(t, "deploy", "--name", name, "--image", "localhost/x:v1").fails(t, 2, name)
+		n.PMKSched(t, "deploy", "--name", name, "--image", "localhost/x:v1").Fails(t, 2, name)
 	}
 }
 
-func TestTwoDeploysOfOneNameAtOnceDoNotMix(t *testing.T) {
-	m := lend(t, "pmk")
-	image := m.image(t)
-	t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
-	results := make([]result, 2)
-	var wg sync.WaitGroup
-	for i := range results {
-		wg.Go(func() {
-			results[i] = run(t, m.command(patience(t), program, "deploy", "--name", "my-scheduler", "--image", image))
-		})
-	}
-	wg.Wait()
-	done := 0
-	for _, r := range results {
-		if r.code == 0 {
-			done++
-			continue
-		}
-		r.fails(t, 1, "my-scheduler", "another")
-	}
-	if done == 0 {
-		t.Fatalf("neither of two deployments came through:\n%s\n%s", results[0], results[1])
-	}
-	m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
-}
-
-// leftNothing fails the test if the cluster holds anything of a scheduler that was never deployed.
-func (m master) leftNothing(t *testing.T, name string) {
-	t.Helper()
-	left := m.kubectl(t, "get", "deployments,pods,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings",
-		"-A", "-l", "app.kubernetes.io/instance="+name+",!pmk-sched.io/revision", "-o", "name")
-	if strings.TrimSpace(left) != "" {
-		t.Errorf("%s left objects behind: %s", fmt.Sprintf("a failed deployment of %s", name), left)
-	}
+// A deployment that meets another of the same name, which holds the lock, ends with an error that names the other.
+func TestSecondDeployOfOneNameAtTheSameTimeIsRefused(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	image := n.Image(t)
+	n.UninstallLater(t, name)
+	args := n.DeployArgs(t, name, image)
+	first := n.AtStep(t, "apply", func(int) {
+		n.PMKSched(t, args...).Fails(t, 1, name, "another")
+	}, args...)
+	first.OK(t)
+	n.PMKSched(t, "verify", "--name", name).OK(t)
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package install
 
 import (
@@ -5,7 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
+
+// subject is a kind of credentials on a layout.
+type subject struct{ layout, kind string }
 
 // detected is the part of `detect -o json` that scripts rely on.
 type detected struct {
@@ -42,7 +50,7 @@ type detected struct {
 	Warnings []string `json:"warnings"`
 }
 
-// layouts are the shapes of master that the main job is shown on, with what detect finds there.
+// layouts are those that a lab can have, with what detect finds there.
 var layouts = []struct {
 	layout, kubeconfig, labelKey, taint string
 }{
@@ -50,28 +58,31 @@ var layouts = []struct {
 	{"kubeadm", "/etc/kubernetes/scheduler.conf", "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/control-plane=:NoSchedule"},
 }
 
-func TestDetectFindsWhatTheMasterIs(t *testing.T) {
+func TestDetectReportsTheControlPlaneNode(t *testing.T) {
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
-			m := lend(t, want.layout)
-			out := m.pmkSched(t, "detect", "-o", "json").ok(t).stdout
-			got := decode[detected](t, out)
+			n := labs.Shared(t, want.layout)
+			out := n.PMKSched(t, "detect", "-o", "json").OK(t).Stdout
+			got := run.Decode[detected](t, out)
 			for _, f := range []struct{ what, got, want string }{
-				{"server.version", got.Server.Version, branch},
+				{"server.version", got.Server.Version, labs.Release},
 				{"distribution", got.Distribution, want.layout},
 				{"layout", got.Layout, want.layout},
-				{"source.branch", got.Source.Branch, branch},
-				{"source.module", got.Source.Module, "k8s.io/kubernetes@" + branch},
+				{"source.branch", got.Source.Branch, labs.Release},
+				{"source.module", got.Source.Module, "k8s.io/kubernetes@" + labs.Release},
 				{"source.go", got.Source.Go, "1.18.3"},
 				{"configuration.apiVersion", got.Configuration.APIVersion, "kubescheduler.config.k8s.io/v1beta3"},
 				{"configuration.accepted", strings.Join(got.Configuration.Accepted, " "), "kubescheduler.config.k8s.io/v1beta2 kubescheduler.config.k8s.io/v1beta3"},
 				{"controlPlane.labelKey", got.ControlPlane.LabelKey, want.labelKey},
-				{"scheduler.port", fmt.Sprint(got.Scheduler.Port), "10260"},
 				{"credentials.kubeconfig", got.Credentials.Kubeconfig, want.kubeconfig},
 			} {
 				if f.got != f.want {
 					t.Errorf("%s: got %q, want %q", f.what, f.got, f.want)
 				}
+			}
+			// Other tests deploy schedulers at the same time; the default scheduler's port is 10259.
+			if got.Scheduler.Port < 10260 || got.Scheduler.Port > 10269 {
+				t.Errorf("scheduler.port: got %d, want the first free one from 10260", got.Scheduler.Port)
 			}
 			if got.Credentials.Expires == "" {
 				t.Error("credentials.expires is empty")
@@ -90,7 +101,7 @@ func TestDetectFindsWhatTheMasterIs(t *testing.T) {
 	}
 }
 
-// podsManifest is a Deployment whose pods may run on the master and name the given scheduler; "" names none.
+// podsManifest is a Deployment whose pods tolerate every node and name the given scheduler; "" names none.
 func podsManifest(name, scheduler, image string, replicas int) string {
 	line := ""
 	if scheduler != "" {
@@ -112,66 +123,45 @@ spec:
 `, name, line, image, replicas)
 }
 
-// scheduledBy counts, by the scheduler that reported it, the Scheduled events of a Deployment's pods.
-func (m master) scheduledBy(t *testing.T, deployment string) map[string]int {
-	t.Helper()
-	events := m.kubectl(t, "get", "events", "-n", "default", "--field-selector", "reason=Scheduled",
-		"-o", `jsonpath={range .items[*]}{.involvedObject.name} {.source.component}{.reportingComponent}{"\n"}{end}`)
-	count := map[string]int{}
-	for _, line := range strings.Split(strings.TrimSpace(events), "\n") {
-		pod, by, _ := strings.Cut(line, " ")
-		if strings.HasPrefix(pod, deployment+"-") {
-			count[by]++
-		}
-	}
-	return count
-}
-
 func TestMainJob(t *testing.T) {
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
-			m := lend(t, want.layout)
-			image := m.image(t)
-			t.Cleanup(func() { m.uninstall(t, "my-scheduler") })
+			n, name := labs.Shared(t, want.layout), labs.SchedulerName(t)
+			image := n.Image(t)
+			args := n.DeployArgs(t, name, image)
+			n.UninstallLater(t, name)
 
-			deployed := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
-			if !strings.Contains(deployed.stdout, "Deployment/kube-system/my-scheduler created") {
-				t.Errorf("the change set does not tell of the Deployment: %s", deployed)
-			}
-			if steps := passedSteps(deployed.stderr); !slices.Equal(steps, deploySteps) {
+			deployed := n.PMKSched(t, args...).OK(t)
+			deployed.Prints(t, "Deployment/kube-system/"+name+" created")
+			if steps := passedSteps(deployed.Stderr); !slices.Equal(steps, deploySteps) {
 				t.Errorf("got the steps %q, want %q", steps, deploySteps)
 			}
-			m.holdsNoKeyInConfigMaps(t)
-			again := m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", image).ok(t)
-			for _, line := range strings.Split(strings.TrimSpace(again.stdout), "\n") {
+			hasNoKeyInConfigMaps(t, n, name)
+			again := n.PMKSched(t, args...).OK(t)
+			for _, line := range strings.Split(strings.TrimSpace(again.Stdout), "\n") {
 				if strings.Contains(line, "/") && !strings.Contains(line, "unchanged") {
 					t.Errorf("a second deploy changes something: %s", line)
 				}
 			}
-			m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
-
-			m.apply(t, podsManifest("twenty", "my-scheduler", image, 20))
-			m.apply(t, podsManifest("others", "", image, 5))
-			m.kubectl(t, "rollout", "status", "deployment/twenty", "--timeout=10m")
-			m.kubectl(t, "rollout", "status", "deployment/others", "--timeout=10m")
-			t.Cleanup(func() { m.kubectl(t, "delete", "deployment", "twenty", "others", "--wait=true") })
-			if got := m.scheduledBy(t, "twenty"); got["my-scheduler"] != 20 || len(got) != 1 {
-				t.Errorf("the 20 pods that name my-scheduler were scheduled by %v", got)
-			}
-			if got := m.scheduledBy(t, "others"); got["default-scheduler"] != 5 || len(got) != 1 {
-				t.Errorf("the 5 pods that name no scheduler were scheduled by %v", got)
-			}
+			n.PMKSched(t, "verify", "--name", name).OK(t)
+			schedules(t, n, name, image)
+			n.CleanLog(t, name)
 		})
 	}
 }
 
-// uninstall takes a scheduler away and fails the test if anything of it stays.
-func (m master) uninstall(t *testing.T, name string) {
+// schedules fails the test unless 20 pods that name the scheduler are bound by it, and 5 that name none by the default scheduler.
+func schedules(t *testing.T, n *labs.Node, name, image string) {
 	t.Helper()
-	m.pmkSched(t, "uninstall", "--name", name, "--yes").ok(t)
-	left := m.kubectl(t, "get", "deployments,pods,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases",
-		"-A", "-l", "app.kubernetes.io/instance="+name, "-o", "name")
-	if strings.TrimSpace(left) != "" {
-		t.Errorf("left behind by uninstall: %s", left)
+	named, unnamed := name+"-named", name+"-unnamed"
+	n.Apply(t, podsManifest(named, name, image, 20)+"---\n"+podsManifest(unnamed, "", image, 5))
+	t.Cleanup(func() { n.Kubectl(t, "delete", "deployment", named, unnamed, "--wait=true") })
+	n.Kubectl(t, "rollout", "status", "deployment/"+named, "--timeout=10m")
+	n.Kubectl(t, "rollout", "status", "deployment/"+unnamed, "--timeout=10m")
+	if got := n.ScheduledBy(t, "default", named); got[name] != 20 || len(got) != 1 {
+		t.Errorf("the 20 pods that name %s were scheduled by %v", name, got)
+	}
+	if got := n.ScheduledBy(t, "default", unnamed); got["default-scheduler"] != 5 || len(got) != 1 {
+		t.Errorf("the 5 pods that name no scheduler were scheduled by %v", got)
 	}
 }

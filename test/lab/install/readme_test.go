@@ -1,3 +1,5 @@
+//go:build linux
+
 package install
 
 import (
@@ -7,14 +9,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// block is a shell block of the README with the place that its marker names: "master", "machine", or "" for make targets.
+// block is a shell block of the README and where its marker says that it runs: "master", "machine", or "" for make targets.
 type block struct{ place, script string }
 
 func readmeBlocks(t *testing.T) []block {
 	t.Helper()
-	text, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile(filepath.Join(run.Root(), "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,39 +33,44 @@ func readmeBlocks(t *testing.T) []block {
 	return blocks
 }
 
-// Every command that the README shows works as it is printed there, in its order.
-func TestCommandsOfTheREADMEWork(t *testing.T) {
-	m := lend(t, "pmk")
-	path := "PATH=" + filepath.Dir(program) + ":" + os.Getenv("PATH")
+// Every command that the README shows for a control-plane node works as it is printed there, in its order.
+func TestCommandsOfTheREADMEWorkOnTheNode(t *testing.T) {
+	n := labs.Shared(t, "pmk")
 	uninstalled := true
+	for _, b := range readmeBlocks(t) {
+		if b.place != "master" {
+			continue
+		}
+		n.Exec(t, "env", path(t), "sh", "-ec", "cd "+run.Root()+"\nset -x\n"+b.script).OK(t)
+		uninstalled = strings.Contains(b.script, "pmk-sched uninstall")
+	}
+	if !uninstalled {
+		n.Uninstall(t, "my-scheduler")
+	}
+}
+
+// So do those for the machine itself, and no block is left out.
+func TestCommandsOfTheREADMEWorkOnThisMachine(t *testing.T) {
+	t.Parallel()
 	for _, b := range readmeBlocks(t) {
 		switch b.place {
 		case "":
 			if !regexp.MustCompile(`\A(make [a-z-]+\n)+\z`).MatchString(b.script) {
-				t.Errorf("nothing runs this block, and it is not only make targets:\n%s", b.script)
+				t.Errorf("no test runs this block, and it is not only make targets:\n%s", b.script)
 			}
 		case "master":
-			m.exec(t, "env", path, "sh", "-ec", "cd "+root(t)+"\nset -x\n"+b.script).ok(t)
-			uninstalled = strings.Contains(b.script, "pmk-sched uninstall")
 		case "machine":
-			cmd := exec.CommandContext(patience(t), "env", path, "sh", "-ec", "set -x\n"+b.script)
-			cmd.Dir = root(t)
-			run(t, cmd).ok(t)
+			cmd := exec.CommandContext(run.Context(t), "env", path(t), "sh", "-ec", "set -x\n"+b.script)
+			cmd.Dir = run.Root()
+			run.Command(t, cmd).OK(t)
 		default:
-			t.Errorf("a block of the README is to run on %q, which this test does not know", b.place)
+			t.Errorf("a block of the README runs on %q, which this test does not know", b.place)
 		}
-	}
-	if !uninstalled {
-		m.uninstall(t, "my-scheduler")
 	}
 }
 
-// root is the top of the repository.
-func root(t *testing.T) string {
+// path is the environment variable PATH with pmk-sched.
+func path(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return "PATH=" + filepath.Dir(run.Program(t)) + ":" + os.Getenv("PATH")
 }

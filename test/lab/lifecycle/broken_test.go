@@ -1,3 +1,5 @@
+//go:build linux
+
 package lifecycle
 
 import (
@@ -13,22 +15,24 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// helper, set to a state folder, makes the test binary bring a lab up in it, so that there is a process to kill.
+// helper, set to a state directory, makes the test binary start a lab in it: a process to kill.
 const helper = "PMK_SCHED_LABTEST_UP"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(helper); dir != "" {
 		os.Exit(bringUp(dir))
 	}
-	os.Exit(m.Run())
+	os.Exit(labs.Main(m))
 }
 
-// bringUp prints every step when it begins.
+// bringUp starts a lab and prints each step when it begins.
 func bringUp(stateDir string) int {
-	release, err := versions.Parse("v1.24.3")
+	release, err := versions.Parse(labs.Release)
 	if err != nil {
 		return 1
 	}
@@ -47,49 +51,47 @@ func bringUp(stateDir string) int {
 	return 0
 }
 
-func TestDownAfterUpWasKilled(t *testing.T) {
-	for _, c := range []struct {
-		step  string
-		after time.Duration
-	}{
-		{"make namespaces and network", 0},
-		{"make namespaces and network", 40 * time.Millisecond},
-		{"make namespaces and network", 120 * time.Millisecond},
-		{"start etcd and containerd", 0},
-		{"load images", 300 * time.Millisecond},
-		{"start the API server", 1500 * time.Millisecond},
-		{"register node", time.Second},
-		{"add 2 workers", 100 * time.Millisecond},
-	} {
-		t.Run(fmt.Sprintf("%s after %s", c.step, c.after), func(t *testing.T) {
-			m := watchMachine(t)
-			stateDir, cacheDir := folders(t)
-			killUp(t, stateDir, cacheDir, c.step, c.after)
-			l, err := lab.Get(stateDir, prefix+"killed")
-			if errors.Is(err, lab.ErrNotFound) {
-				m.unchanged(t) // It was killed before it made anything.
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.links[l.Link()] = true
-			if _, err := l.Status(t.Context()); err != nil {
-				t.Errorf("status of a half-made lab: %v", err)
-			}
-			if err := lab.Down(t.Context(), stateDir, l.Name(), nil); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := os.Stat(l.Dir()); err == nil {
-				t.Error("its folder is still there")
-			}
-			m.unchanged(t)
-		})
-	}
+// killPoint is when lab up is killed: after it began a step, and something of the step is there.
+type killPoint struct {
+	name, step string
+	// made returns a pattern of files, one of which exists when it is time.
+	made func(l *lab.Lab) string
 }
 
-// killUp starts another process that brings a lab up, and kills it some time after it has begun a step.
-func killUp(t *testing.T, stateDir, cacheDir, step string, after time.Duration) {
+func begun(*lab.Lab) string { return "/" }
+
+func inRoot(pattern string) func(*lab.Lab) string {
+	return func(l *lab.Lab) string { return filepath.Join(l.Root(), pattern) }
+}
+
+// whileTheAPIServerStarts is the point with the most to take down: network, etcd, containerd, kubelet, and pods that begin.
+var whileTheAPIServerStarts = killPoint{"while the API server starts", "start the API server", inRoot("var/log/pods/*/*")}
+
+func TestLabDownAfterUpWasKilledLeavesNothing(t *testing.T) { whileTheAPIServerStarts.leavesNothing(t) }
+
+func (p killPoint) leavesNothing(t *testing.T) {
+	t.Helper()
+	m := watchMachine(t)
+	stateDir, cacheDir := directories(t)
+	p.killUp(t, stateDir, cacheDir)
+	l, err := lab.Get(stateDir, prefix+"killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Status(t.Context()); err != nil {
+		t.Errorf("status of a lab whose start was killed: %v", err)
+	}
+	if err := lab.Down(t.Context(), stateDir, l.Name(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(l.Dir()); err == nil {
+		t.Error("its directory still exists")
+	}
+	m.unchanged(t)
+}
+
+// killUp starts another process that starts a lab, and kills it.
+func (p killPoint) killUp(t *testing.T, stateDir, cacheDir string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -108,21 +110,34 @@ func killUp(t *testing.T, stateDir, cacheDir, step string, after time.Duration) 
 	lines := bufio.NewScanner(out)
 	reached := false
 	for !reached && lines.Scan() {
-		reached = strings.HasPrefix(lines.Text(), step)
+		reached = strings.HasPrefix(lines.Text(), p.step)
 	}
 	if !reached {
-		t.Fatalf("it never came to the step %q", step)
+		t.Fatalf("lab up never began the step %q", p.step)
 	}
-	time.Sleep(after)
+	l, err := lab.Get(stateDir, prefix+"killed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(run.Patience); ; time.Sleep(5 * time.Millisecond) {
+		if found, _ := filepath.Glob(p.made(l)); len(found) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing matches %s", p.made(l))
+		}
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait()
+	if err := cmd.Wait(); err == nil {
+		t.Fatal("lab up was done before it was killed")
+	}
 }
 
-func TestUpThatIsCancelledLeavesNothing(t *testing.T) {
+func TestLabUpThatIsCancelledLeavesNothing(t *testing.T) {
 	m := watchMachine(t)
-	stateDir, cacheDir := folders(t)
+	stateDir, cacheDir := directories(t)
 	o := options(t, stateDir, cacheDir, "cancelled")
 	ctx, cancel := context.WithCancel(t.Context())
 	o.OnStep = func(step string) func(error) {
@@ -138,81 +153,4 @@ func TestUpThatIsCancelledLeavesNothing(t *testing.T) {
 		t.Errorf("labs left: %d, %v", len(labs), err)
 	}
 	m.unchanged(t)
-}
-
-// broken are the programs of a release, one of them replaced.
-type broken struct {
-	t        *testing.T
-	cacheDir string
-	program  string
-	script   string
-}
-
-func (b broken) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
-	programs, err := lab.Compiled{CacheDir: b.cacheDir, Env: os.Environ()}.Kubernetes(ctx, r, names)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(b.t.TempDir(), b.program)
-	programs[b.program] = path
-	return programs, os.WriteFile(path, []byte(b.script), 0o755)
-}
-
-func (b broken) Module(context.Context, string, string, string, string) (string, error) {
-	return "", errors.New("not needed")
-}
-
-// untilSeen is a context whose time is up as soon as one of the files that match a pattern holds a text.
-type untilSeen struct {
-	context.Context
-	up chan struct{}
-}
-
-func (c untilSeen) Done() <-chan struct{} { return c.up }
-
-func (c untilSeen) Err() error {
-	select {
-	case <-c.up:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}
-
-func newUntilSeen(t *testing.T, pattern, text string) context.Context {
-	c := untilSeen{t.Context(), make(chan struct{})}
-	go func() {
-		defer close(c.up)
-		for c.Context.Err() == nil {
-			files, _ := filepath.Glob(pattern)
-			for _, file := range files {
-				if data, _ := os.ReadFile(file); strings.Contains(string(data), text) {
-					return
-				}
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-	}()
-	return c
-}
-
-func TestUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
-	for program, says := range map[string]string{
-		"kubelet":        "kubelet exited",
-		"kube-apiserver": "kube-apiserver",
-	} {
-		t.Run(program, func(t *testing.T) {
-			m := watchMachine(t)
-			stateDir, cacheDir := folders(t)
-			o := options(t, stateDir, cacheDir, "broken")
-			o.Programs = broken{t, cacheDir, program, "#!/bin/sh\necho this " + program + " is broken\nexit 3\n"}
-			// A kubelet that ends is noticed; a static pod that ends is started again until the time is up.
-			ctx := newUntilSeen(t, filepath.Join(stateDir, o.Name, "root/var/log/pods/*", program, "*.log"), "is broken")
-			_, err := lab.Up(ctx, o)
-			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "this "+program+" is broken") {
-				t.Errorf("the error does not show why: %v", err)
-			}
-			m.unchanged(t)
-		})
-	}
 }

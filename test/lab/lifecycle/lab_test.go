@@ -1,5 +1,7 @@
-// Package lab tests internal/lab on this machine: real masters of v1.24.3 come up, work, and leave nothing behind. The
-// tests run as root, one after the other.
+//go:build linux
+
+// Package lifecycle tests internal/lab on this machine: labs start, work as a control-plane node of their layout, and leave nothing
+// behind.
 package lifecycle
 
 import (
@@ -14,14 +16,16 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // prefix begins the name of every lab that is made here.
 const prefix = "labtest-"
 
-// folders returns the state folder of a test, and the cache that all of them and the program itself share.
-func folders(t *testing.T) (stateDir, cacheDir string) {
+// directories returns the state directory of a test, and the cache that all of them and pmk-sched itself share.
+func directories(t *testing.T) (stateDir, cacheDir string) {
 	t.Helper()
 	stateDir, err := os.MkdirTemp("/var/tmp", "labs-") // /tmp may be in memory, which labs would fill
 	if err != nil {
@@ -58,7 +62,7 @@ func sharedCache(t *testing.T) string {
 
 func options(t *testing.T, stateDir, cacheDir, name string) lab.Options {
 	t.Helper()
-	release, err := versions.Parse("v1.24.3")
+	release, err := versions.Parse(labs.Release)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,23 +72,6 @@ func options(t *testing.T, stateDir, cacheDir, name string) lab.Options {
 			begin := time.Now()
 			return func(err error) { t.Logf("%s (%.1fs) %v", step, time.Since(begin).Seconds(), err) }
 		},
-	}
-}
-
-func up(t *testing.T, m *machine, o lab.Options) *lab.Lab {
-	t.Helper()
-	l, err := lab.Up(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.links[l.Link()] = true
-	return l
-}
-
-func down(t *testing.T, o lab.Options) {
-	t.Helper()
-	if err := lab.Down(t.Context(), o.StateDir, o.Name, nil); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -127,14 +114,10 @@ func runPod(t *testing.T, l *lab.Lab, label string) {
 	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
 }
 
-func TestAPMKMaster(t *testing.T) {
-	m := watchMachine(t)
-	stateDir, cacheDir := folders(t)
-	o := options(t, stateDir, cacheDir, "pmk")
-	o.Nodes = 3
-	l := up(t, m, o)
-
-	t.Run("has the shape of PMK", func(t *testing.T) { hasShapeOfPMK(t, l) })
+func TestPMKLab(t *testing.T) {
+	n := labs.Exclusive(t, lab.LayoutPMK)
+	l := n.Lab
+	t.Run("has the layout of PMK", func(t *testing.T) { hasLayoutOfPMK(t, l) })
 	t.Run("runs pods", func(t *testing.T) { podsRun(t, l, "node-role.kubernetes.io/master") })
 	t.Run("schedules to the workers", func(t *testing.T) {
 		kubectl(t, l, "create", "deployment", "many", "--image=none", "--replicas=20")
@@ -142,13 +125,15 @@ func TestAPMKMaster(t *testing.T) {
 		if got := kubectl(t, l, "get", "pods", "-l", "app=many", "-o", "jsonpath={.items[*].spec.nodeName}"); strings.Count(got, "worker-") != 20 {
 			t.Errorf("pods are on %s", got)
 		}
+		kubectl(t, l, "delete", "deployment", "many")
 	})
-	t.Run("is seen from the machine", func(t *testing.T) {
+	t.Run("reports its status", func(t *testing.T) {
 		status, err := l.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status.Version != "v1.24.3" || !status.NodeReady || status.Workers != (lab.Workers{Total: 3, Ready: 3}) || status.Problem != "" {
+		all := len(labs.Workers())
+		if status.Version != labs.Release || !status.NodeReady || status.Workers != (lab.Workers{Total: all, Ready: all}) || status.Problem != "" {
 			t.Errorf("%+v", status)
 		}
 		for _, p := range status.Processes {
@@ -158,7 +143,9 @@ func TestAPMKMaster(t *testing.T) {
 		}
 	})
 	t.Run("runs commands", func(t *testing.T) { commandsRun(t, l) })
-	t.Run("cannot be made twice", func(t *testing.T) {
+	t.Run("cannot be started twice", func(t *testing.T) {
+		o := options(t, labs.Dir(), sharedCache(t), "")
+		o.Name = n.Name
 		if _, err := lab.Up(t.Context(), o); !errors.Is(err, lab.ErrExists) {
 			t.Errorf("got %v", err)
 		}
@@ -172,12 +159,11 @@ func TestAPMKMaster(t *testing.T) {
 			t.Fatal(err)
 		}
 		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
+		kubectl(t, l, "delete", "pod", "shell")
 	})
-	down(t, o)
-	m.unchanged(t)
 }
 
-func hasShapeOfPMK(t *testing.T, l *lab.Lab) {
+func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
 	name, err := l.NodeName()
 	if err != nil {
 		t.Fatal(err)
@@ -215,17 +201,11 @@ func podsRun(t *testing.T, l *lab.Lab, label string) {
 	if got := kubectl(t, l, "exec", "shell", "--", "echo", "from within"); got != "from within" {
 		t.Errorf("exec prints %q", got)
 	}
-	const ask = "echo | nc -w 5 10.96.0.1 443 && echo connected"
-	for tries := 0; ; tries++ {
-		out, _ := on(t, l, "kubectl", "exec", "shell", "--", "sh", "-c", ask)
-		if strings.HasSuffix(strings.TrimSpace(out), "connected") {
-			return
-		}
-		if tries == 10 {
-			t.Errorf("a pod does not reach the API server by its service: %s", out)
-			return
-		}
-	}
+	// kube-proxy writes the rules of the service a moment later.
+	run.Eventually(t, "a pod reaches the API server by its service", func(context.Context) (bool, string) {
+		out, _ := on(t, l, "kubectl", "exec", "shell", "--", "sh", "-c", "echo | nc -w 5 10.96.0.1 443 && echo connected")
+		return strings.HasSuffix(strings.TrimSpace(out), "connected"), out
+	})
 }
 
 func commandsRun(t *testing.T, l *lab.Lab) {
@@ -248,60 +228,14 @@ func commandsRun(t *testing.T, l *lab.Lab) {
 	if out, _ := on(t, l, "sh", "-c", "grep -l '[s]leep.9[78]' /proc/[0-9]*/cmdline 2>/dev/null"); out != "" {
 		t.Errorf("cancelled, but still running: %s", out)
 	}
-	// A container that is made by hand is the lab's too.
+	// A container that is started by hand belongs to the lab too.
 	if _, status := on(t, l, "ctr", "-n", "k8s.io", "run", "-d", lab.BusyboxImage, "by-hand", "sleep", "600"); status != 0 {
 		t.Error("ctr run fails")
 	}
 }
 
-func TestTwoMastersAtOnce(t *testing.T) {
-	m := watchMachine(t)
-	stateDir, cacheDir := folders(t)
-	first, second := options(t, stateDir, cacheDir, "one"), options(t, stateDir, cacheDir, "two")
-	first.Layout, second.Layout = lab.LayoutKubeadm, lab.LayoutKubeadm
-	type made struct {
-		l   *lab.Lab
-		err error
-	}
-	results := make(chan made, 2)
-	for _, o := range []lab.Options{first, second} {
-		go func() {
-			l, err := lab.Up(t.Context(), o)
-			results <- made{l, err}
-		}()
-	}
-	labs := map[string]*lab.Lab{}
-	for range 2 {
-		r := <-results
-		if r.err != nil {
-			t.Error(r.err)
-			continue
-		}
-		labs[r.l.Name()] = r.l
-		m.links[r.l.Link()] = true
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-	if found, err := lab.List(stateDir); err != nil || len(found) != 2 {
-		t.Errorf("labs here: %d, %v", len(found), err)
-	}
-	one, two := labs[first.Name], labs[second.Name]
-	if got := kubectl(t, one, "get", "nodes", "-o", "name"); got != "node/"+one.Name() {
-		t.Errorf("the first lab has %s", got)
-	}
-	if got := kubectl(t, two, "get", "nodes", "-o", "jsonpath={.items[*].spec.taints[*].key}"); got != "node-role.kubernetes.io/control-plane node-role.kubernetes.io/master" &&
-		got != "node-role.kubernetes.io/master node-role.kubernetes.io/control-plane" {
-		t.Errorf("the taints of kubeadm 1.24 are %s", got)
-	}
-	down(t, first)
-	podsRun(t, two, "node-role.kubernetes.io/control-plane")
-	down(t, second)
-	m.unchanged(t)
-}
-
 func TestDownOfAnUnknownLab(t *testing.T) {
-	stateDir, _ := folders(t)
+	stateDir, _ := directories(t)
 	if err := lab.Down(t.Context(), stateDir, prefix+"none", nil); !errors.Is(err, lab.ErrNotFound) {
 		t.Errorf("got %v", err)
 	}

@@ -1,3 +1,5 @@
+//go:build linux
+
 package lifecycle
 
 import (
@@ -11,17 +13,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 )
 
 // conntrack is a setting that is not there until something on the machine first tracks connections.
 const conntrack = "net/netfilter/nf_conntrack_max"
 
-// traces is what the machine looks like: everything that a lab could leave behind.
-// Each line is one thing.
+// traces are everything on the machine that a lab could leave behind, a line each.
 type traces map[string]bool
 
-// look takes a picture of the machine. What belongs to another lab, which may come
-// and go meanwhile, is left out: its names carry its id.
+// look lists the traces on the machine.
 func look(t *testing.T) traces {
 	t.Helper()
 	seen := traces{}
@@ -111,17 +114,15 @@ func processes(t *testing.T) map[int]string {
 type machine struct {
 	before    traces
 	processes map[int]string
-	links     map[string]bool // of our labs
 }
 
 func watchMachine(t *testing.T) *machine {
 	t.Helper()
-	return &machine{before: look(t), processes: processes(t), links: map[string]bool{}}
+	return &machine{before: look(t), processes: processes(t)}
 }
 
-// unchanged fails the test for everything that is on the machine and was not, and for
-// everything that is gone. The kernel and the machine's first process take a moment
-// to let go of what has ended.
+// unchanged fails the test for everything that is new on the machine, and for everything that is gone. The kernel and the machine's first
+// process take a moment to release what has ended.
 func (m *machine) unchanged(t *testing.T) {
 	t.Helper()
 	var left []string
@@ -135,7 +136,7 @@ func (m *machine) unchanged(t *testing.T) {
 		}
 	}
 	slices.Sort(left)
-	t.Errorf("the machine is not as it was:\n%s", strings.Join(left, "\n"))
+	t.Errorf("the machine changed:\n%s", strings.Join(left, "\n"))
 }
 
 func (m *machine) differences(t *testing.T) []string {
@@ -143,12 +144,12 @@ func (m *machine) differences(t *testing.T) []string {
 	var out []string
 	after := look(t)
 	for line := range after {
-		if !m.before[line] && !m.othersOwn(line) {
+		if !m.before[line] && !m.isOthers(t, line) {
 			out = append(out, "new "+line)
 		}
 	}
 	for line := range m.before {
-		if !after[line] && !m.othersOwn(line) {
+		if !after[line] && !m.isOthers(t, line) {
 			out = append(out, "gone "+line)
 		}
 	}
@@ -161,25 +162,33 @@ func (m *machine) differences(t *testing.T) []string {
 	return out
 }
 
-// othersOwn tells whether a trace belongs to a lab or test that is not from here, to the session that runs the tests, or to
-// what systemd starts and ends by itself.
-func (m *machine) othersOwn(line string) bool {
+// isOthers reports whether a trace belongs to a lab or test of another package, to the session that runs the tests, or to what systemd
+// starts and ends on its own. A network link of any other lab than the shared ones is from here.
+func (m *machine) isOthers(t *testing.T, line string) bool {
 	if strings.Contains(line, "/pmk-sched-lab-") {
 		return !strings.Contains(line, "/pmk-sched-lab-"+prefix)
 	}
 	if strings.Contains(line, "pmklab") {
-		for link := range m.links {
-			if strings.Contains(line, link) {
-				return false
-			}
-		}
-		return true
+		return slices.ContainsFunc(sharedLinks(t), func(link string) bool { return strings.Contains(line, link) })
 	}
 	if strings.HasPrefix(line, "setting: "+conntrack) {
 		return m.before["setting: "+conntrack+"="]
 	}
-	others := []string{"/process_api/", "/var/lib/containers", " " + os.TempDir() + "/", ".slice/", "/init.scope", " /run/user/", " /run/credentials/"}
+	others := []string{"/process_api/", "/var/lib/containers", " " + os.TempDir() + "/", ".slice/", "/init.scope", " /run/user/", " /run/credentials/", " " + labs.Dir() + "/"}
 	return slices.ContainsFunc(others, func(of string) bool { return strings.Contains(line, of) })
+}
+
+// sharedLinks are the network links of the shared labs, which tests of other packages may start at any time.
+func sharedLinks(t *testing.T) (links []string) {
+	t.Helper()
+	found, err := lab.List(labs.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range found {
+		links = append(links, l.Link())
+	}
+	return links
 }
 
 func read(t *testing.T, path string) string {

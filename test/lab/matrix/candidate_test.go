@@ -1,49 +1,52 @@
-//go:build labmatrix
+//go:build linux && labs
 
 package matrix
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Where a cluster coordinates the election of its leaders, the default scheduler is a candidate for its lease and ours is none:
-// a scheduler with the feature on registers for that lease whatever its configuration says.
+// In a cluster with coordinated leader election the default scheduler is a candidate for its lease, and a second scheduler is not: one with
+// the feature gate on registers for that lease whatever its configuration is.
 func TestSecondSchedulerIsNoCandidateForTheDefaultOnesLease(t *testing.T) {
-	m := up(t, subject{release: "v1.34.2", layout: "kubeadm", api: "v1"})
+	n := up(t, subject{release: "v1.34.2", layout: "kubeadm", api: "v1"})
 	const gate = "--feature-gates=CoordinatedLeaderElection=true"
-	m.addFlags(t, "kube-apiserver", gate, "--runtime-config=coordination.k8s.io/v1beta1=true")
-	m.addFlags(t, "kube-scheduler", gate)
-	eventually(t, "the default scheduler becomes a candidate", func() bool {
-		return strings.Contains(m.candidates(t), "kube-scheduler")
+	n.addFlags(t, "kube-apiserver", gate, "--runtime-config=coordination.k8s.io/v1beta1=true")
+	n.addFlags(t, "kube-scheduler", gate)
+	run.Eventually(t, "the default scheduler becomes a candidate", func(context.Context) (bool, string) {
+		seen := n.candidates(t)
+		return strings.Contains(seen, "kube-scheduler"), seen
 	})
-	m.build(t)
-	m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image()).ok(t)
-	m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
-	if list := m.candidates(t); strings.Contains(list, "my-scheduler") || strings.Count(list, "kube-scheduler") != 1 {
+	n.build(t)
+	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", n.image()).OK(t)
+	n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
+	if list := n.candidates(t); strings.Contains(list, "my-scheduler") || strings.Count(list, "kube-scheduler") != 1 {
 		t.Errorf("the candidates, each with its lease:\n%s", list)
 	}
-	if holder := m.lease(t, "kube-scheduler").Spec.HolderIdentity; !strings.HasPrefix(holder, labName+"_") {
+	if holder := n.lease(t, "kube-scheduler").Spec.HolderIdentity; !strings.HasPrefix(holder, n.Name+"_") {
 		t.Errorf("the default scheduler's lease is held by %q", holder)
 	}
-	m.mayDoAllItWants(t, "my-scheduler")
-	m.uninstall(t, "my-scheduler")
+	n.CleanLog(t, "my-scheduler")
+	n.Uninstall(t, "my-scheduler")
 }
 
-// candidates lists the candidates of every lease; "" while the API server does not know of any.
-func (m master) candidates(t *testing.T) string {
+// candidates lists the candidates of every lease; "" while there are none.
+func (n node) candidates(t *testing.T) string {
 	t.Helper()
-	return m.exec(t, "kubectl", "get", "leasecandidates", "-n", "kube-system",
-		"-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.leaseName}{"\n"}{end}`).stdout
+	return n.Exec(t, "kubectl", "get", "leasecandidates", "-n", "kube-system",
+		"-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.leaseName}{"\n"}{end}`).Stdout
 }
 
 // addFlags gives a component of the control plane further flags, in the manifest of its static pod, as an administrator would.
-func (m master) addFlags(t *testing.T, component string, flags ...string) {
+func (n node) addFlags(t *testing.T, component string, flags ...string) {
 	t.Helper()
-	file := filepath.Join(os.Getenv("PMK_SCHED_LAB_DIR"), labName, "root/etc/kubernetes/manifests", component+".yaml")
+	file := n.Path("/etc/kubernetes/manifests/" + component + ".yaml")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -53,24 +56,12 @@ func (m master) addFlags(t *testing.T, component string, flags ...string) {
 		t.Fatalf("%s has another form than expected:\n%s", file, text)
 	}
 	changed := strings.Replace(string(text), line, line+"    - "+strings.Join(flags, "\n    - ")+"\n", 1)
-	next := filepath.Join(os.Getenv("PMK_SCHED_LAB_DIR"), labName, component+".yaml")
+	next := filepath.Join(n.Lab.Dir(), component+".yaml")
 	if err := os.WriteFile(next, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The kubelet reads the folder at any time: the file changes at once.
+	// The kubelet reads the directory at any time: the file is replaced atomically.
 	if err := os.Rename(next, file); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// eventually polls until the condition holds or three minutes have passed.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	for !holds() {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting: %s", what)
-		}
-		time.Sleep(time.Second)
 	}
 }

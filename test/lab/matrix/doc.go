@@ -1,6 +1,3 @@
-// Package matrix tests the whole of pmk-sched on real masters of many releases, one lab at a time: the lab comes up, detect
-// says what is there, the scheduler of the release is built, deployed and proven, and nothing stays.
-//
-// With the build tag releases it looks at one release, with labmatrix at one of every kind. What was compiled is kept, so that
-// a run that was stopped soon comes to where it was.
+// Package matrix tests pmk-sched on real control-plane nodes of many releases, one lab at a time: it starts the lab, runs detect, builds,
+// deploys and verifies the scheduler of the release, and fails if uninstall leaves anything. It needs the build tag labs.
 package matrix

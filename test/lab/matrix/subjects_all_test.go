@@ -1,4 +1,4 @@
-//go:build labmatrix
+//go:build linux && labs
 
 package matrix
 

@@ -1,4 +1,4 @@
-//go:build labmatrix || releases
+//go:build linux && labs
 
 package matrix
 

@@ -1,4 +1,4 @@
-//go:build labmatrix || releases
+//go:build linux && labs
 
 package matrix
 
@@ -14,9 +14,10 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// electionLease is the part of a Lease that tells who leads.
+// electionLease is the part of a Lease that names the leader.
 type electionLease struct {
 	Spec struct {
 		HolderIdentity   string `json:"holderIdentity"`
@@ -24,41 +25,41 @@ type electionLease struct {
 	} `json:"spec"`
 }
 
-func (m master) lease(t *testing.T, name string) electionLease {
+func (n node) lease(t *testing.T, name string) electionLease {
 	t.Helper()
-	return decode[electionLease](t, m.kubectl(t, "get", "lease", "-n", "kube-system", name, "-o", "json"))
+	return run.Decode[electionLease](t, n.Kubectl(t, "get", "lease", "-n", "kube-system", name, "-o", "json"))
 }
 
-// leadsItselfOnly shows that our scheduler leads by the lease of its own name, which up to 1.21 no flag beside a configuration
-// would bring about, and that nobody took the default scheduler's: not even as a candidate, which coordinated leader election
-// would make of it from 1.31 on.
-func (m master) leadsItselfOnly(t *testing.T, before electionLease) {
+// leadsItselfOnly fails the test unless the deployed scheduler holds the lease of its own name, which up to 1.21 no flag besides a
+// configuration can set, and the default scheduler still holds its own. With coordinated leader election, from 1.31 on, the deployed
+// scheduler is not a candidate for it.
+func (n node) leadsItselfOnly(t *testing.T, before electionLease) {
 	t.Helper()
-	if after := m.lease(t, "kube-scheduler"); after != before {
+	if after := n.lease(t, "kube-scheduler"); after != before {
 		t.Errorf("the default scheduler's lease was %+v and is %+v", before, after)
 	}
-	if own := m.lease(t, "my-scheduler"); own.Spec.HolderIdentity == "" || own.Spec.HolderIdentity == before.Spec.HolderIdentity {
+	if own := n.lease(t, "my-scheduler"); own.Spec.HolderIdentity == "" || own.Spec.HolderIdentity == before.Spec.HolderIdentity {
 		t.Errorf("the lease of my-scheduler is %+v", own)
 	}
-	if !strings.Contains(m.kubectl(t, "api-resources", "--api-group=coordination.k8s.io", "-o", "name"), "leasecandidates") {
+	if !strings.Contains(n.Kubectl(t, "api-resources", "--api-group=coordination.k8s.io", "-o", "name"), "leasecandidates") {
 		return
 	}
-	if candidates := m.kubectl(t, "get", "leasecandidates", "-A", "-o", "jsonpath={.items[*].metadata.name}"); strings.Contains(candidates, "my-scheduler") {
+	if candidates := n.Kubectl(t, "get", "leasecandidates", "-A", "-o", "jsonpath={.items[*].metadata.name}"); strings.Contains(candidates, "my-scheduler") {
 		t.Errorf("my-scheduler is a candidate: %s", candidates)
 	}
 }
 
-// isOfItsRelease asks the running program what it is. From 1.31 on its version chooses which features are on.
-func (m master) isOfItsRelease(t *testing.T) {
+// isOfItsRelease compares the version of the running program. From 1.31 on the version selects the features that are on.
+func (n node) isOfItsRelease(t *testing.T) {
 	t.Helper()
-	if got := m.kubectl(t, "exec", "-n", "kube-system", "deployment/my-scheduler", "--", "kube-scheduler", "--version"); got != "Kubernetes "+m.release {
+	if got := n.Kubectl(t, "exec", "-n", "kube-system", "deployment/my-scheduler", "--", "kube-scheduler", "--version"); got != "Kubernetes "+n.release {
 		t.Errorf("the program says %q", got)
 	}
-	metrics := m.ask(t, m.addresses(t, "my-scheduler")[0], "/metrics").ok(t).stdout
-	if !strings.Contains(metrics, `git_version="`+m.release+`"`) {
+	metrics := n.ask(t, n.addresses(t, "my-scheduler")[0], "/metrics").OK(t).Stdout
+	if !strings.Contains(metrics, `git_version="`+n.release+`"`) {
 		t.Error("its metrics name another release")
 	}
-	minor := m.minor(t)
+	minor := n.minor(t)
 	if minor < 31 {
 		return
 	}
@@ -78,9 +79,9 @@ func (m master) isOfItsRelease(t *testing.T) {
 }
 
 // addresses are the secure ports of the pods of a deployed scheduler.
-func (m master) addresses(t *testing.T, name string) []string {
+func (n node) addresses(t *testing.T, name string) []string {
 	t.Helper()
-	list := strings.Fields(m.kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
+	list := strings.Fields(n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o",
 		`jsonpath={range .items[*]}{.status.podIP}:{.spec.containers[0].ports[0].containerPort}{"\n"}{end}`))
 	if len(list) == 0 {
 		t.Fatalf("scheduler %s has no pods", name)
@@ -88,10 +89,10 @@ func (m master) addresses(t *testing.T, name string) []string {
 	return list
 }
 
-// ask sends a request to the secure port of our scheduler, as the cluster's administrator.
-func (m master) ask(t *testing.T, address, path string) result {
+// ask sends a request to the secure port of the deployed scheduler, as the cluster's administrator.
+func (n node) ask(t *testing.T, address, path string) run.Result {
 	t.Helper()
-	return m.exec(t, "kubectl", "--server", "https://"+address, "--insecure-skip-tls-verify", "get", "--raw", path)
+	return n.Exec(t, "kubectl", "--server", "https://"+address, "--insecure-skip-tls-verify", "get", "--raw", path)
 }
 
 // socket is a TCP port that something listens on.
@@ -101,11 +102,11 @@ type socket struct {
 	inode    string
 }
 
-// listensWhereItShould looks at the sockets of our scheduler's process: its secure port and, on 1.20–1.22, one plain port on
+// listensWhereItShould checks the sockets of the deployed scheduler's process: its secure port and, on 1.20–1.22, one plain port on
 // loopback, and no port that another process listens on as well.
-func (m master) listensWhereItShould(t *testing.T, found cluster.Scheduler) {
+func (n node) listensWhereItShould(t *testing.T, found cluster.Scheduler) {
 	t.Helper()
-	process := m.schedulerProcess(t)
+	process := n.schedulerProcess(t)
 	all := listening(t, process)
 	own := map[string]bool{}
 	fds, err := filepath.Glob(filepath.Join(process, "fd", "*"))
@@ -135,12 +136,12 @@ func (m master) listensWhereItShould(t *testing.T, found cluster.Scheduler) {
 		t.Errorf("it listens on (port: on loopback) %v, want %v", got, want)
 	}
 	if found.InsecurePort != 0 {
-		m.exec(t, "/bin/busybox", "wget", "-q", "-O", "-", fmt.Sprintf("http://127.0.0.1:%d/healthz", found.InsecurePort)).ok(t)
+		n.Exec(t, "/bin/busybox", "wget", "-q", "-O", "-", fmt.Sprintf("http://127.0.0.1:%d/healthz", found.InsecurePort)).OK(t)
 	}
 }
 
-// schedulerProcess returns the folder in /proc of our scheduler's process, found by its command line and the lab's group.
-func (m master) schedulerProcess(t *testing.T) string {
+// schedulerProcess returns the directory in /proc of the deployed scheduler's process, found by its command line and the lab's group.
+func (n node) schedulerProcess(t *testing.T) string {
 	t.Helper()
 	commands, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -149,7 +150,7 @@ func (m master) schedulerProcess(t *testing.T) string {
 	for _, file := range commands {
 		command, _ := os.ReadFile(file)
 		groups, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cgroup"))
-		if strings.Contains(string(command), "--config=/etc/kubernetes/my-scheduler/") && strings.Contains(string(groups), "/pmk-sched-lab-"+labName+"-") {
+		if strings.Contains(string(command), "--config=/etc/kubernetes/my-scheduler/") && strings.Contains(string(groups), "/pmk-sched-lab-"+n.Name+"-") {
 			return filepath.Dir(file)
 		}
 	}
@@ -183,25 +184,25 @@ func listening(t *testing.T, process string) []socket {
 	return sockets
 }
 
-// standbysDoNotBlock rolls two replicas out, of which one fills its caches only when it leads: it is running and may wait.
-func (m master) standbysDoNotBlock(t *testing.T) {
+// standbysDoNotBlock deploys two replicas. The one that does not lead fills its caches only when it does, and deploy does not wait for that.
+func (n node) standbysDoNotBlock(t *testing.T) {
 	t.Helper()
-	if m.minor(t) < 28 {
+	if n.minor(t) < 28 {
 		return
 	}
-	config := write(t, "delayed.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n")
-	args := []string{"deploy", "--name", "delayed", "--image", m.image(), "--credentials", "serviceaccount", "--replicas", "2", "--config", config}
-	m.pmkSched(t, args...).ok(t)
-	m.pmkSched(t, "verify", "--name", "delayed").ok(t)
+	config := run.WriteFile(t, "delayed.yaml", "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\ndelayCacheUntilActive: true\n")
+	args := []string{"deploy", "--name", "delayed", "--image", n.image(), "--credentials", "serviceaccount", "--replicas", "2", "--config", config}
+	n.PMKSched(t, args...).OK(t)
+	n.PMKSched(t, "verify", "--name", "delayed").OK(t)
 	ready := 0
-	addresses := m.addresses(t, "delayed")
+	addresses := n.addresses(t, "delayed")
 	for _, address := range addresses {
-		if m.minor(t) < 31 || m.ask(t, address, "/readyz").code == 0 {
+		if n.minor(t) < 31 || n.ask(t, address, "/readyz").Code == 0 {
 			ready++
 		}
 	}
-	if want := map[bool]int{true: 1, false: 2}[m.minor(t) >= 31]; len(addresses) != 2 || ready != want {
+	if want := map[bool]int{true: 1, false: 2}[n.minor(t) >= 31]; len(addresses) != 2 || ready != want {
 		t.Errorf("%d of the pods at %v say that they are ready, want %d", ready, addresses, want)
 	}
-	m.uninstall(t, "delayed")
+	n.Uninstall(t, "delayed")
 }

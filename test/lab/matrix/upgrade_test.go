@@ -1,4 +1,4 @@
-//go:build labmatrix
+//go:build linux && labs
 
 package matrix
 
@@ -9,55 +9,56 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A cluster that was upgraded under a deployed scheduler: detect tells, and the command that it gives mends it, with the plugin that only
-// a flag of build named.
+// After an upgrade of the cluster detect reports the schedulers of the former release, and the command that it prints upgrades them, with
+// the plugin that only a flag of build named.
 func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 	from, to := subject{release: "v1.24.3", layout: "kubeadm", api: "v1beta3"}, subject{release: "v1.25.4", layout: "kubeadm", api: "v1"}
-	m := up(t, from)
-	m.pmkSched(t, "build", "--busybox", "/bin/busybox", "--tag", m.image(), "--load", "containerd", "--with", "builtin:timestamp").ok(t)
-	m.pmkSched(t, "deploy", "--name", "my-scheduler", "--image", m.image(), "--preset", "binpack").ok(t)
-	if got := m.deployed(t); got.Release != from.release || got.Due != "" || got.Command != "" {
+	n := up(t, from)
+	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", n.image(), "--load", "containerd", "--with", "builtin:timestamp").OK(t)
+	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", n.image(), "--preset", "binpack").OK(t)
+	if got := n.deployed(t); got.Release != from.release || got.Due != "" || got.Command != "" {
 		t.Errorf("before the upgrade: %+v", got)
 	}
-	account := m.kubectl(t, "get", "serviceaccount", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.metadata.uid}")
+	account := n.Kubectl(t, "get", "serviceaccount", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.metadata.uid}")
 
-	run(t, command(t, "lab", "upgrade", "--name", labName, "--branch", to.release)).ok(t)
-	m.subject = to
-	if got := m.kubectl(t, "get", "serviceaccount", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.metadata.uid}"); got != account {
-		t.Error("the lab's data is not what it was")
+	run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
+	n.subject = to
+	if got := n.Kubectl(t, "get", "serviceaccount", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.metadata.uid}"); got != account {
+		t.Error("the upgrade lost the lab's data")
 	}
-	left := m.deployed(t)
+	left := n.deployed(t)
 	if left.Release != from.release || left.Due != to.release || left.Image != from.image() {
 		t.Errorf("after the upgrade: %+v", left)
 	}
-	told := m.pmkSched(t, "detect").ok(t).stdout
+	printed := n.PMKSched(t, "detect").OK(t).Stdout
 	for _, text := range []string{"is of " + from.release, "the API server of " + to.release, left.Command} {
-		if !strings.Contains(told, text) {
-			t.Errorf("the person is not told %q:\n%s", text, told)
+		if !strings.Contains(printed, text) {
+			t.Errorf("the output lacks %q:\n%s", text, printed)
 		}
 	}
 
-	m.exec(t, "env", "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "sh", "-ec", left.Command).ok(t)
-	if got := m.deployed(t); got.Release != to.release || got.Due != "" || got.Image != to.image() {
+	n.Exec(t, "env", "PATH="+filepath.Dir(run.Program(t))+":"+os.Getenv("PATH"), "sh", "-ec", left.Command).OK(t)
+	if got := n.deployed(t); got.Release != to.release || got.Due != "" || got.Image != to.image() {
 		t.Errorf("after the command: %+v", got)
 	}
-	m.pmkSched(t, "verify", "--name", "my-scheduler").ok(t)
-	m.bindsPods(t)
-	config := m.kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+to.release, "-o", "yaml")
+	n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
+	n.bindsPods(t)
+	config := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+to.release, "-o", "yaml")
 	if !strings.Contains(config, "MostAllocated") || !strings.Contains(config, "name: Timestamp") {
 		t.Errorf("the preset or the plugin was lost:\n%s", config)
 	}
-	m.mayDoAllItWants(t, "my-scheduler")
-	m.detects(t)
-	m.uninstall(t, "my-scheduler")
+	n.CleanLog(t, "my-scheduler")
+	n.detects(t)
+	n.Uninstall(t, "my-scheduler")
 }
 
 // deployed is what detect says of the one scheduler that is deployed.
-func (m master) deployed(t *testing.T) cluster.DeployedScheduler {
+func (n node) deployed(t *testing.T) cluster.DeployedScheduler {
 	t.Helper()
-	info := decode[cluster.Info](t, m.pmkSched(t, "detect", "-o", "json").ok(t).stdout)
+	info := run.Decode[cluster.Info](t, n.PMKSched(t, "detect", "-o", "json").OK(t).Stdout)
 	if len(info.Scheduler.Deployed) != 1 {
 		t.Fatalf("deployed schedulers: %+v", info.Scheduler.Deployed)
 	}

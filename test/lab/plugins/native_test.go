@@ -1,4 +1,4 @@
-//go:build linux && pluginlab
+//go:build linux && labs
 
 package plugins
 
@@ -15,6 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // schedulerPlugins are the plugins of the scheduling special interest group: a line of versions for each minor.
@@ -49,94 +52,94 @@ func TestPluginsOfAnotherProject(t *testing.T) {
 		{"v1.34.2", "v0.34.7", ""},
 	} {
 		t.Run(test.release, func(t *testing.T) {
-			m := up(t, subject{release: test.release, layout: "kubeadm"})
-			m.kubectl(t, "apply", "-f", filepath.Join(moduleDir(t, schedulerPlugins+"@"+test.version), "config", "crd", "bases"))
-			m.kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/podgroups.scheduling.x-k8s.io", "crd/elasticquotas.scheduling.x-k8s.io")
-			file := write(t, "pmk-sched.yaml", fmt.Sprintf(nativeDescription, schedulerPlugins, test.version, test.more))
+			n := connect(t, labs.Start(t, labs.Options{Release: test.release, Layout: "kubeadm", Workers: 3}))
+			n.Kubectl(t, "apply", "-f", filepath.Join(moduleDir(t, schedulerPlugins+"@"+test.version), "config", "crd", "bases"))
+			n.Kubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "crd/podgroups.scheduling.x-k8s.io", "crd/elasticquotas.scheduling.x-k8s.io")
+			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(nativeDescription, schedulerPlugins, test.version, test.more))
 			image := "localhost/native:" + test.release
-			m.build(t, image, "-f", file)
-			m.pmkSched(t, "deploy", "-f", file, "--image", image).ok(t)
-			m.pmkSched(t, "verify", "-f", file).ok(t)
-			m.place(t, 3) // pods of no group
-			m.schedulesCompleteGroupsOnly(t)
+			n.Load(t, image, "--branch", test.release, "-f", file)
+			n.UninstallLater(t, scheduler)
+			n.PMKSched(t, "deploy", "-f", file, "--image", image).OK(t)
+			n.PMKSched(t, "verify", "-f", file).OK(t)
+			n.place(t, 3) // pods of no group
+			n.schedulesCompleteGroupsOnly(t)
 			if test.more != "" {
-				m.keepsQuotas(t)
+				n.keepsQuotas(t)
 			}
-			m.isContent(t)
-			m.uninstall(t)
+			n.CleanLog(t, scheduler)
 		})
 	}
 }
 
-// moduleDir is where a module that was downloaded lies.
+// moduleDir downloads a module and returns its directory.
 func moduleDir(t *testing.T, module string) string {
 	t.Helper()
-	cmd := exec.CommandContext(patience(t), "go", "mod", "download", "-json", module)
+	cmd := exec.CommandContext(run.Context(t), "go", "mod", "download", "-json", module)
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	var found struct{ Dir string }
-	if err := json.Unmarshal([]byte(run(t, cmd).ok(t).stdout), &found); err != nil || found.Dir == "" {
+	if err := json.Unmarshal([]byte(run.Command(t, cmd).OK(t).Stdout), &found); err != nil || found.Dir == "" {
 		t.Fatalf("download %s: %+v: %v", module, found, err)
 	}
 	return found.Dir
 }
 
 // createCustom makes an object of the plugins' own group.
-func (m *master) createCustom(t *testing.T, namespace, kind, plural string, spec map[string]any) {
+func (n *node) createCustom(t *testing.T, namespace, kind, plural string, spec map[string]any) {
 	t.Helper()
 	const group, version = "scheduling.x-k8s.io", "v1alpha1"
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": group + "/" + version, "kind": kind, "metadata": map[string]any{"name": "tested", "namespace": namespace}, "spec": spec,
 	}}
 	resource := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
-	if _, err := m.dynamic.Resource(resource).Namespace(namespace).Create(patience(t), object, metav1.CreateOptions{}); err != nil {
+	if _, err := n.dynamic.Resource(resource).Namespace(namespace).Create(run.Context(t), object, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // schedulesCompleteGroupsOnly makes a group of three, one after the other.
-func (m *master) schedulesCompleteGroupsOnly(t *testing.T) {
+func (n *node) schedulesCompleteGroupsOnly(t *testing.T) {
 	t.Helper()
-	namespace := m.namespace(t, "gang")
-	m.createCustom(t, namespace, "PodGroup", "podgroups", map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(60)})
+	namespace := n.namespace(t, "gang")
+	n.createCustom(t, namespace, "PodGroup", "podgroups", map[string]any{"minMember": int64(3), "scheduleTimeoutSeconds": int64(60)})
 	member := func(name string) *corev1.Pod {
 		pod := newPod(name)
 		pod.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "tested"}
 		return pod
 	}
-	m.create(t, namespace, member("first"), member("second"))
+	n.create(t, namespace, member("first"), member("second"))
 	for _, name := range []string{"first", "second"} {
-		m.awaitRejected(t, namespace, name, "cannot find enough sibling pods")
+		n.awaitRejected(t, namespace, name, "cannot find enough sibling pods")
 	}
-	m.place(t, 3) // others pass it meanwhile
-	for _, pod := range m.list(t, namespace) {
+	n.place(t, 3) // others pass it meanwhile
+	for _, pod := range n.list(t, namespace) {
 		if pod.Spec.NodeName != "" {
 			t.Errorf("pod %s of an incomplete group is on %s", pod.Name, pod.Spec.NodeName)
 		}
 	}
-	m.create(t, namespace, member("third"))
-	m.awaitBound(t, namespace, 3)
-	m.remove(t, namespace)
+	n.create(t, namespace, member("third"))
+	n.awaitBound(t, namespace, 3)
+	n.remove(t, namespace)
 	t.Log("Coscheduling schedules a group when it is complete, and not before")
 }
 
 // keepsQuotas makes more pods than the quota of their namespace allows.
-func (m *master) keepsQuotas(t *testing.T) {
+func (n *node) keepsQuotas(t *testing.T) {
 	t.Helper()
-	namespace := m.namespace(t, "quota")
-	m.createCustom(t, namespace, "ElasticQuota", "elasticquotas", map[string]any{"min": map[string]any{"cpu": "2"}, "max": map[string]any{"cpu": "2"}})
+	namespace := n.namespace(t, "quota")
+	n.createCustom(t, namespace, "ElasticQuota", "elasticquotas", map[string]any{"min": map[string]any{"cpu": "2"}, "max": map[string]any{"cpu": "2"}})
 	wanting := func(name string) *corev1.Pod {
 		pod := newPod(name)
 		pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 		return pod
 	}
-	m.create(t, namespace, wanting("first"), wanting("second"))
-	m.awaitBound(t, namespace, 2)
-	m.create(t, namespace, wanting("third"))
-	m.awaitRejected(t, namespace, "third", "ElasticQuota")
-	if err := m.kube.CoreV1().Pods(namespace).Delete(patience(t), "first", metav1.DeleteOptions{}); err != nil {
+	n.create(t, namespace, wanting("first"), wanting("second"))
+	n.awaitBound(t, namespace, 2)
+	n.create(t, namespace, wanting("third"))
+	n.awaitRejected(t, namespace, "third", "ElasticQuota")
+	if err := n.Kube.CoreV1().Pods(namespace).Delete(run.Context(t), "first", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	m.awaitBound(t, namespace, 2)
-	m.remove(t, namespace)
+	n.awaitBound(t, namespace, 2)
+	n.remove(t, namespace)
 	t.Log("CapacityScheduling keeps a namespace's quota")
 }

@@ -3,6 +3,7 @@
 package plugins
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // newPod is a pod for the deployed scheduler that one of the workers plays.
@@ -26,28 +29,28 @@ func newPod(name string) *corev1.Pod {
 }
 
 // namespace makes a namespace and waits until pods may be made in it.
-func (m *master) namespace(t *testing.T, name string) string {
+func (n *node) namespace(t *testing.T, name string) string {
 	t.Helper()
-	_, err := m.kube.CoreV1().Namespaces().Create(patience(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := n.Kube.CoreV1().Namespaces().Create(run.Context(t), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
-	eventually(t, "namespace "+name+" has its account", func() (bool, string) {
-		_, err := m.kube.CoreV1().ServiceAccounts(name).Get(patience(t), "default", metav1.GetOptions{})
+	run.Eventually(t, "namespace "+name+" has its account", func(context.Context) (bool, string) {
+		_, err := n.Kube.CoreV1().ServiceAccounts(name).Get(run.Context(t), "default", metav1.GetOptions{})
 		return err == nil, fmt.Sprint(err)
 	})
 	return name
 }
 
 // create makes pods, several at a time.
-func (m *master) create(t *testing.T, namespace string, pods ...*corev1.Pod) {
+func (n *node) create(t *testing.T, namespace string, pods ...*corev1.Pod) {
 	t.Helper()
-	ctx := patience(t)
+	ctx := run.Context(t)
 	var group errgroup.Group
 	group.SetLimit(8)
 	for _, pod := range pods {
 		group.Go(func() error {
-			_, err := m.kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+			_, err := n.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -57,9 +60,9 @@ func (m *master) create(t *testing.T, namespace string, pods ...*corev1.Pod) {
 }
 
 // list returns the pods of a namespace.
-func (m *master) list(t *testing.T, namespace string) []corev1.Pod {
+func (n *node) list(t *testing.T, namespace string) []corev1.Pod {
 	t.Helper()
-	list, err := m.kube.CoreV1().Pods(namespace).List(patience(t), metav1.ListOptions{})
+	list, err := n.Kube.CoreV1().Pods(namespace).List(run.Context(t), metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +70,10 @@ func (m *master) list(t *testing.T, namespace string) []corev1.Pod {
 }
 
 // awaitBound waits until so many pods of a namespace are bound, and returns all of them.
-func (m *master) awaitBound(t *testing.T, namespace string, count int) (pods []corev1.Pod) {
+func (n *node) awaitBound(t *testing.T, namespace string, count int) (pods []corev1.Pod) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d pods of %s are bound", count, namespace), func() (bool, string) {
-		pods = m.list(t, namespace)
+	run.Eventually(t, fmt.Sprintf("%d pods of %s are bound", count, namespace), func(context.Context) (bool, string) {
+		pods = n.list(t, namespace)
 		bound, why := 0, ""
 		for _, pod := range pods {
 			if pod.Spec.NodeName != "" {
@@ -95,10 +98,10 @@ func whyPending(pod corev1.Pod) string {
 }
 
 // awaitRejected waits until the scheduler says of a pod that it cannot be scheduled, because of what is given.
-func (m *master) awaitRejected(t *testing.T, namespace, name, because string) {
+func (n *node) awaitRejected(t *testing.T, namespace, name, because string) {
 	t.Helper()
-	eventually(t, "pod "+name+" is rejected", func() (bool, string) {
-		pod, err := m.kube.CoreV1().Pods(namespace).Get(patience(t), name, metav1.GetOptions{})
+	run.Eventually(t, "pod "+name+" is rejected", func(context.Context) (bool, string) {
+		pod, err := n.Kube.CoreV1().Pods(namespace).Get(run.Context(t), name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -107,42 +110,42 @@ func (m *master) awaitRejected(t *testing.T, namespace, name, because string) {
 }
 
 // remove deletes all pods of a namespace and waits until they are gone.
-func (m *master) remove(t *testing.T, namespace string) {
+func (n *node) remove(t *testing.T, namespace string) {
 	t.Helper()
 	now := int64(0)
-	err := m.kube.CoreV1().Pods(namespace).DeleteCollection(patience(t), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+	err := n.Kube.CoreV1().Pods(namespace).DeleteCollection(run.Context(t), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pods of "+namespace+" are gone", func() (bool, string) {
-		left := len(m.list(t, namespace))
+	run.Eventually(t, "the pods of "+namespace+" are gone", func(context.Context) (bool, string) {
+		left := len(n.list(t, namespace))
 		return left == 0, fmt.Sprint(left)
 	})
 }
 
 // place has the scheduler place so many pods at once, and counts them by node.
-func (m *master) place(t *testing.T, count int) map[string]int {
+func (n *node) place(t *testing.T, count int) map[string]int {
 	t.Helper()
-	namespace := m.namespace(t, "placed")
+	namespace := n.namespace(t, "placed")
 	var pods []*corev1.Pod
 	for i := range count {
 		pods = append(pods, newPod(fmt.Sprintf("pod-%02d", i)))
 	}
-	m.create(t, namespace, pods...)
+	n.create(t, namespace, pods...)
 	placed := map[string]int{}
-	for _, pod := range m.awaitBound(t, namespace, count) {
+	for _, pod := range n.awaitBound(t, namespace, count) {
 		placed[pod.Spec.NodeName]++
 	}
-	m.remove(t, namespace)
+	n.remove(t, namespace)
 	return placed
 }
 
 // placesOn waits until pods are placed on exactly these nodes.
-func (m *master) placesOn(t *testing.T, what string, nodes ...string) {
+func (n *node) placesOn(t *testing.T, what string, nodes ...string) {
 	t.Helper()
 	const batch = 12
-	eventually(t, what, func() (bool, string) {
-		placed := m.place(t, batch)
+	run.Eventually(t, what, func(context.Context) (bool, string) {
+		placed := n.place(t, batch)
 		ok := len(placed) == len(nodes)
 		for _, node := range nodes {
 			ok = ok && placed[node] > 0

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // stampedPods is how many pods are stamped while another client updates each of them as fast as it can.
@@ -24,27 +26,27 @@ const stampedPods = 200
 const writers = 8
 
 // stampsWhileOthersUpdate has pods wait for a label of the nodes, so that each of them is being updated when it is scheduled.
-func (m *master) stampsWhileOthersUpdate(t *testing.T) {
+func (n *node) stampsWhileOthersUpdate(t *testing.T) {
 	t.Helper()
-	namespace := m.namespace(t, "stamped")
+	namespace := n.namespace(t, "stamped")
 	var pods []*corev1.Pod
 	for i := range stampedPods {
 		pod := newPod(fmt.Sprintf("pod-%03d", i))
 		pod.Spec.NodeSelector = map[string]string{"stamp": "now"}
 		pods = append(pods, pod)
 	}
-	m.create(t, namespace, pods...)
-	before := m.metric(t, "pmk_sched_timestamp_stamps_total", `result="ok"`)
+	n.create(t, namespace, pods...)
+	before := n.metric(t, "pmk_sched_timestamp_stamps_total", `result="ok"`)
 
 	var rounds, updates, lost atomic.Int64
-	ctx, cancel := context.WithCancel(patience(t))
+	ctx, cancel := context.WithCancel(run.Context(t))
 	defer cancel()
 	var other errgroup.Group
 	for w := range writers {
 		other.Go(func() error {
 			for round := 0; ctx.Err() == nil; round++ {
 				for i := w; i < stampedPods; i += writers {
-					err := m.update(patience(t), namespace, pods[i].Name, strconv.Itoa(round))
+					err := n.update(run.Context(t), namespace, pods[i].Name, strconv.Itoa(round))
 					switch {
 					case apierrors.IsConflict(err): // the stamp was in the client's way, never the other way round
 						lost.Add(1)
@@ -59,47 +61,50 @@ func (m *master) stampsWhileOthersUpdate(t *testing.T) {
 			return nil
 		})
 	}
-	eventually(t, "every pod was updated", func() (bool, string) { n := rounds.Load(); return n >= 2*writers, fmt.Sprint(n) })
+	run.Eventually(t, "every pod was updated", func(context.Context) (bool, string) {
+		done := rounds.Load()
+		return done >= 2*writers, fmt.Sprint(done)
+	})
 	early, began := updates.Load(), time.Now()
 	for _, node := range []string{one, two, three} {
 		patch := []byte(`{"metadata": {"labels": {"stamp": "now"}}}`)
-		if _, err := m.kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := n.Kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	bound := m.awaitBound(t, namespace, stampedPods)
+	bound := n.awaitBound(t, namespace, stampedPods)
 	during := updates.Load() - early
 	cancel()
 	if err := other.Wait(); err != nil {
 		t.Error(err)
 	}
-	m.isStamped(t, bound, began)
-	if n := m.metric(t, "pmk_sched_timestamp_stamps_total", `result="error"`); n > 0 {
-		t.Errorf("%v stamps failed", n)
+	n.isStamped(t, bound, began)
+	if failed := n.metric(t, "pmk_sched_timestamp_stamps_total", `result="error"`); failed > 0 {
+		t.Errorf("%v stamps failed", failed)
 	}
-	if n := m.metric(t, "pmk_sched_timestamp_stamps_total", `result="ok"`) - max(before, 0); n < stampedPods {
-		t.Errorf("%v stamps for %d pods", n, stampedPods)
+	if stamps := n.metric(t, "pmk_sched_timestamp_stamps_total", `result="ok"`) - max(before, 0); stamps < stampedPods {
+		t.Errorf("%v stamps for %d pods", stamps, stampedPods)
 	}
 	if during == 0 {
 		t.Error("the other client updated nothing while the pods were stamped")
 	}
 	t.Logf("Timestamp stamped %d pods while another client made %d updates of them, and %d before; %d of its updates met a stamp", stampedPods, during, early, lost.Load())
-	m.remove(t, namespace)
+	n.remove(t, namespace)
 }
 
 // update changes a label of a pod as clients do that read and write.
-func (m *master) update(ctx context.Context, namespace, name, value string) error {
-	pod, err := m.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+func (n *node) update(ctx context.Context, namespace, name, value string) error {
+	pod, err := n.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
 	pod.Labels = map[string]string{"written": value}
-	_, err = m.kube.CoreV1().Pods(namespace).Update(ctx, pod, metav1.UpdateOptions{})
+	_, err = n.Kube.CoreV1().Pods(namespace).Update(ctx, pod, metav1.UpdateOptions{})
 	return err
 }
 
 // isStamped fails the test unless each pod has a stamp that is not older than began.
-func (m *master) isStamped(t *testing.T, pods []corev1.Pod, began time.Time) {
+func (n *node) isStamped(t *testing.T, pods []corev1.Pod, began time.Time) {
 	t.Helper()
 	stamped := 0
 	for _, pod := range pods {

@@ -1,30 +1,43 @@
+//go:build linux
+
 package replace
 
-import "testing"
+import (
+	"testing"
 
-// BenchmarkReplace tells how long nothing schedules while the default scheduler is replaced, on each shape of master.
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// samples is how often each layout is measured.
+const samples = 3
+
+// BenchmarkReplace measures how long no scheduler runs while the default one is replaced, with the flags of a user, on each layout in
+// turn. It is the number in docs/replace.md.
 func BenchmarkReplace(b *testing.B) {
-	for _, s := range []shape{kubeadm, pmk} {
-		b.Run(s.String(), func(b *testing.B) { measure(b, s) })
+	for _, layout := range []string{lab.LayoutKubeadm, lab.LayoutPMK} {
+		b.Run(layout, func(b *testing.B) { measure(b, exclusive(b, layout)) })
 	}
 }
 
-// measure replaces and restores. 25 seconds are the most that may pass without a scheduler.
-func measure(b *testing.B, s shape) {
-	m := lend(b, s)
-	image := m.ours(b)
-	var seconds float64
+// measure replaces and restores.
+func measure(b *testing.B, n *node) {
+	b.Helper()
+	image := n.Image(b, "timestamp")
+	var sum, longest float64
+	count := 0
 	for b.Loop() {
-		replaced := decode[outcome](b, m.pmkSched(b, "replace", "--image", image, "--yes", "-o", "json").ok(b).stdout)
-		seconds += replaced.SecondsWithoutScheduler
-		m.pmkSched(b, "restore", "--yes").ok(b)
-		b.StopTimer()
-		m.forget(b)
-		b.StartTimer()
+		for range samples {
+			n.forgetRestarts(b)
+			replaced := run.Decode[outcome](b, n.PMKSched(b, "replace", "--image", image, "--yes", "-o", "json").OK(b).Stdout)
+			if replaced.SecondsWithoutScheduler <= 0 {
+				b.Errorf("%.1f s without a scheduler", replaced.SecondsWithoutScheduler)
+			}
+			sum, longest = sum+replaced.SecondsWithoutScheduler, max(longest, replaced.SecondsWithoutScheduler)
+			count++
+			n.PMKSched(b, "restore", "--yes").OK(b)
+		}
 	}
-	mean := seconds / float64(b.N)
-	b.ReportMetric(mean, "s-without-scheduler")
-	if mean <= 0 || mean > 25 {
-		b.Errorf("%.1f s without any scheduler, want at most 25 s, and those told", mean)
-	}
+	b.ReportMetric(sum/float64(count), "s-without-scheduler")
+	b.ReportMetric(longest, "s-longest")
 }

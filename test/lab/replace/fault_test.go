@@ -1,232 +1,125 @@
+//go:build linux
+
 package replace
 
 import (
 	"bytes"
-	"fmt"
 	"os"
-	"path/filepath"
 	"regexp"
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// steps of a replacement, as the person sees them pass, but for the last.
-var steps = []string{
+// replaceSteps are the steps of a replacement, as they are printed, but for the last.
+var replaceSteps = []string{
 	"inspect the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
 }
 
-// What is found out before anything is touched.
-func TestWhatCannotWorkIsRefusedUntouched(t *testing.T) {
-	for i, c := range []struct {
-		name string
-		args func(t *testing.T, m *master) []string
-		code int
-		says []string
+// What cannot work is refused before anything is changed.
+func TestReplaceRefusesWhatCannotWork(t *testing.T) {
+	n := exclusive(t, lab.LayoutKubeadm)
+	unknown := run.WriteFile(t, "unknown.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {score: {enabled: [{name: NoSuchPlugin}]}}\n")
+	for name, c := range map[string]struct {
+		args  []string
+		texts []string
 	}{
-		{"image missing", func(*testing.T, *master) []string { return []string{"--image", "localhost/not-there:v1"} }, 2, []string{"localhost/not-there:v1", "--load containerd"}},
-		{"unknown plugin", func(t *testing.T, m *master) []string {
-			file := filepath.Join(work, m.name+"-unknown.yaml")
-			text := "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {score: {enabled: [{name: NoSuchPlugin}]}}\n"
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			return []string{"--image", m.ours(t), "--config", file}
-		}, 2, []string{"NoSuchPlugin"}},
-		{"wrong minor", func(t *testing.T, m *master) []string { return []string{"--image", m.faulty(t, "crash", "v1.25.4")} }, 2, []string{"v1.25.4", "v1.24.3", "same minor"}},
-		{"nothing asked for", func(*testing.T, *master) []string { return nil }, 2, []string{"--image"}},
+		"image missing":  {[]string{"--image", "localhost/not-there:v1"}, []string{"localhost/not-there:v1", "--load containerd"}},
+		"unknown plugin": {[]string{"--image", n.Image(t, "timestamp"), "--config", unknown}, []string{"NoSuchPlugin"}},
+		"wrong minor":    {[]string{"--image", n.Faulty(t, "crash", "v1.25.4")}, []string{"v1.25.4", "v1.24.3", "same minor"}},
+		"nothing to do":  {nil, []string{"--image"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := lend(t, []shape{kubeadm, pmk}[i%2])
-			m.pmkSched(t, append([]string{"replace", "--yes"}, c.args(t, m)...)...).fails(t, c.code, c.says...)
-			m.isOriginal(t)
-		})
+		t.Run(name, func(t *testing.T) { n.replace(t, c.args...).Fails(t, 2, c.texts...) })
 	}
+	n.isOriginal(t)
 }
 
-func TestFullDiskIsRefusedUntouched(t *testing.T) {
-	m := lend(t, kubeadm)
-	root := filepath.Join(labs, m.name, "root")
-	state := filepath.Join(root, "var/lib/pmk-sched")
-	got := m.exec(t, "sh", "-c", fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=64k none %[1]s && %[2]s replace --yes --image %[3]s; code=$?; umount %[1]s; exit $code", state, program, m.ours(t)))
-	got.fails(t, 1, "full", "/var/lib/pmk-sched")
-	m.isOriginal(t)
+func TestReplaceRefusesAFullDisk(t *testing.T) {
+	n := exclusive(t, lab.LayoutKubeadm)
+	state := n.Path("var/lib/pmk-sched")
+	command := run.Program(t) + " replace --yes --image " + n.Image(t, "timestamp")
+	got := n.Exec(t, "sh", "-c", "mkdir -p "+state+" && mount -t tmpfs -o size=64k none "+state+" && "+command+"; code=$?; umount "+state+"; exit $code")
+	got.Fails(t, 1, "full", "/var/lib/pmk-sched")
+	n.isOriginal(t)
 }
 
-// A scheduler that does not work is taken back: the old one runs again, and the API server was not touched.
-func TestSchedulerThatFailsIsTakenBack(t *testing.T) {
-	for _, c := range []struct {
-		name, behaviour string
-		shape           shape
-		args            []string
-		says            []string // patterns
-	}{
-		{"ends at once", "crash", pmk, nil, []string{"exit status 7", "this scheduler ends at once"}},
-		{"ends after 20 seconds", "crash-later", kubeadm, nil, []string{"exit status 7", "after 20 seconds"}},
-		{"never gets ready", "silent", kubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
-		{"never leads", "silent", pmk, []string{"--timeout", "30s"}, []string{"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still held by the previous scheduler"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := lend(t, c.shape)
-			image, server := m.faulty(t, c.behaviour, m.branch), m.apiServer(t)
-			failed := m.pmkSched(t, append([]string{"replace", "--yes", "--image", image}, c.args...)...)
-			failed.fails(t, 1, "✓ undo swap", "manifest is restored")
-			for _, pattern := range c.says {
-				if !regexp.MustCompile(pattern).MatchString(failed.stderr) {
-					t.Errorf("the person is not told %q: %s", pattern, failed)
-				}
-			}
-			m.isOriginal(t)
-			if now := m.apiServer(t); now != server {
-				t.Errorf("the API server was restarted: it was container %s and is %s", server, now)
-			}
-			m.pmkSched(t, "status").ok(t)
-		})
+// failure is a scheduler that fails after it was swapped in.
+type failure struct {
+	name, behaviour, layout string
+	args                    []string
+	patterns                []string // of the messages
+}
+
+// isReverted replaces the default scheduler by one that fails: the old one runs again, and the API server was not touched.
+func (f failure) isReverted(t *testing.T) {
+	n := exclusive(t, f.layout)
+	image, kept := n.Faulty(t, f.behaviour, n.Release), n.keepsAPIServer(t)
+	failed := n.PMKSched(t, append([]string{"replace", "--yes", "--image", image}, f.args...)...)
+	failed.Fails(t, 1, "✓ undo swap", "manifest is restored")
+	for _, pattern := range f.patterns {
+		if !regexp.MustCompile(pattern).MatchString(failed.Stderr) {
+			t.Errorf("no message matches %q: %s", pattern, failed)
+		}
 	}
+	n.isOriginal(t)
+	kept()
+	n.PMKSched(t, "status").OK(t)
 }
 
-func TestManifestThatIsEditedMeanwhileIsNotOverwritten(t *testing.T) {
-	m := lend(t, kubeadm)
-	edited := append(bytes.Clone(m.original), "# a note\n"...)
-	at := filepath.Join(labs, m.name, "root", m.manifest())
-	got := m.at(t, "check", func(pid int) {
-		signal(t, syscall.SIGSTOP)(pid)
+// A scheduler that runs at first and ends within the stability window is reverted.
+func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
+	failure{"ends after 5 seconds", "crash-later", lab.LayoutPMK, labs.Stable("20s"), []string{"exit status 7", "this scheduler ends after 5 seconds"}}.isReverted(t)
+}
+
+func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
+	n := exclusive(t, lab.LayoutKubeadm)
+	edited := append(bytes.Clone(n.original), "# a note\n"...)
+	at := n.Path(n.manifest())
+	got := n.AtStep(t, "check", func(pid int) {
+		labs.Signal(t, syscall.SIGSTOP)(pid)
 		if err := os.WriteFile(at, edited, 0o600); err != nil {
 			t.Error(err)
 		}
-		signal(t, syscall.SIGCONT)(pid)
-	}, "replace", "--yes", "--image", m.ours(t))
-	got.fails(t, 1, "edited")
-	if now := m.read(t, m.manifest()); !bytes.Equal(now, edited) {
+		labs.Signal(t, syscall.SIGCONT)(pid)
+	}, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
+	got.Fails(t, 1, "edited")
+	if now := n.read(t, n.manifest()); !bytes.Equal(now, edited) {
 		t.Errorf("the edit was lost:\n%s", now)
 	}
-	m.schedules(t)
-	if err := os.WriteFile(at, m.original, 0o600); err != nil {
+	n.schedules(t)
+	if err := os.WriteFile(at, n.original, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.isOriginal(t)
+	n.isOriginal(t)
 }
 
-func TestTwoReplacesAtOnceDoNotMix(t *testing.T) {
-	m := lend(t, pmk)
-	image := m.ours(t)
-	results := make([]result, 2)
-	var wg sync.WaitGroup
-	for i := range results {
-		wg.Go(func() { results[i] = m.pmkSched(t, "replace", "--yes", "--steady", "1s", "--image", image) })
-	}
-	wg.Wait()
-	done := 0
-	for _, r := range results {
-		if r.code == 0 {
-			done++
-		} else if !strings.Contains(r.stderr, "another run is in progress") && !strings.Contains(r.stderr, "edited in the meantime") {
-			t.Errorf("the one that came second does not say so: %s", r)
-		}
-	}
-	if done == 0 {
-		t.Fatalf("neither came through:\n%s\n%s", results[0], results[1])
-	}
-	m.pmkSched(t, "verify", "--default").ok(t)
-	m.pmkSched(t, "restore", "--yes").ok(t)
-	m.isOriginal(t)
+// A replacement that meets another, which holds the lock, is refused.
+func TestSecondReplaceAtTheSameTimeIsRefused(t *testing.T) {
+	n := exclusive(t, lab.LayoutPMK)
+	args := n.replaceArgs("--image", n.Image(t, "timestamp"))
+	n.AtStep(t, "back up", func(int) {
+		n.PMKSched(t, args...).Fails(t, 1, "another run is in progress")
+	}, args...).OK(t)
+	n.PMKSched(t, "verify", "--default").OK(t)
+	n.restore(t)
 }
 
-// kill -9 after each step, and then each of the two ways on.
-func TestReplaceKilledAtAnyStepIsRestoredOrGoneOnWith(t *testing.T) {
-	for i, step := range steps {
-		t.Run(step, func(t *testing.T) {
-			m := lend(t, []shape{pmk, kubeadm}[i%2])
-			image := m.ours(t)
-			m.at(t, step, signal(t, syscall.SIGKILL), "replace", "--yes", "--steady", "1s", "--image", image)
-			m.pmkSched(t, "restore", "--yes").ok(t)
-			m.isOriginal(t)
-			m.at(t, step, signal(t, syscall.SIGKILL), "replace", "--yes", "--steady", "1s", "--image", image)
-			m.pmkSched(t, "replace", "--yes", "--steady", "1s", "--image", image).ok(t)
-			m.pmkSched(t, "status").ok(t)
-			m.pmkSched(t, "verify", "--default").ok(t)
-			m.pmkSched(t, "restore", "--yes").ok(t)
-			m.isOriginal(t)
-		})
-	}
+// restoredOrResumed kills a replacement after a step and takes each of the two ways on.
+func restoredOrResumed(t *testing.T, n *node, step string) {
+	t.Helper()
+	image := n.Image(t, "timestamp")
+	n.KillAtStep(t, step, n.replaceArgs("--image", image)...)
+	n.restore(t)
+	n.KillAtStep(t, step, n.replaceArgs("--image", image)...)
+	n.replace(t, "--image", image).OK(t)
+	n.PMKSched(t, "status").OK(t)
+	n.PMKSched(t, "verify", "--default").OK(t)
+	n.restore(t)
 }
 
-// A run is killed after the swap and the kubelet takes its time: the next run finds its own manifest in place, and a former scheduler
-// that has yet to end.
-func TestReplaceGoesOnBeforeTheKubeletHasReadTheManifest(t *testing.T) {
-	for _, s := range []shape{kubeadm, pmk} {
-		t.Run(s.String(), func(t *testing.T) {
-			m := lend(t, s)
-			image := m.ours(t)
-			kubelet := func(what string) { m.sh(t, "pkill -"+what+" -x --ns $$ --nslist net kubelet") }
-			m.at(t, "swap", func(pid int) {
-				kubelet("STOP")
-				signal(t, syscall.SIGKILL)(pid)
-			}, "replace", "--yes", "--steady", "1s", "--image", image)
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				time.Sleep(2 * time.Second)
-				kubelet("CONT")
-			})
-			m.pmkSched(t, "replace", "--yes", "--steady", "1s", "--image", image).ok(t)
-			wg.Wait()
-			m.pmkSched(t, "verify", "--default").ok(t)
-			m.pmkSched(t, "restore", "--yes").ok(t)
-			m.isOriginal(t)
-		})
-	}
-}
-
-// The kubelet and containerd are restarted between the swap and the new scheduler's start.
-func TestNodeRestartedHalfWay(t *testing.T) {
-	for _, s := range []shape{kubeadm, pmk} {
-		t.Run(s.String(), func(t *testing.T) {
-			m := lend(t, s)
-			l, err := lab.Get(labs, m.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := m.at(t, "swap", func(int) {
-				if err := l.RestartNode(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}, "replace", "--yes", "--steady", "1s", "--image", m.ours(t))
-			m.schedules(t)
-			if got.code == 0 {
-				m.pmkSched(t, "verify", "--default").ok(t)
-			}
-			m.pmkSched(t, "restore", "--yes").ok(t)
-			m.isOriginal(t)
-		})
-	}
-}
-
-// On PMK the API server is in the same pod. When it does not answer after the swap, the old manifest comes back without it.
-func TestSilentAPIServerBringsTheOldManifestBackUnasked(t *testing.T) {
-	m := lend(t, pmk)
-	freeze := func(what string) { m.sh(t, "pkill -"+what+" -x --ns $$ --nslist net kube-apiserver") }
-	back := make(chan bool, 1)
-	got := m.at(t, "swap", func(int) {
-		freeze("STOP")
-		go func() {
-			defer close(back)
-			for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
-				now, err := os.ReadFile(filepath.Join(labs, m.name, "root", m.manifest()))
-				if err == nil && bytes.Equal(now, m.original) {
-					back <- true
-					break
-				}
-			}
-			freeze("CONT")
-		}()
-	}, "replace", "--yes", "--image", m.ours(t))
-	if !<-back {
-		t.Error("the old manifest did not come back while the API server was silent")
-	}
-	got.fails(t, 1, "did not answer", "manifest is restored")
-	m.isOriginal(t)
+func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
+	restoredOrResumed(t, exclusive(t, lab.LayoutKubeadm), "swap")
 }

@@ -1,4 +1,4 @@
-//go:build replace
+//go:build linux && labs
 
 package replace
 
@@ -6,31 +6,32 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 )
 
-// others are the release that PMK's public node agent is of, and the newest, whose kubelet sees no change in a container but that of
-// its image.
-var others = []shape{{lab.LayoutPMK, "v1.21.3"}, {lab.LayoutKubeadm, "v1.37.1"}}
+// others are the release of PMK's public node agent, and the newest, whose kubelet sees no change in a container other than that of its
+// image.
+var others = []labs.Options{{Release: "v1.21.3", Layout: lab.LayoutPMK}, {Release: "v1.37.1", Layout: lab.LayoutKubeadm}}
 
-// On kubeadm's the configuration alone is replaced too.
+// On kubeadm the configuration alone is replaced too.
 func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
-	for _, s := range others {
-		t.Run(s.String(), func(t *testing.T) {
-			m := replaceAndRestore(t, s)
-			if s.layout == lab.LayoutPMK {
+	for _, o := range others {
+		t.Run(o.Layout+"-"+o.Release, func(t *testing.T) {
+			n := prepare(t, labs.Start(t, o))
+			replaceAndRestore(t, n)
+			if o.Layout == lab.LayoutPMK {
 				return
 			}
-			m.pmkSched(t, "replace", "--preset", "binpack", "--yes", "--steady", "1s").ok(t)
-			m.pmkSched(t, "replace", "--preset", "spread", "--yes", "--steady", "1s").ok(t)
-			m.pmkSched(t, "verify", "--default").ok(t)
-			m.pmkSched(t, "restore", "--yes").ok(t)
-			m.isOriginal(t)
+			n.replace(t, "--preset", "binpack").OK(t)
+			n.replace(t, "--preset", "spread").OK(t)
+			n.PMKSched(t, "verify", "--default").OK(t)
+			n.restore(t)
 		})
 	}
 }
 
 func BenchmarkReplaceOtherReleases(b *testing.B) {
-	for _, s := range others {
-		b.Run(s.String(), func(b *testing.B) { measure(b, s) })
+	for _, o := range others {
+		b.Run(o.Layout+"-"+o.Release, func(b *testing.B) { measure(b, prepare(b, labs.Start(b, o))) })
 	}
 }

@@ -68,7 +68,7 @@ func TestTheCacheFollowsTheCluster(t *testing.T) {
 	_, err := c.kube.CoreV1().Nodes().Patch(c.ctx, "follows-b", "application/merge-patch+json", []byte(`{"spec": {"unschedulable": true}}`), metav1.PatchOptions{})
 	c.must(err)
 	is("[follows-a follows-c] map[follows-b:is cordoned]")
-	// A pod that has ended takes no room, although its object is there.
+	// A pod that has ended requests nothing, although its object exists.
 	_, err = c.kube.CoreV1().Pods(c.name).Patch(c.ctx, "one", "application/merge-patch+json", []byte(`{"status": {"phase": "Succeeded"}}`), metav1.PatchOptions{}, "status")
 	c.must(err)
 	c.until("the pod that ended is not counted", func() bool {
@@ -98,7 +98,7 @@ func TestBindBindsThePodThatWasMeant(t *testing.T) {
 	bind := func(uid string) string {
 		return ask[extenderv1.ExtenderBindingResult](c, running, extender.VerbBind, map[string]string{"PodName": "web", "PodNamespace": c.name, "PodUID": uid, "Node": "binds-a"}).Error
 	}
-	if got := bind("another-uid"); !strings.Contains(got, "is another one by now") {
+	if got := bind("another-uid"); !strings.Contains(got, "was replaced") {
 		t.Errorf("another pod of the name: %q", got)
 	}
 	if got := bind(string(pod.UID)); got != "" {
@@ -116,7 +116,7 @@ func TestBindBindsThePodThatWasMeant(t *testing.T) {
 	c.until("the pod is gone", func() bool { return strings.Contains(bind(string(pod.UID)), "pod binds/web is gone") })
 }
 
-// What a burst of pods will bring is not measured yet. An extender is told of no choice, but sees the bindings.
+// The load of a burst of pods is not measured yet. An extender does not learn which node was chosen, but sees the bindings.
 func TestLoadAwareCountsPodsThatWereJustBound(t *testing.T) {
 	c := newCluster(t, "herd")
 	c.node("herd-a")

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
 const user = "system:serviceaccount:kube-system:pmk-extender"
 
-// rules are what docs/extenders.md says that an extender needs.
+// rules are those that an extender needs, as docs/extenders.md lists them.
 var rules = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list", "watch"}},
 	{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}},
@@ -99,7 +99,7 @@ func (c *cluster) pod(name, node string) *corev1.Pod {
 	c.t.Helper()
 	pod, err := c.kube.CoreV1().Pods(c.name).Create(c.ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: corev1.PodSpec{SchedulerName: "nobody", Containers: []corev1.Container{{Name: "main", Image: "localhost/none",
+		Spec: corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "main", Image: "localhost/none",
 			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}}}},
 	}, metav1.CreateOptions{})
 	c.must(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // certify makes the certificates of an extender on loopback, as `extender deploy` does, as of some time.
@@ -28,7 +29,7 @@ func certify(t *testing.T, live certificates.Set, now time.Time) certificates.Se
 	return set
 }
 
-// files writes certificates to a folder, the way that a mounted Secret is replaced: at once.
+// files writes certificates to a directory, atomically, as a mounted Secret is replaced.
 func files(t *testing.T, dir string, set certificates.Set) {
 	t.Helper()
 	for name, text := range map[string][]byte{
@@ -43,12 +44,12 @@ func files(t *testing.T, dir string, set certificates.Set) {
 	}
 }
 
-// secured prepares an extender that speaks HTTPS with the certificates of a folder.
+// secured prepares an extender that serves HTTPS with the certificates of a directory.
 func (s scene) secured(t *testing.T, dir string, args ...string) *controlplane.Extender {
 	t.Helper()
-	e := s.NewExtender(t, program, "https", append([]string{
+	e := s.NewExtender(t, "https", append([]string{
 		"--tls-cert-file", filepath.Join(dir, "tls.crt"), "--tls-private-key-file", filepath.Join(dir, "tls.key"),
-		"--config", configure(t, "[{name: BlockAll, args: {namespaces: [nobody]}}]"),
+		"--config", configure(t, "[{name: BlockAll, args: {namespaces: [none]}}]"),
 	}, args...)...)
 	e.Client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 10 * time.Second}
 	return e
@@ -68,7 +69,7 @@ func authorities(t *testing.T, s scene) {
 		"another authority":  {tls: &profiles.ExtenderTLS{CAData: other.CA.Cert}, want: "certificate signed by unknown authority"},
 		"no certificate":     {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}, want: "code 401"},
 		"our certificate":    {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, CertFile: filepath.Join(dir, "client.crt"), KeyFile: filepath.Join(dir, "client.key")}, args: []string{"--client-ca-file", filepath.Join(dir, "ca.crt")}},
-		"a name of its own":  {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "localhost"}},
+		"its own name":       {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "localhost"}},
 		"the name of others": {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert, ServerName: "example.com"}, want: "certificate is valid for localhost, not example.com"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,13 +80,13 @@ func authorities(t *testing.T, s scene) {
 			e.Await(ctx, t, "")
 			asked := extender(e.URL)
 			asked.EnableHTTPS, asked.TLS = true, c.tls
-			s.start(t, asked)
+			s.start(t, group, asked)
 			if c.want == "" {
 				s.Place(ctx, t, group, s.pod(group, "p"))
 				return
 			}
 			s.Create(ctx, t, group, s.pod(group, "p"))
-			controlplane.Eventually(ctx, t, "the event says why", func(ctx context.Context) (bool, string) {
+			run.Eventually(t, "the event says why", func(ctx context.Context) (bool, string) {
 				said := strings.Join(s.Failures(ctx, t, group, "p"), "; ")
 				return strings.Contains(said, c.want) && strings.Contains(said, e.URL), said
 			})
@@ -101,8 +102,8 @@ func authorities(t *testing.T, s scene) {
 		if s.policy {
 			render = profiles.RenderPolicy
 		}
-		_, err := render(profiles.Request{Release: s.Release, SchedulerName: s.schedulerName(), Kubeconfig: s.Kubeconfig, Extenders: []profiles.Extender{unverified}})
-		if err == nil || !strings.Contains(err.Error(), "takes any certificate") {
+		_, err := render(profiles.Request{Release: s.Release, SchedulerName: s.schedulerName("asking"), Kubeconfig: s.Kubeconfig, Extenders: []profiles.Extender{unverified}})
+		if err == nil || !strings.Contains(err.Error(), "accepts any certificate") {
 			t.Errorf("rendered with the error %v", err)
 		}
 	})

@@ -15,16 +15,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Pods of the three schedulers that meet a fault: 500.
-const (
-	waitingPods   = 225
-	ignoringPods  = 225
-	bystanderPods = 50
-)
-
-// retriesItself is the first minor whose scheduler looks at a pod again by itself after an error, such as that of an extender. Others
+// retriesItself is the first minor whose scheduler retries a pod automatically after an error, such as that of an extender. Others
 // wait until something changes in the cluster, or for minutes (pkg/scheduler/internal/queue/scheduling_queue.go).
 const retriesItself = 29
 
@@ -36,9 +30,9 @@ type trouble struct {
 	says []string
 }
 
-// faults make the extender that will fail. What the event says is the releases' own; of garbage and half an answer they do not tell
-// whose it was.
-var faults = map[string]func(context.Context, *testing.T, scene) trouble{
+// failures make the extender that will fail. The messages are the releases' own; those about garbage and half an answer do not name the
+// extender.
+var failures = map[string]func(context.Context, *testing.T, scene) trouble{
 	"killed":  killed,
 	"expired": expired,
 	"hanging": func(ctx context.Context, t *testing.T, s scene) trouble {
@@ -60,26 +54,17 @@ var faults = map[string]func(context.Context, *testing.T, scene) trouble{
 	},
 }
 
-// namesExtender tells whether the event names the extender by its URL.
+// namesExtender reports whether the event names the extender by its URL.
 func (f trouble) namesExtender() bool { return !slices.ContainsFunc(f.says, isVague) }
 
 func isVague(part string) bool {
 	return strings.HasPrefix(part, "invalid character") || part == "unexpected EOF"
 }
 
-// The release's way of reading a Policy has no part in this.
-func TestFaultsWhilePodsArrive(t *testing.T) {
-	tests := map[string]func(*testing.T, scene){"Prometheus gone": prometheusGone}
-	for name, make := range faults {
-		tests[name] = func(t *testing.T, s scene) { faultWhilePodsArrive(t, s, make) }
-	}
-	eachSubject(t, slices.DeleteFunc(slices.Clone(subjects), func(s subject) bool { return s.policy }), tests)
-}
-
 // harmless starts an extender whose policy rejects nothing here.
 func harmless(ctx context.Context, t *testing.T, s scene) *controlplane.Extender {
 	t.Helper()
-	e := s.NewExtender(t, program, "http", "--config", configure(t, "[{name: BlockAll, args: {namespaces: [nobody]}}]"))
+	e := s.NewExtender(t, "http", "--config", configure(t, "[{name: BlockAll, args: {namespaces: [none]}}]"))
 	e.Start()
 	e.Await(ctx, t, "")
 	return e
@@ -127,7 +112,7 @@ func expired(ctx context.Context, t *testing.T, s scene) trouble {
 	}
 }
 
-// crowd is the three schedulers and their pods. Each has a namespace of its name below group, and all share the nodes.
+// crowd is the three schedulers and their pods. Each is called as the namespace of its pods, and all share the nodes of the group.
 type crowd struct {
 	scene
 	group string
@@ -143,7 +128,7 @@ func newCrowd(ctx context.Context, t *testing.T, s scene, group string, asked pr
 	for name, extenders := range map[string][]profiles.Extender{"waiting": {waiting}, "ignoring": {ignoring}, "bystander": nil} {
 		t.Cleanup(func() { s.Clear(t, c.namespace(name)) })
 		s.Namespace(ctx, t, c.namespace(name))
-		s.NewScheduler(t, controlplane.Scheduler{Name: name, Extenders: extenders}).Start()
+		s.NewScheduler(t, controlplane.Scheduler{Name: c.namespace(name), Extenders: extenders}).Start()
 	}
 	return c
 }
@@ -156,7 +141,7 @@ func (c crowd) arrive(ctx context.Context, t *testing.T, share string, of, parts
 	for scheduler, n := range map[string]int{"waiting": waitingPods, "ignoring": ignoringPods, "bystander": bystanderPods} {
 		var pods []*corev1.Pod
 		for _, name := range controlplane.Numbered(share, n*of/parts) {
-			pods = append(pods, controlplane.Pod(scheduler, c.group, name))
+			pods = append(pods, controlplane.Pod(c.namespace(scheduler), c.group, name))
 		}
 		c.Create(ctx, t, c.namespace(scheduler), pods...)
 	}
@@ -165,7 +150,7 @@ func (c crowd) arrive(ctx context.Context, t *testing.T, share string, of, parts
 // awaitBound waits until all pods of a scheduler are bound.
 func (c crowd) awaitBound(ctx context.Context, t *testing.T, scheduler string, meanwhile func()) {
 	t.Helper()
-	controlplane.Eventually(ctx, t, "all pods of the scheduler "+scheduler+" are bound", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "all pods of the scheduler "+scheduler+" are bound", func(ctx context.Context) (bool, string) {
 		unbound := c.Unbound(ctx, t, c.namespace(scheduler))
 		if unbound > 0 && meanwhile != nil {
 			meanwhile()
@@ -174,7 +159,7 @@ func (c crowd) awaitBound(ctx context.Context, t *testing.T, scheduler string, m
 	})
 }
 
-func faultWhilePodsArrive(t *testing.T, s scene, make func(context.Context, *testing.T, scene) trouble) {
+func failureWhilePodsArrive(t *testing.T, s scene, make func(context.Context, *testing.T, scene) trouble) {
 	ctx := testContext(t)
 	f := make(ctx, t, s)
 	group, _ := s.group(ctx, t)
@@ -196,7 +181,7 @@ func faultWhilePodsArrive(t *testing.T, s scene, make func(context.Context, *tes
 // awaitMessage waits until the event of a pod says what is wrong, and with which extender.
 func (c crowd) awaitMessage(ctx context.Context, t *testing.T, f trouble) {
 	t.Helper()
-	controlplane.Eventually(ctx, t, "the event of a waiting pod says why", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "the event of a waiting pod says why", func(ctx context.Context) (bool, string) {
 		seen := map[string]int{}
 		for _, message := range c.Failures(ctx, t, c.namespace("waiting"), "") {
 			seen[message]++
@@ -218,7 +203,7 @@ func (c crowd) stir(ctx context.Context, t *testing.T) func() {
 	return func() { c.Touch(ctx, t, c.group) }
 }
 
-// prometheusGone: without metrics the policy has no opinion, so nobody waits, whatever ignorable says. /readyz tells.
+// prometheusGone: without metrics the policy is neutral, so no pod waits, whatever ignorable is. /readyz reports it.
 func prometheusGone(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, nodes := s.group(ctx, t, "a", "b")
@@ -233,7 +218,7 @@ func prometheusGone(t *testing.T, s scene) {
 	for _, scheduler := range []string{"bystander", "ignoring", "waiting"} {
 		c.awaitBound(ctx, t, scheduler, c.stir(ctx, t))
 	}
-	controlplane.Eventually(ctx, t, "the extender says that it is not ready", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "the extender reports that it is not ready", func(ctx context.Context) (bool, string) {
 		err := e.Ready(ctx, "")
 		return err != nil && strings.Contains(err.Error(), "does Prometheus answer"), fmt.Sprint(err)
 	})

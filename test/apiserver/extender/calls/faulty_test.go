@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Ways in which a server can fail its schedulers that pmk-extender has no way to.
+// Ways in which a server can fail, and pmk-extender cannot.
 const (
 	passes int32 = iota
 	hangs
@@ -24,7 +24,7 @@ const (
 	namesNobody
 )
 
-// faulty stands before an extender, and fails as it is told.
+// faulty is a proxy for an extender that fails in the way that mode says.
 type faulty struct {
 	*httptest.Server
 	mode atomic.Int32

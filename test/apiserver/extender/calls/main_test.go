@@ -1,14 +1,11 @@
 //go:build linux
 
-// Package calls shows what extenders do to real placements: the API server and the kube-scheduler of a release, configured as pmk-sched
-// renders it, and pmk-extender as a process; and what becomes of pods when the extender does not answer.
+// Package calls tests what extenders do to placements, with the API server and the kube-scheduler of a release, configured as pmk-sched
+// renders it, and pmk-extender as a process; and what happens to pods when the extender does not answer.
 package calls
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/signal"
 	"testing"
 	"time"
 
@@ -16,33 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 )
 
-// program is the compiled pmk-extender.
-var program string
-
-func TestMain(m *testing.M) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code, err := run(ctx, m)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func run(ctx context.Context, m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "pmk-extender-")
-	if err != nil {
-		return 1, err
-	}
-	defer os.RemoveAll(dir)
-	if program, err = controlplane.BuildExtender(ctx, dir); err != nil {
-		return 1, err
-	}
-	return m.Run(), nil
-}
-
-// subject is a release and how its scheduler is told of extenders.
+// subject is a release and how its scheduler is configured with extenders.
 type subject struct {
 	release string
 	// policy: by a legacy Policy, else by a KubeSchedulerConfiguration.
@@ -51,27 +22,56 @@ type subject struct {
 
 func (s subject) String() string {
 	if s.policy {
-		return s.release + "-policy"
+		return "policy"
 	}
-	return s.release
+	return "configuration"
 }
 
-// scene is a subject while it is tried.
+// scene is a subject with a control plane.
 type scene struct {
 	*controlplane.Plane
 	subject
 }
 
-// eachSubject runs tests on the control plane of each subject.
-func eachSubject(t *testing.T, subjects []subject, tests map[string]func(*testing.T, scene)) {
-	for _, s := range subjects {
-		t.Run(s.String(), func(t *testing.T) {
-			plane := controlplane.Start(t, s.release)
-			for name, test := range tests {
-				t.Run(name, func(t *testing.T) { test(t, scene{plane, s}) })
+// TestExtenders runs all scenarios of a release on one control plane, several at a time.
+func TestExtenders(t *testing.T) {
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			plane := controlplane.Start(t, release)
+			for name, test := range scenarios() {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					test(t, scene{plane, subject{release: release}})
+				})
 			}
+			if plane.Release.Minor > lastWithPolicy {
+				return
+			}
+			// These have one scheduler of a fixed name: one at a time.
+			t.Run("policy", func(t *testing.T) {
+				t.Parallel()
+				for name, test := range placements {
+					t.Run(name, func(t *testing.T) { test(t, scene{plane, subject{release: release, policy: true}}) })
+				}
+			})
 		})
 	}
+}
+
+// lastWithPolicy is the last minor that reads a legacy Policy.
+const lastWithPolicy = 22
+
+// scenarios are the placements and the failures while pods arrive.
+func scenarios() map[string]func(*testing.T, scene) {
+	all := map[string]func(*testing.T, scene){"Prometheus gone": prometheusGone}
+	for name, test := range placements {
+		all["placement: "+name] = test
+	}
+	for name, make := range failures {
+		all["failure: "+name] = func(t *testing.T, s scene) { failureWhilePodsArrive(t, s, make) }
+	}
+	return all
 }
 
 func testContext(t *testing.T) context.Context {
@@ -80,28 +80,26 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// schedulerName is what pods call the scheduler that has the extender: where it has a Policy, 1.22 calls it the default one.
-func (s scene) schedulerName() string {
+// schedulerName is the name of the scheduler that has the extender of a group: with a Policy, 1.22 accepts only the default name.
+func (s scene) schedulerName(group string) string {
 	if s.policy {
 		return "default-scheduler"
 	}
-	return "asking"
+	return group
 }
 
-// start starts the scheduler with these extenders; it ends with the test.
-func (s scene) start(t *testing.T, extenders ...profiles.Extender) *controlplane.Process {
+// start starts the scheduler of a group with these extenders; it ends with the test.
+func (s scene) start(t *testing.T, group string, extenders ...profiles.Extender) {
 	t.Helper()
-	p := s.NewScheduler(t, controlplane.Scheduler{Name: s.schedulerName(), Extenders: extenders, Policy: s.policy})
-	p.Start()
-	return p
+	s.NewScheduler(t, controlplane.Scheduler{Name: s.schedulerName(group), Extenders: extenders, Policy: s.policy}).Start()
 }
 
-// extender is one with filter and prioritize, which pods wait for.
+// extender has filter and prioritize, and pods wait for it.
 func extender(url string) profiles.Extender {
 	no := false
 	return profiles.Extender{
 		Name: "test", URLPrefix: url, FilterVerb: "filter", PrioritizeVerb: "prioritize", Weight: 10,
-		// Longer than a busy machine keeps an answer.
+		// Longer than a busy machine takes to answer.
 		HTTPTimeout: 10 * time.Second, Ignorable: &no,
 	}
 }

@@ -16,23 +16,23 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/prometheus"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-func TestPlacementsFollowTheExtender(t *testing.T) {
-	eachSubject(t, subjects, map[string]func(*testing.T, scene){
-		"filter": func(t *testing.T, s scene) {
-			forBothForms(t, func(t *testing.T, cached bool) { filtered(t, s, cached) })
-		},
-		"prioritize": func(t *testing.T, s scene) {
-			forBothForms(t, func(t *testing.T, cached bool) { prioritized(t, s, cached) })
-		},
-		"preempt": func(t *testing.T, s scene) {
-			forBothForms(t, func(t *testing.T, cached bool) { preempted(t, s, cached) })
-		},
-		"bind":              bound,
-		"one feasible node": oneFeasible,
-		"authorities":       authorities,
-	})
+// placements follow the extender.
+var placements = map[string]func(*testing.T, scene){
+	"filter": func(t *testing.T, s scene) {
+		forBothForms(t, func(t *testing.T, cached bool) { filtered(t, s, cached) })
+	},
+	"prioritize": func(t *testing.T, s scene) {
+		forBothForms(t, func(t *testing.T, cached bool) { prioritized(t, s, cached) })
+	},
+	"preempt": func(t *testing.T, s scene) {
+		forBothForms(t, func(t *testing.T, cached bool) { preempted(t, s, cached) })
+	},
+	"bind":              bound,
+	"one feasible node": oneFeasible,
+	"authorities":       authorities,
 }
 
 // forBothForms tries names of nodes and whole nodes.
@@ -58,7 +58,7 @@ func (s scene) group(ctx context.Context, t *testing.T, letters ...string) (name
 }
 
 func (s scene) pod(group, name string) *corev1.Pod {
-	return controlplane.Pod(s.schedulerName(), group, name)
+	return controlplane.Pod(s.schedulerName(group), group, name)
 }
 
 // configure writes a file for --config, with policies and their arguments as JSON.
@@ -79,14 +79,14 @@ func filtered(t *testing.T, s scene, cached bool) {
 	held := group + "-held"
 	t.Cleanup(func() { s.Clear(t, held) })
 	s.Namespace(ctx, t, held)
-	e := s.NewExtender(t, program, "http", "--config", configure(t, fmt.Sprintf(`[{name: BlockAll, args: {namespaces: [%s], message: no lunch break}}]`, held)))
+	e := s.NewExtender(t, "http", "--config", configure(t, fmt.Sprintf(`[{name: BlockAll, args: {namespaces: [%s], message: no lunch break}}]`, held)))
 	e.Start()
 	e.Await(ctx, t, "")
 	asked := extender(e.URL)
 	asked.NodeCacheCapable = &cached
-	s.start(t, asked)
+	s.start(t, group, asked)
 	s.Create(ctx, t, held, s.pod(group, "p"))
-	controlplane.Eventually(ctx, t, "the event says why", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "the event says why", func(ctx context.Context) (bool, string) {
 		said := strings.Join(s.Failures(ctx, t, held, "p"), "; ")
 		return strings.Contains(said, "2 no lunch break"), said
 	})
@@ -108,7 +108,7 @@ func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*pro
 	}
 	load := prometheus.StartExporter(t, nodes...)
 	server := prometheus.New(t, "127.0.0.1", 200*time.Millisecond, load, instances)
-	e := s.NewExtender(t, program, "http", "--prometheus", "http://"+server.Address, "--config", configure(t,
+	e := s.NewExtender(t, "http", "--prometheus", "http://"+server.Address, "--config", configure(t,
 		fmt.Sprintf(`[{name: LoadAware, args: {interval: 200ms, staleAfter: 5s, window: %s, promises: {disabled: true}, metrics: [{name: cpu, maxPercent: 85}, {name: memory}]}}]`, loadWindow)))
 	server.Start(ctx, t)
 	e.Start()
@@ -123,7 +123,7 @@ const idle, half, full = 0.1, 0.5, 1.0
 func awaitLoad(ctx context.Context, t *testing.T, e *controlplane.Extender, pod *corev1.Pod, idle, full string) {
 	t.Helper()
 	var since time.Time
-	controlplane.Eventually(ctx, t, "the extender's scores follow the load", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "the extender's scores follow the load", func(ctx context.Context) (bool, string) {
 		scores, err := e.Scores(ctx, pod, idle, full)
 		if err != nil {
 			return false, err.Error()
@@ -138,7 +138,7 @@ func awaitLoad(ctx context.Context, t *testing.T, e *controlplane.Extender, pod 
 	})
 }
 
-// prioritized: pods go where a Prometheus says that load is least, and not where it is too much.
+// prioritized: pods go to the node with the least load in Prometheus, and not to one with too much.
 func prioritized(t *testing.T, s scene, cached bool) {
 	ctx := testContext(t)
 	group, nodes := s.group(ctx, t, "a", "b", "c")
@@ -147,7 +147,7 @@ func prioritized(t *testing.T, s scene, cached bool) {
 	e.Await(ctx, t, "")
 	asked := extender(e.URL)
 	asked.NodeCacheCapable = &cached
-	s.start(t, asked)
+	s.start(t, group, asked)
 
 	awaitLoad(ctx, t, e, s.pod(group, "p"), nodes[2], nodes[0])
 	for _, name := range []string{"p1", "p2", "p3"} {
@@ -165,7 +165,7 @@ func prioritized(t *testing.T, s scene, cached bool) {
 	elsewhere := s.pod(group, "r")
 	elsewhere.Spec.NodeName, elsewhere.Spec.NodeSelector = "", map[string]string{corev1.LabelHostname: nodes[2]}
 	s.Create(ctx, t, group, elsewhere)
-	controlplane.Eventually(ctx, t, "the only node it may run on is too loaded", func(ctx context.Context) (bool, string) {
+	run.Eventually(t, "the only node it may run on is too loaded", func(ctx context.Context) (bool, string) {
 		said := strings.Join(s.Failures(ctx, t, group, "r"), "; ")
 		return strings.Contains(said, "cpu"), said
 	})
@@ -187,7 +187,7 @@ func preempted(t *testing.T, s scene, cached bool) {
 	awaitLoad(ctx, t, e, s.pod(group, "p"), nodes[1], nodes[0])
 	asked := extender(e.URL)
 	asked.NodeCacheCapable, asked.PreemptVerb = &cached, "preempt"
-	s.start(t, asked)
+	s.start(t, group, asked)
 	urgent := controlplane.Filling(s.pod(group, "urgent"))
 	urgent.Spec.PriorityClassName = s.class(ctx, t, group+"-urgent", 1000)
 	if got := s.Place(ctx, t, group, urgent); got != nodes[1] {
@@ -205,12 +205,12 @@ func preempted(t *testing.T, s scene, cached bool) {
 func bound(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, _ := s.group(ctx, t, "a", "b")
-	e := s.NewExtender(t, program, "http", "--policy", "timestamp")
+	e := s.NewExtender(t, "http", "--policy", "timestamp")
 	e.Start()
 	e.Await(ctx, t, "")
 	asked := extender(e.URL)
 	asked.FilterVerb, asked.PrioritizeVerb, asked.Weight, asked.BindVerb = "", "", 0, "bind"
-	s.start(t, asked)
+	s.start(t, group, asked)
 	s.Place(ctx, t, group, s.pod(group, "p"))
 	pod, err := s.Kube.CoreV1().Pods(group).Get(ctx, "p", metav1.GetOptions{})
 	if err != nil {
@@ -228,10 +228,10 @@ func bound(t *testing.T, s scene) {
 func oneFeasible(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, nodes := s.group(ctx, t, "a", "b")
-	e := s.NewExtender(t, program, "http", "--policy", "blockall", "--config", configure(t, "[{name: BlockAll, args: {namespaces: [nobody]}}]"))
+	e := s.NewExtender(t, "http", "--policy", "blockall", "--config", configure(t, "[{name: BlockAll, args: {namespaces: [none]}}]"))
 	e.Start()
 	e.Await(ctx, t, "")
-	s.start(t, extender(e.URL))
+	s.start(t, group, extender(e.URL))
 	asked := func(verb string) float64 {
 		return metric(ctx, t, e, fmt.Sprintf(`pmk_extender_requests_total{result="ok",verb=%q}`, verb))
 	}
@@ -247,7 +247,7 @@ func oneFeasible(t *testing.T, s scene) {
 	}
 }
 
-// class makes a priority class that does not preempt by itself but is preempted by higher ones.
+// class makes a priority class.
 func (s scene) class(ctx context.Context, t *testing.T, name string, value int32) string {
 	t.Helper()
 	s.PriorityClass(ctx, t, name, value)

@@ -2,4 +2,11 @@
 
 package calls
 
-var subjects = []subject{{release: "v1.22.2"}, {release: "v1.22.2", policy: true}, {release: "v1.24.3"}, {release: "v1.33.13"}, {release: "v1.37.1"}}
+var releases = []string{"v1.22.2", "v1.24.3", "v1.33.13", "v1.37.1"}
+
+// Pods of the three schedulers that meet a failure: 500.
+const (
+	waitingPods   = 225
+	ignoringPods  = 225
+	bystanderPods = 50
+)

@@ -2,4 +2,11 @@
 
 package calls
 
-var subjects = []subject{{release: "v1.24.3"}}
+var releases = []string{"v1.24.3"}
+
+// Pods of the three schedulers that meet a failure.
+const (
+	waitingPods   = 30
+	ignoringPods  = 30
+	bystanderPods = 10
+)

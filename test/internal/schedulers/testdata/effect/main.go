@@ -1,7 +1,6 @@
-// Command effect prints, as JSON, what the scheduler of a release makes of a
-// configuration file: every setting in the release's own internal form, and the
-// plugins that its framework runs at each extension point. It goes the way that
-// kube-scheduler itself goes (app.Setup), up to where the scheduler would start.
+// Command effect prints, as JSON, what the scheduler of a release makes of configuration files, a line for each: every setting in the
+// release's own internal form, and the plugins that its framework runs at each extension point. It calls what kube-scheduler itself
+// calls (app.Setup), up to where the scheduler would start.
 package main
 
 import (
@@ -17,30 +16,43 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1]); err != nil {
+	if err := quiet(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	encoder := json.NewEncoder(os.Stdout)
+	for _, file := range os.Args[1:] {
+		line, err := effect(file)
+		if err != nil {
+			line = map[string]interface{}{"error": err.Error()}
+		}
+		if err := encoder.Encode(line); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 }
 
-func run(file string) error {
-	// At verbosity 2 the scheduler puts the profiles as completed by the framework
-	// into the configuration, to log it.
+// quiet discards the log. At verbosity 2 the scheduler puts the profiles as completed by the framework into the configuration, to log it.
+func quiet() error {
 	verbosity := flag.NewFlagSet("klog", flag.ContinueOnError)
 	klog.InitFlags(verbosity)
-	if err := verbosity.Parse([]string{"-v=2", "-logtostderr=false", "-stderrthreshold=FATAL"}); err != nil {
-		return err
-	}
+	err := verbosity.Parse([]string{"-v=2", "-logtostderr=false", "-stderrthreshold=FATAL"})
 	klog.SetOutput(ioutil.Discard)
+	return err
+}
 
+func effect(file string) (map[string]interface{}, error) {
 	opts, err := newOptions()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	opts.ConfigFile, opts.Master, opts.SecureServing.BindPort = file, "https://127.0.0.1:1", 0
-	completed, scheduler, err := app.Setup(context.Background(), opts)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	completed, scheduler, err := app.Setup(ctx, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config := completed.ComponentConfig
 	config.TypeMeta.APIVersion, config.TypeMeta.Kind = "", ""
@@ -48,7 +60,5 @@ func run(file string) error {
 	for name, framework := range scheduler.Profiles {
 		running[name] = framework.ListPlugins()
 	}
-	encoder := json.NewEncoder(os.Stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(map[string]interface{}{"configuration": config, "running": running})
+	return map[string]interface{}{"configuration": config, "running": running}, nil
 }

@@ -1,4 +1,4 @@
-// Command wrapper stands in for a kube-scheduler that goes wrong: it answers what is asked before it runs, then does what WRAP says.
+// Command wrapper is a kube-scheduler that fails: it answers --version and --write-config-to, and then does what behaviour says.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 		if err := cmd.Start(); err != nil {
 			panic(err)
 		}
-		time.Sleep(20 * time.Second)
-		fmt.Println("this scheduler ends after 20 seconds")
+		time.Sleep(5 * time.Second)
+		fmt.Println("this scheduler ends after 5 seconds")
 		_ = cmd.Process.Kill()
 	case "silent":
 		time.Sleep(time.Hour)

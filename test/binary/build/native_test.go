@@ -1,6 +1,6 @@
 //go:build linux && releases
 
-package with
+package build
 
 import (
 	"path/filepath"

@@ -1,0 +1,124 @@
+//go:build linux
+
+// Package cli tests commands of pmk-sched against a real API server that has several control-plane nodes. Nodes and static pods are
+// objects without kubelets: the commands only read them.
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+var server *apiserver.Server
+
+func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
+
+const (
+	label         = "node-role.kubernetes.io/control-plane"
+	upstreamImage = "registry.k8s.io/kube-scheduler:v1.24.3"
+)
+
+var controlPlane = []string{"cp-1", "cp-2", "cp-3"}
+
+// cluster makes three control-plane nodes of kubeadm with the static pods of their schedulers, and returns what runs pmk-sched.
+func cluster(t *testing.T) func(args ...string) run.Result {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := run.Context(t)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	if _, err := kube.CoreV1().ServiceAccounts("kube-system").Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	for _, name := range controlPlane {
+		node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "", corev1.LabelHostname: name}}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Spec.Taints = []corev1.Taint{{Key: label, Effect: corev1.TaintEffectNoSchedule}}
+		node, err = kube.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		node.Status.NodeInfo.KubeletVersion = apiserver.Release
+		if _, err := kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-scheduler-" + name, Labels: map[string]string{"component": "kube-scheduler", "tier": "control-plane"}, Annotations: map[string]string{corev1.MirrorPodAnnotationKey: name, "kubernetes.io/config.source": "file"}},
+			Spec: corev1.PodSpec{NodeName: name, HostNetwork: true, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{
+				Name: "kube-scheduler", Image: upstreamImage, Command: []string{"kube-scheduler", "--kubeconfig=/etc/kubernetes/scheduler.conf", "--leader-elect=true"},
+			}}},
+		}
+		if _, err := kube.CoreV1().Pods("kube-system").Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := server.WriteKubeconfig(kubeconfig); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) run.Result {
+		t.Helper()
+		return run.PMKSched(t, append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	}
+}
+
+func TestSeveralControlPlaneNodes(t *testing.T) {
+	pmkSched := cluster(t)
+	const image = "registry.example.com/my-scheduler:v1"
+	own := []string{"--name", "my-scheduler", "--image", image, "--credentials", "serviceaccount"}
+
+	t.Run("a replica for each", func(t *testing.T) {
+		rendered := pmkSched(append([]string{"render"}, own...)...).OK(t)
+		rendered.Prints(t, "replicas: 3", label, "podAntiAffinity")
+	})
+	t.Run("a dry run applies nothing", func(t *testing.T) {
+		pmkSched(append([]string{"deploy", "--dry-run"}, own...)...).OK(t).Prints(t, "Deployment/kube-system/my-scheduler created")
+		kube, err := kubernetes.NewForConfig(server.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
+		deployments, err := kube.AppsV1().Deployments("").List(run.Context(t), all)
+		if err != nil || len(deployments.Items) > 0 {
+			t.Errorf("the dry run made %d Deployments: %v", len(deployments.Items), err)
+		}
+		maps, err := kube.CoreV1().ConfigMaps("").List(run.Context(t), all)
+		if err != nil || len(maps.Items) > 0 {
+			t.Errorf("the dry run made %d ConfigMaps: %v", len(maps.Items), err)
+		}
+	})
+	t.Run("replace names each node", func(t *testing.T) {
+		type line struct {
+			Node, Image, Command string
+			Done                 bool
+		}
+		plan := run.Decode[[]line](t, pmkSched("replace", "--image", image, "--all-nodes", "-o", "json").OK(t).Stdout)
+		var nodes []string
+		for _, l := range plan {
+			nodes = append(nodes, l.Node)
+			if l.Done || l.Image != upstreamImage || !strings.HasSuffix(l.Command, "--image "+image+" --node "+l.Node) {
+				t.Errorf("node %s: %+v", l.Node, l)
+			}
+		}
+		slices.Sort(nodes)
+		if !slices.Equal(nodes, controlPlane) {
+			t.Errorf("the plan has the nodes %v, want %v", nodes, controlPlane)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+//go:build linux
+
+package labs
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// Node is the control-plane node of a lab, with an administrator's clients from outside of it.
+type Node struct {
+	// Name is the lab's.
+	Name, Layout, Release string
+	// NodeName is the name of the Node object.
+	NodeName string
+	// Lab gives access to the node's files and processes.
+	Lab    *lab.Lab
+	Config *rest.Config
+	Kube   kubernetes.Interface
+}
+
+func (n *Node) connect(t testing.TB) {
+	t.Helper()
+	var err error
+	if n.Lab, err = lab.Get(Dir(), n.Name); err == nil {
+		n.NodeName, err = n.Lab.NodeName()
+	}
+	if err == nil {
+		n.Config, err = clientcmd.BuildConfigFromFlags("", n.Lab.Kubeconfig())
+	}
+	if err == nil {
+		n.Config.QPS, n.Config.Burst = 1000, 1000
+		n.Kube, err = kubernetes.NewForConfig(n.Config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AwaitReady waits until the node is ready and the controllers have noticed: a test before may have restarted its kubelet.
+func (n *Node) AwaitReady(t testing.TB) {
+	t.Helper()
+	run.Eventually(t, "the node is ready", func(ctx context.Context) (bool, string) {
+		node, err := n.Kube.CoreV1().Nodes().Get(ctx, n.NodeName, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		for _, taint := range node.Spec.Taints {
+			if strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+				return false, "taint " + taint.Key
+			}
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.Status == corev1.ConditionTrue, c.Message
+			}
+		}
+		return false, "no condition Ready"
+	})
+}
+
+// SchedulerName returns a name for the scheduler of a test: no other test uses it.
+func SchedulerName(t testing.TB) string {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(t.Name()))
+	return fmt.Sprintf("sched-%08x", sum.Sum32())
+}
+
+// Command is a command on the node: in its namespaces, with its kubeconfig.
+func (n *Node) Command(ctx context.Context, t testing.TB, argv ...string) *exec.Cmd {
+	t.Helper()
+	return exec.CommandContext(ctx, run.Program(t), append([]string{"lab", "exec", "--name", n.Name, "--"}, argv...)...)
+}
+
+// Exec runs a command on the node.
+func (n *Node) Exec(t testing.TB, argv ...string) run.Result {
+	t.Helper()
+	return run.Command(t, n.Command(run.Context(t), t, argv...))
+}
+
+// Shell runs a script on the node, which has to succeed, and returns its output.
+func (n *Node) Shell(t testing.TB, script string) string {
+	t.Helper()
+	return n.Exec(t, "sh", "-ec", script).OK(t).Stdout
+}
+
+// PMKSched runs pmk-sched on the node, as its administrator would.
+func (n *Node) PMKSched(t testing.TB, args ...string) run.Result {
+	t.Helper()
+	return n.Exec(t, append([]string{run.Program(t)}, args...)...)
+}
+
+// Kubectl runs kubectl on the node, which has to succeed, and returns its output.
+func (n *Node) Kubectl(t testing.TB, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(n.Exec(t, append([]string{"kubectl"}, args...)...).OK(t).Stdout)
+}
+
+// Apply applies a manifest.
+func (n *Node) Apply(t testing.TB, manifest string) {
+	t.Helper()
+	n.Kubectl(t, "apply", "-f", run.WriteFile(t, "manifest.yaml", manifest))
+}
+
+// Path returns where a file of the node is on this machine.
+func (n *Node) Path(path string) string { return filepath.Join(n.Lab.Root(), path) }
+
+// Gateway returns the address of this machine as the node sees it.
+func (n *Node) Gateway(t testing.TB) string {
+	t.Helper()
+	link, err := net.InterfaceByName(n.Lab.Link())
+	if err != nil {
+		t.Fatalf("find this machine's end of the lab's network: %v", err)
+	}
+	addresses, err := link.Addrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil {
+			return n.IP.String()
+		}
+	}
+	t.Fatalf("link %s has no IPv4 address", n.Lab.Link())
+	return ""
+}
+
+// Load builds an image on this machine, which has the modules, into the node's containerd, once for each reference.
+func (n *Node) Load(t testing.TB, reference string, args ...string) {
+	t.Helper()
+	n.once(t, reference, func() {
+		socket := n.Path(image.DefaultContainerdSocket)
+		run.PMKSched(t, append([]string{"build", "--busybox", "/bin/busybox", "--load", "containerd=" + socket, "--tag", reference}, args...)...).OK(t)
+	})
+}
+
+// Image returns the reference of a scheduler of the lab's release, with built-in plugins, which the node has.
+func (n *Node) Image(t testing.TB, plugins ...string) string {
+	t.Helper()
+	reference := "localhost/" + strings.Join(append([]string{"scheduler"}, plugins...), "-") + ":" + n.Release
+	args := []string{"--branch", n.Release}
+	for _, plugin := range plugins {
+		args = append(args, "--with", "builtin:"+plugin)
+	}
+	n.Load(t, reference, args...)
+	return reference
+}
+
+// Stable returns the flag that sets how long a new scheduler has to be ready without a restart before pmk-sched trusts it.
+func Stable(duration string) []string { return []string{"--stable-for", duration} }
+
+// Deploy deploys a scheduler, which is uninstalled when the test ends. more may be any flags of deploy.
+func (n *Node) Deploy(t testing.TB, name, image string, more ...string) run.Result {
+	t.Helper()
+	n.UninstallLater(t, name)
+	return n.TryDeploy(t, name, image, more...).OK(t)
+}
+
+// DeployArgs are the arguments of a deployment that keeps apart from others on the same node.
+func (n *Node) DeployArgs(t testing.TB, name, image string, more ...string) []string {
+	t.Helper()
+	args := append([]string{"deploy", "--name", name, "--image", image}, Stable("1s")...)
+	return append(append(args, "--port", n.Port(t)), more...)
+}
+
+// TryDeploy deploys a scheduler, which may fail.
+func (n *Node) TryDeploy(t testing.TB, name, image string, more ...string) run.Result {
+	t.Helper()
+	return n.PMKSched(t, n.DeployArgs(t, name, image, more...)...)
+}
+
+// UninstallLater uninstalls a scheduler when the test ends.
+func (n *Node) UninstallLater(t testing.TB, name string) {
+	t.Cleanup(func() { n.Uninstall(t, name) })
+}
+
+// kinds are all kinds of objects that pmk-sched makes.
+const kinds = "deployments,pods,services,poddisruptionbudgets,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases"
+
+// Uninstall uninstalls a scheduler and fails the test unless nothing of it is left.
+func (n *Node) Uninstall(t testing.TB, name string) {
+	t.Helper()
+	n.PMKSched(t, "uninstall", "--name", name, "--yes").OK(t)
+	if left := n.Left(t, name, ""); left != "" {
+		t.Errorf("left behind by uninstall: %s", left)
+	}
+}
+
+// Left lists the objects of a scheduler or an extender. selector may exclude some.
+func (n *Node) Left(t testing.TB, name, selector string) string {
+	t.Helper()
+	return n.Kubectl(t, "get", kinds, "-A", "-l", "app.kubernetes.io/instance="+name+selector, "-o", "name")
+}
+
+// LeftNothing fails the test if the cluster has objects of a scheduler that was never deployed, other than the record of the failure.
+func (n *Node) LeftNothing(t testing.TB, name string) {
+	t.Helper()
+	if left := n.Left(t, name, ",!pmk-sched.io/revision"); left != "" {
+		t.Errorf("a failed deployment left objects behind: %s", left)
+	}
+}
+
+// ScheduledBy counts the Scheduled events of a Deployment's pods by the scheduler that reported them.
+func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string) map[string]int {
+	t.Helper()
+	events, err := n.Kube.CoreV1().Events(namespace).List(run.Context(t), metav1.ListOptions{FieldSelector: "reason=Scheduled"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for _, e := range events.Items {
+		if !strings.HasPrefix(e.InvolvedObject.Name, deployment+"-") {
+			continue
+		}
+		// Some releases fill in both fields, some one of them.
+		if e.Source.Component != "" {
+			count[e.Source.Component]++
+		} else {
+			count[e.ReportingController]++
+		}
+	}
+	return count
+}
+
+// refused are the lines that a scheduler logs when it must not read or write something. Some it would wait for silently.
+var refused = regexp.MustCompile(`(?i)forbidden|failed to (list|watch)|conflict|the object has been modified|panic`)
+
+// CleanLog fails the test unless the pods of a deployed scheduler logged that they started, had no trouble other than what is expected,
+// and were not restarted.
+func (n *Node) CleanLog(t testing.TB, name string, expected ...string) {
+	t.Helper()
+	ctx := run.Context(t)
+	pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name, FieldSelector: "status.phase=Running"})
+	if err != nil || len(pods.Items) == 0 {
+		t.Fatalf("scheduler %s has %d running pods: %v", name, len(pods.Items), err)
+	}
+	for _, pod := range pods.Items {
+		log, err := n.Kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: "kube-scheduler"}).DoRaw(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(log), "Serving securely") {
+			t.Errorf("pod %s did not log that it serves:\n%s", pod.Name, log)
+		}
+		for line := range strings.Lines(string(log)) {
+			if refused.MatchString(line) && !slices.ContainsFunc(expected, func(text string) bool { return strings.Contains(line, text) }) {
+				t.Errorf("pod %s had trouble: %s", pod.Name, line)
+			}
+		}
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.RestartCount != 0 {
+				t.Errorf("container %s of pod %s was restarted %d times", c.Name, pod.Name, c.RestartCount)
+			}
+		}
+	}
+}

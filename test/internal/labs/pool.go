@@ -1,0 +1,180 @@
+//go:build linux
+
+// Package labs gives tests the control-plane node of a lab. The tests of all packages share one lab for each layout: the first test that
+// needs it starts it, and `make test` takes it down in the end. Tests that run at the same time use different names and ports.
+package labs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// Release is the release of the shared labs.
+const Release = "v1.24.3"
+
+// Workers are the fake workers of a shared lab.
+func Workers() []string { return []string{"worker-001", "worker-002", "worker-003"} }
+
+// Environment variables: the directory of the shared labs, which hack/with-labs.sh makes and removes, and the one of pmk-sched itself.
+const (
+	envPool   = "PMK_SCHED_TEST_LABS"
+	envLabDir = "PMK_SCHED_LAB_DIR"
+)
+
+// Main runs the tests of a package and returns the exit status. When the package runs on its own, the labs that it started are taken
+// down.
+func Main(m *testing.M) (code int) {
+	dir, err := os.Getenv(envPool), error(nil)
+	if dir == "" {
+		// /tmp may be in memory, which labs would fill.
+		if dir, err = os.MkdirTemp("/var/tmp", "pmk-sched-labs-"); err == nil {
+			defer func() {
+				if err := takeDown(dir); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					code = 1
+				}
+			}()
+		}
+	}
+	if err = errors.Join(err, os.Setenv(envPool, dir), os.Setenv(envLabDir, dir)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// takeDown takes down all labs of a directory and removes it.
+func takeDown(dir string) error {
+	found, err := lab.List(dir)
+	for _, l := range found {
+		out, downErr := exec.Command(filepath.Join(run.Root(), "bin", "pmk-sched"), "lab", "down", "--name", l.Name()).CombinedOutput()
+		if downErr != nil {
+			err = errors.Join(err, fmt.Errorf("take down lab %s: %w\n%s", l.Name(), downErr, out))
+		}
+	}
+	return errors.Join(err, os.RemoveAll(dir))
+}
+
+// Dir returns the directory of the labs.
+func Dir() string { return os.Getenv(envPool) }
+
+// Shared returns the shared lab of a layout. Other tests use it at the same time, and the test runs in parallel with them.
+func Shared(t testing.TB, layout string) *Node { return share(t, layout, unix.LOCK_SH) }
+
+// Exclusive returns the shared lab of a layout when no other test uses it, and keeps it until the test ends: for tests that restart
+// what the others rely on, or replace the default scheduler.
+func Exclusive(t testing.TB, layout string) *Node { return share(t, layout, unix.LOCK_EX) }
+
+func share(t testing.TB, layout string, how int) *Node {
+	t.Helper()
+	if test, ok := t.(*testing.T); ok {
+		test.Parallel()
+	}
+	if Dir() == "" {
+		t.Fatal("the package has no TestMain that calls labs.Main")
+	}
+	t.Cleanup(lock(t, layout+".use", how))
+	n := &Node{Name: "shared-" + layout, Layout: layout, Release: Release}
+	n.bringUp(t)
+	n.connect(t)
+	n.AwaitReady(t)
+	return n
+}
+
+// bringUp starts the lab unless it is up.
+func (n *Node) bringUp(t testing.TB) {
+	t.Helper()
+	defer lock(t, n.Layout+".up", unix.LOCK_EX)()
+	done, failed := filepath.Join(Dir(), n.Layout+".done"), filepath.Join(Dir(), n.Layout+".failed")
+	if _, err := os.Stat(done); err == nil {
+		return
+	}
+	if text, err := os.ReadFile(failed); err == nil {
+		t.Fatalf("the shared lab of the layout %s did not start:\n%s", n.Layout, text)
+	}
+	r := run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", n.Release, "--layout", n.Layout, "--nodes", fmt.Sprint(len(Workers())))
+	mark := done
+	if r.Code != 0 {
+		mark = failed
+	}
+	if err := os.WriteFile(mark, []byte(r.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.OK(t)
+}
+
+// Options describe a lab of the test's own.
+type Options struct {
+	Release, Layout string
+	Workers         int
+}
+
+// Start starts a lab for one test and takes it down in the end.
+func Start(t testing.TB, o Options) *Node {
+	t.Helper()
+	n := &Node{Name: "own-" + o.Layout + "-" + strings.ReplaceAll(strings.TrimPrefix(o.Release, "v"), ".", "-"), Layout: o.Layout, Release: o.Release}
+	t.Cleanup(func() {
+		if r := run.PMKSched(t, "lab", "down", "--name", n.Name); r.Code != 0 && !strings.Contains(r.Stderr, "no such lab") {
+			t.Errorf("take down lab %s: %s", n.Name, r)
+		}
+	})
+	run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes", strconv.Itoa(o.Workers)).OK(t)
+	n.connect(t)
+	return n
+}
+
+// lock takes a lock of the pool, across processes, and returns what releases it.
+func lock(t testing.TB, name string, how int) (unlock func()) {
+	t.Helper()
+	file, err := os.OpenFile(filepath.Join(Dir(), name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = unix.Flock(int(file.Fd()), how)
+	}
+	if err != nil {
+		t.Fatalf("lock %s: %v", name, err)
+	}
+	return func() { file.Close() }
+}
+
+// once calls do the first time that it is called with a key for the lab of n, by any test of any process.
+func (n *Node) once(t testing.TB, key string, do func()) {
+	t.Helper()
+	key = n.Name + "." + strings.NewReplacer("/", "_", ":", "_").Replace(key)
+	defer lock(t, key+".lock", unix.LOCK_EX)()
+	done := filepath.Join(Dir(), key+".done")
+	if _, err := os.Stat(done); err == nil {
+		return
+	}
+	do()
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// firstPort is above the ports that pmk-sched chooses by default.
+const firstPort = 11000
+
+// Port returns a port of the host's network for one scheduler. No other test is given it.
+func (n *Node) Port(t testing.TB) string {
+	t.Helper()
+	defer lock(t, n.Name+".ports", unix.LOCK_EX)()
+	file := filepath.Join(Dir(), n.Name+".port")
+	text, _ := os.ReadFile(file) // not there for the first one
+	port, _ := strconv.Atoi(string(text))
+	port = max(port+1, firstPort)
+	if err := os.WriteFile(file, []byte(strconv.Itoa(port)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(port)
+}

@@ -1,0 +1,107 @@
+//go:build linux && faults
+
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+func TestFaultLabDownAfterUpWasKilledLeavesNothing(t *testing.T) {
+	for _, p := range []killPoint{
+		{"before the network", "make namespaces and network", begun},
+		{"with a link", "make namespaces and network", func(l *lab.Lab) string { return "/sys/class/net/" + l.Link() }},
+		{"before the daemons", "start etcd and containerd", begun},
+		{"while images are loaded", "load images", inRoot("run/containerd/containerd.sock")},
+		whileTheAPIServerStarts,
+		{"while the node registers", "register node", begun},
+		{"while workers are added", "add 2 workers", begun},
+	} {
+		t.Run(p.name, p.leavesNothing)
+	}
+}
+
+// broken are the programs of a release, one of them replaced.
+type broken struct {
+	t        *testing.T
+	cacheDir string
+	program  string
+	script   string
+}
+
+func (b broken) Kubernetes(ctx context.Context, r versions.Release, names []string) (map[string]string, error) {
+	programs, err := lab.Compiled{CacheDir: b.cacheDir, Env: os.Environ()}.Kubernetes(ctx, r, names)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(b.t.TempDir(), b.program)
+	programs[b.program] = path
+	return programs, os.WriteFile(path, []byte(b.script), 0o755)
+}
+
+func (b broken) Module(context.Context, string, string, string, string) (string, error) {
+	return "", errors.New("not needed")
+}
+
+// untilSeen is a context that ends as soon as one of the files that match a pattern holds a text.
+type untilSeen struct {
+	context.Context
+	up chan struct{}
+}
+
+func (c untilSeen) Done() <-chan struct{} { return c.up }
+
+func (c untilSeen) Err() error {
+	select {
+	case <-c.up:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func newUntilSeen(t *testing.T, pattern, text string) context.Context {
+	c := untilSeen{t.Context(), make(chan struct{})}
+	go func() {
+		defer close(c.up)
+		for c.Context.Err() == nil {
+			files, _ := filepath.Glob(pattern)
+			for _, file := range files {
+				if data, _ := os.ReadFile(file); strings.Contains(string(data), text) {
+					return
+				}
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	return c
+}
+
+func TestFaultLabUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
+	for program, says := range map[string]string{
+		"kubelet":        "kubelet exited",
+		"kube-apiserver": "kube-apiserver",
+	} {
+		t.Run(program, func(t *testing.T) {
+			m := watchMachine(t)
+			stateDir, cacheDir := directories(t)
+			o := options(t, stateDir, cacheDir, "broken")
+			o.Programs = broken{t, cacheDir, program, "#!/bin/sh\necho this " + program + " is broken\nexit 3\n"}
+			// lab up notices a kubelet that ends; the kubelet restarts a static pod that ends until the time is up.
+			ctx := newUntilSeen(t, filepath.Join(stateDir, o.Name, "root/var/log/pods/*", program, "*.log"), "is broken")
+			_, err := lab.Up(ctx, o)
+			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "this "+program+" is broken") {
+				t.Errorf("the error does not show why: %v", err)
+			}
+			m.unchanged(t)
+		})
+	}
+}

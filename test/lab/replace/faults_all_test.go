@@ -1,0 +1,103 @@
+//go:build linux && faults
+
+package replace
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+var layouts = []string{lab.LayoutPMK, lab.LayoutKubeadm}
+
+func TestFaultReplaceIsRevertedWhenTheSchedulerFails(t *testing.T) {
+	for _, f := range []failure{
+		{"ends at once", "crash", lab.LayoutPMK, nil, []string{"exit status 7", "this scheduler ends at once"}},
+		{"ends after 5 seconds", "crash-later", lab.LayoutKubeadm, nil, []string{"exit status 7", "this scheduler ends after 5 seconds"}},
+		{"is never ready", "silent", lab.LayoutKubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
+		{"never leads", "silent", lab.LayoutPMK, []string{"--timeout", "30s"}, []string{"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still held by the previous scheduler"}},
+	} {
+		t.Run(f.name, f.isReverted)
+	}
+}
+
+func TestFaultReplaceKilledAtAnyStepIsRestoredOrResumed(t *testing.T) {
+	for i, step := range replaceSteps {
+		t.Run(step, func(t *testing.T) { restoredOrResumed(t, exclusive(t, layouts[i%2]), step) })
+	}
+}
+
+// A run is killed after the swap while the kubelet is stopped: the next run finds its own manifest, which the kubelet has not read yet,
+// and the former scheduler still running.
+func TestFaultReplaceResumesBeforeTheKubeletHasReadTheManifest(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			n := exclusive(t, layout)
+			image := n.Image(t, "timestamp")
+			kubelet := func(signal string) { n.Shell(t, "pkill -"+signal+" -x --ns $$ --nslist net kubelet") }
+			n.AtStep(t, "swap", func(pid int) {
+				kubelet("STOP")
+				labs.Signal(t, syscall.SIGKILL)(pid)
+			}, n.replaceArgs("--image", image)...)
+			n.AtStep(t, "swap", func(int) { kubelet("CONT") }, n.replaceArgs("--image", image)...).OK(t)
+			n.PMKSched(t, "verify", "--default").OK(t)
+			n.restore(t)
+		})
+	}
+}
+
+// The kubelet and containerd are restarted between the swap and the new scheduler's start. The replacement then either succeeded, and the
+// new scheduler runs, or reverted itself and says why.
+func TestFaultReplaceSurvivesARestartOfTheNode(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			n := exclusive(t, layout)
+			got := n.AtStep(t, "swap", func(int) {
+				if err := n.Lab.RestartNode(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
+			if got.Code == 0 {
+				n.PMKSched(t, "verify", "--default").OK(t)
+				n.restore(t)
+				return
+			}
+			got.Fails(t, 1, "✓ undo swap", "manifest is restored", "hint: ")
+			n.isOriginal(t)
+		})
+	}
+}
+
+// On PMK the API server is in the same pod. When it does not answer after the swap, the original manifest is restored without it.
+func TestFaultSilentAPIServerRestoresTheOriginalManifest(t *testing.T) {
+	n := exclusive(t, lab.LayoutPMK)
+	freeze := func(signal string) { n.Shell(t, "pkill -"+signal+" -x --ns $$ --nslist net kube-apiserver") }
+	var wg sync.WaitGroup
+	restored := false
+	got := n.AtStep(t, "swap", func(int) {
+		freeze("STOP")
+		wg.Go(func() {
+			defer freeze("CONT")
+			ctx, cancel := context.WithTimeout(run.Context(t), 2*time.Minute)
+			defer cancel()
+			for ; !restored && ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+				now, err := os.ReadFile(n.Path(n.manifest()))
+				restored = err == nil && bytes.Equal(now, n.original)
+			}
+		})
+	}, "replace", "--yes", "--image", n.Image(t, "timestamp"))
+	wg.Wait()
+	if !restored {
+		t.Error("the original manifest was not restored while the API server did not answer")
+	}
+	got.Fails(t, 1, "did not answer", "manifest is restored")
+	n.isOriginal(t)
+}
