@@ -58,8 +58,6 @@ type killPoint struct {
 	made func(l *lab.Lab) string
 }
 
-func begun(*lab.Lab) string { return "/" }
-
 func inRoot(pattern string) func(*lab.Lab) string {
 	return func(l *lab.Lab) string { return filepath.Join(l.Root(), pattern) }
 }

@@ -14,11 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// replaceSteps are the steps of a replacement, as they are printed, but for the last.
-var replaceSteps = []string{
-	"inspect the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
-}
-
 // What cannot work is refused before anything is changed.
 func TestReplaceRefusesWhatCannotWork(t *testing.T) {
 	n := exclusive(t, lab.LayoutKubeadm)
