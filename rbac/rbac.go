@@ -64,10 +64,10 @@ type Options struct {
 	// LeaseNamespace is the namespace of the leader election lease. Empty means Namespace.
 	LeaseNamespace string
 	// PluginRules are what the compiled-in plugins need in addition to the cluster's own roles. If
-	// empty, there is no PluginRole.
+	// empty, PluginRole is not created.
 	PluginRules []rbacv1.PolicyRule
 	// PolicyConfigMap is the ConfigMap in Namespace with the scheduler's legacy Policy. If empty,
-	// there is no PolicyRole.
+	// PolicyRole is not created.
 	PolicyConfigMap string
 }
 

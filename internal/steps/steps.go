@@ -83,7 +83,7 @@ func undoAll(ctx context.Context, steps []Step, cause error, onStep OnStep) erro
 	return failed
 }
 
-// detached runs do with a timeout of its own, also when ctx has ended.
+// detached runs do with a separate timeout, even if ctx has ended.
 func detached(ctx context.Context, timeout time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package throughput measures how many pods a second a deployed scheduler binds: the one that the manifests of Platform9's article
-// deploy, and the one that pmk-sched deploys by default.
+// Package throughput measures how many pods a second a deployed scheduler binds, deployed with the manifests of Platform9's
+// article and with pmk-sched by default.
 package throughput
 
 import (
