@@ -74,7 +74,9 @@ func newCluster(t *testing.T, preset, scenario string) *cluster {
 	return c
 }
 
-// start starts the scheduler, which ends with the test. It places the first pod when it knows every node that was made before.
+// start starts the scheduler, which ends with the test, and returns when it knows every node that was made before. A scheduler
+// before v1.28 schedules as soon as its informers have listed, while their handlers still add nodes to its cache. A node that is
+// made after it has listed is added last.
 func (c *cluster) start() {
 	c.t.Helper()
 	ctx, stop := context.WithCancel(c.ctx)
@@ -88,6 +90,13 @@ func (c *cluster) start() {
 			c.t.Logf("kube-scheduler wrote:\n%s", c.log)
 		}
 	})
+	for _, name := range []string{"listed", "last"} {
+		c.node(name, 0, map[string]string{"cluster": c.name + "-" + name})
+		pod := c.pod(name, 1)
+		pod.Spec.NodeSelector["cluster"] += "-" + name
+		pod.Labels = nil
+		c.place(pod)
+	}
 }
 
 func (c *cluster) must(err error) {

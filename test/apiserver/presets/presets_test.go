@@ -109,8 +109,8 @@ func TestTopologySpreadTakesTheOtherZone(t *testing.T) {
 	}
 }
 
-// feasible is what kube-scheduler logs when it has bound a pod. Nodes of the other tests that it looked at are not among them.
-var feasible = regexp.MustCompile(`"Successfully bound pod to node".* feasibleNodes=(\d+)`)
+// feasible is what kube-scheduler logs when it has bound the pod p. Nodes of the other tests that it looked at are not among them.
+var feasible = regexp.MustCompile(`"Successfully bound pod to node" pod="[^"]*/p" .* feasibleNodes=(\d+)`)
 
 // On a large cluster the preset throughput stops looking when it has enough nodes. 100 is Kubernetes' least
 // (minFeasibleNodesToFind); by default it looks for nearly half of 400 nodes.
