@@ -2,7 +2,7 @@ package pmksched
 
 import "embed"
 
-// Sources are the portable plugin API, the adapter, the shipped plugins and the extender, under their paths in this module.
+// Sources are the portable plugin API, the adapter, the bundled plugins and the extender, under their paths in this module.
 // A scheduler or an extender is compiled from them, for any supported release.
 //
 //go:embed scheduler cmd/pmk-extender

@@ -13,12 +13,12 @@ import (
 // The scheduler of the release that go.mod pins is what a build would generate for it.
 func TestCommittedSchedulerIsWhatWouldBeGenerated(t *testing.T) {
 	sources := os.DirFS("../..")
-	shipped, err := plugins.Builtins(sources)
+	bundled, err := plugins.Builtins(sources)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := plugins.Options{Release: versions.Release{Major: 1, Minor: 36, Patch: 3}, Sources: sources}
-	for _, name := range shipped {
+	for _, name := range bundled {
 		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
 	}
 	if o.Rules, _, err = versions.Select(o.Release); err != nil {

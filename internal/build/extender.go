@@ -107,12 +107,12 @@ func ownSource(o ExtenderOptions) (source, error) {
 
 // extenderSet reads the bundled plugins and the given ones.
 func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
-	shipped, err := plugins.Builtins(o.Sources)
+	bundled, err := plugins.Builtins(o.Sources)
 	if err != nil {
 		return nil, err
 	}
 	all := slices.Clone(o.Plugins)
-	for _, name := range shipped {
+	for _, name := range bundled {
 		if p := (plugins.Plugin{Builtin: name}); !slices.Contains(all, p) {
 			all = append(all, p)
 		}

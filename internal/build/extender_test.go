@@ -29,7 +29,7 @@ func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *goToo
 	return ExtenderOptions{Version: "v1.2.3", Sources: sources, GoMod: mod, Plugins: given}, j.goTool
 }
 
-// The extender in this module is what a build of it with the shipped plugins would generate.
+// The extender in this module is what a build of it with the bundled plugins would generate.
 func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 	o, tool := ownExtender(t)
 	set, err := extenderSet(t.Context(), tool, o, "1.26.0")

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package plugins tests the shipped plugins against what they talk to: a real API server and a real Prometheus.
+// Package plugins tests the bundled plugins against what they talk to: a real API server and a real Prometheus.
 package plugins
 
 import (

@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// description is a scheduler with every shipped plugin. Weights drown the default plugins.
+// description is a scheduler with every bundled plugin. Weights drown the default plugins.
 const description = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: ` + scheduler + `, namespace: kube-system}
@@ -42,8 +42,8 @@ spec:
 // The fake workers of a lab.
 const one, two, three = "worker-001", "worker-002", "worker-003"
 
-// Each shipped plugin works on every release, all of them in one image.
-func TestShippedPlugins(t *testing.T) {
+// Each bundled plugin works on every release, all of them in one image.
+func TestBundledPlugins(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.release, func(t *testing.T) {
 			n := connect(t, labOf(t, s))
