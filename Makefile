@@ -46,7 +46,7 @@ TESTS      = ./test/lab/... ./test/binary/... ./test/apiserver/...
 
 .PHONY: test
 test: deps check unit build bin/helm ## check, unit, and each capability once at v1.24.3 on real API servers and one lab for each layout (root)
-	hack/with-labs.sh go test -p 4 -count=1 -timeout 30m -parallel 4 $(TESTS)
+	hack/with-labs.sh go test -p 6 -count=1 -timeout 30m -parallel 4 $(TESTS)
 
 .PHONY: test-all
 test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters bench ## everything; takes hours (root)

@@ -114,14 +114,10 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 // printNotes prints notes with their lines, and losses as warnings.
 func printNotes(u *ui, name string, notes []profiles.Note) {
 	for _, n := range notes {
-		where := ""
-		if n.Line > 0 {
-			where = fmt.Sprintf("%s:%d: ", name, n.Line)
-		}
 		if n.Loss {
-			u.warn("lost: " + where + n.Message)
+			u.warn(n.In(name))
 		} else {
-			u.say("note: %s%s", where, n.Message)
+			u.say("note: %s", n.In(name))
 		}
 	}
 }

@@ -26,17 +26,11 @@ func (p *planner) renderConfiguration() error {
 		return err
 	}
 	for _, n := range rendered.Notes {
-		report, where := p.note, ""
-		if n.Warning {
+		report := p.note
+		if n.Warning || n.Loss {
 			report = p.warn
 		}
-		if n.Loss {
-			report, where = p.warn, "lost: "
-		}
-		if n.Line > 0 && p.o.ConfigurationName != "" {
-			where += fmt.Sprintf("%s:%d: ", p.o.ConfigurationName, n.Line)
-		}
-		report("%s%s", where, n.Message)
+		report("%s", n.In(p.o.ConfigurationName))
 	}
 	p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, p.o.ExtenderClients
 	return nil

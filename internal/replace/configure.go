@@ -89,10 +89,10 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 func (p *planner) noteRendered(name string, notes []profiles.Note) {
 	for _, n := range notes {
 		report := p.notef
-		if n.Warning {
+		if n.Warning || n.Loss {
 			report = p.warnf
 		}
-		report("%s", cmp.Or(strings.TrimSpace(strings.Join([]string{name, n.String()}, ": ")), n.String()))
+		report("%s", n.In(name))
 	}
 }
 

@@ -29,6 +29,19 @@ func (n Note) String() string {
 	return fmt.Sprintf("line %d: %s", n.Line, n.Message)
 }
 
+// In returns the note with its place in the named file: "config.yaml:3: …". Without a line or a name it is the message. What was left out
+// is "lost".
+func (n Note) In(file string) string {
+	text := n.Message
+	if n.Line > 0 && file != "" {
+		text = fmt.Sprintf("%s:%d: %s", file, n.Line, text)
+	}
+	if n.Loss {
+		text = "lost: " + text
+	}
+	return text
+}
+
 // Report collects the changes to a document, and its problems.
 type Report struct {
 	Notes    []Note

@@ -66,11 +66,11 @@ func (f failure) isReverted(t *testing.T) {
 
 // A scheduler that runs at first and ends within the stability window is reverted.
 func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
-	failure{"ends after 5 seconds", "crash-later", lab.LayoutPMK, labs.Stable("20s"), []string{"exit status 7", "this scheduler ends after 5 seconds"}}.isReverted(t)
+	failure{"ends after 5 seconds", "crash-later", lab.LayoutKubeadm, labs.Stable("20s"), []string{"exit status 7", "this scheduler ends after 5 seconds"}}.isReverted(t)
 }
 
 func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
-	n := exclusive(t, lab.LayoutKubeadm)
+	n := exclusive(t, lab.LayoutPMK)
 	edited := append(bytes.Clone(n.original), "# a note\n"...)
 	at := n.Path(n.manifest())
 	got := n.AtStep(t, "check", func(pid int) {
@@ -89,17 +89,6 @@ func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.isOriginal(t)
-}
-
-// A replacement that meets another, which holds the lock, is refused.
-func TestSecondReplaceAtTheSameTimeIsRefused(t *testing.T) {
-	n := exclusive(t, lab.LayoutPMK)
-	args := n.replaceArgs("--image", n.Image(t, "timestamp"))
-	n.AtStep(t, "back up", func(int) {
-		n.PMKSched(t, args...).Fails(t, 1, "another run is in progress")
-	}, args...).OK(t)
-	n.PMKSched(t, "verify", "--default").OK(t)
-	n.restore(t)
 }
 
 // restoredOrResumed kills a replacement after a step and takes each of the two ways on.
