@@ -119,7 +119,7 @@ func TestConvertReportsLosses(t *testing.T) {
 		{"plugin of a later release", "v1beta3", v1 + "profiles:\n- plugins: {multiPoint: {enabled: [{name: NodeDeclaredFeatures}]}}\n", `plugin "NodeDeclaredFeatures" does not exist in v1.28.15|plugin NodeDeclaredFeatures does not exist in v1.28.15`},
 		{"percentage of several profiles", "v1beta3", v1 + "profiles:\n- {schedulerName: a, percentageOfNodesToScore: 5}\n- {schedulerName: b}\n", "4:22: v1.28.15 does not have profiles.percentageOfNodesToScore"},
 		{"constraint of a later release", "v1beta1", v1 + "profiles:\n- pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: [{maxSkew: 1, minDomains: 2, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}]\n", "v1.22.2 does not have args of PodTopologySpread.defaultConstraints.minDomains"},
-		{"arguments of a later release", "v1beta1@v1.21.3", v1 + "profiles:\n- pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu, weight: 1}]}}]\n", "plugin NodeResourcesBalancedAllocation takes no arguments in v1.21.3"},
+		{"arguments of a later release", "v1beta1@v1.21.3", v1 + "profiles:\n- pluginConfig: [{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu, weight: 1}]}}]\n", "plugin NodeResourcesBalancedAllocation does not have arguments in v1.21.3"},
 		{"two hosts", "v1", v1beta1 + "healthzBindAddress: 127.0.0.1:1\nmetricsBindAddress: 10.0.0.1:2\n", "4:1: metricsBindAddress"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,8 +47,8 @@ func DryRunExtender(ctx context.Context, d Deps, info *cluster.Info, o Options, 
 	return DryRun(ctx, d, info, o.withExtender(w))
 }
 
-// LeaveExtender makes the default scheduler of this node what it was before it called the extender at those addresses: if it was replaced for
-// the extender only, the original is restored byte by byte, else it is replaced without the extender.
+// LeaveExtender removes the extender at the given addresses from the default scheduler of this node: if the scheduler was replaced only for
+// the extender, the original is restored byte by byte, otherwise it is replaced by one without the extender.
 func LeaveExtender(ctx context.Context, d Deps, info *cluster.Info, o Options, name string, addresses []string) error {
 	list, err := staticpod.Backups(d.Files)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 
 // Options is what the user asks for. At least one of Image, Preset, Configuration, Plugins, Extenders and PolicyConfigMap is set.
 type Options struct {
-	// Image of the new scheduler, in which [manifest.ReleaseInImage] stands for the release. Empty: the current image.
+	// Image of the new scheduler. [manifest.ReleaseInImage] in it is replaced by the release. Empty: the current image.
 	Image string
 	// Preset names a built-in configuration; Configuration is the user's own, ConfigurationName the name of its file for messages.
 	// Neither: the current configuration.

@@ -142,7 +142,7 @@ func FindNode(info *cluster.Info, node string, names []string) (string, error) {
 	case len(all) == 1:
 		return all[0], nil
 	}
-	return "", problem.Invalidf("specify it with --node", "cannot tell which control-plane node this is (%s)", strings.Join(all, ", "))
+	return "", problem.Invalidf("specify it with --node", "it is not clear which control-plane node this is (%s)", strings.Join(all, ", "))
 }
 
 // image returns the image of the new scheduler, which the node's container runtime has from now on.

@@ -25,7 +25,7 @@ type RestoreOutcome struct {
 const (
 	ManifestRestored   = "restored"
 	ManifestUnchanged  = "unchanged"
-	ManifestNotManaged = "not managed by pmk-sched any more, left as it is"
+	ManifestNotManaged = "no longer managed by pmk-sched, not changed"
 )
 
 // EditedError is returned when restoring would lose an edit.
@@ -62,7 +62,7 @@ type restoredFile struct {
 
 // Restore restores the manifest from before the first replacement byte by byte, and waits until its scheduler is ready. Only the waiting needs
 // an API server. If the manifest was edited after the replacement, the error is an [*EditedError] unless force is set; if another program
-// rewrote it, it is left as it is. Restore can be run again after it was killed.
+// rewrote it, it is not changed. Restore can be run again after it was killed.
 func Restore(ctx context.Context, d Deps, force bool) (*RestoreOutcome, error) {
 	r := &restoreRun{Deps: d, force: force}
 	if err := steps.Run(ctx, r.steps(), d.OnStep); err != nil {
@@ -129,7 +129,7 @@ func (r *restoreRun) readBackup(context.Context) error {
 	return nil
 }
 
-// compare compares a file with the backup. It returns nil if the file stays as it is.
+// compare compares a file with the backup. It returns nil if the file does not have to change.
 func (r *restoreRun) compare(s *staticpod.Saved) (*restoredFile, error) {
 	manifest := s == r.backup.Manifest()
 	current, err := r.Files.Read(s.Path)

@@ -32,7 +32,7 @@ func (c *profileConversion) pluginArgs() {
 		}
 		if !known.In(c.To) {
 			schema.DropConfig(c.profile, e)
-			c.Loss(e, "remove the entry", "plugin %s takes no arguments in %s", name, c.Release)
+			c.Loss(e, "remove the entry", "plugin %s does not have arguments in %s", name, c.Release)
 			continue
 		}
 		if v := node.Get(given, "apiVersion"); v != nil {

@@ -4,5 +4,5 @@ package conversion
 
 import "github.com/pmk-sched/pmk-sched/versions"
 
-// asked has the release judge that all tests build: v1beta2 and v1beta3. With the build tag matrix the others do too.
+// asked reports whether the tests run the scheduler of a release: the one that other tests build too. With the build tag matrix all are run.
 func asked(release versions.Release) bool { return release.String() == "v1.24.3" }

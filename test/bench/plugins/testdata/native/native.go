@@ -1,4 +1,4 @@
-// Package native is the logic of package portable beside it, written against the framework of 1.24.
+// Package native has the logic of package portable, written against the framework of 1.24.
 package native
 
 import (

@@ -1,4 +1,4 @@
-// Package portable is the logic of package native beside it, written against the portable API.
+// Package portable has the logic of package native, written against the portable API.
 package portable
 
 import (
