@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -27,10 +26,18 @@ const (
 // timeout bounds one command. Building a scheduler that is not in the cache takes minutes.
 const timeout = 20 * time.Minute
 
-// Root returns the top directory of the repository.
+// Root returns the top directory of the repository: the first directory above the test's that has a file sources.go.
 func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../..")
+	dir, err := os.Getwd() // the directory of the package, in a test
+	if err != nil {
+		panic(err)
+	}
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "sources.go")); err == nil {
+			return dir
+		}
+	}
+	panic("the test does not run in the repository")
 }
 
 // Program returns the path of the pmk-sched binary under test.
