@@ -12,20 +12,15 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
-
-// patience is how long a pod may wait for its node on a loaded machine.
-const patience = 5 * time.Minute
 
 // cluster is the part of the API server's objects that one scheduler of the test uses: its pods run on its nodes only.
 type cluster struct {
@@ -57,7 +52,7 @@ func (o *output) String() string {
 // newCluster makes what a kube-scheduler with the rendered preset needs, for pods that name it.
 func newCluster(t *testing.T, preset, scenario string) *cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*run.Patience)
 	t.Cleanup(cancel)
 	c := &cluster{t: t, ctx: ctx, name: preset + "-" + scenario, log: &output{}}
 	dir := t.TempDir()
@@ -186,12 +181,11 @@ func (c *cluster) place(pod *corev1.Pod) string {
 	_, err := kube.CoreV1().Pods(c.name).Create(c.ctx, pod, metav1.CreateOptions{})
 	c.must(err)
 	var node string
-	c.must(wait.PollUntilContextTimeout(c.ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	run.Eventually(c.t, "pod "+pod.Name+" is bound", func(ctx context.Context) (bool, string) {
 		got, err := kube.CoreV1().Pods(c.name).Get(ctx, pod.Name, metav1.GetOptions{})
-		if err == nil {
-			node = got.Spec.NodeName
-		}
-		return node != "", err
-	}))
+		c.must(err)
+		node = got.Spec.NodeName
+		return node != "", ""
+	})
 	return node[len(c.name)+1:]
 }
