@@ -111,10 +111,10 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 	return text, file, err
 }
 
-// printNotes prints notes with their lines, and losses as warnings.
+// printNotes prints notes and warnings with their lines.
 func printNotes(u *ui, name string, notes []profiles.Note) {
 	for _, n := range notes {
-		if n.Loss {
+		if n.IsWarning() {
 			u.warn(n.In(name))
 		} else {
 			u.say("note: %s", n.In(name))

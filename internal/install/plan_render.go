@@ -27,7 +27,7 @@ func (p *planner) renderConfiguration() error {
 	}
 	for _, n := range rendered.Notes {
 		report := p.note
-		if n.Warning || n.Loss {
+		if n.IsWarning() {
 			report = p.warn
 		}
 		report("%s", n.In(p.o.ConfigurationName))

@@ -89,7 +89,7 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 func (p *planner) noteRendered(name string, notes []profiles.Note) {
 	for _, n := range notes {
 		report := p.notef
-		if n.Warning || n.Loss {
+		if n.IsWarning() {
 			report = p.warnf
 		}
 		report("%s", n.In(name))

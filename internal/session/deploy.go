@@ -46,15 +46,7 @@ func (s *Session) Diff(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, err
 }
 
 func (s *Session) preview(ctx context.Context, sp *spec.Spec, preview func(context.Context, install.Deps, *install.Plan) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
-	r, err := newRequest(sp)
-	if err != nil {
-		return nil, err
-	}
-	cfg, deps, err := s.connectDeps()
-	if err != nil {
-		return nil, err
-	}
-	plan, err := s.plan(ctx, cfg, deps, r)
+	_, deps, plan, err := s.connectAndPlan(ctx, sp)
 	if err != nil {
 		return nil, err
 	}
@@ -63,15 +55,7 @@ func (s *Session) preview(ctx context.Context, sp *spec.Spec, preview func(conte
 
 // Check checks whether the cluster accepts the scheduler. The outcomes are nil if the checks could not be made.
 func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome, error) {
-	r, err := newRequest(sp)
-	if err != nil {
-		return nil, err
-	}
-	cfg, deps, err := s.connectDeps()
-	if err != nil {
-		return nil, err
-	}
-	plan, err := s.plan(ctx, cfg, deps, r)
+	cfg, _, plan, err := s.connectAndPlan(ctx, sp)
 	if err != nil {
 		return nil, err
 	}

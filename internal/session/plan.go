@@ -46,15 +46,22 @@ func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace
 
 // Plan inspects the cluster and decides what the spec leaves open.
 func (s *Session) Plan(ctx context.Context, sp *spec.Spec) (*install.Plan, error) {
+	_, _, plan, err := s.connectAndPlan(ctx, sp)
+	return plan, err
+}
+
+// connectAndPlan returns the plan of the spec, and the connection that it was made with.
+func (s *Session) connectAndPlan(ctx context.Context, sp *spec.Spec) (*rest.Config, install.Deps, *install.Plan, error) {
 	r, err := newRequest(sp)
 	if err != nil {
-		return nil, err
+		return nil, install.Deps{}, nil, err
 	}
 	cfg, deps, err := s.connectDeps()
 	if err != nil {
-		return nil, err
+		return nil, install.Deps{}, nil, err
 	}
-	return s.plan(ctx, cfg, deps, r)
+	plan, err := s.plan(ctx, cfg, deps, r)
+	return cfg, deps, plan, err
 }
 
 // PlanForRender is Plan without a cluster if offline is set, or if there is no kubeconfig and the release is given.
