@@ -1,0 +1,70 @@
+//go:build linux
+
+package extender_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+)
+
+// A file lists a scheduler with its extenders: deploy makes both or neither, changes nothing when it is run again, and says which extender is
+// not called any more.
+func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
+	w := newWorld(t)
+	w.removeInTheEnd(t, "sched")
+	w.removeInTheEnd(t, "ext")
+	var warnings []string
+	w.deps.Warn = func(text string) { warnings = append(warnings, text) }
+	request := extenders.SchedulerDeployment{
+		Options: install.Options{
+			Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: install.CredentialsServiceAccount, Preset: "binpack", Now: time.Now(),
+		},
+		Extenders: []extenders.Options{w.options("ext")},
+	}
+
+	w.client.fails = notStable{"sched", "localhost/scheduler"}
+	if _, _, err := extenders.DeployScheduler(t.Context(), w.deps, request); err == nil {
+		t.Fatal("a scheduler that is not stable is no error")
+	}
+	if left := w.state(t, "sched", "ext"); len(left) > 0 {
+		t.Errorf("the failed deployment left %v", left)
+	}
+
+	w.client.fails = notStable{}
+	if _, _, err := extenders.DeployScheduler(t.Context(), w.deps, request); err != nil {
+		t.Fatal(err)
+	}
+	service, err := w.kube.CoreV1().Services(w.ns).Get(t.Context(), "ext", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := "urlPrefix: https://" + service.Spec.ClusterIP + "\n"
+	if text := w.configuration(t, "sched"); !strings.Contains(text, call) {
+		t.Errorf("the scheduler does not call the extender at %s:\n%s", service.Spec.ClusterIP, text)
+	}
+	deployed := w.state(t, "sched", "ext")
+	if _, outcome, err := extenders.DeployScheduler(t.Context(), w.deps, request); err != nil || outcome.Changes.Changed() {
+		t.Errorf("the same again: %v, %v", outcome, err)
+	}
+	if diff := cmp.Diff(deployed, w.state(t, "sched", "ext")); diff != "" {
+		t.Errorf("the same again changed (-before +after):\n%s", diff)
+	}
+
+	request.Extenders = nil
+	if _, _, err := extenders.DeployScheduler(t.Context(), w.deps, request); err != nil {
+		t.Fatal(err)
+	}
+	if text := w.configuration(t, "sched"); strings.Contains(text, call) {
+		t.Errorf("the scheduler still calls the extender:\n%s", text)
+	}
+	if said := strings.Join(warnings, "\n"); !strings.Contains(said, "does not call extender ext any more") {
+		t.Errorf("no warning about the extender that is left: %q", said)
+	}
+}
