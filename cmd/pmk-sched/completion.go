@@ -34,9 +34,14 @@ compdef _pmk_sched pmk-sched
 
 const fishCompletion = `function __pmk_sched_complete
   set -l words (commandline -opc) (commandline -ct)
-  $words[1] __complete $words[2..-1] 2>/dev/null
+  set -l candidates ($words[1] __complete $words[2..-1] 2>/dev/null)
+  if test (count $candidates) -gt 0
+    printf '%s\n' $candidates
+  else
+    __fish_complete_path (commandline -ct)
+  end
 end
-complete -c pmk-sched -a '(__pmk_sched_complete)'
+complete -c pmk-sched -f -a '(__pmk_sched_complete)'
 `
 
 func completionCommand(u *ui) *cli.Command {
