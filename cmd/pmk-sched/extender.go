@@ -88,7 +88,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			extender, err := u.session.Extender(o, refs, c.String("branch"))
+			extender, err := u.session.Extender(c.Context, o, refs, c.String("branch"))
 			if err != nil {
 				return err
 			}
@@ -136,7 +136,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			extender, err := u.session.Extender(o, refs, "")
+			extender, err := u.session.Extender(c.Context, o, refs, "")
 			if err != nil {
 				return err
 			}

@@ -64,7 +64,7 @@ func profileShowCommand(u *ui) *cli.Command {
 			release := versions.Releases()[0]
 			if branch := c.String("branch"); branch != "" {
 				var err error
-				if release, err = versions.Parse(branch); err != nil {
+				if release, err = u.session.ResolveBranch(c.Context, branch); err != nil {
 					return err
 				}
 			}

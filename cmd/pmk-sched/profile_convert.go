@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func profileConvertCommand(u *ui) *cli.Command {
@@ -87,7 +86,7 @@ func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) 
 		if r.API == "" {
 			return r, problem.Invalidf("leave --branch out", "--to %s is a release already", c.String("to"))
 		}
-		if r.Release, err = versions.Parse(branch); err != nil {
+		if r.Release, err = u.session.ResolveBranch(c.Context, branch); err != nil {
 			return r, err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func profileValidateCommand(u *ui) *cli.Command {
@@ -34,7 +33,7 @@ func profileValidateCommand(u *ui) *cli.Command {
 			if c.String("branch") == "" {
 				return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 			}
-			release, err := versions.Parse(c.String("branch"))
+			release, err := u.session.ResolveBranch(c.Context, c.String("branch"))
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,15 @@ type request struct {
 	declared bool
 }
 
-func newRequest(sp *spec.Spec) (*request, error) {
+// newRequest resolves the branch of the spec, and what it describes.
+func (s *Session) newRequest(ctx context.Context, sp *spec.Spec) (*request, error) {
+	if sp.Branch != pack.BranchAuto {
+		release, err := s.ResolveBranch(ctx, sp.Branch)
+		if err != nil {
+			return nil, err
+		}
+		sp.Branch = release.String()
+	}
 	r := &request{declared: sp.DeclaresPlugins()}
 	var err error
 	if r.Options, err = sp.Scheduler(); err != nil {
@@ -65,7 +73,7 @@ func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome
 // Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them. A failure undoes
 // all of it.
 func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
-	r, err := newRequest(sp)
+	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, nil, err
 	}

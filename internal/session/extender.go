@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Extender is an extender that is about to be deployed.
@@ -27,11 +26,11 @@ type Extender struct {
 
 // Extender prepares the deployment of an extender and its wiring into schedulers. branch is the release if no cluster is to
 // be asked; then only Plans is possible.
-func (s *Session) Extender(o extenders.Options, callers []extenders.SchedulerRef, branch string) (*Extender, error) {
+func (s *Session) Extender(ctx context.Context, o extenders.Options, callers []extenders.SchedulerRef, branch string) (*Extender, error) {
 	e := &Extender{s: s, x: extenders.Deployment{Options: o, For: callers}}
 	var err error
 	if branch != "" {
-		if e.x.Release, err = versions.Parse(branch); err == nil && (len(callers) > 0 || o.Sidecar) {
+		if e.x.Release, err = s.ResolveBranch(ctx, branch); err == nil && (len(callers) > 0 || o.Sidecar) {
 			err = problem.Invalidf("leave --branch out", "wiring extender %s into a scheduler requires a cluster", o.Call.Name)
 		}
 		return e, err

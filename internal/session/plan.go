@@ -52,7 +52,7 @@ func (s *Session) Plan(ctx context.Context, sp *spec.Spec) (*install.Plan, error
 
 // connectAndPlan returns the plan of the spec, and the connection that it was made with.
 func (s *Session) connectAndPlan(ctx context.Context, sp *spec.Spec) (*rest.Config, install.Deps, *install.Plan, error) {
-	r, err := newRequest(sp)
+	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, install.Deps{}, nil, err
 	}
@@ -66,7 +66,7 @@ func (s *Session) connectAndPlan(ctx context.Context, sp *spec.Spec) (*rest.Conf
 
 // PlanForRender is Plan without a cluster if offline is set, or if there is no kubeconfig and the release is given.
 func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool) (*install.Plan, error) {
-	r, err := newRequest(sp)
+	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, err
 	}

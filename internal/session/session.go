@@ -70,6 +70,13 @@ func (s *Session) BundledPlugins(ctx context.Context) ([]pack.BundledPlugin, err
 
 // NewPlugin creates the module of a new plugin.
 func (s *Session) NewPlugin(ctx context.Context, r scaffold.Request) (*scaffold.Result, error) {
+	if r.Branch != "" && r.Branch != pack.BranchAuto {
+		release, err := s.ResolveBranch(ctx, r.Branch)
+		if err != nil {
+			return nil, err
+		}
+		r.Branch = release.String()
+	}
 	return scaffold.Plugin(ctx, r, scaffold.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, OnStep: s.OnStep, Log: s.Log})
 }
 
