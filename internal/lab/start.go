@@ -197,7 +197,7 @@ func (l *Lab) restConfig() (*rest.Config, error) {
 		return nil, fmt.Errorf("read the kubeconfig of lab %s: %w", l.Name(), err)
 	}
 	cfg.Proxy = direct
-	cfg.QPS, cfg.Burst = 1000, 1000
+	cfg.QPS = -1 // no limit
 	cfg.Timeout = 30 * time.Second
 	return cfg, nil
 }

@@ -151,7 +151,9 @@ func TestWaitStableSurvivesARestartOfTheAPIServer(t *testing.T) {
 
 func TestWaitStableEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	client := newClient(t, server.Config())
+	cfg := server.Config()
+	cfg.QPS, cfg.Burst = 1, 1 // a rate limiter has an error of its own near the deadline
+	client := newClient(t, cfg)
 	r := applied(testContext(t), t, client, "endless", "")
 	t.Run("deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)

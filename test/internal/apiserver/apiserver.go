@@ -149,7 +149,7 @@ func (s *Server) Config() *rest.Config {
 	return &rest.Config{
 		Host: "https://127.0.0.1:" + strconv.Itoa(s.port), BearerToken: adminToken,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(s.dir, "certs", "apiserver.crt")},
-		QPS:             1000, Burst: 1000,
+		QPS:             -1, // no limit
 	}
 }
 

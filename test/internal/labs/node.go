@@ -47,7 +47,7 @@ func (n *Node) connect(t testing.TB) {
 		n.Config, err = clientcmd.BuildConfigFromFlags("", n.Lab.Kubeconfig())
 	}
 	if err == nil {
-		n.Config.QPS, n.Config.Burst = 1000, 1000
+		n.Config.QPS = -1 // no limit
 		n.Kube, err = kubernetes.NewForConfig(n.Config)
 	}
 	if err != nil {
