@@ -24,7 +24,12 @@ type node struct {
 	*labs.Node
 	// original is the manifest before anything was replaced.
 	original []byte
+	// rke2 reports that the files are where RKE2 has them.
+	rke2 bool
 }
+
+// rke2Manifests has the static pods of RKE2.
+const rke2Manifests = "/var/lib/rancher/rke2/agent/pod-manifests"
 
 // exclusive returns the node of a shared lab, for the test alone.
 func exclusive(t testing.TB, layout string) *node {
@@ -34,7 +39,11 @@ func exclusive(t testing.TB, layout string) *node {
 
 func prepare(t testing.TB, l *labs.Node) *node {
 	t.Helper()
-	n := &node{Node: l}
+	return (&node{Node: l}).prepare(t)
+}
+
+func (n *node) prepare(t testing.TB) *node {
+	t.Helper()
 	n.forgetRestarts(t)
 	n.original = n.read(t, n.manifest())
 	t.Cleanup(func() {
@@ -64,7 +73,10 @@ func (n *node) forgetRestarts(t testing.TB) {
 
 // manifest is where the scheduler's static pod is on the node.
 func (n *node) manifest() string {
-	if n.Layout == lab.LayoutPMK {
+	switch {
+	case n.rke2:
+		return rke2Manifests + "/kube-scheduler.yaml"
+	case n.Layout == lab.LayoutPMK:
 		return "/etc/pf9/kube.d/master.yaml"
 	}
 	return "/etc/kubernetes/manifests/kube-scheduler.yaml"
