@@ -243,6 +243,22 @@ func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string) map[strin
 // refused are the lines that a scheduler logs when it must not read or write something. Some it would wait for silently.
 var refused = regexp.MustCompile(`(?i)forbidden|failed to (list|watch)|conflict|the object has been modified|panic`)
 
+// LogOnFailure logs the restarts and the last lines of the pods of a deployed scheduler when a test that failed ends.
+func (n *Node) LogOnFailure(t testing.TB, name string) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		for _, args := range [][]string{
+			{"get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-o", "wide"},
+			{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "60"},
+			{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "20", "--previous"},
+		} {
+			t.Log(n.Exec(t, append([]string{"kubectl"}, args...)...))
+		}
+	})
+}
+
 // CleanLog fails the test unless the pods of a deployed scheduler logged that they started, had no trouble other than what is expected,
 // and were not restarted.
 func (n *Node) CleanLog(t testing.TB, name string, expected ...string) {

@@ -74,15 +74,15 @@ func (n *node) awaitBound(t *testing.T, namespace string, count int) (pods []cor
 	t.Helper()
 	run.Eventually(t, fmt.Sprintf("%d pods of %s are bound", count, namespace), func(context.Context) (bool, string) {
 		pods = n.list(t, namespace)
-		bound, why := 0, ""
+		bound, waiting := 0, []string{}
 		for _, pod := range pods {
 			if pod.Spec.NodeName != "" {
 				bound++
 			} else {
-				why = whyPending(pod)
+				waiting = append(waiting, fmt.Sprintf("%s (%s, created %s): %q", pod.Name, pod.UID, pod.CreationTimestamp, whyPending(pod)))
 			}
 		}
-		return bound == count, fmt.Sprintf("%d are bound; %s", bound, why)
+		return bound == count, fmt.Sprintf("%d of %d are bound; %s", bound, len(pods), strings.Join(waiting, ", "))
 	})
 	return pods
 }
@@ -123,13 +123,16 @@ func (n *node) remove(t *testing.T, namespace string) {
 	})
 }
 
-// place has the scheduler place so many pods at once, and counts them by node.
+// place has the scheduler place so many pods at once, and counts them by node. Their names are new each time: kwok deletes a pod by its name
+// after its deletion, also one that has the name by then (pkg/kwok/controllers/pod_controller.go, deleteResource).
 func (n *node) place(t *testing.T, count int) map[string]int {
 	t.Helper()
 	namespace := n.namespace(t, "placed")
 	var pods []*corev1.Pod
-	for i := range count {
-		pods = append(pods, newPod(fmt.Sprintf("pod-%02d", i)))
+	for range count {
+		pod := newPod("")
+		pod.GenerateName = "pod-"
+		pods = append(pods, pod)
 	}
 	n.create(t, namespace, pods...)
 	placed := map[string]int{}

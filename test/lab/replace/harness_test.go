@@ -128,13 +128,14 @@ func (n *node) schedules(t testing.TB) {
 	t.Helper()
 	n.Kubectl(t, "get", "--raw", "/readyz")
 	manifest := fmt.Sprintf(`---
-{apiVersion: v1, kind: Pod, metadata: {name: probe, namespace: default}, spec: {tolerations: [{operator: Exists}], terminationGracePeriodSeconds: 0,
+{apiVersion: v1, kind: Pod, metadata: {generateName: probe-, namespace: default}, spec: {tolerations: [{operator: Exists}], terminationGracePeriodSeconds: 0,
   containers: [{name: main, image: %q}]}}`, lab.PauseImage)
-	n.Shell(t, "kubectl delete pod probe -n default --ignore-not-found --wait=true >/dev/null; cat <<'END' | kubectl create -f -\n"+manifest+"\nEND")
+	pod := strings.TrimSpace(n.Shell(t, "cat <<'END' | kubectl create -o name -f -\n"+manifest+"\nEND"))
 	run.Eventually(t, "a pod is bound", func(context.Context) (bool, string) {
-		seen := n.Exec(t, "kubectl", "get", "pod", "probe", "-n", "default", "-o", "jsonpath={.spec.nodeName}")
+		seen := n.Exec(t, "kubectl", "get", pod, "-n", "default", "-o", "jsonpath={.spec.nodeName}")
 		return seen.Stdout != "", seen.String()
 	})
+	n.Kubectl(t, "delete", pod, "-n", "default", "--wait=false")
 }
 
 // apiServer returns the ID of the API server's container: it stays the same unless the API server is restarted.
