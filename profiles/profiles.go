@@ -38,3 +38,15 @@ type (
 
 // DefaultExtenderTimeout is the default timeout of a call to an extender.
 const DefaultExtenderTimeout = schema.DefaultExtenderTimeout
+
+// SplitNotes returns the texts of notes and of warnings, each in the given order, with their places in the named file.
+func SplitNotes(all []Note, file string) (notes, warnings []string) {
+	for _, n := range all {
+		if n.IsWarning() {
+			warnings = append(warnings, n.In(file))
+		} else {
+			notes = append(notes, n.In(file))
+		}
+	}
+	return notes, warnings
+}

@@ -110,13 +110,11 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 	return text, file, err
 }
 
-// printNotes prints notes and warnings with their lines.
+// printNotes prints notes, and then warnings, with their lines.
 func printNotes(u *ui, name string, notes []profiles.Note) {
-	for _, n := range notes {
-		if n.IsWarning() {
-			u.warn(n.In(name))
-		} else {
-			u.say("note: %s", n.In(name))
-		}
+	plain, warnings := profiles.SplitNotes(notes, name)
+	for _, text := range plain {
+		u.say("note: %s", text)
 	}
+	u.warn(warnings...)
 }

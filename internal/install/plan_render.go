@@ -25,13 +25,8 @@ func (p *planner) renderConfiguration() error {
 	if err != nil {
 		return err
 	}
-	for _, n := range rendered.Notes {
-		report := p.note
-		if n.IsWarning() {
-			report = p.warn
-		}
-		report("%s", n.In(p.o.ConfigurationName))
-	}
+	notes, warnings := profiles.SplitNotes(rendered.Notes, p.o.ConfigurationName)
+	p.plan.Notes, p.plan.Warnings = append(p.plan.Notes, notes...), append(p.plan.Warnings, warnings...)
 	p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, p.o.ExtenderClients
 	return nil
 }

@@ -64,7 +64,8 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	if err != nil {
 		return nil, err
 	}
-	p.noteRendered(from.name, c.rendered.Notes)
+	notes, warnings := profiles.SplitNotes(c.rendered.Notes, from.name)
+	p.notes, p.warnings = append(p.notes, notes...), append(p.warnings, warnings...)
 	c.text = c.rendered.YAML
 	if _, given := staticpod.Flag(s.args, "config"); !given {
 		var notes []string
@@ -83,17 +84,6 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	c.id = staticpod.Hash([]byte(image + "\n" + c.hash + "\n" + c.binary + string(c.rendered.Policy)))[:hashLength]
 	c.file = path.Join(s.layout.ConfigDir, configStem+c.hash+".yaml")
 	return c, nil
-}
-
-// noteRendered reports the notes on a rendered configuration.
-func (p *planner) noteRendered(name string, notes []profiles.Note) {
-	for _, n := range notes {
-		report := p.notef
-		if n.IsWarning() {
-			report = p.warnf
-		}
-		report("%s", n.In(name))
-	}
 }
 
 // source is what a configuration is made from; file is the current configuration on the node, which the backup keeps.

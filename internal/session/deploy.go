@@ -24,12 +24,8 @@ type request struct {
 
 // newRequest resolves the branch of the spec, and what it describes.
 func (s *Session) newRequest(ctx context.Context, sp *spec.Spec) (*request, error) {
-	if sp.Branch != pack.BranchAuto {
-		release, err := s.ResolveBranch(ctx, sp.Branch)
-		if err != nil {
-			return nil, err
-		}
-		sp.Branch = release.String()
+	if err := s.chooseBranch(ctx, &sp.Branch); err != nil {
+		return nil, err
 	}
 	r := &request{declared: sp.DeclaresPlugins()}
 	var err error

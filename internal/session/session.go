@@ -63,6 +63,18 @@ func (s *Session) ResolveBranch(ctx context.Context, branch string) (versions.Re
 	return pack.ResolveBranch(ctx, s.buildEnv(), branch)
 }
 
+// chooseBranch replaces a branch by the tag of its release, unless it is to be found on the cluster.
+func (s *Session) chooseBranch(ctx context.Context, branch *string) error {
+	if *branch == "" || *branch == pack.BranchAuto {
+		return nil
+	}
+	release, err := s.ResolveBranch(ctx, *branch)
+	if err == nil {
+		*branch = release.String()
+	}
+	return err
+}
+
 // BundledPlugins describes the plugins that are bundled with pmk-sched.
 func (s *Session) BundledPlugins(ctx context.Context) ([]pack.BundledPlugin, error) {
 	return pack.BundledPlugins(ctx, s.buildEnv())
@@ -70,12 +82,8 @@ func (s *Session) BundledPlugins(ctx context.Context) ([]pack.BundledPlugin, err
 
 // NewPlugin creates the module of a new plugin.
 func (s *Session) NewPlugin(ctx context.Context, r scaffold.Request) (*scaffold.Result, error) {
-	if r.Branch != "" && r.Branch != pack.BranchAuto {
-		release, err := s.ResolveBranch(ctx, r.Branch)
-		if err != nil {
-			return nil, err
-		}
-		r.Branch = release.String()
+	if err := s.chooseBranch(ctx, &r.Branch); err != nil {
+		return nil, err
 	}
 	return scaffold.Plugin(ctx, r, scaffold.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, OnStep: s.OnStep, Log: s.Log})
 }

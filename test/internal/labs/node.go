@@ -187,9 +187,14 @@ func (n *Node) TryDeploy(t testing.TB, name, image string, more ...string) run.R
 	return n.PMKSched(t, n.DeployArgs(t, name, image, more...)...)
 }
 
-// UninstallLater uninstalls a scheduler when the test ends.
+// UninstallLater uninstalls a scheduler when the test ends. If the test failed, it logs what the scheduler's pods did.
 func (n *Node) UninstallLater(t testing.TB, name string) {
 	t.Cleanup(func() { n.Uninstall(t, name) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			n.logPods(t, name)
+		}
+	})
 }
 
 // kinds are all kinds of objects that pmk-sched makes.
@@ -243,20 +248,16 @@ func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string) map[strin
 // refused are the lines that a scheduler logs when it must not read or write something. Some it would wait for silently.
 var refused = regexp.MustCompile(`(?i)forbidden|failed to (list|watch)|conflict|the object has been modified|panic`)
 
-// LogOnFailure logs the restarts and the last lines of the pods of a deployed scheduler when a test that failed ends.
-func (n *Node) LogOnFailure(t testing.TB, name string) {
-	t.Cleanup(func() {
-		if !t.Failed() {
-			return
-		}
-		for _, args := range [][]string{
-			{"get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-o", "wide"},
-			{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "60"},
-			{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "20", "--previous"},
-		} {
-			t.Log(n.Exec(t, append([]string{"kubectl"}, args...)...))
-		}
-	})
+// logPods logs the restarts and the last lines of the pods of a deployed scheduler.
+func (n *Node) logPods(t testing.TB, name string) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-o", "wide"},
+		{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "60"},
+		{"logs", "-n", "kube-system", "-l", "app.kubernetes.io/instance=" + name, "-c", "kube-scheduler", "--timestamps", "--tail", "20", "--previous"},
+	} {
+		t.Log(n.Exec(t, append([]string{"kubectl"}, args...)...))
+	}
 }
 
 // CleanLog fails the test unless the pods of a deployed scheduler logged that they started, had no trouble other than what is expected,

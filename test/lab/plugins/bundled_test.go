@@ -56,7 +56,6 @@ func TestBundledPlugins(t *testing.T) {
 			image := n.Image(t, "blockall", "timestamp", "loadaware", "networkaware")
 			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(description, prom.Address))
 			n.UninstallLater(t, scheduler)
-			n.LogOnFailure(t, scheduler)
 			n.deploy(t, file, image, "node")
 			n.PMKSched(t, "verify", "-f", file).OK(t)
 			n.define(t)

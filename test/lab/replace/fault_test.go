@@ -72,7 +72,7 @@ func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
 func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
 	n := exclusive(t, lab.LayoutPMK)
 	edited := append(bytes.Clone(n.original), "# a note\n"...)
-	at := n.Path(n.manifest())
+	at := n.Path(n.manifest)
 	got := n.AtStep(t, "check", func(pid int) {
 		labs.Signal(t, syscall.SIGSTOP)(pid)
 		if err := os.WriteFile(at, edited, 0o600); err != nil {
@@ -81,7 +81,7 @@ func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
 		labs.Signal(t, syscall.SIGCONT)(pid)
 	}, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
 	got.Fails(t, 1, "edited")
-	if now := n.read(t, n.manifest()); !bytes.Equal(now, edited) {
+	if now := n.read(t, n.manifest); !bytes.Equal(now, edited) {
 		t.Errorf("the edit was lost:\n%s", now)
 	}
 	n.schedules(t)

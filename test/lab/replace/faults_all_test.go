@@ -94,7 +94,7 @@ func TestFaultSilentAPIServerRestoresTheOriginalManifest(t *testing.T) {
 			ctx, cancel := context.WithTimeout(run.Context(t), 2*time.Minute)
 			defer cancel()
 			for ; !restored && ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
-				now, err := os.ReadFile(n.Path(n.manifest()))
+				now, err := os.ReadFile(n.Path(n.manifest))
 				restored = err == nil && bytes.Equal(now, n.original)
 			}
 		})

@@ -24,28 +24,27 @@ type node struct {
 	*labs.Node
 	// original is the manifest before anything was replaced.
 	original []byte
-	// rke2 reports that the files are where RKE2 has them.
-	rke2 bool
+	// manifest is the path of the scheduler's static pod.
+	manifest string
 }
 
-// rke2Manifests has the static pods of RKE2.
-const rke2Manifests = "/var/lib/rancher/rke2/agent/pod-manifests"
+// manifests are the paths of the scheduler's static pod by layout.
+var manifests = map[string]string{
+	lab.LayoutKubeadm: "/etc/kubernetes/manifests/kube-scheduler.yaml",
+	lab.LayoutPMK:     "/etc/pf9/kube.d/master.yaml",
+}
 
 // exclusive returns the node of a shared lab, for the test alone.
 func exclusive(t testing.TB, layout string) *node {
 	t.Helper()
-	return prepare(t, labs.Exclusive(t, layout))
+	return prepare(t, labs.Exclusive(t, layout), manifests[layout])
 }
 
-func prepare(t testing.TB, l *labs.Node) *node {
+func prepare(t testing.TB, l *labs.Node, manifest string) *node {
 	t.Helper()
-	return (&node{Node: l}).prepare(t)
-}
-
-func (n *node) prepare(t testing.TB) *node {
-	t.Helper()
+	n := &node{Node: l, manifest: manifest}
 	n.forgetRestarts(t)
-	n.original = n.read(t, n.manifest())
+	n.original = n.read(t, n.manifest)
 	t.Cleanup(func() {
 		// A test that failed leaves the lab to the next one.
 		if t.Failed() {
@@ -69,17 +68,6 @@ func (n *node) forgetRestarts(t testing.TB) {
 		t.Fatal(err)
 	}
 	n.AwaitReady(t)
-}
-
-// manifest is where the scheduler's static pod is on the node.
-func (n *node) manifest() string {
-	switch {
-	case n.rke2:
-		return rke2Manifests + "/kube-scheduler.yaml"
-	case n.Layout == lab.LayoutPMK:
-		return "/etc/pf9/kube.d/master.yaml"
-	}
-	return "/etc/kubernetes/manifests/kube-scheduler.yaml"
 }
 
 // read reads a file of the node.
@@ -112,7 +100,7 @@ func (n *node) restore(t testing.TB) {
 // isOriginal fails the test unless the manifest is the original one and its scheduler works.
 func (n *node) isOriginal(t testing.TB) {
 	t.Helper()
-	if got := n.read(t, n.manifest()); !bytes.Equal(got, n.original) {
+	if got := n.read(t, n.manifest); !bytes.Equal(got, n.original) {
 		t.Errorf("the manifest is not the original one:\n%s", got)
 	}
 	for _, pattern := range []string{"etc/*/*/pmk-sched-*.yaml", "etc/pf9/kube.d/configs/pmk-sched-*.yaml"} {

@@ -17,7 +17,7 @@ var others = []labs.Options{{Release: "v1.21.3", Layout: lab.LayoutPMK}, {Releas
 func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
 	for _, o := range others {
 		t.Run(o.Layout+"-"+o.Release, func(t *testing.T) {
-			n := prepare(t, labs.Start(t, o))
+			n := prepare(t, labs.Start(t, o), manifests[o.Layout])
 			replaceAndRestore(t, n)
 			if o.Layout == lab.LayoutPMK {
 				return
@@ -32,6 +32,6 @@ func TestOtherReleasesAreReplacedAndRestored(t *testing.T) {
 
 func BenchmarkReplaceOtherReleases(b *testing.B) {
 	for _, o := range others {
-		b.Run(o.Layout+"-"+o.Release, func(b *testing.B) { measure(b, prepare(b, labs.Start(b, o))) })
+		b.Run(o.Layout+"-"+o.Release, func(b *testing.B) { measure(b, prepare(b, labs.Start(b, o), manifests[o.Layout])) })
 	}
 }

@@ -53,7 +53,7 @@ func replaceAndRestore(t *testing.T, n *node) {
 
 	plan := n.PMKSched(t, "replace", "--image", image, "--dry-run").OK(t)
 	plan.Prints(t, image)
-	if got := n.read(t, n.manifest()); !bytes.Equal(got, n.original) {
+	if got := n.read(t, n.manifest); !bytes.Equal(got, n.original) {
 		t.Error("a dry run changed the manifest")
 	}
 	args := n.replaceArgs("--image", image, "-o", "json")
@@ -105,9 +105,9 @@ func TestReplaceOfTheConfigurationAlone(t *testing.T) {
 	if !strings.Contains(flags, `SCHEDULER_FLAGS="--feature-gates=,--config=/srv/kubernetes/configs/pmk-sched-`) || !strings.Contains(flags, "export RUNTIME=\"containerd\"\n") {
 		t.Errorf("the node agent's settings do not name the configuration:\n%s", flags)
 	}
-	first := n.read(t, n.manifest())
+	first := n.read(t, n.manifest)
 	n.replace(t, "--preset", "spread").OK(t)
-	if bytes.Equal(first, n.read(t, n.manifest())) {
+	if bytes.Equal(first, n.read(t, n.manifest)) {
 		t.Error("another configuration changed nothing")
 	}
 	n.PMKSched(t, "verify", "--default").OK(t)
@@ -140,7 +140,7 @@ func TestPlanForAllNodesShowsEachCommandAndChangesNothing(t *testing.T) {
 	image := n.Image(t, "timestamp")
 	n.PMKSched(t, "replace", "--image", image, "--all-nodes", "-o", "json").OK(t).
 		Prints(t, `"done": false`, "pmk-sched replace --yes --image "+image+" --node "+n.NodeName)
-	if got := n.read(t, n.manifest()); !bytes.Equal(got, n.original) {
+	if got := n.read(t, n.manifest); !bytes.Equal(got, n.original) {
 		t.Error("a plan changed the manifest")
 	}
 }

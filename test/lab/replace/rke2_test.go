@@ -23,6 +23,7 @@ import (
 )
 
 const (
+	rke2Manifests  = "/var/lib/rancher/rke2/agent/pod-manifests"
 	rke2Kubeconfig = "/var/lib/rancher/rke2/server/cred/scheduler.kubeconfig"
 	rke2TLS        = "/var/lib/rancher/rke2/server/tls"
 )
@@ -32,7 +33,7 @@ const (
 func TestReplaceOnRKE2(t *testing.T) {
 	l := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm})
 	layOutAsRKE2(t, l)
-	n := (&node{Node: l, rke2: true}).prepare(t)
+	n := prepare(t, l, rke2Manifests+"/kube-scheduler.yaml")
 	run.Eventually(t, "the scheduler runs from RKE2's manifest", func(context.Context) (bool, string) {
 		seen := n.Exec(t, "kubectl", "get", "pods", "-n", "kube-system", "-l", "component=kube-scheduler", "-o", "jsonpath={.items[*].spec.containers[*].args} {.items[*].status.containerStatuses[*].ready}")
 		return strings.Contains(seen.Stdout, rke2Kubeconfig) && strings.HasSuffix(seen.Stdout, "true"), seen.String()
@@ -42,7 +43,7 @@ func TestReplaceOnRKE2(t *testing.T) {
 
 	image := n.Image(t, "timestamp")
 	n.replace(t, "--image", image).OK(t)
-	n.Exec(t, "cp", run.WriteFile(t, "original.yaml", string(n.original)), n.manifest()).OK(t)
+	n.Exec(t, "cp", run.WriteFile(t, "original.yaml", string(n.original)), n.manifest).OK(t)
 	n.PMKSched(t, "status").Fails(t, 3, "rewritten without the replacement: rke2 does that when it starts")
 	n.replace(t, "--image", image).OK(t)
 	n.PMKSched(t, "status").OK(t)
