@@ -17,6 +17,7 @@ import (
 // options are the values of the flags.
 type options struct {
 	policies   []string
+	verbs      []string
 	config     string
 	prometheus string
 	listen     string
@@ -51,7 +52,7 @@ func (l *list) Set(value string) error {
 	return nil
 }
 
-const usage = `Serves scheduling policies to kube-scheduler over HTTP: POST /filter, /prioritize, /preempt and /bind.
+const usage = `Serves scheduling policies to kube-scheduler over HTTP: POST /filter, /prioritize and /preempt, and /bind to who has a client certificate.
 
   pmk-extender --policy loadaware --prometheus http://prometheus.monitoring:9090 --listen :8888
 
@@ -65,14 +66,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("pmk-extender", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.Var((*list)(&o.policies), "policy", "serve the plugin `NAME`, such as loadaware; can be repeated")
-	flags.StringVar(&o.config, "config", "", "configuration `FILE` (kind Extender): policies with arguments and weights, address, TLS")
+	flags.Var((*list)(&o.verbs), "verb", "serve the requests `VERB`; can be repeated (default filter, prioritize, preempt; bind requires --client-ca-file)")
+	flags.StringVar(&o.config, "config", "", "configuration `FILE` (kind Extender): policies with arguments and weights, verbs, address, TLS")
 	flags.StringVar(&o.prometheus, "prometheus", "", "Prometheus `URL` for the policy loadaware")
 	flags.StringVar(&o.listen, "listen", "", "listen `ADDRESS` (default "+extender.DefaultListen+")")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; empty runs without a cluster (default: the pod's credentials, else KUBECONFIG or ~/.kube/config)")
 	flags.StringVar(&o.certFile, "tls-cert-file", "", "serve HTTPS with the certificate in `FILE`, which is reloaded when it changes")
 	flags.StringVar(&o.keyFile, "tls-private-key-file", "", "key `FILE` of the certificate")
 	flags.StringVar(&o.caFile, "client-ca-file", "", "require client certificates signed by a CA in `FILE`")
-	flags.Int64Var(&o.maxBody, "max-body", 0, fmt.Sprintf("maximum size of a request in `BYTES` (default %d)", extender.DefaultMaxBody))
+	flags.Int64Var(&o.maxBody, "max-body", 0, "maximum size of a request in `BYTES` (default: follows from the number of nodes)")
 	flags.IntVar(&o.verbosity, "v", 0, "log `LEVEL` of policies: 5 for the reasons of decisions, 10 for each node")
 	flags.BoolVar(&o.printVersion, "version", false, "print the version and the policies")
 	err := flags.Parse(args)
@@ -123,6 +125,9 @@ func (o options) configuration() (*extender.Configuration, error) {
 	if o.maxBody != 0 {
 		c.MaxBodyBytes = o.maxBody
 	}
+	if len(o.verbs) > 0 {
+		c.Verbs = o.verbs
+	}
 	switch {
 	case c.MaxBodyBytes < 0:
 		return nil, usagef("invalid --max-body %d: must be at least 0", c.MaxBodyBytes)
@@ -130,6 +135,11 @@ func (o options) configuration() (*extender.Configuration, error) {
 		return nil, usagef("--tls-cert-file and --tls-private-key-file are both required")
 	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
 		return nil, usagef("--client-ca-file requires --tls-cert-file and --tls-private-key-file")
+	case slices.Contains(c.Verbs, extender.VerbBind) && c.TLS.ClientCAFile == "":
+		return nil, usagef("--verb bind requires --client-ca-file: whoever reaches the address could bind pods")
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
 	}
 	if o.prometheus == "" {
 		return c, nil

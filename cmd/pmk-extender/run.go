@@ -92,7 +92,7 @@ func (p program) serve(ctx context.Context, args []string) error {
 	}
 	return extender.Serve(ctx, extender.ServeOptions{
 		Listen: c.Listen, TLS: extender.TLSFiles{CertFile: c.TLS.CertFile, KeyFile: c.TLS.KeyFile, ClientCAFile: c.TLS.ClientCAFile},
-		DrainTime: p.drain, Log: log, OnListen: p.onListen,
+		AnonymousVerbs: c.TLS.AnonymousVerbs, DrainTime: p.drain, Log: log, OnListen: p.onListen,
 	}, handler)
 }
 
@@ -108,7 +108,7 @@ func newHandler(ctx context.Context, o options, c *extender.Configuration, confi
 	if err != nil {
 		return nil, err
 	}
-	e, err := extender.New(extender.Options{Handle: handle, Policies: policies, MaxBody: c.MaxBodyBytes})
+	e, err := extender.New(extender.Options{Handle: handle, Policies: policies, Verbs: c.Verbs, NamesOnly: c.NodeCacheCapable, MaxBody: c.MaxBodyBytes})
 	if err != nil {
 		return nil, err
 	}

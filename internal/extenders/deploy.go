@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/install"
@@ -142,7 +143,7 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.plan, err = newPlan(e.x.Release, live, e.x.Options); err != nil {
+	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil {
 		return err
 	}
 	report(e.Deps, e.plan)
@@ -259,10 +260,37 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 
 // rewirePlan returns the plan of a scheduler with the extender.
 func (e *extenderRun) rewirePlan(last *apply.Revision, target SchedulerRef) (*install.Plan, error) {
-	w := e.wiring
+	w := e.wiringIn(target.Namespace)
 	before, wired := e.wired[target]
 	w.Alone = !wired || before.Alone
 	return install.Rewire(last, []manifest.Wiring{w}, nil)
+}
+
+// wiringIn returns how a scheduler in a namespace calls the extender: with the client certificate where it has access to the Secret.
+func (e *extenderRun) wiringIn(namespace string) manifest.Wiring {
+	if e.wiring.Sidecar != nil || namespace != e.namespace() {
+		return e.wiring
+	}
+	return withClientCertificate(e.wiring)
+}
+
+// anonymous returns why one of the schedulers that call the extender cannot present a client certificate, or "". live are the objects of the
+// extender in the cluster.
+func (e *extenderRun) anonymous(live []*unstructured.Unstructured) string {
+	if len(NodesCalling(live))+len(e.x.Options.Nodes) > 0 {
+		return "the default scheduler, which calls it, has none"
+	}
+	for _, target := range e.targets() {
+		if target.Namespace != e.namespace() {
+			return fmt.Sprintf("scheduler %s, which calls it, has no access to the Secret with its own in namespace %s", target, e.namespace())
+		}
+	}
+	for _, target := range sortedRefs(e.wired) {
+		if e.wired[target].ClientSecret == "" {
+			return fmt.Sprintf("scheduler %s, which calls it, presents one from now on; deploy the extender once more to require it", target)
+		}
+	}
+	return ""
 }
 
 // rollOut deploys a scheduler unless it is up to date.

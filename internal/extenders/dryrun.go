@@ -11,9 +11,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 )
 
-// Plan returns the plans that Deploy would run, and how schedulers would call the extender: the plan of the extender, unless it is a sidecar,
-// and that of each scheduler. Where d has no Applier no cluster is asked.
-func Plan(ctx context.Context, d install.Deps, x Deployment) (plans []*install.Plan, wiring manifest.Wiring, err error) {
+// Plan returns the plans that Deploy would run, and how a scheduler in a namespace would call the extender: the plan of the extender, unless
+// it is a sidecar, and that of each scheduler. Where d has no Applier no cluster is asked.
+func Plan(ctx context.Context, d install.Deps, x Deployment) (plans []*install.Plan, wiring func(namespace string) manifest.Wiring, err error) {
 	run, err := newRun(d, x)
 	if err != nil {
 		return nil, wiring, err
@@ -29,7 +29,7 @@ func Plan(ctx context.Context, d install.Deps, x Deployment) (plans []*install.P
 	}
 	if x.Options.Sidecar {
 		run.wiring, err = run.x.Options.sidecarWiring()
-	} else if run.plan, err = newPlan(x.Release, live, run.x.Options); err == nil {
+	} else if run.plan, err = newPlan(x.Release, live, run.x.Options, run.anonymous(live)); err == nil {
 		plans, run.wiring = append(plans, run.plan), serviceWiring(x.Options.Call, run.plan, live)
 	}
 	if err != nil {
@@ -46,7 +46,7 @@ func Plan(ctx context.Context, d install.Deps, x Deployment) (plans []*install.P
 		}
 		plans = append(plans, plan)
 	}
-	return plans, run.wiring, nil
+	return plans, run.wiringIn, nil
 }
 
 // DryRun does for each plan what [install.DryRun] does.

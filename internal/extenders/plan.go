@@ -20,8 +20,8 @@ import (
 )
 
 // newPlan returns the plan of an extender with a Service, for an API server of that release. live are its objects in the cluster, whose valid
-// certificates are kept. It does no I/O.
-func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options) (*install.Plan, error) {
+// certificates are kept. anonymous is why a scheduler that calls it cannot present a client certificate; empty: all can. It does no I/O.
+func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options, anonymous string) (*install.Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	notes, err := o.check(release)
 	if err != nil {
@@ -50,11 +50,14 @@ func newPlan(release versions.Release, live []*unstructured.Unstructured, o Opti
 	}
 	plan.Extender = &manifest.Extender{
 		Name: name, Namespace: o.Namespace, Release: release, Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy),
-		Policies: o.Policies, Rules: rules, Binds: o.Call.BindVerb != "", Replicas: int32(o.Replicas), NodeSelector: maps.Clone(o.NodeSelector),
+		Policies: o.Policies, Rules: rules, Call: o.Call, Anonymous: anonymous != "", Replicas: int32(o.Replicas), NodeSelector: maps.Clone(o.NodeSelector),
 		Resources: o.Resources, Version: o.Version, Nodes: mergeNodes(NodesCalling(live), o.Nodes),
 		Certificates: manifest.ExtenderCertificates{
 			CA: set.CA.Cert, CAKey: set.CA.Key, Server: set.Server.Cert, ServerKey: set.Server.Key, Client: set.Client.Cert, ClientKey: set.Client.Key,
 		},
+	}
+	if anonymous != "" {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("extender %s answers without a client certificate: %s", name, anonymous))
 	}
 	plan.Scheduler.Image = o.Image
 	if plan.Objects, err = manifest.ExtenderObjects(*plan.Extender); err != nil {
@@ -134,11 +137,16 @@ func serviceWiring(call profiles.Extender, plan *install.Plan, live []*unstructu
 		}
 	}
 	call.TLS = &profiles.ExtenderTLS{ServerName: host, CAData: plan.Extender.Certificates.CA}
-	w := manifest.Wiring{Extender: call}
-	if plan.Extender.Binds {
-		w.ClientSecret = manifest.ExtenderClient(plan.Name)
-		call.TLS.CertFile, call.TLS.KeyFile = manifest.ClientDir(plan.Name)+"/tls.crt", manifest.ClientDir(plan.Name)+"/tls.key"
-	}
+	return manifest.Wiring{Extender: call}
+}
+
+// withClientCertificate makes a scheduler in the namespace of the extender present its client certificate. The file paths are those in the
+// scheduler's pod.
+func withClientCertificate(w manifest.Wiring) manifest.Wiring {
+	name, tls := w.Extender.Name, *w.Extender.TLS
+	w.ClientSecret = manifest.ExtenderClient(name)
+	tls.CertFile, tls.KeyFile = manifest.ClientDir(name)+"/tls.crt", manifest.ClientDir(name)+"/tls.key"
+	w.Extender.TLS = &tls
 	return w
 }
 

@@ -1,8 +1,11 @@
 package extenders
 
 import (
+	"cmp"
 	"context"
 	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/install"
@@ -35,7 +38,7 @@ func PlanScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment) (
 		if err != nil {
 			return nil, err
 		}
-		before, wirings = append(before, plans...), append(wirings, wiring)
+		before, wirings = append(before, plans...), append(wirings, wiring(s.namespace()))
 	}
 	var former []manifest.Wiring
 	if d.Ledger != nil {
@@ -76,7 +79,7 @@ func DeployScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment)
 	deploy := func(ctx context.Context) error {
 		var wirings []manifest.Wiring
 		for _, run := range runs {
-			wirings = append(wirings, run.wiring)
+			wirings = append(wirings, run.wiringIn(s.namespace()))
 		}
 		if plan, err = s.plan(withAlone(wirings, former)); err != nil {
 			return err
@@ -100,6 +103,11 @@ func DeployScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment)
 		}
 	}
 	return plan, outcome, nil
+}
+
+// namespace is that of the scheduler.
+func (s SchedulerDeployment) namespace() string {
+	return cmp.Or(s.Options.Namespace, metav1.NamespaceSystem)
 }
 
 // release returns the release of the API server; without a cluster, that of the scheduler.

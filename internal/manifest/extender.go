@@ -15,6 +15,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/rbac"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -72,9 +73,10 @@ type Extender struct {
 	// Policies are the policies that it serves, Rules the RBAC rules that they need.
 	Policies []Policy
 	Rules    []rbacv1.PolicyRule
-	// Binds is set if the extender binds pods. It then has the right to, and requires the client
-	// certificate.
-	Binds bool
+	// Call is how schedulers call it: it serves their verbs only. With a bind verb it has the right to bind pods.
+	Call profiles.Extender
+	// Anonymous serves every verb but bind without a client certificate, for a scheduler that cannot present one.
+	Anonymous bool
 	// Certificates must be complete.
 	Certificates ExtenderCertificates
 	// Replicas defaults to 2.
@@ -129,6 +131,8 @@ func (e Extender) validate() error {
 		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", e.Name)
 	case len(e.Policies) == 0:
 		return problem.Invalidf("name one with --policy: see `pmk-sched plugin list`", "extender %s has no policy", e.Name)
+	case len(verbs(e.Call)) == 0:
+		return problem.Invalidf("name one under spec.extenders of pmk-sched.yaml, such as filterVerb: filter", "extender %s has no verb", e.Name)
 	case e.Replicas < 1:
 		return problem.Invalidf("use 1 or more", "extender %s cannot have %d replicas", e.Name, e.Replicas)
 	case slices.ContainsFunc([][]byte{c.CA, c.CAKey, c.Server, c.ServerKey, c.Client, c.ClientKey}, func(b []byte) bool { return len(b) == 0 }):
@@ -185,7 +189,9 @@ func (e Extender) rights() rbac.Options {
 	return rbac.Options{Name: e.Name, Namespace: e.Namespace, Labels: e.labels(), PluginRules: e.Rules}
 }
 
-func (e Extender) role() *rbacv1.ClusterRole { return rbac.ExtenderRole(e.rights(), e.Binds) }
+func (e Extender) role() *rbacv1.ClusterRole {
+	return rbac.ExtenderRole(e.rights(), e.Call.BindVerb != "")
+}
 
 func (e Extender) binding() *rbacv1.ClusterRoleBinding { return rbac.ExtenderRoleBinding(e.rights()) }
 
@@ -263,11 +269,15 @@ func anyMap(m map[string]string) map[string]any {
 
 // configuration returns the ConfigMap with the configuration of pmk-extender.
 func (e Extender) configuration() (*corev1.ConfigMap, error) {
-	tls := map[string]any{"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key"}
-	if e.Binds {
-		tls["clientCAFile"] = extenderTLSDir + "/ca.crt"
+	tls := map[string]any{
+		"certFile": extenderTLSDir + "/tls.crt", "keyFile": extenderTLSDir + "/tls.key", "clientCAFile": extenderTLSDir + "/ca.crt",
 	}
-	text, err := extenderConfiguration(e.Policies, fmt.Sprintf(":%d", ExtenderPort), tls)
+	if e.Anonymous {
+		call := e.Call
+		call.BindVerb = ""
+		tls["anonymousVerbs"] = verbs(call)
+	}
+	text, err := extenderConfiguration(e.Policies, e.Call, fmt.Sprintf(":%d", ExtenderPort), tls)
 	if err != nil {
 		return nil, err
 	}
@@ -280,9 +290,17 @@ func (e Extender) configuration() (*corev1.ConfigMap, error) {
 	}, nil
 }
 
+// verbs returns the verbs with which a scheduler calls an extender.
+func verbs(call profiles.Extender) []string {
+	return slices.DeleteFunc([]string{call.FilterVerb, call.PrioritizeVerb, call.PreemptVerb, call.BindVerb}, func(v string) bool { return v == "" })
+}
+
 // extenderConfiguration returns the configuration of pmk-extender.
-func extenderConfiguration(policies []Policy, listen string, tls map[string]any) ([]byte, error) {
-	content := map[string]any{"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "listen": listen}
+func extenderConfiguration(policies []Policy, call profiles.Extender, listen string, tls map[string]any) ([]byte, error) {
+	content := map[string]any{
+		"apiVersion": "pmk-sched.io/v1alpha1", "kind": "Extender", "policies": policies, "verbs": verbs(call), "listen": listen,
+		"nodeCacheCapable": *call.WithDefaults().NodeCacheCapable,
+	}
 	if tls != nil {
 		content["tls"] = tls
 	}

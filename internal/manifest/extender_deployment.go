@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -74,6 +75,7 @@ func (e Extender) container() corev1.Container {
 		ImagePullPolicy: e.PullPolicy,
 		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey},
 		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: ExtenderPort, Protocol: corev1.ProtocolTCP}},
+		Env:             memoryLimit(extenderResources(e.Resources)),
 		Resources:       extenderResources(e.Resources),
 		LivenessProbe:   probe("/healthz", timing{delay: 15, period: 10, failures: 8}),
 		ReadinessProbe:  probe(extenderReadiness, timing{period: 5, failures: 3}),
@@ -100,6 +102,15 @@ func extenderResources(r corev1.ResourceRequirements) corev1.ResourceRequirement
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
 	}
+}
+
+// memoryLimit tells the Go runtime nine tenths of the container's memory limit: pmk-extender charges its requests against it.
+func memoryLimit(r corev1.ResourceRequirements) []corev1.EnvVar {
+	limit := r.Limits.Memory().Value()
+	if limit == 0 {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit/10*9, 10)}}
 }
 
 // confined drops all privileges of a container.

@@ -23,6 +23,7 @@ func extender(t *testing.T, release string) manifest.Extender {
 	}
 	return manifest.Extender{
 		Name: "my-extender", Release: r, Image: "localhost/my-extender:v1", Version: "v0.1.0",
+		Call: profiles.Extender{FilterVerb: "filter", PrioritizeVerb: "prioritize"},
 		Policies: []manifest.Policy{
 			{Name: "loadaware", Weight: 2, Args: map[string]any{"prometheus": map[string]any{"url": "http://prometheus.monitoring:9090"}}},
 			{Name: "timestamp"},
@@ -39,10 +40,13 @@ func releases() []string { return []string{"v1.20.15", "v1.24.3", "v1.37.1"} }
 
 func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {
 	for _, release := range releases() {
-		for form, binds := range map[string]bool{"extender": false, "extender-bind": true} {
+		for form, change := range map[string]func(*manifest.Extender){
+			"extender":      func(e *manifest.Extender) { e.Anonymous = true },
+			"extender-bind": func(e *manifest.Extender) { e.Call.BindVerb = "bind" },
+		} {
 			t.Run(form+"-"+release, func(t *testing.T) {
 				e := extender(t, release)
-				e.Binds = binds
+				change(&e)
 				objects, err := manifest.ExtenderObjects(e)
 				if err != nil {
 					t.Fatal(err)
@@ -60,7 +64,7 @@ func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {
 func wirings() []manifest.Wiring {
 	e := extender(&testing.T{}, "v1.24.3")
 	return []manifest.Wiring{
-		{Extender: profiles.Extender{Name: "near", URLPrefix: manifest.SidecarURL(11260)}, Sidecar: &manifest.Sidecar{
+		{Extender: profiles.Extender{Name: "near", URLPrefix: manifest.SidecarURL(11260), FilterVerb: "filter", PrioritizeVerb: "prioritize"}, Sidecar: &manifest.Sidecar{
 			Image: "localhost/my-extender:v1", Policies: e.Policies, Rules: e.Rules, Port: 11260,
 		}},
 		{Extender: profiles.Extender{Name: "far", URLPrefix: "https://10.96.0.7"}, ClientSecret: manifest.ExtenderClient("far")},

@@ -28,13 +28,17 @@ func (w *wirer) add(wiring Wiring) error {
 	if wiring.Sidecar == nil {
 		return nil
 	}
-	return w.addSidecar(name, wiring.Sidecar)
+	return w.addSidecar(wiring)
 }
 
 // addSidecar adds the container, its configuration, and the rights of its policies for the
 // scheduler's subjects.
-func (w *wirer) addSidecar(name string, s *Sidecar) error {
+func (w *wirer) addSidecar(wiring Wiring) error {
+	name, s := wiring.Extender.Name, wiring.Sidecar
 	switch {
+	case wiring.Extender.BindVerb != "":
+		return problem.Invalidf("deploy it with pods of its own: it then checks the scheduler's client certificate",
+			"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could tell it to", name)
 	case s.Image == "":
 		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
 	case len(s.Policies) == 0:
@@ -43,7 +47,7 @@ func (w *wirer) addSidecar(name string, s *Sidecar) error {
 	if err := validatePolicies(name, s.Policies); err != nil {
 		return err
 	}
-	text, err := extenderConfiguration(s.Policies, fmt.Sprintf("127.0.0.1:%d", s.Port), nil)
+	text, err := extenderConfiguration(s.Policies, wiring.Extender, fmt.Sprintf("127.0.0.1:%d", s.Port), nil)
 	if err != nil {
 		return err
 	}
@@ -106,6 +110,7 @@ func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container
 		ImagePullPolicy: s.PullPolicy,
 		Command:         []string{extenderProgram, "--config", extenderConfigDir + "/" + extenderConfigKey, "--kubeconfig", KubeconfigPath(w.name)},
 		Ports:           w.sidecarPorts(s.Port),
+		Env:             memoryLimit(extenderResources(s.Resources)),
 		Resources:       extenderResources(s.Resources),
 		LivenessProbe:   w.sidecarProbe("/healthz", s.Port, timing{delay: 15, period: 10, failures: 8}),
 		ReadinessProbe:  w.sidecarProbe(extenderReadiness, s.Port, timing{period: 5, failures: 3}),

@@ -79,7 +79,7 @@ func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *r
 	if changes, err = extenders.DryRun(ctx, e.deps, plans); err != nil || e.node == nil {
 		return changes, nil, err
 	}
-	node, err = replace.DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, wiring)
+	node, err = replace.DryRunExtender(ctx, e.node.deps, e.node.info, e.node.o, wiring(""))
 	return changes, node, err
 }
 

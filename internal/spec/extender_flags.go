@@ -194,12 +194,14 @@ func readPolicies(name string) ([]manifest.Policy, error) {
 		return nil, err
 	}
 	var file struct {
-		APIVersion   string            `json:"apiVersion"`
-		Kind         string            `json:"kind"`
-		Policies     []manifest.Policy `json:"policies"`
-		Listen       string            `json:"listen"`
-		TLS          map[string]any    `json:"tls"`
-		MaxBodyBytes int64             `json:"maxBodyBytes"`
+		APIVersion       string            `json:"apiVersion"`
+		Kind             string            `json:"kind"`
+		Policies         []manifest.Policy `json:"policies"`
+		Verbs            []string          `json:"verbs"`
+		Listen           string            `json:"listen"`
+		TLS              map[string]any    `json:"tls"`
+		NodeCacheCapable *bool             `json:"nodeCacheCapable"`
+		MaxBodyBytes     int64             `json:"maxBodyBytes"`
 	}
 	if err := yaml.UnmarshalStrict(text, &file); err != nil {
 		return nil, problem.Invalidf("", "read --config %s: %s", name, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
@@ -207,8 +209,8 @@ func readPolicies(name string) ([]manifest.Policy, error) {
 	switch {
 	case file.APIVersion != fileAPIVersion || file.Kind != "Extender":
 		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: Extender", fileAPIVersion), "read --config %s: expected an Extender, got %s %q", name, file.APIVersion, file.Kind)
-	case file.Listen != "" || file.TLS != nil || file.MaxBodyBytes != 0:
-		return nil, problem.Invalidf("remove them", "read --config %s: listen, tls and maxBodyBytes are set by the deployment", name)
+	case file.Listen != "" || file.TLS != nil || file.Verbs != nil || file.NodeCacheCapable != nil || file.MaxBodyBytes != 0:
+		return nil, problem.Invalidf("remove them", "read --config %s: listen, tls, verbs, nodeCacheCapable and maxBodyBytes are set by the deployment", name)
 	}
 	return file.Policies, nil
 }

@@ -58,7 +58,7 @@ func newCache(factory informers.SharedInformerFactory, log *zap.Logger, registry
 		handler  cache.ResourceEventHandler
 	}{
 		{"nodes", nodes, cache.ResourceEventHandlerFuncs{AddFunc: c.nodeIs, UpdateFunc: func(_, now interface{}) { c.nodeIs(now) }, DeleteFunc: c.nodeGone}},
-		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{AddFunc: c.podAppears, UpdateFunc: func(_, now interface{}) { c.podAppears(now, false) }, DeleteFunc: c.podGone}},
+		{"pods", pods, cache.ResourceEventHandlerDetailedFuncs{AddFunc: c.podAppears, UpdateFunc: c.podChanged, DeleteFunc: c.podGone}},
 	} {
 		kind := watched.kind
 		err := watched.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
@@ -141,6 +141,13 @@ func (c *Cache) Counts() (nodes, pods int) {
 	return nodes, len(c.on)
 }
 
+// size returns the number of nodes, those included that are known by their pods only.
+func (c *Cache) size() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return len(c.nodes)
+}
+
 // onBound registers callback, which is called for every pod that is bound to a node from now on.
 func (c *Cache) onBound(callback func(ctx context.Context, pod *corev1.Pod, node string)) {
 	c.mu.Lock()
@@ -206,6 +213,16 @@ func (c *Cache) podAppears(now interface{}, atStart bool) {
 	for _, callback := range callbacks {
 		callback(life, pod, name)
 	}
+}
+
+// podChanged handles a changed pod. After a gap in the watch, a pod that was deleted and created again under the same name arrives
+// as a change of the old one; only the UID tells, as in kube-scheduler (pkg/scheduler/eventhandlers.go, updatePodInCache).
+func (c *Cache) podChanged(before, now interface{}) {
+	old, isPod := before.(*corev1.Pod)
+	if pod, ok := now.(*corev1.Pod); ok && isPod && old.UID != pod.UID {
+		c.podGone(old)
+	}
+	c.podAppears(now, false)
 }
 
 func (c *Cache) podGone(last interface{}) {

@@ -2,6 +2,7 @@ package extender
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,11 +27,15 @@ type Configuration struct {
 	Kind       string `json:"kind"`
 	// Policies are called in this order.
 	Policies []PolicyConfiguration `json:"policies"`
+	// Verbs are those that are served; filter, prioritize and preempt by default. bind requires tls.clientCAFile.
+	Verbs []string `json:"verbs,omitempty"`
 	// Listen is the address to listen on, such as ":8443"; 127.0.0.1:8888 by default.
 	Listen string `json:"listen,omitempty"`
 	// TLS enables HTTPS.
 	TLS TLSConfiguration `json:"tls,omitzero"`
-	// MaxBodyBytes is the maximum size of a request body; 128 MiB by default.
+	// NodeCacheCapable refuses requests with whole nodes, as schedulers send them unless they set the field of the same name.
+	NodeCacheCapable bool `json:"nodeCacheCapable,omitempty"`
+	// MaxBodyBytes is the maximum size of a request body; by default it follows from the number of nodes in the cluster.
 	MaxBodyBytes int64 `json:"maxBodyBytes,omitempty"`
 }
 
@@ -49,8 +54,9 @@ type TLSConfiguration struct {
 	CertFile string `json:"certFile,omitempty"`
 	KeyFile  string `json:"keyFile,omitempty"`
 	// ClientCAFile holds the CAs of client certificates; if set, verbs require a client
-	// certificate.
-	ClientCAFile string `json:"clientCAFile,omitempty"`
+	// certificate, except for AnonymousVerbs.
+	ClientCAFile   string   `json:"clientCAFile,omitempty"`
+	AnonymousVerbs []string `json:"anonymousVerbs,omitempty"`
 }
 
 // ParseConfiguration parses a configuration, as YAML or JSON. Its errors implement Invalid.
@@ -60,25 +66,40 @@ func ParseConfiguration(text []byte) (*Configuration, error) {
 	if err := scheduler.NewArguments(text).Decode(c); err != nil {
 		return nil, &optionError{strings.TrimPrefix(err.Error(), "read the plugin's arguments: ")}
 	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Validate checks everything but the policies' arguments. Its errors implement Invalid.
+func (c *Configuration) Validate() error {
+	if err := errors.Join(checkVerbs(c.Verbs), checkVerbs(c.TLS.AnonymousVerbs)); err != nil {
+		return &optionError{err.Error()}
+	}
 	switch {
 	case c.APIVersion != ConfigurationAPIVersion || c.Kind != ConfigurationKind:
-		return nil, &optionError{fmt.Sprintf("apiVersion %q, kind %q: expected %s, %s", c.APIVersion, c.Kind, ConfigurationAPIVersion, ConfigurationKind)}
+		return &optionError{fmt.Sprintf("apiVersion %q, kind %q: expected %s, %s", c.APIVersion, c.Kind, ConfigurationAPIVersion, ConfigurationKind)}
 	case c.MaxBodyBytes < 0:
-		return nil, &optionError{fmt.Sprintf("invalid maxBodyBytes %d: must be at least 0", c.MaxBodyBytes)}
+		return &optionError{fmt.Sprintf("invalid maxBodyBytes %d: must be at least 0", c.MaxBodyBytes)}
 	case (c.TLS.CertFile == "") != (c.TLS.KeyFile == ""):
-		return nil, &optionError{"tls: certFile and keyFile are both required"}
+		return &optionError{"tls: certFile and keyFile are both required"}
 	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
-		return nil, &optionError{"tls.clientCAFile requires certFile and keyFile"}
+		return &optionError{"tls.clientCAFile requires certFile and keyFile"}
+	case slices.Contains(c.Verbs, VerbBind) && c.TLS.ClientCAFile == "":
+		return &optionError{"verb bind requires tls.clientCAFile: whoever reaches the address could bind pods"}
+	case slices.Contains(c.TLS.AnonymousVerbs, VerbBind):
+		return &optionError{"tls.anonymousVerbs must not have bind: it always requires a client certificate"}
 	}
 	for i, p := range c.Policies {
 		switch {
 		case p.Name == "":
-			return nil, &optionError{fmt.Sprintf("policies[%d].name is required", i)}
+			return &optionError{fmt.Sprintf("policies[%d].name is required", i)}
 		case p.Weight < 0 || p.Weight > MaxWeight:
-			return nil, &optionError{fmt.Sprintf("policies[%d].weight: %d is not between 1 and %d", i, p.Weight, MaxWeight)}
+			return &optionError{fmt.Sprintf("policies[%d].weight: %d is not between 1 and %d", i, p.Weight, MaxWeight)}
 		}
 	}
-	return c, nil
+	return nil
 }
 
 // YAML returns the configuration as YAML.

@@ -47,53 +47,69 @@ type identity struct {
 
 // wireArguments are ExtenderArgs with undecoded nodes.
 type wireArguments struct {
-	Pod   *corev1.Pod
-	Nodes *struct {
-		Items []json.RawMessage `json:"items"`
-	}
-	NodeNames *[]string
+	Pod       limited[corev1.Pod]
+	Nodes     limited[wireNodes]
+	NodeNames limited[[]string]
 }
 
-func decodeNodeArguments(body []byte) (*nodeArguments, error) {
-	var wire wireArguments
-	rest, names, found := cutNames(body)
-	if err := unmarshal(rest, &wire); err != nil && found {
+type wireNodes struct {
+	Items limited[[]json.RawMessage] `json:"items"`
+}
+
+// newWireArguments returns arguments to decode into, with their limits.
+func newWireArguments(l limits) *wireArguments {
+	w := &wireArguments{}
+	w.Pod.what, w.Pod.limit = "Pod", l.pod()
+	w.NodeNames.what, w.NodeNames.limit = "NodeNames", size{top: l.names()}
+	w.Nodes.value.Items.what, w.Nodes.value.Items.limit = "Nodes", size{top: l.names()}
+	return w
+}
+
+func decodeNodeArguments(body []byte, l limits) (*nodeArguments, error) {
+	wire := newWireArguments(l)
+	rest, names, found := cutNames(body, l.names())
+	if err := unmarshal(rest, wire); err != nil && found {
 		// The cut text was part of another field, or an error must refer to the whole body.
-		found, wire = false, wireArguments{}
-		if err := unmarshal(body, &wire); err != nil {
+		found, wire = false, newWireArguments(l)
+		if err := unmarshal(body, wire); err != nil {
 			return nil, err
 		}
 	} else if err != nil {
 		return nil, err
 	}
 	if found {
-		wire.NodeNames = &names
+		wire.NodeNames.given, wire.NodeNames.value = true, names
 	}
 	switch {
-	case wire.Pod == nil:
+	case !wire.Pod.given:
 		return nil, errors.New("no Pod")
-	case wire.Nodes == nil && wire.NodeNames == nil:
+	case !wire.Nodes.given && !wire.NodeNames.given:
 		return nil, errors.New("neither NodeNames nor Nodes")
-	case wire.Nodes != nil && wire.NodeNames != nil:
+	case wire.Nodes.given && wire.NodeNames.given:
 		return nil, errors.New("both NodeNames and Nodes: the form of the answer is ambiguous")
-	case wire.NodeNames != nil:
-		return &nodeArguments{pod: wire.Pod, names: *wire.NodeNames}, nil
+	case wire.NodeNames.given:
+		return &nodeArguments{pod: &wire.Pod.value, names: wire.NodeNames.value}, nil
+	case l.namesOnly:
+		return nil, errNamesOnly
 	}
-	a := &nodeArguments{pod: wire.Pod, names: make([]string, len(wire.Nodes.Items)), whole: make([]wholeNode, len(wire.Nodes.Items))}
-	return a, a.decodeNodes(wire.Nodes.Items)
+	items := wire.Nodes.value.Items.value
+	a := &nodeArguments{pod: &wire.Pod.value, names: make([]string, len(items)), whole: make([]wholeNode, len(items))}
+	return a, a.decodeNodes(items)
 }
+
+var errNamesOnly = errors.New("the request has whole objects, and this extender takes names only: set nodeCacheCapable: true in the scheduler's configuration")
 
 // cutNames cuts the node names from the end of a body, in the form that schedulers write: they are
 // most of the body and simple enough to need no decoder. The rest is a valid document if and only
 // if the names were a field of the outermost object.
-func cutNames(body []byte) (rest []byte, names []string, found bool) {
+func cutNames(body []byte, most int) (rest []byte, names []string, found bool) {
 	const begin, end = `,"NodeNames":["`, `"]}`
 	// Inside a string the quotes would be escaped.
 	at := bytes.Index(body, []byte(begin))
 	if at < len("{\"\":0") || !bytes.HasSuffix(body, []byte(end)) || at+len(begin) > len(body)-len(end) {
 		return body, nil, false
 	}
-	names, found = splitNames(string(body[at+len(begin) : len(body)-len(end)]))
+	names, found = splitNames(string(body[at+len(begin):len(body)-len(end)]), most)
 	if !found {
 		return body, nil, false
 	}
@@ -101,10 +117,14 @@ func cutNames(body []byte) (rest []byte, names []string, found bool) {
 }
 
 // splitNames splits the text between the first and the last quote of a list of strings. Text that
-// needs a decoder is not split.
-func splitNames(text string) (names []string, plain bool) {
+// needs a decoder, and more names than most, is not split.
+func splitNames(text string, most int) (names []string, plain bool) {
 	const between = `","`
-	names = make([]string, 0, strings.Count(text, between)+1)
+	count := strings.Count(text, between) + 1
+	if count > most {
+		return nil, false
+	}
+	names = make([]string, 0, count)
 	begin := 0
 	for i := 0; i < len(text); i++ {
 		c := text[i]
@@ -162,18 +182,31 @@ type preemptArguments struct {
 	pods    map[string][]*corev1.Pod
 }
 
-func decodePreemptArguments(body []byte) (*preemptArguments, error) {
-	var wire extenderv1.ExtenderPreemptionArgs
+// wirePreemption is ExtenderPreemptionArgs with limits.
+type wirePreemption struct {
+	Pod                   limited[corev1.Pod]
+	NodeNameToVictims     limited[map[string]*extenderv1.Victims]
+	NodeNameToMetaVictims limited[map[string]*extenderv1.MetaVictims]
+}
+
+func decodePreemptArguments(body []byte, l limits) (*preemptArguments, error) {
+	wire := wirePreemption{}
+	wire.Pod.what, wire.Pod.limit = "Pod", l.pod()
+	wire.NodeNameToVictims.what, wire.NodeNameToVictims.limit = "NodeNameToVictims", l.victims()
+	wire.NodeNameToMetaVictims.what, wire.NodeNameToMetaVictims.limit = "NodeNameToMetaVictims", l.victims()
 	if err := unmarshal(body, &wire); err != nil {
 		return nil, err
 	}
+	whole, named := wire.NodeNameToVictims.value, wire.NodeNameToMetaVictims.value
 	switch {
-	case wire.Pod == nil:
+	case !wire.Pod.given:
 		return nil, errors.New("no Pod")
-	case len(wire.NodeNameToVictims) > 0 && len(wire.NodeNameToMetaVictims) > 0:
+	case len(whole) > 0 && len(named) > 0:
 		return nil, errors.New("both NodeNameToVictims and NodeNameToMetaVictims")
+	case len(whole) > 0 && l.namesOnly:
+		return nil, errNamesOnly
 	}
-	a := &preemptArguments{pod: wire.Pod, victims: wire.NodeNameToMetaVictims, pods: map[string][]*corev1.Pod{}}
+	a := &preemptArguments{pod: &wire.Pod.value, victims: named, pods: map[string][]*corev1.Pod{}}
 	for node, victims := range a.victims {
 		if victims == nil {
 			return nil, fmt.Errorf("the victims on node %q are null", node)
@@ -184,10 +217,10 @@ func decodePreemptArguments(body []byte) (*preemptArguments, error) {
 			}
 		}
 	}
-	if len(wire.NodeNameToVictims) > 0 {
-		a.victims = make(map[string]*extenderv1.MetaVictims, len(wire.NodeNameToVictims))
+	if len(whole) > 0 {
+		a.victims = make(map[string]*extenderv1.MetaVictims, len(whole))
 	}
-	for node, victims := range wire.NodeNameToVictims {
+	for node, victims := range whole {
 		if victims == nil {
 			return nil, fmt.Errorf("the victims on node %q are null", node)
 		}

@@ -1,6 +1,7 @@
 package extender
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -45,7 +46,7 @@ func TestDecodeNodeArguments(t *testing.T) {
 		{"empty", "  \n", nil, "the body is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := decodeNodeArguments([]byte(c.body))
+			a, err := decodeNodeArguments([]byte(c.body), limits{nodes: 10})
 			if c.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 					t.Errorf("got %v, want %q", err, c.wantErr)
@@ -75,7 +76,7 @@ func TestDecodePreemptArguments(t *testing.T) {
 		{"half", `{"Pod":{}`, "is truncated after 9 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := decodePreemptArguments([]byte(c.body))
+			a, err := decodePreemptArguments([]byte(c.body), limits{nodes: 10})
 			if c.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wantErr) {
 					t.Errorf("got %v, want %q", err, c.wantErr)
@@ -134,8 +135,12 @@ func FuzzNodeArguments(f *testing.F) {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := decodeNodeArguments(body)
-		var wire wireArguments
+		a, err := decodeNodeArguments(body, limits{nodes: 10})
+		var wire struct {
+			Pod       *corev1.Pod
+			Nodes     *struct{ Items []json.RawMessage }
+			NodeNames *[]string
+		}
 		plainErr := unmarshal(body, &wire)
 		if plainErr != nil {
 			if err == nil {
@@ -190,7 +195,7 @@ func FuzzPreemptArguments(f *testing.F) {
 	c := filledCache(f, newNode("a", nil), newPod("v", "a", 100))
 	_, e := serveWith(f, c, Options{}, labelled())
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, err := decodePreemptArguments(body)
+		a, err := decodePreemptArguments(body, limits{nodes: 10})
 		if err != nil {
 			return
 		}

@@ -3,6 +3,8 @@ package extender
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -117,7 +119,15 @@ func filledCache(t testing.TB, objects ...interface{}) *Cache {
 	return c
 }
 
-// serveWith starts a server with policies and a cache; with a nil cache it runs without a cluster.
+// identified treats every client as one with a certificate.
+func identified(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{}}}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// serveWith starts a server of all verbs with policies and a cache; with a nil cache it runs without a cluster.
 func serveWith(t testing.TB, c *Cache, o Options, plugins ...scheduler.Plugin) (*httptest.Server, *Extender) {
 	t.Helper()
 	if o.Handle == nil {
@@ -131,11 +141,14 @@ func serveWith(t testing.TB, c *Cache, o Options, plugins ...scheduler.Plugin) (
 	for _, p := range plugins {
 		o.Policies = append(o.Policies, Policy{Plugin: p})
 	}
+	if o.Verbs == nil {
+		o.Verbs = append(DefaultVerbs(), VerbBind)
+	}
 	e, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(e.Handler())
+	server := httptest.NewServer(identified(e.Handler()))
 	t.Cleanup(server.Close)
 	return server, e
 }

@@ -40,8 +40,6 @@ type Binder interface {
 
 // Default limits of a request.
 const (
-	// DefaultMaxBody is enough for 5,000 whole nodes of 25 kB each.
-	DefaultMaxBody = 128 << 20
 	// DefaultBodyTime is the time limit for receiving the body of a request.
 	DefaultBodyTime = 10 * time.Second
 	// DefaultCallTime is the time limit for the policies. The scheduler usually gives up earlier,
@@ -56,11 +54,22 @@ type Options struct {
 	Handle *Handle
 	// Policies are called in this order. At least one is required.
 	Policies []Policy
+	// Verbs are the requests that are served; the default is DefaultVerbs. VerbBind has to be named, and requires a client
+	// certificate that the server has verified, whatever the other verbs require.
+	Verbs []string
 	// Binder binds pods; by default a Binding is created in the API server.
 	Binder Binder
-	// MaxBody is the maximum size of a body in bytes; the default is DefaultMaxBody. Larger ones
-	// are answered with status 413.
+	// NamesOnly refuses requests that contain whole nodes or pods to preempt, and bounds bodies accordingly: for schedulers
+	// that set nodeCacheCapable.
+	NamesOnly bool
+	// MaxBody is the maximum size of a body in bytes; by default it follows from the number of nodes that the cache has.
+	// Larger ones are answered with status 413, as are those that name too many nodes.
 	MaxBody int64
+	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound of what each can make the
+	// extender allocate; the default is half of the program's memory limit (GOMEMLIMIT), 1 GiB without one. A request that
+	// does not get its memory within a second is answered with status 503, which a scheduler handles like an extender that
+	// does not answer.
+	MaxMemory int64
 	// BodyTime and CallTime are time limits; 0 means the defaults. A body that takes longer is
 	// answered with status 408.
 	BodyTime, CallTime time.Duration
@@ -69,6 +78,7 @@ type Options struct {
 // Extender serves policies to schedulers.
 type Extender struct {
 	name     string
+	verbs    []string
 	policies []*served
 	cache    *Cache // nil without a cluster
 	client   kubernetes.Interface
@@ -78,7 +88,9 @@ type Extender struct {
 	log      *zap.Logger
 	reserved *reservations
 
+	namesOnly          bool
 	maxBody            int64
+	memory             *memory
 	bodyTime, callTime time.Duration
 }
 
@@ -87,8 +99,11 @@ func New(o Options) (*Extender, error) {
 	if o.Handle == nil {
 		return nil, &optionError{"no handle: create one with NewHandle, and the policies with it"}
 	}
-	if o.MaxBody < 0 || o.BodyTime < 0 || o.CallTime < 0 {
+	if o.MaxBody < 0 || o.MaxMemory < 0 || o.BodyTime < 0 || o.CallTime < 0 {
 		return nil, &optionError{"the limits of a request must be at least 0"}
+	}
+	if err := checkVerbs(o.Verbs); err != nil {
+		return nil, err
 	}
 	policies, left, err := serveAll(o.Policies)
 	if err != nil {
@@ -96,9 +111,12 @@ func New(o Options) (*Extender, error) {
 	}
 	h := o.Handle
 	e := &Extender{
-		name: h.component, policies: policies, cache: h.cache, client: h.client, binder: o.Binder, registry: h.registry, log: h.log,
-		reserved: &reservations{pods: map[types.UID]bool{}},
-		maxBody:  orDefault(o.MaxBody, DefaultMaxBody), bodyTime: orDefault(o.BodyTime, DefaultBodyTime), callTime: orDefault(o.CallTime, DefaultCallTime),
+		name: h.component, verbs: o.Verbs, policies: policies, cache: h.cache, client: h.client, binder: o.Binder, registry: h.registry, log: h.log,
+		reserved:  &reservations{pods: map[types.UID]bool{}},
+		namesOnly: o.NamesOnly, maxBody: o.MaxBody, memory: newMemory(o.MaxMemory), bodyTime: orDefault(o.BodyTime, DefaultBodyTime), callTime: orDefault(o.CallTime, DefaultCallTime),
+	}
+	if len(e.verbs) == 0 {
+		e.verbs = DefaultVerbs()
 	}
 	if e.binder == nil && h.client != nil {
 		e.binder = plainBinder{h.client}

@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,7 +29,20 @@ const (
 	VerbBind       = "bind"
 )
 
-// Handler returns the handler of all verbs, the probes and the metrics.
+// DefaultVerbs are the verbs that an extender serves unless it is told otherwise. They change nothing.
+func DefaultVerbs() []string { return []string{VerbFilter, VerbPrioritize, VerbPreempt} }
+
+// checkVerbs refuses a verb that there is not.
+func checkVerbs(verbs []string) error {
+	for _, v := range verbs {
+		if v != VerbBind && !slices.Contains(DefaultVerbs(), v) {
+			return &optionError{fmt.Sprintf("unknown verb %q: use %s or %s", v, strings.Join(DefaultVerbs(), ", "), VerbBind)}
+		}
+	}
+	return nil
+}
+
+// Handler returns the handler of the verbs, the probes and the metrics.
 func (e *Extender) Handler() http.Handler {
 	mux := http.NewServeMux()
 	buffers := &sync.Pool{New: func() any { return &buffer{} }}
@@ -38,7 +53,11 @@ func (e *Extender) Handler() http.Handler {
 		{name: VerbBind, do: e.serveBind, encodeError: bindError},
 	} {
 		v.Extender, v.buffers = e, buffers
-		mux.Handle("POST /"+v.name, v)
+		if slices.Contains(e.verbs, v.name) {
+			mux.Handle("POST /"+v.name, v)
+		} else {
+			mux.HandleFunc("POST /"+v.name, v.notServed)
+		}
 	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { reply(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", e.serveReady)
@@ -79,11 +98,26 @@ const (
 	resultError    = "error"
 	resultInvalid  = "invalid"
 	resultCanceled = "canceled"
+	resultBusy     = "busy"
 )
 
 // ServeHTTP implements http.Handler.
 func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
+	if v.name == VerbBind && !certified(r.TLS) {
+		// A binding is made with the extender's rights, so that only who can prove its identity may ask for one.
+		v.metrics.requests.WithLabelValues(v.name, resultInvalid).Inc()
+		v.refuse(w, http.StatusUnauthorized, errNoCertificate)
+		return
+	}
+	release, err := v.memory.take(r.Context(), v.bodySize(r))
+	if err != nil {
+		v.metrics.requests.WithLabelValues(v.name, resultBusy).Inc()
+		w.Header().Set("Connection", "close")
+		v.refuse(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	defer release()
 	held := v.buffers.Get().(*buffer)
 	defer func() {
 		if held.body.Cap() <= keptBuffer && cap(held.out) <= keptBuffer {
@@ -103,16 +137,40 @@ func (v verb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.metrics.duration.WithLabelValues(v.name).Observe(time.Since(began).Seconds())
 }
 
+// notServed answers a request that this extender does not serve.
+func (v verb) notServed(w http.ResponseWriter, _ *http.Request) {
+	v.metrics.requests.WithLabelValues(v.name, resultInvalid).Inc()
+	v.refuse(w, http.StatusNotFound, fmt.Errorf("not served: this extender serves %s (verbs in its configuration)", strings.Join(v.verbs, ", ")))
+}
+
+// limit is the maximum size of a body in bytes.
+func (v verb) limit() int64 {
+	if v.maxBody > 0 {
+		return v.maxBody
+	}
+	return v.limits().body()
+}
+
+// bodySize is the size of a body as far as it may be read, or the limit if the sender does not say.
+func (v verb) bodySize(r *http.Request) int64 {
+	limit := v.limit()
+	if r.ContentLength < 0 || r.ContentLength > limit {
+		return limit
+	}
+	return r.ContentLength
+}
+
 // read reads the body unless it is too large or too slow.
 func (v verb) read(w http.ResponseWriter, r *http.Request, into *bytes.Buffer) (status int, err error) {
-	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)", v.maxBody)
-	if r.ContentLength > v.maxBody {
+	limit := v.limit()
+	tooLarge := fmt.Errorf("the body has more than %d bytes; let the scheduler send names only (nodeCacheCapable: true)", limit)
+	if r.ContentLength > limit {
 		return http.StatusRequestEntityTooLarge, tooLarge
 	}
 	control := http.NewResponseController(w)
 	// A connection without deadlines, as in a test, has no time limit.
 	limited := control.SetReadDeadline(time.Now().Add(v.bodyTime)) == nil
-	_, err = into.ReadFrom(http.MaxBytesReader(w, r.Body, v.maxBody))
+	_, err = into.ReadFrom(http.MaxBytesReader(w, r.Body, limit))
 	if limited && err == nil {
 		// From here on, while the policies run, only the end of the connection matters.
 		_ = control.SetReadDeadline(time.Time{})
@@ -137,7 +195,11 @@ func (v verb) answer(w http.ResponseWriter, r *http.Request, held *buffer) (resu
 	defer cancel()
 	a, err := v.guardedDo(ctx, held.body.Bytes(), held.out[:0])
 	var invalid *requestError
+	var large *sizeError
 	switch {
+	case errors.As(err, &large):
+		v.refuse(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read the request: %w", err))
+		return resultInvalid
 	case errors.As(err, &invalid):
 		v.refuse(w, http.StatusBadRequest, fmt.Errorf("read the request: %w", err))
 		return resultInvalid

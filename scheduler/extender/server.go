@@ -23,6 +23,9 @@ type ServeOptions struct {
 	Listen string
 	// TLS enables HTTPS; without files the server uses HTTP.
 	TLS TLSFiles
+	// AnonymousVerbs are served without a client certificate although TLS.ClientCAFile is set: for a scheduler that cannot
+	// present one. VerbBind always requires one.
+	AnonymousVerbs []string
 	// DrainTime is how long requests are still accepted after ctx is done, while /readyz already
 	// fails, so that clients stop sending. StopTime is how long running requests may take after
 	// that; the default is 10 s.
@@ -46,7 +49,7 @@ const (
 // serve.
 //
 // Without ClientCAFile everyone who reaches the address may send requests; with it, all paths but
-// /healthz, /readyz and /metrics require a client certificate signed by one of the CAs.
+// /healthz, /readyz, /metrics and those of AnonymousVerbs require a client certificate signed by one of the CAs.
 func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
@@ -64,7 +67,7 @@ func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	}
 	stopping := &atomic.Bool{}
 	server := &http.Server{
-		Handler:           draining(stopping, o.TLS.identified(h)),
+		Handler:           draining(stopping, o.identified(h)),
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
 		TLSConfig: config, ErrorLog: zap.NewStdLog(o.Log.WithOptions(zap.IncreaseLevel(zap.WarnLevel))),
 	}
@@ -126,21 +129,23 @@ func draining(stopping *atomic.Bool, h http.Handler) http.Handler {
 }
 
 // identified requires a client certificate where one is necessary.
-func (f TLSFiles) identified(h http.Handler) http.Handler {
-	if f.ClientCAFile == "" {
+func (o ServeOptions) identified(h http.Handler) http.Handler {
+	if o.TLS.ClientCAFile == "" {
 		return h
 	}
+	open := map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
+	for _, verb := range o.AnonymousVerbs {
+		open["/"+verb] = true
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/healthz", "/readyz", "/metrics":
-		default:
-			if !certified(r.TLS) {
-				reply(w, http.StatusUnauthorized, "client certificate required: set tlsConfig.certFile and keyFile in the scheduler configuration")
-				return
-			}
+		if !open[r.URL.Path] && !certified(r.TLS) {
+			reply(w, http.StatusUnauthorized, errNoCertificate.Error())
+			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
+
+var errNoCertificate = errors.New("client certificate required: set tlsConfig.certFile and keyFile in the scheduler configuration")
 
 func certified(state *tls.ConnectionState) bool { return state != nil && len(state.VerifiedChains) > 0 }

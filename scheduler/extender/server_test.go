@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,8 @@ func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := certificate(t, 1)
 	files := TLSFiles{CertFile: write(t, dir, "tls.crt", cert), KeyFile: write(t, dir, "tls.key", key), ClientCAFile: write(t, dir, "ca.crt", cert)}
-	address, stop := startServer(t, ServeOptions{TLS: files}, handlerOf(t, Options{}, labelled()))
+	verbs := append(DefaultVerbs(), VerbBind)
+	address, stop := startServer(t, ServeOptions{TLS: files, AnonymousVerbs: []string{VerbPrioritize, VerbBind}}, handlerOf(t, Options{Verbs: verbs}, labelled()))
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
 	pair, err := tls.X509KeyPair(cert, key)
@@ -77,7 +79,10 @@ func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 	}{
 		{"none, verb", nil, "filter", http.StatusUnauthorized},
 		{"none, probe", nil, "healthz", http.StatusOK},
+		{"none, anonymous verb", nil, "prioritize", http.StatusOK},
+		{"none, bind", nil, "bind", http.StatusUnauthorized},
 		{"good, verb", []tls.Certificate{pair}, "filter", http.StatusOK},
+		{"good, bind", []tls.Certificate{pair}, "bind", http.StatusBadRequest},
 		{"of a stranger", []tls.Certificate{strange}, "healthz", 0},
 	} {
 		// Use HTTP/2, as some schedulers do.
@@ -112,6 +117,40 @@ func TestOnlyVerbsRequireClientCertificate(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestOnlyConfiguredVerbsAreServed(t *testing.T) {
+	bound := &bindings{}
+	for name, c := range map[string]struct {
+		verbs        []string
+		filter, bind int
+	}{
+		"by default":  {nil, http.StatusOK, http.StatusNotFound},
+		"filter":      {[]string{VerbFilter}, http.StatusOK, http.StatusNotFound},
+		"bind, which": {[]string{VerbBind}, http.StatusNotFound, http.StatusUnauthorized}, // plain HTTP proves no identity
+	} {
+		t.Run(name, func(t *testing.T) {
+			handle, err := NewHandle(HandleOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := New(Options{Handle: handle, Policies: []Policy{{Plugin: labelled()}}, Verbs: c.verbs, Binder: bound})
+			if err != nil {
+				t.Fatal(err)
+			}
+			server := httptest.NewServer(e.Handler())
+			t.Cleanup(server.Close)
+			if got, text := post(t, server, VerbFilter, `{"Pod": {}, "NodeNames": ["a"]}`); got != c.filter {
+				t.Errorf("filter: %d %s", got, text)
+			}
+			if got, text := post(t, server, VerbBind, `{"PodName": "p", "PodNamespace": "d", "PodUID": "u", "Node": "n"}`); got != c.bind {
+				t.Errorf("bind: %d %s", got, text)
+			}
+		})
+	}
+	if len(bound.pods) > 0 {
+		t.Errorf("bound without an identity: %v", bound.pods)
 	}
 }
 
@@ -174,7 +213,7 @@ func TestReadyzFailsWhileServerStops(t *testing.T) {
 
 // A body that arrives too slowly is answered at the time limit, and the connection is closed.
 func TestSlowBodyTimesOut(t *testing.T) {
-	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{BodyTime: 50 * time.Millisecond}, labelled()))
+	address, _ := startServer(t, ServeOptions{}, handlerOf(t, Options{BodyTime: 50 * time.Millisecond, MaxMemory: leastMemory}, labelled()))
 	connection, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
@@ -194,6 +233,14 @@ func TestSlowBodyTimesOut(t *testing.T) {
 	}
 	if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(body.String(), "only 7 bytes of the body arrived within 50ms") {
 		t.Errorf("got %s %s", response.Status, &body)
+	}
+	// Its memory is free again, although it is all that there is.
+	again, err := http.Post("http://"+address+"/filter", "application/json", strings.NewReader(`{"Pod":{},"NodeNames":["a"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Body.Close(); err != nil || again.StatusCode != http.StatusOK {
+		t.Errorf("afterwards: %s, %v", again.Status, err)
 	}
 }
 

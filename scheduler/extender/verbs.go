@@ -8,7 +8,7 @@ import (
 )
 
 func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, error) {
-	a, err := decodeNodeArguments(body)
+	a, err := decodeNodeArguments(body, e.limits())
 	if err != nil {
 		return answer{}, &requestError{err}
 	}
@@ -30,7 +30,7 @@ func (e *Extender) serveFilter(ctx context.Context, body, out []byte) (answer, e
 }
 
 func (e *Extender) servePrioritize(ctx context.Context, body, out []byte) (answer, error) {
-	a, err := decodeNodeArguments(body)
+	a, err := decodeNodeArguments(body, e.limits())
 	if err != nil {
 		return answer{}, &requestError{err}
 	}
@@ -46,7 +46,7 @@ func (e *Extender) servePrioritize(ctx context.Context, body, out []byte) (answe
 }
 
 func (e *Extender) servePreempt(ctx context.Context, body, _ []byte) (answer, error) {
-	a, err := decodePreemptArguments(body)
+	a, err := decodePreemptArguments(body, e.limits())
 	if err != nil {
 		return answer{}, &requestError{err}
 	}

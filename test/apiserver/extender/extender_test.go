@@ -194,6 +194,9 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, o, "sched")); err != nil {
 		t.Fatal(err)
 	}
+	if text := w.configuration(t, "ext"); !strings.Contains(text, "verbs:\n- filter\n- prioritize\n- bind\n") || strings.Contains(text, "anonymousVerbs") {
+		t.Errorf("the extender serves:\n%s", text)
+	}
 	if text := w.configuration(t, "sched"); !strings.Contains(text, "certFile: "+manifest.ClientDir("ext")+"/tls.crt") {
 		t.Errorf("the scheduler shows no certificate:\n%s", text)
 	}
@@ -220,6 +223,53 @@ func TestBindNeedsTheClientCertificate(t *testing.T) {
 	}
 }
 
+// A client certificate is required as soon as every scheduler that calls the extender presents one.
+func TestAnExtenderRequiresTheCertificateThatItsSchedulersPresent(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	deploy := func(change func(*extenders.Deployment)) string {
+		t.Helper()
+		x := w.deployment(t, w.options("ext"), "sched")
+		change(&x)
+		if _, err := extenders.Deploy(t.Context(), w.deps, x); err != nil {
+			t.Fatal(err)
+		}
+		text := w.configuration(t, "ext")
+		if !strings.Contains(text, "clientCAFile: ") || !strings.Contains(text, "verbs:\n- filter\n- prioritize\n") {
+			t.Errorf("the extender's configuration is\n%s", text)
+		}
+		if text := w.configuration(t, "sched"); !strings.Contains(text, "certFile: "+manifest.ClientDir("ext")+"/tls.crt") {
+			t.Errorf("the scheduler presents no certificate:\n%s", text)
+		}
+		return text
+	}
+	const anonymous = "anonymousVerbs:\n  - filter\n  - prioritize\n"
+	if text := deploy(func(*extenders.Deployment) {}); strings.Contains(text, "anonymousVerbs") {
+		t.Errorf("no certificate is required:\n%s", text)
+	}
+	w.forgetClientSecret(t, "sched")
+	if text := deploy(func(*extenders.Deployment) {}); !strings.Contains(text, anonymous) {
+		t.Errorf("a scheduler that does not present one yet would be refused while it is rolled out:\n%s", text)
+	}
+	if text := deploy(func(*extenders.Deployment) {}); strings.Contains(text, "anonymousVerbs") {
+		t.Errorf("no certificate is required, although all present one:\n%s", text)
+	}
+	if text := deploy(func(x *extenders.Deployment) { x.Options.Nodes = []string{"a-node"} }); !strings.Contains(text, anonymous) {
+		t.Errorf("the default scheduler, which has none, would be refused:\n%s", text)
+	}
+}
+
+// forgetClientSecret wires a scheduler as before there were client certificates for every extender.
+func (w *world) forgetClientSecret(t *testing.T, name string) {
+	t.Helper()
+	wired, err := extenders.Wired(t.Context(), w.deps, w.ns, name)
+	if err != nil || len(wired) != 1 {
+		t.Fatalf("wired: %v, %v", wired, err)
+	}
+	wired[0].ClientSecret, wired[0].Extender.TLS.CertFile, wired[0].Extender.TLS.KeyFile = "", "", ""
+	w.scheduler(t, name, wired...)
+}
+
 func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 	w := newWorld(t)
 	w.scheduler(t, "sched")
@@ -233,6 +283,7 @@ func TestWhatCannotWorkIsRefusedAndNothingTouched(t *testing.T) {
 		"the name of a scheduler":           {func(o *extenders.Options) { o.Call.Name = "sched" }, nil, "name sched is in use by a kube-scheduler"},
 		"a scheduler that does not exist":   {func(*extenders.Options) {}, []string{"none"}, "scheduler none is not deployed"},
 		"a sidecar of none":                 {func(o *extenders.Options) { o.Sidecar = true }, nil, "is a sidecar, and no scheduler calls it"},
+		"a sidecar that binds":              {func(o *extenders.Options) { o.Sidecar, o.Call.BindVerb = true, "bind" }, []string{"sched"}, "is a sidecar, which must not bind pods"},
 		"about its own pods, not ignorable": {func(o *extenders.Options) { o.Nodes, o.Call.Ignorable = []string{"n"}, &no }, nil, "own pods, and could not schedule them"},
 		"bind for the default scheduler":    {func(o *extenders.Options) { o.Nodes, o.Call.BindVerb = []string{"n"}, "bind" }, nil, "has no client certificate"},
 		"nothing said about its absence":    {func(o *extenders.Options) { o.Call.Ignorable = nil }, nil, "ignorable is not set"},

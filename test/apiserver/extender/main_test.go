@@ -188,23 +188,23 @@ func (w *world) state(t *testing.T, names ...string) map[string]any {
 }
 
 // configuration is what the scheduler reads: the ConfigMap that its pods mount.
-func (w *world) configuration(t *testing.T, scheduler string) string {
+func (w *world) configuration(t *testing.T, name string) string {
 	t.Helper()
-	d, err := w.kube.AppsV1().Deployments(w.ns).Get(t.Context(), scheduler, metav1.GetOptions{})
+	d, err := w.kube.AppsV1().Deployments(w.ns).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range d.Spec.Template.Spec.Volumes {
-		if v.Name != "config-file" {
+		if v.Name != "config-file" && v.Name != "config" {
 			continue
 		}
 		m, err := w.kube.CoreV1().ConfigMaps(w.ns).Get(t.Context(), v.ConfigMap.Name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return m.Data[scheduler+".yaml"]
+		return m.Data[name+".yaml"] + m.Data["config.yaml"]
 	}
-	t.Fatalf("scheduler %s mounts no configuration", scheduler)
+	t.Fatalf("scheduler %s mounts no configuration", name)
 	return ""
 }
 

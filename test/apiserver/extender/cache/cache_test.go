@@ -6,12 +6,14 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -88,6 +90,34 @@ func TestAnOutageOfTheAPIServerLeavesWhatIsKnown(t *testing.T) {
 	c.must(server.StartAPI(c.ctx))
 	c.node("outage-b")
 	c.until("the cache knows what happened afterwards", func() bool { return c.filtered(running, "outage-b") == "[outage-b] map[]" })
+}
+
+// The watch breaks, a pod is created again under its name (as by a StatefulSet), and the API server no longer knows what happened
+// meanwhile (410), so that the extender lists again.
+func TestAPodThatWasCreatedAgainDuringAGapOfTheWatchCountsOnce(t *testing.T) {
+	c := newCluster(t, "again")
+	c.node("again-a")
+	c.pod("web-0", "again-a")
+	line := &line{}
+	_, handle := c.serveOver(line, newRoom)
+	line.cut()
+	c.gone("web-0")
+	second := c.pod("web-0", "again-a")
+	c.must(server.StopAPI())
+	c.must(server.StartAPI(c.ctx))
+	line.restore()
+	counted := func() (uids []types.UID) {
+		n, err := handle.Cache().Get("again-a")
+		c.must(err)
+		for i := range n.PodCount() {
+			uids = append(uids, n.Pod(i).UID)
+		}
+		return uids
+	}
+	c.until("the cache knows the second pod", func() bool { return slices.Contains(counted(), second.UID) })
+	if got := counted(); len(got) != 1 {
+		t.Errorf("%d pods count on the node, of 1", len(got))
+	}
 }
 
 func TestBindBindsThePodThatWasMeant(t *testing.T) {

@@ -6,12 +6,17 @@ package cache
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -120,17 +125,70 @@ func (c *cluster) gone(name string) {
 // serve starts an extender with the identity of its ServiceAccount, and returns when it is ready.
 func (c *cluster) serve(make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server, *extender.Handle) {
 	c.t.Helper()
-	handle, err := extender.NewHandle(extender.HandleOptions{Config: server.ConfigFor(user)})
+	return c.serveOver(&line{}, make)
+}
+
+// serveOver is like serve, with connections to the API server over a line.
+func (c *cluster) serveOver(l *line, make func(ctx context.Context, h *extender.Handle) (scheduler.Plugin, error)) (*httptest.Server, *extender.Handle) {
+	c.t.Helper()
+	config := server.ConfigFor(user)
+	config.Dial = l.dial
+	handle, err := extender.NewHandle(extender.HandleOptions{Config: config})
 	c.must(err)
 	plugin, err := make(c.ctx, handle)
 	c.must(err)
-	e, err := extender.New(extender.Options{Handle: handle, Policies: []extender.Policy{{Plugin: plugin}}})
+	e, err := extender.New(extender.Options{Handle: handle, Policies: []extender.Policy{{Plugin: plugin}}, Verbs: append(extender.DefaultVerbs(), extender.VerbBind)})
 	c.must(err)
 	c.must(handle.Start(c.ctx))
-	running := httptest.NewServer(e.Handler())
+	running := httptest.NewServer(identified(e.Handler()))
 	c.t.Cleanup(running.Close)
 	c.until("the extender is ready", func() bool { return e.Ready() == nil })
 	return running, handle
+}
+
+// identified treats every client as one with a certificate, which bind requires.
+func identified(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{}}}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// line is the network between an extender and the API server, which can be cut.
+type line struct {
+	mu   sync.Mutex
+	down bool
+	open []net.Conn
+}
+
+func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.down {
+		return nil, errors.New("the line is cut")
+	}
+	connection, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		l.open = append(l.open, connection)
+	}
+	return connection, err
+}
+
+// cut closes all connections and lets no new one be made.
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = true
+	for _, c := range l.open {
+		_ = c.Close() // it may be closed already
+	}
+	l.open = nil
+}
+
+func (l *line) restore() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = false
 }
 
 func (c *cluster) until(what string, holds func() bool) {

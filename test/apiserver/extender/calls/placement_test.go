@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/prometheus"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -205,11 +207,15 @@ func preempted(t *testing.T, s scene, cached bool) {
 func bound(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, _ := s.group(ctx, t, "a", "b")
-	e := s.NewExtender(t, "http", "--policy", "timestamp")
+	dir := t.TempDir()
+	set := certify(t, certificates.Set{}, time.Now())
+	files(t, dir, set)
+	e := s.secured(t, dir, "--policy", "timestamp", "--verb", "bind", "--client-ca-file", filepath.Join(dir, "ca.crt"))
 	e.Start()
 	e.Await(ctx, t, "")
 	asked := extender(e.URL)
 	asked.FilterVerb, asked.PrioritizeVerb, asked.Weight, asked.BindVerb = "", "", 0, "bind"
+	asked.EnableHTTPS, asked.TLS = true, &profiles.ExtenderTLS{CAData: set.CA.Cert, CertFile: filepath.Join(dir, "client.crt"), KeyFile: filepath.Join(dir, "client.key")}
 	s.start(t, group, asked)
 	s.Place(ctx, t, group, s.pod(group, "p"))
 	pod, err := s.Kube.CoreV1().Pods(group).Get(ctx, "p", metav1.GetOptions{})
