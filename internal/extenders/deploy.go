@@ -28,10 +28,15 @@ type Deployment struct {
 	For []SchedulerRef
 	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its changes when it fails.
 	Then func(ctx context.Context, w manifest.Wiring) error
+	// Prove, if set, returns an error if a scheduler does not reach the extender.
+	Prove Proof
 	install.DeployOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
 	except SchedulerRef
 }
+
+// Proof returns an error if the caller does not reach the extender, whose pods are in the namespace.
+type Proof func(ctx context.Context, caller SchedulerRef, w manifest.Wiring, namespace string) error
 
 // Outcome is what Deploy or Restart did.
 type Outcome struct {
@@ -89,7 +94,21 @@ func (e *extenderRun) steps() []steps.Step {
 	}
 	return append(list,
 		steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore},
-		steps.Step{Name: "wire extender " + e.name(), Do: e.wireService, Undo: e.unwire})
+		steps.Step{Name: "wire extender " + e.name(), Do: e.wireService, Undo: e.unwire},
+		steps.Step{Name: "prove that extender " + e.name() + " is called", Do: e.prove})
+}
+
+// prove proves that every scheduler that was wired reaches the extender.
+func (e *extenderRun) prove(ctx context.Context) error {
+	for _, target := range e.targets() {
+		if e.x.Prove == nil {
+			break
+		}
+		if err := e.x.Prove(ctx, target, e.wiringIn(target.Namespace), e.namespace()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
@@ -176,20 +195,29 @@ func report(d install.Deps, plan *install.Plan) {
 
 // restore deploys the former revision of the extender again, or removes the extender if there was none.
 func (e *extenderRun) restore(ctx context.Context, _ error) error {
-	switch {
-	case e.plan == nil || e.x.NoRollback:
-		return nil
-	case e.previous == nil:
-		_, err := install.Uninstall(ctx, e.Deps, e.plan.Namespace, e.plan.Name)
-		return err
-	case e.previous.Number == e.out.Revision:
+	if e.plan == nil {
 		return nil
 	}
-	former, err := install.PlanOf(e.previous)
+	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.DeployOptions)
+}
+
+// goBack deploys the revision before that of a plan, or removes what the plan deployed if there was none.
+func goBack(ctx context.Context, d install.Deps, plan *install.Plan, previous *apply.Revision, revision int, how install.DeployOptions) error {
+	switch {
+	case how.NoRollback:
+		return nil
+	case previous == nil:
+		_, err := install.Uninstall(ctx, d, plan.Namespace, plan.Name)
+		return err
+	case previous.Number == revision:
+		return nil
+	}
+	former, err := install.PlanOf(previous)
 	if err != nil {
 		return err
 	}
-	_, err = install.Deploy(ctx, e.Deps, former, e.x.DeployOptions)
+	former.Scheduler.Configuration = nil
+	_, err = install.Deploy(ctx, d, former, how)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
@@ -22,6 +23,8 @@ type SchedulerDeployment struct {
 	// Options of the scheduler. Its Wirings are filled in.
 	Options   install.Options
 	Extenders []Options
+	// Prove, if set, returns an error if the scheduler does not reach an extender.
+	Prove Proof
 	install.DeployOptions
 }
 
@@ -65,37 +68,26 @@ func DeployScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment)
 	if err != nil {
 		return nil, nil, err
 	}
-	var runs []*extenderRun
+	run := &schedulerRun{SchedulerDeployment: s, d: d, former: former}
 	var list []steps.Step
 	for _, o := range s.Extenders {
-		run, err := newRun(d, s.deployment(o, release))
+		extender, err := newRun(d, s.deployment(o, release))
 		if err != nil {
 			return nil, nil, err
 		}
-		runs, list = append(runs, run), append(list, run.steps()...)
-	}
-	var plan *install.Plan
-	var outcome *install.Outcome
-	deploy := func(ctx context.Context) error {
-		var wirings []manifest.Wiring
-		for _, run := range runs {
-			wirings = append(wirings, run.wiringIn(s.namespace()))
-		}
-		if plan, err = s.plan(withAlone(wirings, former)); err != nil {
-			return err
-		}
-		report(d, plan)
-		outcome, err = install.Deploy(ctx, d, plan, s.DeployOptions)
-		return err
+		run.extenders, list = append(run.extenders, extender), append(list, extender.steps()...)
 	}
 	if len(list) == 0 {
-		err = deploy(ctx)
+		err = run.deploy(ctx)
 	} else {
-		err = steps.Run(ctx, append(list, steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: deploy}), nil)
+		err = steps.Run(ctx, append(list,
+			steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: run.deploy, Undo: run.undo},
+			steps.Step{Name: "prove that its extenders are called", Do: run.prove}), nil)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
+	plan, outcome := run.plan, run.outcome
 	for _, w := range former {
 		if w.Sidecar == nil && !w.Alone && !slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
 			d.Warnf("scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched extender uninstall --name %[2]s`",
@@ -108,6 +100,57 @@ func DeployScheduler(ctx context.Context, d install.Deps, s SchedulerDeployment)
 // namespace is that of the scheduler.
 func (s SchedulerDeployment) namespace() string {
 	return cmp.Or(s.Options.Namespace, metav1.NamespaceSystem)
+}
+
+// schedulerRun is one deployment of a scheduler, after its extenders.
+type schedulerRun struct {
+	SchedulerDeployment
+	d         install.Deps
+	extenders []*extenderRun
+	former    []manifest.Wiring
+	previous  *apply.Revision
+	plan      *install.Plan
+	outcome   *install.Outcome
+}
+
+func (r *schedulerRun) deploy(ctx context.Context) error {
+	var wirings []manifest.Wiring
+	for _, extender := range r.extenders {
+		wirings = append(wirings, extender.wiringIn(r.namespace()))
+	}
+	plan, err := r.SchedulerDeployment.plan(withAlone(wirings, r.former))
+	if err != nil {
+		return err
+	}
+	report(r.d, plan)
+	revisions, err := r.d.Ledger.Revisions(ctx, plan.Namespace, plan.Name)
+	if err != nil {
+		return err
+	}
+	r.previous, r.plan = apply.LastDeployed(revisions), plan
+	r.outcome, err = install.Deploy(ctx, r.d, plan, r.DeployOptions)
+	return err
+}
+
+// undo returns to the former scheduler if a later step failed; a deployment that failed has undone itself.
+func (r *schedulerRun) undo(ctx context.Context, _ error) error {
+	if r.outcome == nil {
+		return nil
+	}
+	return goBack(ctx, r.d, r.plan, r.previous, r.outcome.Revision, r.DeployOptions)
+}
+
+// prove proves that the scheduler reaches the extenders that were deployed with it.
+func (r *schedulerRun) prove(ctx context.Context) error {
+	for _, extender := range r.extenders {
+		if r.Prove == nil || extender.wiring.Sidecar != nil {
+			continue
+		}
+		if err := r.Prove(ctx, SchedulerRef{r.plan.Namespace, r.plan.Name}, extender.wiringIn(r.namespace()), extender.namespace()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // release returns the release of the API server; without a cluster, that of the scheduler.

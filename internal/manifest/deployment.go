@@ -210,24 +210,28 @@ func Tolerations(taints []string) []corev1.Toleration {
 
 // affinity selects the nodes and keeps the replicas apart.
 func (s Scheduler) affinity() *corev1.Affinity {
-	affinity := corev1.Affinity{}
-	if len(s.NodeSelector) > 0 {
-		affinity.NodeAffinity = &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: s.nodeRequirements()}},
-			},
-		}
-	}
+	affinity := corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: s.nodeRequirements()}},
+		},
+	}}
 	if s.Replicas > 1 {
 		affinity.PodAntiAffinity = s.apart()
-	}
-	if affinity == (corev1.Affinity{}) {
-		return nil
 	}
 	return &affinity
 }
 
+// Simulated nodes have this label, by kwok's convention. They report every pod as running, and none runs.
+const (
+	simulatedLabel = "type"
+	simulatedValue = "kwok"
+)
+
+// nodeRequirements are those of the node selector, or, without one, that the node is not a simulated one.
 func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
+	if len(s.NodeSelector) == 0 {
+		return []corev1.NodeSelectorRequirement{{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{simulatedValue}}}
+	}
 	var requirements []corev1.NodeSelectorRequirement
 	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
 		requirement := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}

@@ -77,7 +77,7 @@ func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how install.DeployO
 	if err != nil {
 		return nil, nil, err
 	}
-	r.DeployOptions = how
+	r.DeployOptions, r.Prove = how, s.proveExtender(cfg)
 	if err := s.prepare(ctx, cfg, r); err != nil {
 		return nil, nil, err
 	}

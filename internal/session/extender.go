@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
@@ -42,7 +43,7 @@ func (s *Session) Extender(ctx context.Context, o extenders.Options, callers []e
 	if err != nil {
 		return nil, err
 	}
-	e.deps = deps
+	e.deps, e.x.Prove = deps, s.proveExtender(cfg)
 	e.x.Release, err = cluster.ServerRelease(cfg)
 	return e, err
 }
@@ -53,10 +54,13 @@ func (e *Extender) CallFromNode(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	e.node, e.x.Options.Nodes = n, []string{name}
-	e.x.Then = func(ctx context.Context, w manifest.Wiring) error {
-		return replace.CallExtender(ctx, n.deps, n.info, n.o, w)
+	owned, err := e.deps.Applier.Owned(ctx, e.x.Options.Call.Name, e.x.Options.Namespace)
+	if err != nil {
+		return err
 	}
+	before := slices.Contains(extenders.NodesCalling(owned), name)
+	e.node, e.x.Options.Nodes = n, []string{name}
+	e.x.Then = func(ctx context.Context, w manifest.Wiring) error { return e.callFromNode(ctx, w, before) }
 	return nil
 }
 

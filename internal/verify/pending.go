@@ -246,7 +246,7 @@ func account(s rbacv1.Subject) (user string, groups []string) {
 // logFindings returns the last warnings and errors in the log of a scheduler pod.
 func (r *verifier) logFindings(ctx context.Context, pod *corev1.Pod) []string {
 	lines, limit := int64(logTail), int64(logBytes)
-	text, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
+	text, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: defaultContainer, TailLines: &lines, LimitBytes: &limit}).DoRaw(ctx)
 	if err != nil {
 		return []string{fmt.Sprintf("log of Pod/%s/%s is unavailable: %v", pod.Namespace, pod.Name, err)}
 	}

@@ -40,9 +40,10 @@ func (r *verifier) labels() map[string]string {
 	return labels
 }
 
-// createPod creates the namespace and the pod.
-func (r *verifier) createPod(ctx context.Context) (*corev1.Pod, error) {
+// createPod creates the namespace and the pod, which requests one unit of each of the resources.
+func (r *verifier) createPod(ctx context.Context, resources ...string) (*corev1.Pod, error) {
 	pod := r.podSpec()
+	requestResources(&pod.Spec.Containers[0], resources)
 	if r.Image == "" {
 		r.useSchedulerImage(ctx, &pod.Spec.Containers[0])
 	}

@@ -151,3 +151,17 @@ func TestAccount(t *testing.T) {
 		t.Errorf("user: %s", user)
 	}
 }
+
+func TestAnsweredCountsResultsAndErrors(t *testing.T) {
+	const metrics = `# HELP pmk_extender_requests_total x
+# TYPE pmk_extender_requests_total counter
+pmk_extender_requests_total{result="ok",verb="filter"} 3
+pmk_extender_requests_total{result="error",verb="filter"} 1
+pmk_extender_requests_total{result="invalid",verb="filter"} 7
+pmk_extender_requests_total{result="ok",verb="prioritize"} 1e+02
+pmk_extender_nodes_total{direction="in",verb="filter"} 9
+`
+	if got := answered(metrics); got != 104 {
+		t.Errorf("got %d", got)
+	}
+}

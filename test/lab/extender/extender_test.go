@@ -56,7 +56,7 @@ func TestLifeOfAnExtender(t *testing.T) {
 			n.Load(t, imageV1, "--extender")
 			n.Exec(t, "ctr", "-n", "k8s.io", "images", "tag", "--force", imageV1, imageV2).OK(t)
 			n.Deploy(t, scheduler, n.Image(t))
-			for name, field := range map[string]string{"service": "nodeSelector: {kubernetes.io/hostname: " + n.NodeName + "}", "sidecar": "sidecar: true"} {
+			for name, field := range map[string]string{"service": "replicas: 2", "sidecar": "sidecar: true"} {
 				t.Run(name, func(t *testing.T) {
 					n.life(t, load, run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(extenderFile, field, server.Address)))
 				})
@@ -76,7 +76,10 @@ func (n *node) life(t *testing.T, load *prometheus.Exporter, file string) {
 	if !strings.Contains(before, "localhost/scheduler") {
 		t.Fatalf("the scheduler's state is not seen: %s", before)
 	}
-	n.pmkSched(t, "extender", "deploy", "-f", file, "--for", scheduler)
+	said := n.pmkSched(t, "extender", "deploy", "-f", file, "--for", scheduler)
+	if service := !strings.Contains(readFile(t, file), "sidecar: true"); strings.Contains(said, "✓ prove that scheduler "+scheduler+" calls extender "+extender) != service {
+		t.Errorf("the proof that the scheduler calls it:\n%s", said)
+	}
 	n.Create(ctx, t, held, controlplane.Pod(scheduler, group, "p"))
 	n.obeyed(ctx, t, load)
 	n.pmkSched(t, "extender", "restart", "--name", extender, "--image", imageV2)
@@ -176,11 +179,58 @@ spec:
     image: %s
     ignorable: true
     httpTimeout: 5s
-    nodeSelector: {kubernetes.io/hostname: %s}
     policies:
     - name: BlockAll
       args: {namespaces: [%s], message: not by default}
 `
+
+// unreachableFile has an extender whose pods are on simulated nodes, which report them as ready.
+const unreachableFile = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: any}
+spec:
+  extenders:
+  - name: unreachable
+    image: %s
+    ignorable: %t
+    nodeSelector: {type: kwok}
+    policies: [{name: BlockAll, args: {namespaces: [none]}}]
+`
+
+// An extender that no scheduler reaches is not deployed: schedulers get their former configuration back, and the error names the cause.
+func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
+	const name = "alone"
+	n := connect(t, labs.Shared(t, "kubeadm"))
+	n.Load(t, imageV1, "--extender")
+	n.Deploy(t, name, n.Image(t))
+	configured := func() string {
+		return n.Kubectl(t, "get", "deployments", "-n", "kube-system", "-l=app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].spec}")
+	}
+	before := configured()
+	for _, ignorable := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ignorable %t", ignorable), func(t *testing.T) {
+			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, ignorable))
+			got := n.PMKSched(t, "extender", "deploy", "-f", file, "--for", name)
+			got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://", "check that the extender's pods are on nodes with a working pod network")
+			if diff := cmp.Diff(before, configured()); diff != "" {
+				t.Errorf("the scheduler changed (-before +after):\n%s", diff)
+			}
+			if left := n.left(t, "unreachable"); left != "" {
+				t.Errorf("left of the extender: %s", left)
+			}
+		})
+	}
+	n.PMKSched(t, "verify", "--name", name).OK(t)
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
 
 // An extender for the default scheduler, whose static pod gets its configuration: pods that name no scheduler are held back, and uninstall
 // restores the original manifest.
@@ -191,8 +241,10 @@ func TestExtenderForTheDefaultScheduler(t *testing.T) {
 	n.Namespace(ctx, t, namespace)
 	n.Load(t, imageV1, "--extender")
 	original := n.defaultManifest(t)
-	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(defaultFile, name, imageV1, n.NodeName, namespace))
-	n.pmkSched(t, "extender", "deploy", "-f", file, "--default", "--yes")
+	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(defaultFile, name, imageV1, namespace))
+	if said := n.pmkSched(t, "extender", "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said, "✓ prove that scheduler default-scheduler calls extender "+name) {
+		t.Errorf("there is no proof that the scheduler calls it:\n%s", said)
+	}
 	n.Create(ctx, t, namespace, controlplane.Pod("", group, "p"))
 	run.Eventually(t, "the event of the pod says why it is held back", func(ctx context.Context) (bool, string) {
 		said := strings.Join(n.Failures(ctx, t, namespace, "p"), "; ")
