@@ -68,7 +68,7 @@ func DefaultScheduler(ctx context.Context, cfg *rest.Config, o DefaultOptions) (
 const defaultAttempts = 3
 
 func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*DefaultResult, error) {
-	o.Name, o.Namespace = corev1.DefaultSchedulerName, metav1.NamespaceSystem
+	o.Name, o.Deployment, o.Namespace = corev1.DefaultSchedulerName, corev1.DefaultSchedulerName, metav1.NamespaceSystem
 	d := &defaultVerifier{o: o, result: &DefaultResult{}}
 	var err error
 	if d.verifier, err = newVerifier(cfg, o.Options, &d.result.Result); err != nil {

@@ -52,6 +52,7 @@ func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown
 	if err != nil {
 		return "", err
 	}
+	r.Deployment = o.Name
 	e := &extenderVerifier{verifier: r, o: o}
 	defer func() { err = errors.Join(err, r.finish(ctx)) }()
 	return e.run(ctx)

@@ -82,7 +82,7 @@ func (r *verifier) deploymentFindings(ctx context.Context) ([]finding, []corev1.
 	where := r.deploymentName()
 	var d *appsv1.Deployment
 	err := r.retry.Do(ctx, "read "+where, func(ctx context.Context) (err error) {
-		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Deployment, metav1.GetOptions{})
 		return err
 	})
 	if apierrors.IsNotFound(err) {
@@ -110,7 +110,7 @@ func (r *verifier) deploymentFindings(ctx context.Context) ([]finding, []corev1.
 	return findings, pods, nil
 }
 
-func (r *verifier) deploymentName() string { return "Deployment/" + r.Namespace + "/" + r.Name }
+func (r *verifier) deploymentName() string { return "Deployment/" + r.Namespace + "/" + r.Deployment }
 
 // podProblem returns what keeps a pod of the scheduler from running. It is empty if the pod runs.
 func podProblem(pod *corev1.Pod) string {
@@ -143,12 +143,12 @@ func (r *verifier) leaseFinding(ctx context.Context) finding {
 	return describeLease(where, lease, time.Now())
 }
 
-func (r *verifier) leaseName() string { return "Lease/" + r.Namespace + "/" + r.Name }
+func (r *verifier) leaseName() string { return "Lease/" + r.Namespace + "/" + r.Deployment }
 
 // lease reads the Lease of the scheduler's leader election.
 func (r *verifier) lease(ctx context.Context) (lease *coordinationv1.Lease, err error) {
 	err = r.retry.Do(ctx, "read "+r.leaseName(), func(ctx context.Context) (err error) {
-		lease, err = r.kube.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		lease, err = r.kube.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Deployment, metav1.GetOptions{})
 		return err
 	})
 	return lease, err
@@ -181,7 +181,7 @@ func (r *verifier) requiredPermissions() []authorizationv1.ResourceAttributes {
 		{Verb: "create", Group: "events.k8s.io", Resource: "events", Namespace: r.result.Namespace},
 		{Verb: "list", Group: "storage.k8s.io", Resource: "storageclasses"},
 		{Verb: "create", Group: "coordination.k8s.io", Resource: "leases", Namespace: r.Namespace},
-		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: r.Namespace, Name: r.Name},
+		{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: r.Namespace, Name: r.Deployment},
 	}
 }
 
@@ -219,7 +219,7 @@ func (r *verifier) permissionFindings(ctx context.Context) []finding {
 func (r *verifier) identity(ctx context.Context) (*rbacv1.Subject, error) {
 	var list *rbacv1.ClusterRoleBindingList
 	err := r.retry.Do(ctx, "list ClusterRoleBindings", func(ctx context.Context) (err error) {
-		selector := ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelInstance + "=" + r.Name
+		selector := ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelInstance + "=" + r.Deployment
 		list, err = r.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: selector})
 		return err
 	})

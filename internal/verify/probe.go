@@ -141,7 +141,7 @@ func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Cont
 	container.Image = missingImage
 	var d *appsv1.Deployment
 	err := r.retry.Do(ctx, "read "+r.deploymentName(), func(ctx context.Context) (err error) {
-		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+		d, err = r.kube.AppsV1().Deployments(r.Namespace).Get(ctx, r.Deployment, metav1.GetOptions{})
 		return err
 	})
 	if err == nil && len(d.Spec.Template.Spec.Containers) > 0 {

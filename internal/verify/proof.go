@@ -116,7 +116,7 @@ func podOfInstance(pods []corev1.Pod, host string) *corev1.Pod {
 func (r *verifier) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
 	var list *corev1.PodList
 	err := r.retry.Do(ctx, "list pods of the scheduler", func(ctx context.Context) (err error) {
-		list, err = r.kube.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + r.Name})
+		list, err = r.kube.CoreV1().Pods(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + r.Deployment})
 		return err
 	})
 	if err != nil {

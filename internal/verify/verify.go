@@ -30,8 +30,11 @@ const (
 
 // Options select the scheduler to verify.
 type Options struct {
-	Name      string // scheduler name and name of its Deployment
+	Name      string // scheduler name
 	Namespace string // of its Deployment and its Lease
+	// Deployment is the name of its Deployment and its Lease. Empty: Name, or the scheduler in the namespace that has a profile of
+	// that name.
+	Deployment string
 	// Image of the probe pod, which does not have to start. Empty: the image of the scheduler, which its node already has. It
 	// is only run to print its version.
 	Image   string
@@ -105,6 +108,9 @@ func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (*Result, error
 	r, err := newVerifier(cfg, o, result)
 	if err != nil {
 		return nil, err
+	}
+	if err := r.chooseDeployment(ctx); err != nil {
+		return result, err
 	}
 	return result, r.run(ctx, procedure{
 		create: "create a pod with schedulerName " + o.Name, prove: "prove that " + o.Name + " bound it",

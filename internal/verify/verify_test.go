@@ -165,3 +165,17 @@ pmk_extender_nodes_total{direction="in",verb="filter"} 9
 		t.Errorf("got %d", got)
 	}
 }
+
+func TestNamesProfile(t *testing.T) {
+	const two = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: a\n- schedulerName: b\n"
+	for name, want := range map[string]bool{"a": true, "b": true, "c": false} {
+		if got := namesProfile(two, name); got != want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	for _, text := range []string{"", "kind: Policy\nprofiles: [{schedulerName: a}]", "profiles: 3", "\x00"} {
+		if namesProfile(text, "a") {
+			t.Errorf("%q has a profile", text)
+		}
+	}
+}

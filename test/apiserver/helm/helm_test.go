@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/helm"
+	pmksched "github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 var server *apiserver.Server
@@ -43,6 +45,9 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	run("install", "two", chart, "--set", "name=other")
 	if got := []int32{replicas("my-scheduler"), replicas("other")}; !slices.Equal(got, []int32{1, 1}) {
 		t.Errorf("replicas after install: %v", got)
+	}
+	if said := pmksched.PMKSched(t, "--kubeconfig", config, "status").OK(t); !strings.Contains(said.Stdout, "my-scheduler") || !strings.Contains(said.Stdout, "other") {
+		t.Errorf("status does not know them:\n%s", said)
 	}
 	run("upgrade", "one", chart, "--set", "replicas=2")
 	if got := replicas("my-scheduler"); got != 2 {
