@@ -116,10 +116,11 @@ func extenderDeployCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "deploy",
 		Usage: "deploy an extender and wire it into schedulers",
-		Description: "Deployment, Service, PodDisruptionBudget, certificates and the permissions of its policies; or, with\n" +
-			"--sidecar, a container in the pod of each scheduler of --for. --for adds it to the configuration of a\n" +
-			"scheduler that pmk-sched deployed, --default to that of the default scheduler of this node (as root on a\n" +
-			"control-plane node, like replace). A failure undoes everything.",
+		Description: "Deployment, Service, NetworkPolicy, PodDisruptionBudget, certificates and permissions of its\n" +
+			"policies; or, with --sidecar, a container in the pod of each scheduler of --for. --for adds it\n" +
+			"to the configuration of a scheduler that pmk-sched deployed, --default to that of the default\n" +
+			"scheduler of this node (as root on a control-plane node, like replace). A pod proves that the\n" +
+			"schedulers call it. A failure undoes everything.",
 		UsageText: examples(
 			"pmk-sched extender deploy --name my-extender --policy blockall --ignorable=true --for my-scheduler",
 			"pmk-sched extender deploy -f extenders.yaml --name my-extender --default --dry-run",

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -107,7 +108,7 @@ func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	tls := e.serving()
-	typed := []runtime.Object{e.account(), e.role(), e.binding(), e.authority(), tls, e.client(), configuration, e.service()}
+	typed := []runtime.Object{e.account(), e.role(), e.binding(), e.authority(), tls, e.client(), configuration, e.service(), e.networkPolicy()}
 	if e.Replicas > 1 {
 		typed = append(typed, e.budget())
 	}
@@ -241,6 +242,21 @@ func (e Extender) service() *corev1.Service {
 			Ports: []corev1.ServicePort{{
 				Name: portName, Port: extenderService, TargetPort: intstr.FromString(portName), Protocol: corev1.ProtocolTCP,
 			}},
+		},
+	}
+}
+
+// networkPolicy admits requests to the port of the extender and nothing else. Schedulers are on the host network, whose addresses no
+// selector names, so that it admits every source; the client certificate tells them apart.
+func (e Extender) networkPolicy() *networkingv1.NetworkPolicy {
+	port, protocol := intstr.FromInt32(ExtenderPort), corev1.ProtocolTCP
+	return &networkingv1.NetworkPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: networkingv1.SchemeGroupVersion.String(), Kind: "NetworkPolicy"},
+		ObjectMeta: e.meta(e.Name),
+		Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: e.selectorLabels()},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: &port, Protocol: &protocol}}}},
 		},
 	}
 }

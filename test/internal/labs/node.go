@@ -198,7 +198,7 @@ func (n *Node) UninstallLater(t testing.TB, name string) {
 }
 
 // kinds are all kinds of objects that pmk-sched makes.
-const kinds = "deployments,pods,services,poddisruptionbudgets,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases"
+const kinds = "deployments,pods,services,poddisruptionbudgets,networkpolicies,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases"
 
 // Uninstall uninstalls a scheduler and fails the test unless nothing of it is left.
 func (n *Node) Uninstall(t testing.TB, name string) {
