@@ -39,7 +39,7 @@ type Ledger interface {
 
 // Locker prevents two runs for one scheduler at the same time.
 type Locker interface {
-	Lock(ctx context.Context, ns, name, holder string) (unlock func(context.Context) error, err error)
+	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error, err error)
 }
 
 // Finder lists the Deployments managed by pmk-sched.
@@ -101,7 +101,7 @@ type deployRun struct {
 	plan *Plan
 	o    DeployOptions
 
-	lock     held
+	lock     lock
 	previous *apply.Revision // the last deployed revision, or nil
 	current  *apply.Revision
 	live     bool // the Deployment existed before
@@ -132,7 +132,7 @@ func (d *deployRun) steps() []steps.Step {
 	}
 	return []steps.Step{
 		{Name: "preflight checks", Do: d.preflight},
-		{Name: "lock", Do: d.takeLock, Always: d.lock.release},
+		{Name: "lock", Hold: d.takeLock, Always: d.lock.release},
 		{Name: "check configuration", Do: d.checkConfiguration},
 		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
 		{Name: "apply", Do: d.apply, Undo: restore},
@@ -159,7 +159,7 @@ func (d *deployRun) preflight(ctx context.Context) error {
 	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
 
-func (d *deployRun) takeLock(ctx context.Context) error {
+func (d *deployRun) takeLock(ctx context.Context) (context.Context, error) {
 	return d.lock.take(ctx, d.Deps, d.plan.Namespace, d.plan.Name)
 }
 
