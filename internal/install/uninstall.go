@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,7 +33,11 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 	}
 	u := &uninstallRun{Deps: d, namespace: namespace, name: name}
 	if err := steps.Run(ctx, u.steps(), d.OnStep); err != nil {
-		return u.changes, withChanges(fmt.Errorf("uninstall %s: %w", name, err), u.changes)
+		err = withChanges(fmt.Errorf("uninstall %s: %w", name, err), u.changes)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = problem.WithHint(err, "the node of one of its pods may be down; run uninstall again to continue")
+		}
+		return u.changes, err
 	}
 	return u.changes, nil
 }
