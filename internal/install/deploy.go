@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // Applier changes a cluster and lists the objects managed by pmk-sched.
@@ -272,11 +272,11 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if plan.Scheduler.Configuration == nil {
 		return nil // an extender, or a revision, whose configuration was checked before
 	}
-	dir, err := os.MkdirTemp("", "pmk-sched-check-")
+	dir, remove, err := tempdir.Make("check")
 	if err != nil {
-		return fmt.Errorf("create directory for the check: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	binary, err := d.Binary(ctx, plan, dir)
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
