@@ -117,7 +117,7 @@ func TestClosedTerminalDoesNotStopAnOperationThatIgnoresHangups(t *testing.T) {
 	}
 }
 
-// An operation whose reader ends, as in `pmk-sched … 2>&1 | head -1`, goes on without output.
+// An operation whose reader ends, as in `pmk-sched … 2>&1 | head -1`, continues without output.
 func TestClosedPipeDoesNotStopTheOperation(t *testing.T) {
 	for i, step := range operationSteps {
 		t.Run(step, func(t *testing.T) {
@@ -198,7 +198,7 @@ func awaitState(t *testing.T, o *operationRun, want string) {
 	}
 }
 
-// A command that only prints ends without a trace when nobody reads, as in `pmk-sched … | head -1`.
+// A command that only prints ends without a trace when its output is not read, as in `pmk-sched … | head -1`.
 func TestPrintingToAClosedPipeIsNotAnError(t *testing.T) {
 	for _, args := range []string{"--help", "version", "version -o json", "profile list", "profile list -o yaml", "profile show binpack", "deploy --help", "completion bash"} {
 		t.Run(args, func(t *testing.T) {
