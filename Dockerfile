@@ -3,7 +3,7 @@
 #   pmk-sched build --branch v1.24.3 --binary kube-scheduler
 #   docker build --build-arg RELEASE=v1.24.3 --build-arg VERSION=v1.24.3 -t my-scheduler:v1.24.3 .
 #
-# The binary is static and for one platform; "docker build --platform" has to name the same.
+# The binary is static and for one platform; "docker build --platform" has to name the same. BASE=busybox@sha256:… pins the base image.
 ARG BASE=busybox
 FROM ${BASE}
 

@@ -31,7 +31,7 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "nearest", Usage: "build the nearest patch of the minor if a module of the release does not download"},
 			&cli.StringFlag{Name: "source", Usage: "compile `git:URL|git:DIR` instead of the release's modules"},
 			&cli.StringSliceFlag{Name: "platform", Usage: "build for `OS/ARCH`, or several, separated by commas", DefaultText: "linux on this machine's architecture"},
-			&cli.StringFlag{Name: "base", Usage: "base `IMAGE`: a registry reference, a docker archive or an OCI layout", DefaultText: "busybox"},
+			&cli.StringFlag{Name: "base", Usage: "base `IMAGE`: a registry reference, by digest if it must not change, a docker archive or an OCI layout", DefaultText: "busybox"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry"},
 			&cli.StringFlag{Name: "tag", Usage: "`REFERENCE` of the image", DefaultText: "localhost/kube-scheduler:RELEASE[-plugins-HASH]"},
 			&cli.StringSliceFlag{Name: "archive", Usage: "write the image to `PATH`: a docker archive if it ends in .tar, or an OCI layout"},
@@ -77,7 +77,7 @@ func buildTable(r *pack.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "image\t%s\n", r.Reference)
 		rows := [][2]string{
-			{"digest", r.Digest}, {"release", r.Release}, {"asked for", r.Asked}, {"platforms", strings.Join(r.Platforms, ", ")}, {"go", r.Go}, {"source", r.Source},
+			{"digest", r.Digest}, {"base", r.Base}, {"release", r.Release}, {"asked for", r.Asked}, {"platforms", strings.Join(r.Platforms, ", ")}, {"go", r.Go}, {"source", r.Source},
 			{"plugins", strings.Join(pack.PluginNames(r.Plugins), ", ")}, {"written", strings.Join(r.Written, ", ")}, {"module", r.Module},
 		}
 		for _, row := range rows {

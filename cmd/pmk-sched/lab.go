@@ -196,7 +196,7 @@ func labExecCommand(u *ui) *cli.Command {
 				return err
 			}
 			status, err := l.Exec(c.Context, lab.Command{
-				Argv: c.Args().Slice(), Env: os.Environ(), Stdin: u.in, Stdout: u.out, Stderr: u.err.w,
+				Argv: c.Args().Slice(), Env: os.Environ(), Stdin: u.in, Stdout: u.out.w, Stderr: u.err.w,
 			})
 			if err == nil && status != 0 {
 				return &exitError{status: status}

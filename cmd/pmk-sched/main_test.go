@@ -26,7 +26,7 @@ import (
 var here, _ = os.Getwd()
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"pmk-sched": main, "kubectl-pmk_sched": main})
+	testscript.Main(m, map[string]func(){"pmk-sched": main, "kubectl-pmk_sched": main, "pmk-sched-operation": operation})
 }
 
 // The scripts show what a user types and sees.

@@ -10,6 +10,7 @@ package main
 //   - Messages start in lower case and have no final period. An error starts with "error: "; "hint: " lines after it say what
 //     to do.
 //   - A question is asked only if standard input is a terminal.
+//   - Output that cannot be written, because a pipe or the terminal was closed, does not stop an operation or fail it.
 //   - Keys, tokens and passwords are never written.
 
 import (
@@ -35,7 +36,7 @@ import (
 // ui is where a command reads and writes.
 type ui struct {
 	in  io.Reader
-	out io.Writer
+	out *output
 	err *stepWriter
 	// json makes steps log entries instead of lines.
 	json bool
@@ -47,7 +48,7 @@ type ui struct {
 }
 
 func newUI(in io.Reader, out, errw io.Writer) *ui {
-	return &ui{in: in, out: out, err: &stepWriter{w: errw, terminal: terminal.Is(errw)}, log: zap.NewNop()}
+	return &ui{in: in, out: newOutput(out), err: &stepWriter{w: errw, terminal: terminal.Is(errw)}, log: zap.NewNop()}
 }
 
 // step starts a step and returns the function that ends it. It is the OnStep of every package with long operations.
@@ -152,7 +153,8 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 	}
 }
 
-// stepWriter is standard error. On a terminal it keeps the line of the running step below the log.
+// stepWriter is standard error. On a terminal it keeps the line of the running step below the log. Its callers ignore errors: there
+// is no other place to report them.
 type stepWriter struct {
 	mu       sync.Mutex
 	w        io.Writer

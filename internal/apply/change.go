@@ -43,6 +43,17 @@ func (s ChangeSet) String() string {
 	return b.String()
 }
 
+// Summary returns the objects that were changed, on one line: `Deployment/kube-system/my-scheduler configured, …`.
+func (s ChangeSet) Summary() string {
+	var list []string
+	for _, c := range s {
+		if (ChangeSet{c}).Changed() {
+			list = append(list, c.Object+" "+string(c.Action))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
 // Diff returns the diffs of all objects that differ.
 func (s ChangeSet) Diff() string {
 	var b strings.Builder

@@ -16,6 +16,9 @@ func TestChangeSetTellsALinePerObject(t *testing.T) {
 	if diff := cmp.Diff(want, set.String()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
 	}
+	if got := set.Summary(); got != "Deployment/a/x configured, ConfigMap/a/x created" {
+		t.Errorf("summary %q", got)
+	}
 	if diff := cmp.Diff("-a\n+b\n+c\n", set.Diff()); diff != "" {
 		t.Errorf("diff (-want +got):\n%s", diff)
 	}

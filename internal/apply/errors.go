@@ -38,23 +38,30 @@ func (e *LockedError) Hint() string {
 	return "wait until it has ended; if it was killed, its lock (Lease " + e.Lease + ") expires 15 s after its last renewal"
 }
 
-// LostLockError is returned by unlock when another run has taken over the lock because this one could not renew it.
+// LostLockError is why a lock is not held any more: another run has taken it over because this one could not renew it, or may do so.
 type LostLockError struct {
 	Name   string
 	Holder string // present holder; may be empty
+	Err    error  // why the lock could not be renewed, if no other run holds it
 }
 
 // Error has the present holder of the lock.
 func (e *LostLockError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("the lock of scheduler %s expired during the change: %v", e.Name, e.Err)
+	}
 	if e.Holder == "" {
 		return fmt.Sprintf("the lock of scheduler %s was deleted during the change", e.Name)
 	}
 	return fmt.Sprintf("the lock of scheduler %s was taken over by %s during the change", e.Name, e.Holder)
 }
 
+// Unwrap returns why the lock could not be renewed; it may be nil.
+func (e *LostLockError) Unwrap() error { return e.Err }
+
 // Hint returns what the user can do.
 func (e *LostLockError) Hint() string {
-	return "run the same command again when the other run has ended"
+	return "run the same command again when no other run changes scheduler " + e.Name + "; `pmk-sched status` shows its state"
 }
 
 // unwrapDryRun removes flux's wrapping from an error about object.

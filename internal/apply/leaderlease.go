@@ -16,14 +16,15 @@ import (
 const leaderRenewal = 3 * time.Second
 
 // DeleteLeaderLease deletes the Lease that the scheduler itself created for its leader election, which has none of our labels. Call
-// it when the Deployment is gone. A Lease that is still renewed is of a running scheduler, and is Skipped.
+// it when the Deployment is gone. A Lease that is still renewed is of a running scheduler, and is Skipped. Whether it is renewed is seen, not
+// concluded from its times, since the clock of the scheduler's node may differ.
 func (c *Client) DeleteLeaderLease(ctx context.Context, ns, name string) (Change, error) {
 	change := Change{Object: kubeapi.ObjectName("Lease", ns, name), Action: Absent}
 	lease := &coordinationv1.Lease{}
 	if err := c.api.Get(ctx, client.ObjectKey{Namespace: ns, Name: name}, lease); err != nil {
 		return change, client.IgnoreNotFound(err)
 	}
-	if !free(lease) && renewalAge(lease) < lockAncient*lockDuration {
+	if !free(lease) {
 		if err := clock.Sleep(ctx, leaderRenewal); err != nil {
 			return change, err
 		}

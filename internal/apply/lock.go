@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
@@ -25,8 +25,6 @@ const (
 	// A lock is renewed lockRenewals times and polled lockLooks times within that duration.
 	lockRenewals = 5
 	lockLooks    = 15
-	// lockAncient is after how many durations a lock is stale even if the clocks of two machines differ.
-	lockAncient = 10
 	// holderSeparator separates the holder of a lock from a random part that distinguishes two runs of the same user.
 	holderSeparator = "#"
 )
@@ -35,28 +33,34 @@ const (
 func LockName(name string) string { return "pmk-sched-" + name }
 
 // Lock acquires the lock of scheduler name, a Lease in namespace ns, for holder (user, machine and process, for messages), and renews
-// it until unlock is called or ctx ends.
+// it until unlock is called or ctx ends. held is ctx, but it also ends, with a [*LostLockError] as its cause, when another run has taken
+// over the lock because this run could not renew it: then nothing may be changed any more.
 //
-// It returns a [*LockedError] if another run holds the lock and renews it, after about one renewal (3 s). A lock that is not renewed
-// for 15 s by this machine's clock is of a run that was killed, and is taken over. unlock deletes the Lease. Call it once, with a
-// context that has not ended. It returns a [*LostLockError] if another run took over the lock because this run could not renew it.
-func (c *Client) Lock(ctx context.Context, ns, name, holder string) (unlock func(context.Context) error, err error) {
+// It returns a [*LockedError] if another run holds the lock and renews it, after about one renewal (3 s). A lock that does not change for
+// 15 s while this run looks at it is of a run that was killed, and is taken over. The times in the Lease are not compared with this
+// machine's clock, which may differ from the holder's. unlock deletes the Lease. Call it once, with a context that has not ended. It
+// returns the [*LostLockError] if the lock is lost.
+func (c *Client) Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error, err error) {
 	l := &lock{
 		client: c, name: name, key: client.ObjectKey{Namespace: ns, Name: LockName(name)},
 		holder: strings.ReplaceAll(holder, holderSeparator, " ") + holderSeparator + rand.Text()[:8],
 	}
 	if err := l.acquire(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	renewCtx, stop := context.WithCancel(ctx)
+	held, end := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
-		l.renewUntil(renewCtx)
+		end(l.renewUntil(held))
 	}()
-	return func(ctx context.Context) error {
-		stop()
+	return held, func(ctx context.Context) error {
+		end(nil)
 		<-stopped
+		var lost *LostLockError
+		if errors.As(context.Cause(held), &lost) {
+			return lost
+		}
 		return l.release(ctx)
 	}, nil
 }
@@ -68,7 +72,8 @@ type lock struct {
 	holder string
 }
 
-// acquire returns when this run holds the Lease. It polls another holder's Lease until it is renewed (locked) or expires.
+// acquire returns when this run holds the Lease. It polls another holder's Lease until it changes (locked), or has not changed for the
+// duration of a lock.
 func (l *lock) acquire(ctx context.Context) error {
 	var seen string
 	var since time.Time
@@ -87,7 +92,7 @@ func (l *lock) acquire(ctx context.Context) error {
 		if now := l.client.retry.Outages(); now != outages {
 			outages, since = now, time.Now() // no run could renew its lock while the API server was unavailable
 		}
-		if free(lease) || time.Since(since) >= l.client.locks || renewalAge(lease) >= lockAncient*l.client.locks {
+		if free(lease) || time.Since(since) >= l.client.locks {
 			switch taken, err := l.take(ctx, lease); {
 			case err != nil || taken:
 				return err
@@ -151,23 +156,32 @@ func (l *lock) holds(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder
 }
 
-// renewUntil renews the Lease until ctx ends or another run holds it.
-func (l *lock) renewUntil(ctx context.Context) {
+// renewUntil renews the Lease until ctx ends. It returns a [*LostLockError] when another run holds it, or may take it because the API server
+// has refused to renew it for as long as a lock is valid.
+func (l *lock) renewUntil(ctx context.Context) error {
 	ticker := time.NewTicker(l.client.locks / lockRenewals)
 	defer ticker.Stop()
+	renewed := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-ticker.C:
 		}
+		begin := time.Now()
 		err := l.renew(ctx)
 		var lost *LostLockError
 		switch {
+		case err == nil:
+			renewed = begin
+		case ctx.Err() != nil:
+			return nil
 		case errors.As(err, &lost):
-			l.client.log.Warn("the lock is lost", zap.Error(err))
-			return
-		case err != nil && ctx.Err() == nil:
+			return lost
+		// While the API server is unavailable, no run can take the lock.
+		case time.Since(renewed) >= l.client.locks && !kubeapi.Transient(err):
+			return &LostLockError{Name: l.name, Err: err}
+		default:
 			l.client.log.Warn("failed to renew the lock", zap.String("scheduler", l.name), zap.Error(err))
 		}
 	}
@@ -217,14 +231,6 @@ func (l *lock) lockedBy(lease *coordinationv1.Lease) error {
 // free reports whether a Lease has no holder.
 func free(lease *coordinationv1.Lease) bool {
 	return lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
-}
-
-// renewalAge returns how long ago a Lease was renewed, by this machine's clock. The time is from another machine's clock.
-func renewalAge(lease *coordinationv1.Lease) time.Duration {
-	if lease.Spec.RenewTime == nil {
-		return math.MaxInt64
-	}
-	return time.Since(lease.Spec.RenewTime.Time)
 }
 
 // holderOf returns the holder of a Lease for messages.

@@ -40,8 +40,19 @@ type stored struct {
 
 const storedFile = "build.json"
 
-// load returns the binary with the given inputs, and whether it exists and is complete.
+// load returns the binary with the given inputs, and whether it exists and is unchanged since it was stored: a binary that lost its content
+// in a power failure has the right size. Hashing 46 MB takes 0.3 s on half a core.
 func (c cache) load(key string) (stored, bool) {
+	s, found := c.describe(key)
+	if !found {
+		return stored{}, false
+	}
+	_, sum, err := hashFile(s.Binary.Path)
+	return s, err == nil && sum == s.Binary.SHA256
+}
+
+// describe is load without reading the binary.
+func (c cache) describe(key string) (stored, bool) {
 	var s stored
 	dir := c.binary(key)
 	if found, err := readJSON(filepath.Join(dir, storedFile), &s); err != nil || !found {
@@ -55,10 +66,13 @@ func (c cache) load(key string) (stored, bool) {
 	return s, true
 }
 
-// publish moves a directory with a finished binary into the cache. The caller holds the lock for key, and
-// load found nothing.
+// publish moves a directory with a finished binary into the cache, durably. The caller holds the lock for
+// key, and load found nothing.
 func (c cache) publish(dir, key string, s stored) (Binary, error) {
 	if err := writeJSON(filepath.Join(dir, storedFile), s); err != nil {
+		return Binary{}, err
+	}
+	if err := errors.Join(syncPath(filepath.Join(dir, s.Binary.Program)), syncPath(dir)); err != nil {
 		return Binary{}, err
 	}
 	target := c.binary(key)
@@ -69,6 +83,9 @@ func (c cache) publish(dir, key string, s stored) (Binary, error) {
 		return Binary{}, err
 	}
 	if err := os.Rename(dir, target); err != nil {
+		return Binary{}, err
+	}
+	if err := syncPath(filepath.Dir(target)); err != nil {
 		return Binary{}, err
 	}
 	s.Binary.Path = filepath.Join(target, s.Binary.Program)
@@ -95,7 +112,16 @@ func readJSON(path string, value any) (bool, error) {
 	return true, nil
 }
 
-// writeJSON writes a file atomically.
+// syncPath writes a file or a directory to the disk.
+func syncPath(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// writeJSON writes a file atomically: after a crash it has the old or the new content.
 func writeJSON(path string, value any) (err error) {
 	data, err := json.MarshalIndent(value, "", "\t")
 	if err != nil {
@@ -114,7 +140,7 @@ func writeJSON(path string, value any) (err error) {
 		}
 	}()
 	_, err = file.Write(append(data, '\n'))
-	if err = errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+	if err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)

@@ -17,8 +17,11 @@ func FindByRelease(cacheDir, release, program string, platform Platform) []*Resu
 	}
 	var found []*Result
 	for _, e := range entries {
-		s, complete := c.load(e.Name())
-		if complete && s.Info.Release == release && s.Binary.Program == program && s.Binary.Platform == platform {
+		s, complete := c.describe(e.Name())
+		if !complete || s.Info.Release != release || s.Binary.Program != program || s.Binary.Platform != platform {
+			continue
+		}
+		if s, complete = c.load(e.Name()); complete {
 			found = append(found, &Result{Info: s.Info, Binaries: []Binary{s.Binary}, Cached: true})
 		}
 	}

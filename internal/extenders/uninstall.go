@@ -23,6 +23,7 @@ type UninstallOptions struct {
 	// only if that scheduler calls the extender.
 	Node         string
 	LeaveDefault func(ctx context.Context, addresses []string) error
+	// DeployOptions are for each scheduler that calls it; their Timeout, if it is set, is also that of the removal.
 	install.DeployOptions
 }
 
@@ -54,6 +55,11 @@ func Uninstall(ctx context.Context, d install.Deps, x UninstallOptions) (apply.C
 		if len(left) > 0 {
 			return changes, fmt.Errorf("uninstall extender %s: %w", x.Name, stillCalled(ctx, d, x, left))
 		}
+	}
+	if x.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, x.Timeout)
+		defer cancel()
 	}
 	removed, err := install.Uninstall(ctx, d, x.Namespace, x.Name)
 	return append(changes, removed...), err

@@ -35,40 +35,43 @@ type baseImage struct {
 	annotations map[string]string // the name of the base; nil unless it is from a registry
 }
 
-// resolveBases returns the base for each platform.
-func resolveBases(ctx context.Context, o Options, platforms []string) (map[string]baseImage, error) {
+// resolveBases returns the base for each platform, and its reference by digest if it is in a registry.
+func resolveBases(ctx context.Context, o Options, platforms []string) (bases map[string]baseImage, pinned string, err error) {
 	if err := o.Base.check(); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if o.Base.Busybox != "" {
 		if err := checkBusybox(o.Base.Busybox, platforms); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		img, err := busyboxBase(ctx, o.Base.Busybox, platforms[0], v1.Time{Time: o.created()})
-		return map[string]baseImage{platforms[0]: {image: img}}, err
+		return map[string]baseImage{platforms[0]: {image: img}}, "", err
 	}
-	found, ref, err := o.Base.candidates(ctx, o.Keychain)
+	found, origin, err := o.Base.candidates(ctx, o.Keychain)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	bases := map[string]baseImage{}
+	bases = map[string]baseImage{}
 	for _, platform := range platforms {
 		c, err := choose(found, platform, "base "+o.Base.String())
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		bases[platform] = baseImage{image: c.image}
-		if ref == nil {
+		if origin == nil {
 			continue
 		}
 		digest, err := fetchHead(c.image)
 		if err != nil {
-			return nil, registryError("pull", ref, err)
+			return nil, "", registryError("pull", origin.ref, err)
 		}
-		annotations := map[string]string{annotationBaseName: canonical(ref), annotationBaseDigest: digest.String()}
+		annotations := map[string]string{annotationBaseName: canonical(origin.ref), annotationBaseDigest: digest.String()}
 		bases[platform] = baseImage{image: c.image, annotations: annotations}
 	}
-	return bases, nil
+	if origin != nil {
+		pinned = canonical(origin.ref.Context().Digest(origin.digest.String()))
+	}
+	return bases, pinned, nil
 }
 
 // fetchHead reads the manifest and the configuration of an image in a registry, so that they fail here and
@@ -98,8 +101,15 @@ func (b Base) check() error {
 	return nil
 }
 
-// candidates returns the images of a base. The reference is nil unless it is in a registry.
-func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candidate, name.Reference, error) {
+// origin is where the images of a base were found in a registry.
+type origin struct {
+	ref name.Reference
+	// digest is what ref was resolved to, once: a tag may move.
+	digest v1.Hash
+}
+
+// candidates returns the images of a base. The origin is nil unless it is in a registry.
+func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candidate, *origin, error) {
 	switch {
 	case b.Archive != "":
 		found, err := archiveCandidates(b.Archive)
@@ -112,18 +122,18 @@ func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candid
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := registryCandidates(ctx, ref, keychain)
+	descriptor, err := remote.Get(ref, remoteOptions(ctx, keychain)...)
 	if err != nil {
 		return nil, nil, registryError("pull", ref, err)
 	}
-	return found, ref, nil
+	found, err := registryCandidates(descriptor)
+	if err != nil {
+		return nil, nil, registryError("pull", ref, err)
+	}
+	return found, &origin{ref: ref, digest: descriptor.Digest}, nil
 }
 
-func registryCandidates(ctx context.Context, ref name.Reference, keychain authn.Keychain) ([]candidate, error) {
-	descriptor, err := remote.Get(ref, remoteOptions(ctx, keychain)...)
-	if err != nil {
-		return nil, err
-	}
+func registryCandidates(descriptor *remote.Descriptor) ([]candidate, error) {
 	if descriptor.MediaType.IsIndex() {
 		index, err := descriptor.ImageIndex()
 		if err != nil {

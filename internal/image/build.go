@@ -38,11 +38,11 @@ func Build(ctx context.Context, o Options) (*Built, error) {
 			return nil, err
 		}
 	}
-	bases, err := resolveBases(ctx, o, platforms)
+	bases, pinned, err := resolveBases(ctx, o, platforms)
 	if err != nil {
 		return nil, err
 	}
-	b := &Built{Images: map[string]v1.Image{}}
+	b := &Built{Images: map[string]v1.Image{}, Base: pinned}
 	for _, platform := range platforms {
 		img, err := assemble(ctx, bases[platform], o.Files[platform], o)
 		if err != nil {

@@ -179,6 +179,44 @@ func TestImageOfTwoPlatformsKeepsWhatTheBaseSets(t *testing.T) {
 	}
 }
 
+// The tag of a base may move. The reference by digest gives the same image again, for several platforms and for one.
+func TestBaseByDigestGivesTheSameImageAgain(t *testing.T) {
+	tag := pushBase(t, bothBasePlatforms...)
+	for _, platforms := range [][]string{{"linux/amd64", "linux/arm64"}, {"linux/arm64"}} {
+		o := bothPlatforms(t, Base{Reference: tag})
+		o.Platforms = platforms
+		first := build(t, o)
+		repository, digest, found := strings.Cut(first.Base, "@sha256:")
+		if !found || !strings.HasPrefix(tag, repository+":") || len(digest) != 64 {
+			t.Fatalf("the base of %s is %q", tag, first.Base)
+		}
+		o.Base.Reference = first.Base
+		again := build(t, o)
+		if again.Base != first.Base {
+			t.Errorf("the base of the second is %q", again.Base)
+		}
+		for _, platform := range platforms {
+			one, two := configName(t, first, platform), configName(t, again, platform)
+			if one != two {
+				t.Errorf("%s: the images differ: %s, %s", platform, one, two)
+			}
+		}
+	}
+	if local := build(t, busyboxOptions(t)); local.Base != "" {
+		t.Errorf("the base of an image without a registry is %q", local.Base)
+	}
+}
+
+// configName is the digest of an image's configuration, which has the digests of all layers.
+func configName(t *testing.T, b *Built, platform string) v1.Hash {
+	t.Helper()
+	digest, err := b.Images[platform].ConfigName()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
+}
+
 func TestBuildWithoutEntrypointKeepsThatOfTheBase(t *testing.T) {
 	o := bothPlatforms(t, Base{Reference: pushBase(t, bothBasePlatforms...)})
 	o.Platforms, o.Entrypoint, o.User = []string{"linux/amd64"}, nil, "0:0"

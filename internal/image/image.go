@@ -89,4 +89,7 @@ type Built struct {
 	Images map[string]v1.Image
 	// Digest is the digest of the index, or of the only image: "sha256:…".
 	Digest string
+	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again. It is
+	// empty unless the base is in a registry.
+	Base string
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // Applier changes a cluster and lists the objects managed by pmk-sched.
@@ -39,7 +39,7 @@ type Ledger interface {
 
 // Locker prevents two runs for one scheduler at the same time.
 type Locker interface {
-	Lock(ctx context.Context, ns, name, holder string) (unlock func(context.Context) error, err error)
+	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error, err error)
 }
 
 // Finder lists the Deployments managed by pmk-sched.
@@ -101,7 +101,7 @@ type deployRun struct {
 	plan *Plan
 	o    DeployOptions
 
-	lock     held
+	lock     lock
 	previous *apply.Revision // the last deployed revision, or nil
 	current  *apply.Revision
 	live     bool // the Deployment existed before
@@ -132,7 +132,7 @@ func (d *deployRun) steps() []steps.Step {
 	}
 	return []steps.Step{
 		{Name: "preflight checks", Do: d.preflight},
-		{Name: "lock", Do: d.takeLock, Always: d.lock.release},
+		{Name: "lock", Hold: d.takeLock, Always: d.lock.release},
 		{Name: "check configuration", Do: d.checkConfiguration},
 		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
 		{Name: "apply", Do: d.apply, Undo: restore},
@@ -159,7 +159,7 @@ func (d *deployRun) preflight(ctx context.Context) error {
 	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
 }
 
-func (d *deployRun) takeLock(ctx context.Context) error {
+func (d *deployRun) takeLock(ctx context.Context) (context.Context, error) {
 	return d.lock.take(ctx, d.Deps, d.plan.Namespace, d.plan.Name)
 }
 
@@ -272,11 +272,11 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if plan.Scheduler.Configuration == nil {
 		return nil // an extender, or a revision, whose configuration was checked before
 	}
-	dir, err := os.MkdirTemp("", "pmk-sched-check-")
+	dir, remove, err := tempdir.Make("check")
 	if err != nil {
-		return fmt.Errorf("create directory for the check: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	binary, err := d.Binary(ctx, plan, dir)
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))

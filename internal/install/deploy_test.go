@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // recorder is a cluster that records calls, and fails on request. Answers of a real cluster are tested in test/.
@@ -24,6 +25,8 @@ type recorder struct {
 	owned     []*unstructured.Unstructured
 	fresh     bool // owned is there only after it was applied
 	onCall    map[string]func()
+	held      context.Context         // ends when the lock is lost
+	lose      context.CancelCauseFunc // the lock
 }
 
 func (r *recorder) call(format string, args ...any) error {
@@ -51,8 +54,13 @@ func (r *recorder) Apply(_ context.Context, objs []*unstructured.Unstructured) (
 	return apply.ChangeSet{{Object: "x", Action: apply.Created}}, r.call("apply %s", names(objs))
 }
 
-func (r *recorder) Delete(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
-	return nil, r.call("delete %s", names(objs))
+func (r *recorder) Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	err := r.call("delete %s", names(objs))
+	if r.held != nil && r.held.Err() != nil {
+		<-ctx.Done() // the end of the lock ends every step
+		err = ctx.Err()
+	}
+	return nil, err
 }
 
 func (r *recorder) Prune(context.Context, string, string) (apply.ChangeSet, error) {
@@ -93,8 +101,15 @@ func (r *recorder) Revisions(context.Context, string, string) ([]*apply.Revision
 	return r.revisions, nil
 }
 
-func (r *recorder) Lock(context.Context, string, string, string) (func(context.Context) error, error) {
-	return func(context.Context) error { return r.call("unlock") }, r.call("lock")
+func (r *recorder) Lock(ctx context.Context, _, _, _ string) (context.Context, func(context.Context) error, error) {
+	r.held, r.lose = context.WithCancelCause(ctx)
+	unlock := func(context.Context) error {
+		if err := r.call("unlock"); err != nil {
+			return err
+		}
+		return context.Cause(r.held)
+	}
+	return r.held, unlock, r.call("lock")
 }
 
 func object(kind, name string) *unstructured.Unstructured {
@@ -248,6 +263,54 @@ func TestInterruptedDeployRestoresTheFormerState(t *testing.T) {
 	want := []string{"preflight", "lock", "binary", "save revision 1", applyNew, "delete Deployment/my-scheduler", "delete lease", "revision 1 failed", "unlock"}
 	if diff := cmp.Diff(want, r.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// Another run has taken over the lock: nothing is written any more, not to undo either, and the error lists what was written.
+func TestLostLockStopsTheRun(t *testing.T) {
+	lost := &apply.LostLockError{Name: "my-scheduler", Holder: "root@b"}
+	begin := []string{"preflight", "lock", "binary", "save revision 1", applyNew}
+	remove := "delete ConfigMap/new Deployment/my-scheduler"
+	tests := map[string]struct {
+		at    string
+		fails string // before
+		want  []string
+		hint  string
+	}{
+		"before the first change":       {at: "binary", want: []string{"preflight", "lock", "binary", "unlock"}},
+		"while the objects are applied": {at: applyNew, want: append(begin, "unlock"), hint: "left as it is: x created"},
+		"while it waits":                {at: "wait", want: append(begin, "wait", "unlock"), hint: "left as it is: x created"},
+		"at the end":                    {at: "prune", want: append(begin, "wait", "revision 1 deployed", "delete ", "prune", "unlock"), hint: "left as it is: x created"},
+		"during the undo":               {at: remove, fails: "wait", want: append(begin, "wait", remove, "unlock"), hint: "could not be restored"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{fails: map[string]error{tt.fails: errors.New("broken")}, fresh: true, owned: testPlan(t).Objects}
+			r.onCall = map[string]func(){tt.at: func() { r.lose(lost) }}
+			_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{})
+			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if !errors.Is(err, lost) || strings.Count(err.Error(), lost.Error()) != 1 {
+				t.Fatalf("error %v does not name the loss once", err)
+			}
+			if hints := strings.Join(problem.Hints(err), "\n"); !strings.Contains(hints, tt.hint) || !strings.Contains(hints, lost.Hint()) {
+				t.Errorf("hints %q do not contain %q", hints, tt.hint)
+			}
+		})
+	}
+}
+
+func TestLostLockStopsAnUninstall(t *testing.T) {
+	lost := &apply.LostLockError{Name: "my-scheduler", Holder: "root@b"}
+	r := &recorder{owned: []*unstructured.Unstructured{object("Role", "a"), revisionSecret()}}
+	r.onCall = map[string]func(){"delete Role/a": func() { r.lose(lost) }}
+	_, err := Uninstall(t.Context(), deps(r), "kube-system", "my-scheduler")
+	if diff := cmp.Diff([]string{"lock", "delete Role/a", "unlock"}, r.calls); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+	if !errors.Is(err, lost) {
+		t.Errorf("error %v does not name the loss", err)
 	}
 }
 

@@ -13,6 +13,8 @@ func (d *deployRun) explain(err error) error {
 	err = fmt.Errorf("deploy %s: %w", d.plan.Name, err)
 	touched, uninstall := d.outcome.Changes.Changed(), d.plan.Command("uninstall")
 	switch {
+	case errors.Is(err, steps.ErrStopped) && !errors.Is(err, steps.ErrUndo):
+		return withChanges(err, d.outcome.Changes)
 	case !touched:
 		return err
 	case d.stable:

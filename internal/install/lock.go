@@ -6,39 +6,50 @@ import (
 	"fmt"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
-// held is the lock of one run.
-type held struct{ unlock func(context.Context) error }
+// lock is the lock of one run.
+type lock struct{ unlock func(context.Context) error }
 
-// take waits for the lock until ctx ends, and holds it until release, also when ctx ends then: the undo needs it too.
-func (h *held) take(ctx context.Context, d Deps, namespace, name string) error {
+// take waits for the lock until ctx ends, and holds it until release, also when ctx ends then: the undo needs it too. The context that it
+// returns ends when the lock is lost.
+func (l *lock) take(ctx context.Context, d Deps, namespace, name string) (context.Context, error) {
 	hold, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	unlock, err := d.Locker.Lock(hold, namespace, name, d.Holder)
+	held, unlock, err := d.Locker.Lock(hold, namespace, name, d.Holder)
 	stop()
 	if err != nil {
 		cancel()
 		var locked *apply.LockedError
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return nil, ctx.Err()
 		case errors.As(err, &locked):
-			return fmt.Errorf("another run is in progress: %w", err)
+			return nil, fmt.Errorf("another run is in progress: %w", err)
 		default:
-			return err
+			return nil, err
 		}
 	}
-	h.unlock = func(ctx context.Context) error {
+	l.unlock = func(ctx context.Context) error {
 		defer cancel()
 		return unlock(ctx)
 	}
-	return nil
+	return held, nil
 }
 
-func (h *held) release(ctx context.Context) error {
-	if h.unlock == nil {
+func (l *lock) release(ctx context.Context) error {
+	if l.unlock == nil {
 		return nil
 	}
-	return h.unlock(ctx)
+	return l.unlock(ctx)
+}
+
+// withChanges adds to the error of a run that lost its lock what it changed before.
+func withChanges(err error, changes apply.ChangeSet) error {
+	if !errors.Is(err, steps.ErrStopped) || !changes.Changed() {
+		return err
+	}
+	return problem.WithHint(err, "changed before, and left as it is: "+changes.Summary())
 }

@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -32,7 +33,11 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 	}
 	u := &uninstallRun{Deps: d, namespace: namespace, name: name}
 	if err := steps.Run(ctx, u.steps(), d.OnStep); err != nil {
-		return u.changes, fmt.Errorf("uninstall %s: %w", name, err)
+		err = withChanges(fmt.Errorf("uninstall %s: %w", name, err), u.changes)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = problem.WithHint(err, "the node of one of its pods may be down; run uninstall again to continue")
+		}
+		return u.changes, err
 	}
 	return u.changes, nil
 }
@@ -41,17 +46,21 @@ func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.Chang
 type uninstallRun struct {
 	Deps
 	namespace, name string
-	lock            held
+	lock            lock
 	changes         apply.ChangeSet
 }
 
 func (u *uninstallRun) steps() []steps.Step {
 	return []steps.Step{
-		{Name: "lock", Do: func(ctx context.Context) error { return u.lock.take(ctx, u.Deps, u.namespace, u.name) }, Always: u.lock.release},
+		{Name: "lock", Hold: u.takeLock, Always: u.lock.release},
 		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
 		{Name: "remove lease", Do: u.removeLease},
 		{Name: "remove revisions", Do: func(ctx context.Context) error { return u.remove(ctx, true) }},
 	}
+}
+
+func (u *uninstallRun) takeLock(ctx context.Context) (context.Context, error) {
+	return u.lock.take(ctx, u.Deps, u.namespace, u.name)
 }
 
 func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {

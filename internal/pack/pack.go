@@ -64,8 +64,10 @@ type Env struct {
 
 // Result is what was built and where the image is.
 type Result struct {
-	Reference string   `json:"reference"`
-	Digest    string   `json:"digest,omitempty"`
+	Reference string `json:"reference"`
+	Digest    string `json:"digest,omitempty"`
+	// Base is the base image by digest, if it is in a registry.
+	Base      string   `json:"base,omitempty"`
 	Platforms []string `json:"platforms"`
 	Release   string   `json:"release"`
 	// Asked is the requested release, if Release was built instead.
@@ -197,7 +199,7 @@ func (r Request) packImage(ctx context.Context, env Env, built *build.Result, re
 	if err != nil {
 		return err
 	}
-	result.Digest = made.Digest
+	result.Digest, result.Base = made.Digest, made.Base
 	written, err := image.Deliver(ctx, made, r.Tag, r.Destinations, env.OnStep)
 	result.Written = append(result.Written, written...)
 	if err == nil && len(result.Written) == 0 {

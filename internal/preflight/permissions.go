@@ -93,14 +93,15 @@ func (p *preflight) checkPermission(ctx context.Context, needed permission) erro
 		on := needed.on
 		on.Verb = verb
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &on}}
+		var answer *authorizationv1.SelfSubjectAccessReview
 		err := p.retry.Do(ctx, "ask for permission to "+verb+" "+needed.String(), func(ctx context.Context) (err error) {
-			review, err = p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			answer, err = p.kube.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
 			return unknownIfForbidden(err)
 		}
-		if !review.Status.Allowed {
+		if !answer.Status.Allowed {
 			denied = append(denied, verb)
 		}
 	}

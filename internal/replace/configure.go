@@ -18,6 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -132,11 +133,11 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 	if len(missing) > 0 {
 		return "", problem.Invalidf("remove those fields from the configuration", "the configuration needs flags that the manifest does not have: %s", strings.Join(missing, " "))
 	}
-	dir, err := os.MkdirTemp("", "pmk-sched-replace-")
+	dir, remove, err := tempdir.Make("replace")
 	if err != nil {
-		return "", fmt.Errorf("create directory for the check: %w", err)
+		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	binary, err := p.Binary(ctx, image, dir)
 	if err != nil {
 		return "", fmt.Errorf("read the program of image %s: %w", image, err)

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
@@ -10,7 +9,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/preflight"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -84,7 +82,7 @@ func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how install.DeployO
 	return extenders.DeployScheduler(ctx, deps, r.SchedulerDeployment)
 }
 
-// Uninstall removes a scheduler and the extenders that were deployed with it, within the timeout for the scheduler.
+// Uninstall removes a scheduler and the extenders that were deployed with it. The timeout is for all of it.
 func (s *Session) Uninstall(ctx context.Context, sp *spec.Spec, timeout time.Duration) (apply.ChangeSet, error) {
 	_, deps, err := s.connectDeps()
 	if err != nil {
@@ -94,18 +92,19 @@ func (s *Session) Uninstall(ctx context.Context, sp *spec.Spec, timeout time.Dur
 	if err != nil {
 		return nil, err
 	}
+	return uninstall(ctx, deps, sp.Namespace, sp.Name, list, timeout)
+}
+
+func uninstall(ctx context.Context, deps install.Deps, namespace, name string, list []extenders.Options, timeout time.Duration) (apply.ChangeSet, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	changes, err := install.Uninstall(limited, deps, sp.Namespace, sp.Name)
-	if err != nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		err = problem.WithHint(err, "the node of one of its pods may be down; run uninstall again to continue")
-	}
+	changes, err := install.Uninstall(limited, deps, namespace, name)
 	for _, o := range list {
 		if err != nil {
 			break
 		}
 		var removed apply.ChangeSet
-		removed, err = extenders.Uninstall(ctx, deps, extenders.UninstallOptions{Name: o.Call.Name, Namespace: o.Namespace})
+		removed, err = extenders.Uninstall(limited, deps, extenders.UninstallOptions{Name: o.Call.Name, Namespace: o.Namespace})
 		changes = append(changes, removed...)
 	}
 	return changes, err

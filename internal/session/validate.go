@@ -3,14 +3,13 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -100,11 +99,11 @@ func hasPlugins(r *build.Result, names []string) bool {
 
 // checkDocument returns why the binary refuses the document; empty: it is valid.
 func checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
-	dir, err := os.MkdirTemp("", "pmk-sched-validate-")
+	dir, remove, err := tempdir.Make("validate")
 	if err != nil {
-		return "", fmt.Errorf("create a directory for the check: %w", err)
+		return "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	const kubeconfig = "/nowhere/kubeconfig-of-the-document" // replaced by the check
 	text, err := v.Standalone(kubeconfig)
 	if err != nil {

@@ -15,6 +15,10 @@ type OnStep func(name string) (done func(err error))
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
+	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends when the lock is lost, with the reason
+	// as its cause: then the steps after it end too, and nothing is undone, because another run may be working on the same. At most
+	// one step of a sequence has it.
+	Hold func(ctx context.Context) (held context.Context, err error)
 	// Undo restores the state from before Do, because of cause. It is also called if Do itself failed, which may have done a part. It is
 	// nil if there is nothing to restore.
 	Undo func(ctx context.Context, cause error) error
@@ -34,16 +38,21 @@ const (
 // ErrUndo is returned when an undo fails too.
 var ErrUndo = errors.New("the former state could not be restored")
 
+// ErrStopped is returned when a lock was lost: what was done stays, also in a sequence of which this one is a step.
+var ErrStopped = errors.New("stopped without restoring the former state")
+
 // Run does the steps in order. When one fails, or ctx ends, the steps up to then are undone in reverse. The error joins the failure with those
 // of the undos.
 func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 	var undo, always []Step
+	none := context.WithoutCancel(ctx)
+	held := none
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, undoAll(ctx, undo, err, onStep))
+		if err != nil && !errors.Is(err, ErrStopped) {
+			err = errors.Join(err, undoAll(ctx, held, undo, err, onStep))
 		}
 		for i := len(always) - 1; i >= 0; i-- {
-			if e := detached(ctx, alwaysTimeout, always[i].Always); e != nil {
+			if e := detached(ctx, alwaysTimeout, always[i].Always); e != nil && !errors.Is(err, e) {
 				err = errors.Join(err, fmt.Errorf("end of %s: %w", always[i].Name, e))
 			}
 		}
@@ -58,7 +67,16 @@ func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 		if s.Always != nil {
 			always = append(always, s)
 		}
-		if err := observe(onStep, s.Name, func() error { return s.Do(ctx) }); err != nil {
+		err := observe(onStep, s.Name, func() (err error) {
+			if s.Hold == nil {
+				return within(ctx, held, s.Do)
+			}
+			if held, err = s.Hold(ctx); err != nil {
+				held = none
+			}
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		if s.Commit {
@@ -68,16 +86,36 @@ func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 	return nil
 }
 
-func undoAll(ctx context.Context, steps []Step, cause error, onStep OnStep) error {
+// within runs do in ctx until held ends. It then returns why held has ended.
+func within(ctx, held context.Context, do func(context.Context) error) error {
+	if held.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(held))
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(held, func() { cancel(context.Cause(held)) })()
+	err := do(ctx)
+	if held.Err() != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, context.Cause(held))
+	}
+	return err
+}
+
+func undoAll(ctx, held context.Context, steps []Step, cause error, onStep OnStep) error {
 	var failed error
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
 		name := "undo " + s.Name
 		err := observe(onStep, name, func() error {
-			return detached(ctx, undoTimeout, func(ctx context.Context) error { return s.Undo(ctx, cause) })
+			return detached(ctx, undoTimeout, func(ctx context.Context) error {
+				return within(ctx, held, func(ctx context.Context) error { return s.Undo(ctx, cause) })
+			})
 		})
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%w: %s: %w", ErrUndo, name, err))
+		}
+		if errors.Is(err, ErrStopped) {
+			break
 		}
 	}
 	return failed

@@ -198,14 +198,15 @@ func (r *verifier) permissionFindings(ctx context.Context) []finding {
 	var findings []finding
 	for _, need := range r.requiredPermissions() {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &need}}
+		var answer *authorizationv1.SubjectAccessReview
 		err := r.retry.Do(ctx, "ask for permissions of "+user, func(ctx context.Context) (err error) {
-			review, err = r.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			answer, err = r.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 			return err
 		})
 		if err != nil {
 			return append(findings, finding{text: fmt.Sprintf("permissions of %s: unavailable: %v", user, err)})
 		}
-		if !review.Status.Allowed {
+		if !answer.Status.Allowed {
 			findings = append(findings, finding{text: fmt.Sprintf("permissions: %s cannot %s %s", user, need.Verb, kubeapi.ResourceName(need)), bad: true})
 		}
 	}

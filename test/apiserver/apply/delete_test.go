@@ -158,7 +158,8 @@ func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
 	leases := kubeClient(t).CoordinationV1().Leases(ns)
-	holder, now := "master_1234", metav1.NowMicro()
+	behind := func() metav1.MicroTime { return metav1.NewMicroTime(time.Now().Add(-time.Hour)) } // as is the clock of its node
+	holder, now := "master_1234", behind()
 	lease, err := leases.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "led"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &now},
 	}, metav1.CreateOptions{})
@@ -168,7 +169,7 @@ func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		time.Sleep(time.Second)
-		now := metav1.NowMicro()
+		now := behind()
 		lease.Spec.RenewTime = &now
 		_, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
 		done <- err

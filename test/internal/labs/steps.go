@@ -5,6 +5,7 @@ package labs
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/pmk-sched/pmk-sched/internal/terminal/terminaltest"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -55,6 +57,33 @@ func (n *Node) AtStep(t testing.TB, step string, do func(pid int), args ...strin
 		t.Fatalf("the step %q did not pass:\n%s", step, printed.String())
 	}
 	return run.Result{Stdout: stdout.String(), Stderr: printed.String(), Code: cmd.ProcessState.ExitCode()}
+}
+
+// HangUpAtStep runs pmk-sched on the node, on a terminal of its own that is closed as soon as a step has passed, as when an SSH session is
+// lost. It returns when pmk-sched has ended; what it prints to the closed terminal is lost.
+func (n *Node) HangUpAtStep(t testing.TB, step string, args ...string) {
+	t.Helper()
+	user, program := terminaltest.Open(t)
+	cmd := n.Command(run.Context(t), t, append([]string{"setsid", "--ctty", "--wait", run.Program(t)}, args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	if err := errors.Join(cmd.Start(), program.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var printed strings.Builder
+	lines, done := bufio.NewScanner(user), false
+	for !done && lines.Scan() {
+		line := terminaltest.Shown(lines.Text())
+		printed.WriteString(line + "\n")
+		passed, ok := PassedStep(line)
+		done = ok && passed == step
+	}
+	if err := user.Close(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // the state of the node is the result
+	if !done {
+		t.Fatalf("the step %q did not pass:\n%s", step, printed.String())
+	}
 }
 
 // KillAtStep kills pmk-sched as soon as a step has passed.

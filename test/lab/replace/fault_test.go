@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -106,4 +107,35 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 
 func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
 	restoredOrResumed(t, exclusive(t, lab.LayoutKubeadm), "swap")
+}
+
+// revertedOrProven closes the terminal of a replacement after a step: afterwards either the original scheduler runs, or the new one, which is
+// proven.
+func revertedOrProven(t *testing.T, n *node, step string) {
+	t.Helper()
+	n.HangUpAtStep(t, step, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
+	n.PMKSched(t, "status").OK(t)
+	if bytes.Equal(n.read(t, n.manifest), n.original) {
+		n.isOriginal(t)
+		return
+	}
+	if step != "mark replaced" {
+		t.Errorf("the replacement was not reverted when the terminal was closed after the step %q", step)
+	}
+	n.PMKSched(t, "verify", "--default").OK(t)
+	n.restore(t)
+}
+
+func TestReplaceIsRevertedWhenTheTerminalIsClosedAfterTheSwap(t *testing.T) {
+	revertedOrProven(t, exclusive(t, lab.LayoutKubeadm), "swap")
+}
+
+// A reader of the output that ends, as head does, does not stop the replacement.
+func TestReplaceContinuesWhenItsOutputIsNotRead(t *testing.T) {
+	n := exclusive(t, lab.LayoutKubeadm)
+	command := strings.Join(append([]string{run.Program(t)}, n.replaceArgs("--image", n.Image(t, "timestamp"))...), " ")
+	n.Shell(t, command+" 2>&1 | head -1")
+	n.PMKSched(t, "status").OK(t)
+	n.PMKSched(t, "verify", "--default").OK(t)
+	n.restore(t)
 }

@@ -40,6 +40,12 @@ func TestFaultReplaceKilledAtAnyStepIsRestoredOrResumed(t *testing.T) {
 	}
 }
 
+func TestFaultReplaceOnATerminalThatIsClosedAtAnyStepIsRevertedOrProven(t *testing.T) {
+	for i, step := range replaceSteps {
+		t.Run(step, func(t *testing.T) { revertedOrProven(t, exclusive(t, layouts[i%2]), step) })
+	}
+}
+
 // A run is killed after the swap while the kubelet is stopped: the next run finds its own manifest, which the kubelet has not read yet,
 // and the former scheduler still running.
 func TestFaultReplaceResumesBeforeTheKubeletHasReadTheManifest(t *testing.T) {

@@ -1,0 +1,46 @@
+//go:build linux
+
+// Package terminaltest opens pseudo-terminals for tests.
+package terminaltest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open opens a pseudo-terminal. A program that has program as its controlling terminal receives SIGHUP when user, the other end, is
+// closed. Both are closed when the test ends.
+func Open(t testing.TB) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = user.Close() })
+	fd := int(user.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatalf("unlock the pseudo-terminal: %v", err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatalf("find the name of the pseudo-terminal: %v", err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() })
+	return user, program
+}
+
+// Shown returns a line of a terminal without what was cleared from it.
+func Shown(line string) string {
+	if i := strings.LastIndex(line, "\x1b[K"); i >= 0 {
+		line = line[i+len("\x1b[K"):]
+	}
+	return strings.TrimSpace(line)
+}
