@@ -239,5 +239,6 @@ func (r *restoreRun) mark(context.Context) error {
 			err = errors.Join(err, b.Note(b.Step, staticpod.Restored))
 		}
 	}
-	return errors.Join(err, staticpod.Prune(list, keepBackups))
+	err = errors.Join(err, staticpod.Prune(list, keepBackups))
+	return problem.WithHint(err, "the original manifest is in place; run restore again to finish")
 }
