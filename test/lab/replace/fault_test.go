@@ -107,3 +107,21 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
 	restoredOrResumed(t, exclusive(t, lab.LayoutKubeadm), "swap")
 }
+
+// isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and runs it again with the same flags: the
+// original manifest is restored, although the failed run found its own in place.
+func isRevertedAfterKills(t *testing.T, layout string, kills int) {
+	t.Helper()
+	n := exclusive(t, layout)
+	image := n.Faulty(t, "crash", n.Release)
+	for range kills {
+		n.KillAtStep(t, "swap", n.replaceArgs("--image", image)...)
+	}
+	n.replace(t, "--image", image).Fails(t, 1, "exit status 7", "✓ undo swap", "manifest is restored")
+	n.isOriginal(t)
+	n.PMKSched(t, "status").OK(t)
+}
+
+func TestReplaceAfterAKillIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
+	isRevertedAfterKills(t, lab.LayoutKubeadm, 1)
+}
