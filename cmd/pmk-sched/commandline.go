@@ -51,7 +51,7 @@ func setFlag(levels []*cli.Context, flag cli.Flag) []string {
 	return words
 }
 
-// plainWord matches what a shell leaves as it is.
+// plainWord matches a word that a shell does not change.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // quote quotes a word for a shell if necessary.

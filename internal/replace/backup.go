@@ -65,9 +65,7 @@ func (r *replaceRun) content(b *staticpod.Backup) (c staticpod.Content, err erro
 		return c, err
 	}
 	c.Written = [][]byte{r.plan.New.Data}
-	if len(r.former) > 0 && (staticpod.Managed(old.Data) || staticpod.Hash(old.Data) == r.former[0].Manifest().Original) {
-		b.Rules = b.Rules || r.former[0].Rules
-	}
+	b.Rules = b.Rules || len(r.former) > 0 && r.former[0].Rules
 	if err := r.keepEnv(); err != nil {
 		return c, err
 	}
@@ -138,12 +136,18 @@ func (r *replaceRun) markUndone(context.Context, error) error {
 		return nil
 	}
 	current, _, err := r.toRevert(r.manifest)
-	r.unfinished = err != nil || current != nil
+	reverted := err == nil && current == nil
+	if errors.Is(err, staticpod.ErrEdited) {
+		err = nil // the swap did not happen because of that
+	}
 	list, e := staticpod.Backups(r.Files)
 	err = errors.Join(err, e, r.tidy(r.plan.Layout))
 	for _, b := range list {
-		if b.ID == r.backup.ID || b.State == staticpod.Started && !r.unfinished {
+		switch {
+		case b.ID == r.backup.ID, b.State == staticpod.Started && reverted:
 			err = errors.Join(err, b.Note(b.Step, staticpod.Undone))
+		case b.State == staticpod.Started:
+			r.unfinished = true
 		}
 	}
 	if err != nil {
@@ -183,15 +187,19 @@ func (r *replaceRun) writeConfiguration(context.Context) error {
 }
 
 func (r *replaceRun) removeConfiguration(context.Context, error) error {
-	var failed error
-	if r.env != nil {
-		current, previous, err := r.toRevert(r.env)
-		if err == nil && current != nil {
-			err = r.env.revert(current, previous)
-		}
-		failed = err
+	return errors.Join(r.revertEnv(), r.removeStaleConfigurations(r.plan.Layout))
+}
+
+// revertEnv restores the node agent's settings.
+func (r *replaceRun) revertEnv() error {
+	if r.env == nil {
+		return nil
 	}
-	return errors.Join(failed, r.removeStaleConfigurations(r.plan.Layout))
+	current, previous, err := r.toRevert(r.env)
+	if err != nil || current == nil {
+		return r.env.unlessEdited(err)
+	}
+	return r.env.revert(current, previous)
 }
 
 // markReplaced does not fail, because that would undo a scheduler that works.

@@ -17,6 +17,8 @@ type change struct {
 	old, next *staticpod.File
 	// previous is the staged file that the undo restores; nil if nothing has to be undone.
 	previous *staticpod.Staged
+	// applied reports that next is in place, written by this run or a killed one.
+	applied bool
 }
 
 // apply stages the previous copy and swaps the new file in.
@@ -30,10 +32,21 @@ func (c *change) apply(b *staticpod.Backup) error {
 			return err
 		}
 	}
-	if bytes.Equal(c.old.Data, c.next.Data) {
+	if !bytes.Equal(c.old.Data, c.next.Data) {
+		if err := c.swapper.Swap(c.saved.Path, c.old, c.next); err != nil {
+			return err
+		}
+	}
+	c.applied = true
+	return nil
+}
+
+// unlessEdited drops the error of an edit that kept apply from changing the file: there is nothing to undo.
+func (c *change) unlessEdited(err error) error {
+	if !c.applied && errors.Is(err, staticpod.ErrEdited) {
 		return nil
 	}
-	return c.swapper.Swap(c.saved.Path, c.old, c.next)
+	return err
 }
 
 // revert restores the previous copy in place of the current file.

@@ -21,7 +21,7 @@ import (
 // childVariable marks the process of inOwnProcess.
 const childVariable = "PMK_SCHED_TEST_OWN_PROCESS"
 
-// inOwnProcess runs a test in a process of its own, whose limits it may change.
+// inOwnProcess runs a test in a separate process, whose limits it may change.
 func inOwnProcess(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(childVariable) != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
 // byLayout returns options that change as much as possible on a layout: an image on kubeadm, the configuration, which kube.env names, on
@@ -31,7 +32,7 @@ func verifiedBefore(layout string) Options {
 
 // killedSteps are the steps after which a killed run leaves something behind.
 func killedSteps() []string {
-	return []string{"back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable"}
+	return []string{"back up", "write configuration", "swap", "wait until it runs", "wait until stable"}
 }
 
 // eachKill runs a test for both layouts and each step: for one kill on a node with its original scheduler, and for two kills after a
@@ -56,7 +57,7 @@ func eachKill(t *testing.T, killed []string, test func(t *testing.T, n *testNode
 	}
 }
 
-// isUndone fails the test unless the node is as it was when its scheduler was verified, and nothing is left unfinished.
+// isUndone fails the test unless the node has the last verified state, and nothing is unfinished.
 func (n *testNode) isUndone(t *testing.T, good state, replaced bool) {
 	t.Helper()
 	if diff := cmp.Diff(good, n.state(t)); diff != "" {
@@ -113,20 +114,34 @@ func TestFailedRunAfterAKilledOneReplacesItsCrashingScheduler(t *testing.T) {
 	}
 }
 
-// A failed run with other flags than the killed one's restores the same state.
-func TestFailedRunWithOtherFlagsAfterAKilledOneRestoresThePreviousState(t *testing.T) {
+// killWithOtherFlags kills a run after a step, and, if there are two kills, another one with other flags before its swap.
+func (n *testNode) killWithOtherFlags(t *testing.T, step string, kills int) {
+	t.Helper()
+	o := byLayout(n.layout.Name)
+	n.kill(t, o, step)
+	if kills == 2 {
+		o.Preset = "throughput"
+		n.kill(t, o, "write configuration")
+	}
+}
+
+// A failed run with other flags than the killed ones restores the same state.
+func TestFailedRunWithOtherFlagsAfterKilledOnesRestoresThePreviousState(t *testing.T) {
 	eachKill(t, []string{"swap", "wait until stable"}, func(t *testing.T, n *testNode, good state, step string, kills int) {
-		o := byLayout(n.layout.Name)
-		for range kills {
-			n.kill(t, o, step)
-			o.Preset = "throughput"
-		}
+		n.killWithOtherFlags(t, step, kills)
 		n.verifyError = errors.New("no pod was bound")
-		o.Preset = "spread"
-		if _, err := n.run(t, o); err == nil {
-			t.Fatal("no error")
+		if _, err := n.run(t, Options{Preset: "capacity-ratio", Image: byLayout(n.layout.Name).Image}); !errors.Is(err, n.verifyError) {
+			t.Fatalf("error %v", err)
 		}
 		n.isUndone(t, good, kills == 2)
+	})
+}
+
+// What any of the killed runs wrote is not taken for an edit.
+func TestKilledRunsWithDifferentFlagsAreRestored(t *testing.T) {
+	eachKill(t, []string{"swap"}, func(t *testing.T, n *testNode, _ state, step string, kills int) {
+		n.killWithOtherFlags(t, step, kills)
+		n.isRestored(t)
 	})
 }
 
@@ -188,7 +203,7 @@ func TestKilledRunIsResumedAndRestored(t *testing.T) {
 	})
 }
 
-// isRestored restores the original and fails the test unless it is as it was.
+// isRestored restores the original and fails the test unless every file is the original one.
 func (n *testNode) isRestored(t *testing.T) {
 	t.Helper()
 	if _, err := Restore(t.Context(), n.deps(t), false); err != nil {
@@ -199,6 +214,29 @@ func (n *testNode) isRestored(t *testing.T) {
 		want.Env = pmkSettings
 	}
 	n.isUndone(t, want, false)
+}
+
+// A manifest that another program edited right before the swap is not overwritten, and nothing of the run is left.
+func TestEditOfTheManifestBeforeTheSwapIsKept(t *testing.T) {
+	for _, layout := range []string{"kubeadm", "pmk"} {
+		t.Run(layout, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newTestNode(t, layout)
+				want := n.state(t)
+				want.Manifest += "# an edit\n"
+				n.onStep = func(name string) {
+					if name == "swap" {
+						n.write(t, n.layout.Manifest, want.Manifest)
+					}
+				}
+				_, err := n.run(t, byLayout(layout))
+				if !errors.Is(err, staticpod.ErrEdited) || errors.Is(err, steps.ErrUndo) {
+					t.Errorf("error %v", err)
+				}
+				n.isUndone(t, want, false)
+			})
+		})
+	}
 }
 
 // Settings of the node agent that another program edited while a run was in progress are not overwritten.

@@ -89,8 +89,8 @@ type replaceRun struct {
 	ran           *staticpod.Ran
 	// apiAway reports that the API server stopped answering after the swap.
 	apiAway bool
-	// swapped reports that this run changed the manifest, inPlace that the new one is there, by this run or a killed one.
-	swapped, inPlace bool
+	// swapped reports that this run changed the manifest.
+	swapped bool
 	// reverted reports that the previous manifest was restored, undoFailed that not everything was, and unfinished that the manifest of a
 	// killed run is still there.
 	reverted, undoFailed, unfinished bool
@@ -141,7 +141,7 @@ func (r *replaceRun) recorded(s steps.Step) steps.Step {
 	do, undo := s.Do, s.Undo
 	s.Do = func(ctx context.Context) error {
 		if err := r.backup.Note(s.Name, staticpod.Started); err != nil {
-			if !r.inPlace {
+			if !r.manifest.applied {
 				return err
 			}
 			r.Warn(err.Error())
@@ -199,7 +199,7 @@ func (r *replaceRun) swap(ctx context.Context) error {
 	if err := r.manifest.apply(r.backup); err != nil {
 		return err
 	}
-	r.inPlace, r.swapped = true, !upToDate
+	r.swapped = !upToDate
 	return nil
 }
 

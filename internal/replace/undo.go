@@ -39,7 +39,7 @@ func (d Deps) tidy(layout cluster.Layout) error {
 func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 	current, previous, err := r.toRevert(r.manifest)
 	if err != nil || current == nil {
-		return err
+		return r.manifest.unlessEdited(err)
 	}
 	want := staticpod.Want{Replacement: staticpod.Replacement(previous.Data), Changed: true, Pinned: r.plan.Pinned, Settle: restoreSettle}
 	if !r.apiAway {
