@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -80,20 +79,6 @@ func replaceCommand(u *ui) *cli.Command {
 			return u.data(format, outcome, replacedTable(outcome))
 		},
 	}
-}
-
-// replaceCommandLine is the command to run on each node.
-func replaceCommandLine(c *cli.Context) string {
-	words := []string{"pmk-sched", "replace", "--yes"}
-	for _, flag := range []string{"image", "config", "preset", "file"} {
-		if value := c.String(flag); value != "" {
-			words = append(words, "--"+flag, value)
-		}
-	}
-	if c.Bool("policy-configmap") {
-		words = append(words, "--policy-configmap")
-	}
-	return strings.Join(words, " ")
 }
 
 // replacePreview is what replace --dry-run prints.

@@ -80,14 +80,22 @@ type replaceRun struct {
 	info   *cluster.Info
 	plan   *Plan
 	unlock func() error
-	// former is the backup of an earlier run that is still open, or nil.
-	former *staticpod.Backup
+	// former are the backups of earlier runs that are still open, the newest first.
+	former []*staticpod.Backup
 	backup *staticpod.Backup
-	want   staticpod.Want
-	ran    *staticpod.Ran
+	// manifest and env are the changes of the manifest and of the node agent's settings; env may be nil.
+	manifest, env *change
+	want          staticpod.Want
+	ran           *staticpod.Ran
 	// apiAway reports that the API server stopped answering after the swap.
 	apiAway bool
+	// swapped reports that this run changed the manifest.
 	swapped bool
+	// reverted reports that the previous manifest was restored, undoFailed that not everything was, and unfinished that the manifest of a
+	// killed run is still there.
+	reverted, undoFailed, unfinished bool
+	// notMarked is why the journal does not record the success.
+	notMarked error
 }
 
 // Run replaces the default scheduler of this node. Afterwards either the new scheduler runs, verified, or the former one runs again. It can be
@@ -127,14 +135,25 @@ func (r *replaceRun) steps() []steps.Step {
 	}
 }
 
-// recorded writes a step's name into the journal before the step starts.
+// recorded writes a step's name into the journal before the step starts. After the swap a journal that cannot be written is no reason to
+// undo: the scheduler may work.
 func (r *replaceRun) recorded(s steps.Step) steps.Step {
-	do := s.Do
+	do, undo := s.Do, s.Undo
 	s.Do = func(ctx context.Context) error {
 		if err := r.backup.Note(s.Name, staticpod.Started); err != nil {
-			return err
+			if !r.manifest.applied {
+				return err
+			}
+			r.Warn(err.Error())
 		}
 		return do(ctx)
+	}
+	if undo != nil {
+		s.Undo = func(ctx context.Context, cause error) error {
+			err := undo(ctx, cause)
+			r.undoFailed = r.undoFailed || err != nil
+			return err
+		}
 	}
 	return s
 }
@@ -177,11 +196,11 @@ func (r *replaceRun) swap(ctx context.Context) error {
 		// After a killed run, the kubelet may not have read what was written last.
 		r.want.Changed, r.want.Uncertain, r.want.Settle = false, true, restoreSettle
 	}
-	if upToDate {
-		return nil
+	if err := r.manifest.apply(r.backup); err != nil {
+		return err
 	}
-	r.swapped = true
-	return r.swapper(r.plan.Layout.SingleFile).Swap(r.plan.Layout.Manifest, r.plan.Old.Data, r.plan.New)
+	r.swapped = !upToDate
+	return nil
 }
 
 func (r *replaceRun) waitRunning(ctx context.Context) (err error) {
@@ -227,8 +246,10 @@ func (r *replaceRun) explain(err error) error {
 		return problem.WithHint(err, "the original state could not be restored; run `pmk-sched restore` to retry, or follow the README in "+r.backup.Dir())
 	case r.backup != nil && r.backup.State == staticpod.Replaced:
 		return problem.WithHint(err, "the new scheduler runs and is verified; replace again to finish")
-	case r.swapped:
+	case r.reverted:
 		return problem.WithHint(err, "the original manifest is restored and its scheduler is ready")
+	case r.unfinished:
+		return problem.WithHint(err, "the manifest of an interrupted replacement is still in place; run `pmk-sched restore` to restore the original")
 	default:
 		return err
 	}

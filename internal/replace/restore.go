@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/internal/steps"
@@ -49,12 +51,15 @@ type restoreRun struct {
 	force  bool
 	unlock func() error
 	backup *staticpod.Backup
-	want   staticpod.Want
+	// open are the backup and the other open ones.
+	open []*staticpod.Backup
+	want staticpod.Want
 	// files are the files to restore.
 	files   []restoredFile
 	outcome RestoreOutcome
 }
 
+// restoredFile is a file to restore; current is nil if the file is missing.
 type restoredFile struct {
 	saved             *staticpod.Saved
 	current, original *staticpod.File
@@ -112,10 +117,11 @@ func (r *restoreRun) readBackup(context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.backup = staticpod.Current(list); r.backup == nil {
+	if r.open = staticpod.Open(list); len(r.open) == 0 {
 		return nil
 	}
-	b := r.backup
+	b := r.open[0]
+	r.backup = b
 	r.outcome = RestoreOutcome{Node: b.Node, Backup: b.Dir(), Manifest: ManifestRestored}
 	for i := range b.Files {
 		file, err := r.compare(&b.Files[i])
@@ -131,18 +137,20 @@ func (r *restoreRun) readBackup(context.Context) error {
 
 // compare compares a file with the backup. It returns nil if the file does not have to change.
 func (r *restoreRun) compare(s *staticpod.Saved) (*restoredFile, error) {
-	manifest := s == r.backup.Manifest()
-	current, err := r.Files.Read(s.Path)
-	if err != nil {
-		return nil, err
-	}
 	original, err := r.backup.Load(s, staticpod.OriginalCopy)
 	if err != nil {
 		return nil, err
 	}
-	hash := staticpod.Hash(current.Data)
+	current, err := r.Files.Read(s.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &restoredFile{saved: s, original: original}, nil // it was moved away: restoring it loses nothing
+	}
+	if err != nil {
+		return nil, err
+	}
+	manifest := s == r.backup.Manifest()
 	switch {
-	case hash == s.Original:
+	case staticpod.Hash(current.Data) == s.Original:
 		if manifest {
 			r.outcome.Manifest = ManifestUnchanged
 		}
@@ -151,37 +159,49 @@ func (r *restoreRun) compare(s *staticpod.Saved) (*restoredFile, error) {
 	case manifest && !staticpod.Managed(current.Data):
 		r.outcome.Manifest = ManifestNotManaged
 		return nil, nil
-	case r.backup.Edited && manifest, hash != s.Written && hash != s.Previous:
-		written, err := r.backup.Load(s, staticpod.WrittenCopy)
-		if err != nil {
-			return nil, err
-		}
-		if r.backup.Edited && manifest && bytes.Equal(written.Data, current.Data) {
-			written = original
-		}
-		return nil, &EditedError{Path: s.Path, Diff: staticpod.Diff(written.Data, current.Data)}
+	case s.Edited, !staticpod.Knows(r.open, s.Path, current.Data):
+		return nil, r.edited(s, current, original)
 	}
 	return &restoredFile{saved: s, current: current, original: original}, nil
+}
+
+// edited returns an error that shows the edit of a file.
+func (r *restoreRun) edited(s *staticpod.Saved, current, original *staticpod.File) error {
+	written, err := r.backup.Load(s, staticpod.WrittenCopy)
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(written.Data, current.Data) {
+		written = original // the edit is older than the last replacement
+	}
+	return &EditedError{Path: s.Path, Diff: staticpod.Diff(written.Data, current.Data)}
 }
 
 func (r *restoreRun) restore(ctx context.Context) error {
 	r.want = staticpod.Want{Settle: restoreSettle, Pinned: r.backup.Pinned}
 	for _, f := range r.files {
-		if f.saved != r.backup.Manifest() {
-			if err := r.Files.Write(f.saved.Path, f.original); err != nil {
-				return err
-			}
-			continue
+		single := false
+		if f.saved == r.backup.Manifest() {
+			single = r.backup.SingleFile
+			r.expect(ctx, f)
 		}
-		r.want.Replacement = staticpod.Replacement(f.original.Data)
-		if seen, err := r.watch(targetOf(r.backup)).Look(ctx); err == nil && seen.Replacement != "" && seen.Replacement == staticpod.Replacement(f.current.Data) {
-			r.want.Before, r.want.Changed = seen, true
-		}
-		if err := r.swapper(r.backup.SingleFile).Swap(f.saved.Path, f.current.Data, f.original); err != nil {
+		if err := r.swapper(single).Swap(f.saved.Path, f.current, f.original); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// expect says what the pod is when the kubelet runs the restored manifest.
+func (r *restoreRun) expect(ctx context.Context, f restoredFile) {
+	r.want.Replacement = staticpod.Replacement(f.original.Data)
+	if f.current == nil {
+		return
+	}
+	seen, err := r.watch(targetOf(r.backup)).Look(ctx)
+	if err == nil && seen.Replacement != "" && seen.Replacement == staticpod.Replacement(f.current.Data) {
+		r.want.Before, r.want.Changed = seen, true
+	}
 }
 
 func (r *restoreRun) wait(ctx context.Context) error {
@@ -196,11 +216,19 @@ func (r *restoreRun) wait(ctx context.Context) error {
 
 func (r *restoreRun) cleanUp(ctx context.Context) error {
 	b := r.backup
-	err := errors.Join(r.removeStaleConfigurations(b.ConfigDir, b.Manifest().Path), r.swapper(b.SingleFile).Tidy(b.Manifest().Path))
+	layout := layoutOf(b)
+	err := errors.Join(r.removeStaleConfigurations(layout), r.tidy(layout))
 	if b.Rules {
 		err = errors.Join(err, r.deleteObjects(ctx, b.Pod))
 	}
 	return err
+}
+
+// layoutOf returns the paths of a backup as a layout.
+func layoutOf(b *staticpod.Backup) cluster.Layout {
+	layout, _ := cluster.LayoutNamed(b.Layout)
+	layout.Manifest, layout.ConfigDir, layout.SingleFile = b.Manifest().Path, b.ConfigDir, b.SingleFile
+	return layout
 }
 
 // mark closes this backup and those of earlier runs, which have the same original or an older one.
@@ -211,5 +239,6 @@ func (r *restoreRun) mark(context.Context) error {
 			err = errors.Join(err, b.Note(b.Step, staticpod.Restored))
 		}
 	}
-	return errors.Join(err, staticpod.Prune(list, keepBackups))
+	err = errors.Join(err, staticpod.Prune(list, keepBackups))
+	return problem.WithHint(err, "the original manifest is in place; run restore again to finish")
 }

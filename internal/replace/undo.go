@@ -1,10 +1,9 @@
 package replace
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -26,27 +25,21 @@ func (d Deps) swapper(single bool) staticpod.Swapper {
 	return staticpod.Swapper{Files: d.Files, SingleFile: single}
 }
 
+// tidy removes what killed runs staged.
+func (d Deps) tidy(layout cluster.Layout) error {
+	err := d.swapper(layout.SingleFile).Tidy(layout.Manifest)
+	if layout.EnvFile != "" {
+		err = errors.Join(err, d.swapper(false).Tidy(layout.EnvFile))
+	}
+	return err
+}
+
 // swapBack restores the previous manifest first, without the API server, which may be down because of the new one; then it waits until the
-// former scheduler is ready again.
+// former scheduler is ready again. That manifest is also restored if a killed run wrote the present one.
 func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
-	if !r.swapped {
-		return nil
-	}
-	name := r.plan.Layout.Manifest
-	previous, err := r.backup.Load(r.backup.Manifest(), staticpod.PreviousCopy)
-	if err != nil {
-		return err
-	}
-	current, err := r.Files.Read(name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case bytes.Equal(current.Data, previous.Data):
-		r.swapped = false // the swap failed before the rename
-		return nil
-	case !bytes.Equal(current.Data, r.plan.New.Data):
-		return fmt.Errorf("restore %s: %w", name, staticpod.ErrEdited)
+	current, previous, err := r.toRevert(r.manifest)
+	if err != nil || current == nil {
+		return r.manifest.unlessEdited(err)
 	}
 	want := staticpod.Want{Replacement: staticpod.Replacement(previous.Data), Changed: true, Pinned: r.plan.Pinned, Settle: restoreSettle}
 	if !r.apiAway {
@@ -54,11 +47,11 @@ func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 			want.Before = nil
 		}
 	}
-	if err := r.swapper(r.plan.Layout.SingleFile).Swap(name, current.Data, previous); err != nil {
+	if err := r.manifest.revert(current, previous); err != nil {
 		return err
 	}
-	if before := want.Before; before == nil || before.Replacement != r.plan.ID {
-		// The kubelet may not have read the new manifest at all.
+	if before := want.Before; before == nil || before.Replacement != staticpod.Replacement(current.Data) {
+		// The kubelet may not have read the current manifest at all.
 		want.Changed, want.Before = false, nil
 	}
 	if r.ran != nil {
@@ -67,28 +60,39 @@ func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
 	defer cancel()
 	_, err = r.watch(r.plan.Target).Wait(ctx, want)
+	r.reverted = err == nil
 	return err
 }
 
-// removeStaleConfigurations removes the configurations that the manifest does not name, and their directory if it is empty and managed by
-// pmk-sched.
-func (d Deps) removeStaleConfigurations(dir, manifest string) error {
-	file, err := d.Files.Read(manifest)
+// removeStaleConfigurations removes the configurations that neither the manifest nor the node agent's settings name, and their directory if it
+// is empty and managed by pmk-sched.
+func (d Deps) removeStaleConfigurations(layout cluster.Layout) error {
+	named, err := d.Files.Read(layout.Manifest)
 	if err != nil {
 		return err
 	}
-	at, err := d.Files.Resolve(dir)
+	text := string(named.Data)
+	if layout.EnvFile != "" {
+		settings, err := d.Files.Read(layout.EnvFile)
+		switch {
+		case err == nil:
+			text += string(settings.Data)
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	at, err := d.Files.Resolve(layout.ConfigDir)
 	if err != nil {
 		return err
 	}
 	found, err := filepath.Glob(filepath.Join(at, configStem+"*.yaml"))
 	for _, name := range found {
-		if base := filepath.Base(name); !strings.Contains(string(file.Data), base) {
-			err = errors.Join(err, d.Files.Remove(path.Join(dir, base)))
+		if base := filepath.Base(name); !strings.Contains(text, base) {
+			err = errors.Join(err, d.Files.Remove(path.Join(layout.ConfigDir, base)))
 		}
 	}
-	if dir == cluster.ManagedConfigDir {
-		d.Files.RemoveEmpty(dir)
+	if layout.ConfigDir == cluster.ManagedConfigDir {
+		d.Files.RemoveEmpty(layout.ConfigDir)
 	}
 	return err
 }

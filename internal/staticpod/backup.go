@@ -71,9 +71,6 @@ type Backup struct {
 	For string `json:"for,omitempty"`
 	// Rules is set if a ClusterRole for plugins was applied.
 	Rules bool `json:"rules"`
-	// Edited is set if the manifest was edited after an earlier replacement; the original does not
-	// contain that edit.
-	Edited bool `json:"edited,omitempty"`
 	// ConfigDir and ConfigFile are the paths to which the configuration was written.
 	ConfigDir  string `json:"configDir,omitempty"`
 	ConfigFile string `json:"configFile,omitempty"`
@@ -96,15 +93,28 @@ type Saved struct {
 	GID  int         `json:"gid"`
 	// Name is the file name in the directories original, previous and written.
 	Name string `json:"name"`
-	// Original, Previous and Written are hashes: of the file that restore writes, of the file
-	// before this run, and of the file that this run writes.
+	// Original, Previous and Written are hashes: of the file that restore writes, of the last one that
+	// is known to work, which a failed run restores, and of the one that this run writes.
 	Original string `json:"original"`
 	Previous string `json:"previous,omitempty"`
 	Written  string `json:"written,omitempty"`
+	// Edited is set if the file was edited after an earlier replacement; the original does not contain
+	// that edit.
+	Edited bool `json:"edited,omitempty"`
 }
 
 // Manifest returns the entry of the manifest.
 func (b *Backup) Manifest() *Saved { return &b.Files[0] }
+
+// File returns the entry of the file at a path; nil if there is none.
+func (b *Backup) File(path string) *Saved {
+	for i := range b.Files {
+		if b.Files[i].Path == path {
+			return &b.Files[i]
+		}
+	}
+	return nil
+}
 
 // Dir returns the directory of the backup on the node.
 func (b *Backup) Dir() string { return path.Join(backupsDir, b.ID) }
@@ -237,31 +247,6 @@ func Backups(files Files) ([]*Backup, error) {
 		list = append(list, b)
 	}
 	return list, nil
-}
-
-// Current returns the newest backup whose run was killed or whose replacement is active. It returns
-// nil if the node runs its original manifest.
-func Current(list []*Backup) *Backup {
-	for _, b := range list {
-		if b.State == Started || b.State == Replaced {
-			return b
-		}
-	}
-	return nil
-}
-
-// Prune removes finished backups, except the newest keep of them.
-func Prune(list []*Backup, keep int) error {
-	var failed error
-	for _, b := range list {
-		if b.State == Started || b.State == Replaced {
-			continue
-		}
-		if keep--; keep < 0 {
-			failed = errors.Join(failed, os.RemoveAll(b.dir))
-		}
-	}
-	return failed
 }
 
 // readme describes how to restore without pmk-sched.

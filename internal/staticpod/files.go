@@ -136,12 +136,15 @@ func writePart(dir, pattern string, file *File) (name string, err error) {
 }
 
 // syncDir makes a rename in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+func syncDir(dir string) error { return syncFile(dir) }
+
+// syncFile makes the content of a file or directory durable.
+func syncFile(name string) error {
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Hash returns the SHA-256 of a file's content, in hexadecimal.

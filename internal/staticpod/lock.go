@@ -32,13 +32,12 @@ func Lock(files Files, holder string) (unlock func() error, err error) {
 		return nil, errors.Join(problem.Errorf("wait until it ends; the lock of a killed run is released",
 			"lock this node: another run is in progress: %s", strings.TrimSpace(string(by))), file.Close())
 	}
-	if err == nil {
-		err = errors.Join(file.Truncate(0), ignoreCount(file.WriteString(holder+"\n")))
-	}
 	if err != nil {
 		return nil, errors.Join(problem.NodeFile("lock", StateDir, err), file.Close())
 	}
+	// A full disk must not prevent a restore: the lock holds without its holder's name.
+	if file.Truncate(0) == nil {
+		_, _ = file.WriteString(holder + "\n")
+	}
 	return file.Close, nil
 }
-
-func ignoreCount(_ int, err error) error { return err }

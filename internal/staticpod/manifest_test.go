@@ -243,10 +243,10 @@ func TestSwapRefusesEditedManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := &File{Data: []byte("new"), Mode: 0o640, UID: os.Getuid(), GID: os.Getgid()}
-		if err := s.Swap("/manifests/pod.yaml", []byte("old"), next); err == nil {
+		if err := s.Swap("/manifests/pod.yaml", &File{Data: []byte("old")}, next); err == nil {
 			t.Fatal("an edit was overwritten")
 		}
-		if err := s.Swap("/manifests/pod.yaml", []byte("edited"), next); err != nil {
+		if err := s.Swap("/manifests/pod.yaml", &File{Data: []byte("edited")}, next); err != nil {
 			t.Fatal(err)
 		}
 		got, err := files.Read("/manifests/pod.yaml")

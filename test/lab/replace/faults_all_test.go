@@ -5,7 +5,9 @@ package replace
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -43,6 +45,75 @@ func TestFaultReplaceKilledAtAnyStepIsRestoredOrResumed(t *testing.T) {
 func TestFaultReplaceOnATerminalThatIsClosedAtAnyStepIsRevertedOrProven(t *testing.T) {
 	for i, step := range replaceSteps {
 		t.Run(step, func(t *testing.T) { revertedOrProven(t, exclusive(t, layouts[i%2]), step) })
+	}
+}
+
+func TestFaultReplaceAfterKillsIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
+	for _, layout := range layouts {
+		for kills := 1; kills <= 2; kills++ {
+			t.Run(fmt.Sprintf("%s/%d", layout, kills), func(t *testing.T) { isRevertedAfterKills(t, layout, kills) })
+		}
+	}
+}
+
+// onSmallDisk puts the journal on a small file system, and returns the functions that fill it and make room again.
+func (n *node) onSmallDisk(t *testing.T) (fill, free func()) {
+	t.Helper()
+	state := n.Path("var/lib/pmk-sched")
+	n.Shell(t, "mkdir -p "+state+" && mount -t tmpfs -o size=4m none "+state)
+	t.Cleanup(func() {
+		if t.Failed() {
+			n.PMKSched(t, "restore", "--yes", "--force") // the backup is lost with the file system
+		}
+		n.Shell(t, "umount "+state)
+	})
+	return func() { n.Shell(t, "dd if=/dev/zero of="+state+"/fill bs=4k || true") }, func() { n.Shell(t, "rm "+state+"/fill") }
+}
+
+// The disk with the journal is full after the swap: a scheduler that fails is reverted, and restore closes the journal.
+func TestFaultReplaceIsRevertedOnAFullDisk(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			n := exclusive(t, layout)
+			fill, free := n.onSmallDisk(t)
+			got := n.AtStep(t, "swap", func(int) { fill() }, n.replaceArgs("--image", n.Faulty(t, "crash", n.Release))...)
+			got.Fails(t, 1, "exit status 7", "✓ undo swap", "manifest is restored", "the journal is not closed")
+			n.isOriginal(t)
+			free()
+			n.restore(t)
+			n.PMKSched(t, "status").OK(t)
+		})
+	}
+}
+
+// The disk with the journal is full after the swap: a scheduler that works stays, and the next run closes the journal.
+func TestFaultReplacedSchedulerStaysOnAFullDisk(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			n := exclusive(t, layout)
+			fill, free := n.onSmallDisk(t)
+			args := n.replaceArgs("--image", n.Image(t, "timestamp"))
+			n.AtStep(t, "swap", func(int) { fill() }, args...).Fails(t, 1, "journal.json", "the new scheduler runs and is verified")
+			n.PMKSched(t, "verify", "--default").OK(t)
+			free()
+			n.PMKSched(t, args...).OK(t)
+			n.PMKSched(t, "status").OK(t)
+			n.restore(t)
+		})
+	}
+}
+
+// A manifest that was removed comes back. On PMK its removal stops the API server too.
+func TestFaultRestoreOfAManifestThatWasRemoved(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(layout, func(t *testing.T) {
+			n := exclusive(t, layout)
+			n.replace(t, "--image", n.Image(t, "timestamp")).OK(t)
+			if err := os.Remove(n.Path(n.manifest)); err != nil {
+				t.Fatal(err)
+			}
+			n.restore(t)
+		})
 	}
 }
 
@@ -111,4 +182,14 @@ func TestFaultSilentAPIServerRestoresTheOriginalManifest(t *testing.T) {
 	}
 	got.Fails(t, 1, "did not answer", "manifest is restored")
 	n.isOriginal(t)
+}
+
+// A reader of the output that ends, as head does, does not stop the replacement.
+func TestFaultReplaceContinuesWhenItsOutputIsNotRead(t *testing.T) {
+	n := exclusive(t, lab.LayoutKubeadm)
+	command := strings.Join(append([]string{run.Program(t)}, n.replaceArgs("--image", n.Image(t, "timestamp"))...), " ")
+	n.Shell(t, command+" 2>&1 | head -1")
+	n.PMKSched(t, "status").OK(t)
+	n.PMKSched(t, "verify", "--default").OK(t)
+	n.restore(t)
 }

@@ -139,7 +139,7 @@ func TestPlanForAllNodesShowsEachCommandAndChangesNothing(t *testing.T) {
 	n := exclusive(t, lab.LayoutKubeadm)
 	image := n.Image(t, "timestamp")
 	n.PMKSched(t, "replace", "--image", image, "--all-nodes", "-o", "json").OK(t).
-		Prints(t, `"done": false`, "pmk-sched replace --yes --image "+image+" --node "+n.NodeName)
+		Prints(t, `"done": false`, " replace --yes --image "+image+" --node "+n.NodeName)
 	if got := n.read(t, n.manifest); !bytes.Equal(got, n.original) {
 		t.Error("a plan changed the manifest")
 	}
