@@ -238,15 +238,31 @@ func Backups(files Files) ([]*Backup, error) {
 		}
 		b := &Backup{}
 		if err == nil {
-			err = json.Unmarshal(text, b)
+			err = b.decode(text)
 		}
-		if err != nil || len(b.Files) == 0 {
+		if err != nil {
 			return nil, fmt.Errorf("read journal of backup %s: %w", path.Join(backupsDir, entry.Name()), err)
 		}
 		b.ID, b.dir, b.files = entry.Name(), dir, files
 		list = append(list, b)
 	}
 	return list, nil
+}
+
+// decode reads a journal.
+func (b *Backup) decode(text []byte) error {
+	if err := json.Unmarshal(text, b); err != nil {
+		return err
+	}
+	if len(b.Files) == 0 {
+		return errors.New("it lists no file")
+	}
+	for _, f := range b.Files {
+		if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == ".." {
+			return fmt.Errorf("the name %q of a file is not one in the backup's directory", f.Name)
+		}
+	}
+	return nil
 }
 
 // readme describes how to restore without pmk-sched.
