@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -151,16 +152,30 @@ func (p *Plane) Clear(t testing.TB, names ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), run.Patience)
 	defer cancel()
-	none := int64(0)
 	for _, name := range names {
-		err := p.Kube.CoreV1().Pods(name).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &none}, metav1.ListOptions{})
-		if err == nil {
-			err = p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: GroupLabel + "=" + name})
-		}
-		if err != nil {
+		DeletePods(ctx, t, p.Kube, name)
+		if err := p.Kube.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: GroupLabel + "=" + name}); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// DeletePods deletes all pods of a namespace and waits until they are gone. The API server deletes the pods of a collection one after the
+// other, so that many take longer than a request may on a slow machine; what is left then is deleted by the next request.
+func DeletePods(ctx context.Context, t testing.TB, kube kubernetes.Interface, namespace string) {
+	t.Helper()
+	now := int64(0)
+	run.Eventually(t, "the pods of "+namespace+" are gone", func(context.Context) (bool, string) {
+		err := kube.CoreV1().Pods(namespace).DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
+		if err != nil && !apierrors.IsTimeout(err) {
+			t.Fatal(err)
+		}
+		left, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return len(left.Items) == 0, fmt.Sprintf("%d are left", len(left.Items))
+	})
 }
 
 // Unbound returns how many pods of a namespace have no node.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -142,19 +141,8 @@ func (n *node) placeBatch(ctx context.Context, t *testing.T) map[string]int {
 // empty deletes the pods of the test and waits until they are gone.
 func (n *node) empty(ctx context.Context, t *testing.T) {
 	t.Helper()
-	none := int64(0)
 	for _, namespace := range []string{held, free} {
-		pods := n.Node.Kube.CoreV1().Pods(namespace)
-		if err := pods.DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &none}, metav1.ListOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		err := wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
-			list, err := pods.List(ctx, metav1.ListOptions{})
-			return err == nil && len(list.Items) == 0, err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		controlplane.DeletePods(ctx, t, n.Node.Kube, namespace)
 		if err := n.Node.Kube.CoreV1().Events(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			t.Fatal(err)
 		}

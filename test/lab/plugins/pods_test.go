@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -112,15 +113,7 @@ func (n *node) awaitRejected(t *testing.T, namespace, name, because string) {
 // remove deletes all pods of a namespace and waits until they are gone.
 func (n *node) remove(t *testing.T, namespace string) {
 	t.Helper()
-	now := int64(0)
-	err := n.Kube.CoreV1().Pods(namespace).DeleteCollection(run.Context(t), metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run.Eventually(t, "the pods of "+namespace+" are gone", func(context.Context) (bool, string) {
-		left := len(n.list(t, namespace))
-		return left == 0, fmt.Sprint(left)
-	})
+	controlplane.DeletePods(run.Context(t), t, n.Kube, namespace)
 }
 
 // place has the scheduler place so many pods at once, and counts them by node. Their names are new each time: kwok deletes a pod by its name
