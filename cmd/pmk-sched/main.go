@@ -8,9 +8,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/pmk-sched/pmk-sched/internal/sandbox"
 )
 
 func main() {
+	if sandbox.Entering(os.Args) { // this process is to become a program of an image
+		os.Exit(sandbox.Enter(os.Args))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))

@@ -51,7 +51,7 @@ func (s *Session) Validate(ctx context.Context, r profiles.ValidateRequest) (*Va
 	if missing != "" {
 		return v, nil
 	}
-	refusal, err := checkDocument(ctx, binary, rules)
+	refusal, err := s.checkDocument(ctx, binary, rules)
 	if errors.Is(err, configcheck.ErrNoBinary) {
 		s.Warn(err.Error())
 		return v, nil
@@ -99,7 +99,7 @@ func hasPlugins(r *build.Result, names []string) bool {
 }
 
 // checkDocument returns why the binary refuses the document; empty: it is valid.
-func checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
+func (s *Session) checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
 	dir, err := os.MkdirTemp("", "pmk-sched-validate-")
 	if err != nil {
 		return "", fmt.Errorf("create a directory for the check: %w", err)
@@ -110,7 +110,7 @@ func checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.V
 	if err != nil {
 		return "", err
 	}
-	err = configcheck.Check(ctx, binary, dir, text, kubeconfig, nil)
+	err = configcheck.Check(ctx, binary, dir, configcheck.Request{Configuration: text, Kubeconfig: kubeconfig, Warn: s.Warn})
 	var refused *configcheck.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Reason, nil
