@@ -115,17 +115,16 @@ func upgradeCommand(deployed DeployedScheduler, flags []string) string {
 	return shellCommand(build) + " && " + shellCommand(deploy)
 }
 
-// retag returns the name of the image for another release. It replaces the
-// release in the tag. If the tag has none, or there is a digest, the release
-// becomes the tag.
+// retag returns the name of the image for another release, without a digest. It
+// replaces the release in the tag. If there is none, the release becomes the tag.
 func retag(image, from, to string) string {
-	image, _, digested := strings.Cut(image, "@")
+	image, _, _ = strings.Cut(image, "@")
 	repository, tag := image, ""
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
 		repository, tag = image[:colon], image[colon+1:]
 	}
 	from, bare := strings.TrimPrefix(from, "v"), strings.TrimPrefix(to, "v")
-	if digested || !strings.Contains(tag, from) {
+	if !strings.Contains(tag, from) {
 		return repository + ":" + to
 	}
 	return repository + ":" + strings.Replace(tag, from, bare, 1)
