@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +29,11 @@ func (d *detector) deployed(ctx context.Context) {
 		return
 	}
 	for i := range found {
-		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, describeDeployed(&found[i], d.info.Release))
+		described := describeDeployed(&found[i], d.info.Release)
+		if described.Certificate, err = ReadMountedCertificate(ctx, d.core, &found[i]); err != nil {
+			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name, described.Namespace)
+		}
+		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, described)
 	}
 	slices.SortFunc(d.info.Scheduler.Deployed, func(a, b DeployedScheduler) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -145,9 +150,12 @@ func shellCommand(argv []string) string {
 }
 
 // checkDeployed warns about deployed schedulers of another minor than the API
-// server.
+// server, and of certificates that expire soon.
 func (d *detector) checkDeployed() {
 	for _, deployed := range d.info.Scheduler.Deployed {
+		if warning := deployed.Certificate.Warning(fmt.Sprintf("scheduler %s in namespace %s", deployed.Name, deployed.Namespace), d.o.Now()); warning != "" {
+			d.info.Warnings = append(d.info.Warnings, warning)
+		}
 		switch {
 		case deployed.Release == "":
 			d.warn("the release of scheduler %s in namespace %s is unknown", deployed.Name, deployed.Namespace)
