@@ -43,10 +43,10 @@ func infoText(i *cluster.Info) string {
 	}
 	if len(i.Scheduler.Deployed) > 0 {
 		line()
-		line("DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE")
+		line("DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
 	}
 	for _, deployed := range i.Scheduler.Deployed {
-		line(deployed.Name, deployed.Namespace, orDash(deployed.Release), orDash(deployed.Due), deployed.Image)
+		line(deployed.Name, deployed.Namespace, orDash(deployed.Release), orDash(deployed.Due), deployed.Image, expiry(deployed.Certificate))
 	}
 	if len(i.Warnings) > 0 {
 		line()

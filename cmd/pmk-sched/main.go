@@ -6,8 +6,13 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/pmk-sched/pmk-sched/internal/sandbox"
 )
 
 func main() {
+	if sandbox.Entering(os.Args) { // this process is to become a program of an image
+		os.Exit(sandbox.Enter(os.Args))
+	}
 	os.Exit(run(interruptible(context.Background()), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -16,7 +17,8 @@ func statusCommand(u *ui) *cli.Command {
 		Name:  "status",
 		Usage: "show the schedulers managed by pmk-sched and detect drift",
 		Description: "On a control-plane node its files are compared with what was written. The exit status is 3 if a file\n" +
-			"differs, or if a replacement was interrupted.",
+			"differs, if a replacement was interrupted, or if a certificate of a scheduler or an extender expires\n" +
+			"within 30 days.",
 		UsageText: examples(
 			"pmk-sched status",
 			"pmk-sched status -o json",
@@ -24,8 +26,8 @@ func statusCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			status, err := u.session.Status(c.Context)
-			var drift *replace.DriftError
-			if err != nil && !errors.As(err, &drift) {
+			var finding interface{ CheckFailed() bool }
+			if err != nil && !errors.As(err, &finding) {
 				return err
 			}
 			u.warn(status.Unknown...)
@@ -47,16 +49,16 @@ func statusTable(s *replace.Status) func(io.Writer) error {
 			line("%s\t%s\t%s\t%s\t%s", n.Node, yesNo(n.Replaced), yesNo(n.Ready), yesNo(n.Leads), n.Image)
 		}
 		if len(s.Schedulers) > 0 {
-			line("\nSCHEDULER\tNAMESPACE\tREADY\tIMAGE")
+			line("\nSCHEDULER\tNAMESPACE\tREADY\tIMAGE\tCERTIFICATE EXPIRES")
 		}
 		for _, d := range s.Schedulers {
-			line("%s\t%s\t%d/%d\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image)
+			line("%s\t%s\t%d/%d\t%s\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image, expiry(d.Certificate))
 		}
 		if len(s.Extenders) > 0 {
-			line("\nEXTENDER\tNAMESPACE\tREADY\tIMAGE")
+			line("\nEXTENDER\tNAMESPACE\tREADY\tIMAGE\tCERTIFICATE EXPIRES")
 		}
 		for _, d := range s.Extenders {
-			line("%s\t%s\t%d/%d\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image)
+			line("%s\t%s\t%d/%d\t%s\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image, expiry(d.Certificate))
 		}
 		if h := s.Here; h != nil {
 			state := "unchanged"
@@ -67,4 +69,12 @@ func statusTable(s *replace.Status) func(io.Writer) error {
 		}
 		return err
 	}
+}
+
+// expiry is the day on which a certificate expires.
+func expiry(c *cluster.MountedCertificate) string {
+	if c == nil {
+		return "-"
+	}
+	return c.Expires.Format(time.DateOnly)
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 const gonePollInterval = 250 * time.Millisecond
@@ -40,8 +42,10 @@ func (c *Client) applyOne(ctx context.Context, s step) error {
 	case Unchanged:
 		return nil
 	case Recreated:
-		if err := c.deleteExactly(ctx, s.live, metav1.DeletePropagationBackground); err != nil {
-			return err
+		if !isTerminating(s.live) {
+			if err := c.deleteExactly(ctx, s.live, metav1.DeletePropagationBackground); err != nil {
+				return err
+			}
 		}
 		if err := c.waitGone(ctx, s.live); err != nil {
 			return err
@@ -60,8 +64,14 @@ func (c *Client) deleteExactly(ctx context.Context, live *unstructured.Unstructu
 	return client.IgnoreNotFound(c.api.Delete(ctx, live, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation)))
 }
 
-// waitGone waits until live is gone, even if another object has taken its name.
+func isTerminating(obj *unstructured.Unstructured) bool {
+	return obj != nil && obj.GetDeletionTimestamp() != nil
+}
+
+// waitGone waits until live, which is being deleted, is gone, even if another object has taken its name. A Deployment without ReplicaSets is
+// gone at once if the controller manager does not act: then there is nothing to delete before it. With ReplicaSets it is an error.
 func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) error {
+	watch := &controllerWatch{client: c}
 	var last *unstructured.Unstructured
 	err := wait.PollUntilContextCancel(ctx, gonePollInterval, true, func(ctx context.Context) (bool, error) {
 		now, err := c.get(ctx, live)
@@ -69,10 +79,30 @@ func (c *Client) waitGone(ctx context.Context, live *unstructured.Unstructured) 
 			return false, err
 		}
 		last = now
-		return now == nil || now.GetUID() != live.GetUID(), nil
+		if now == nil || now.GetUID() != live.GetUID() {
+			return true, nil
+		}
+		if reason := watch.idle(ctx, live.GetKind() == "Deployment" && isBehind(now)); reason != "" {
+			return false, c.deleteIdle(ctx, now, reason)
+		}
+		return false, nil
 	})
 	if err != nil && ctx.Err() != nil && last != nil {
 		return fmt.Errorf("wait until %s is gone (finalizers %v): %w", nameOf(live), last.GetFinalizers(), ctx.Err())
 	}
 	return err
+}
+
+// deleteIdle deletes a Deployment without the controller manager, which does not act for that reason. The garbage collector would delete its
+// ReplicaSets and pods first; without any, the Deployment alone can go.
+func (c *Client) deleteIdle(ctx context.Context, deployment *unstructured.Unstructured, reason string) error {
+	waits, err := c.hasReplicaSets(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	if waits {
+		return problem.Errorf(hints[ReasonControllersIdle], "delete the pods of %s: %s", nameOf(deployment), reason)
+	}
+	c.log.Warn("deleting without the controller manager", zap.String("object", nameOf(deployment)), zap.String("reason", reason))
+	return c.deleteExactly(ctx, deployment, metav1.DeletePropagationBackground)
 }

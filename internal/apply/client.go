@@ -30,12 +30,15 @@ type Options struct {
 	Patience time.Duration
 	// LockDuration is how long a lock is valid after its last renewal. 0 means 15 s.
 	LockDuration time.Duration
+	// ControllerGrace is how long the controller manager may do nothing before a wait for it ends. 0 means 45 s.
+	ControllerGrace time.Duration
 }
 
 // Client changes one cluster. It is safe for concurrent use.
 type Client struct {
 	log   *zap.Logger
 	locks time.Duration // how long a lock is valid
+	grace time.Duration // how long the controller manager may do nothing
 	retry *kubeapi.Retrier
 	api   client.Client // retries automatically
 	kube  kubernetes.Interface
@@ -61,7 +64,7 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 	api := &retrying{Client: direct, retry: retry}
 	// The poller is only for flux's own wait, which ends as soon as an object is ready: see WaitStable.
 	manager := ssa.NewResourceManager(api, nil, ssa.Owner{Field: ownership.Manager, Group: ownership.Manager})
-	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), retry: retry, api: api, kube: kube, ssa: manager}, nil
+	return &Client{log: log, locks: cmp.Or(o.LockDuration, lockDuration), grace: cmp.Or(o.ControllerGrace, controllerGrace), retry: retry, api: api, kube: kube, ssa: manager}, nil
 }
 
 // retrying is a client that retries requests while the API server is unavailable for a moment, and explains errors. flux's

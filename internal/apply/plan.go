@@ -87,6 +87,10 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 	}
 	entry, current, merged, err := c.ssa.Diff(ctx, wanted.DeepCopy(), ssa.DefaultDiffOptions())
 	switch {
+	case err == nil && isTerminating(live):
+		s.change.Action = Recreated
+		s.change.Note = "it is being deleted"
+		s.change.Diff, err = textDiff(live, wanted)
 	case err == nil && entry.Action == ssa.UnchangedAction:
 		s.change.Action = Unchanged
 		return s, nil

@@ -19,6 +19,7 @@ const (
 	ReasonPodsRejected             = "FailedCreate"
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 	ReasonGone                     = "Gone"
+	ReasonControllersIdle          = "ControllersIdle"
 	ReasonTimeout                  = "Timeout"
 )
 

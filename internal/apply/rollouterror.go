@@ -69,6 +69,7 @@ var hints = map[string]string{
 	ReasonPodsRejected:             "the cause is a quota, pod security, an admission webhook, or a missing service account or priority class",
 	ReasonProgressDeadlineExceeded: "see the events and the state of the nodes",
 	ReasonTimeout:                  "allow more time with --timeout, or inspect the pods with `kubectl describe pod`",
+	ReasonControllersIdle:          "check kube-controller-manager with `kubectl -n kube-system get pods` and in the logs of its nodes; when it runs, run the command again",
 	ReasonGone:                     "the Deployment was deleted during the rollout: run the command again",
 }
 

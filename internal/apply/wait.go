@@ -60,7 +60,7 @@ type waiter struct {
 // restart, for o.StableFor and o.Seen observations. A pod that is ready for a moment and then exits is a failure.
 //
 // It returns a [*RolloutError] early if a container crashes, its image cannot be pulled or it does not start, if no node accepts the pod
-// or the API server rejects it, and if the deployment controller gives up. Restarts of a pod that is ready when the wait begins do not
+// or the API server rejects it, if the deployment controller gives up, and if the controller manager does not act. Restarts of a pod that is ready when the wait begins do not
 // count. At the deadline of ctx it returns a RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait
 // continues while the API server is unavailable. A scheduler that loses its lease then exits and is restarted by the kubelet, which
 // does not count either.
@@ -69,6 +69,7 @@ func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOp
 		client: c, key: client.ObjectKey{Namespace: ns, Name: deployment}, options: o.withDefaults(),
 		firstSeen: map[string]time.Time{}, ignored: map[string]int32{}, outages: c.retry.Outages(),
 	}
+	controllers := &controllerWatch{client: c}
 	for {
 		s, err := w.observe(ctx)
 		if err != nil {
@@ -76,6 +77,9 @@ func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOp
 		}
 		w.last = s
 		v := evaluate(*s, w.options)
+		if reason := controllers.idle(ctx, s.deployment.Status.ObservedGeneration < s.deployment.Generation); reason != "" {
+			v = verdict{state: rolloutFailed, reason: ReasonControllersIdle, message: reason}
+		}
 		if v.state == rolloutFailed {
 			return c.rolloutError(ctx, s, v)
 		}

@@ -28,6 +28,7 @@ type apiServer struct {
 	nodes       []corev1.Node
 	pods        []corev1.Pod
 	configMaps  map[string]map[string]string // by namespace/name
+	secrets     map[string]map[string][]byte // by namespace/name
 	lease       *coordinationv1.Lease
 	deployments []appsv1.Deployment
 	// forbid answers 403 to paths for which it returns true.
@@ -81,6 +82,14 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, corev1.ConfigMap{TypeMeta: metav1.TypeMeta{Kind: "ConfigMap", APIVersion: "v1"}, Data: data})
+	case strings.Contains(path, "/secrets/"):
+		part := strings.Split(path, "/")
+		data, ok := s.secrets[part[4]+"/"+part[6]]
+		if !ok {
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "not found")
+			return
+		}
+		answer(w, corev1.Secret{TypeMeta: metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"}, Data: data})
 	case path == "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler" && s.lease != nil:
 		answer(w, s.lease)
 	default:

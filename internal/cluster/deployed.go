@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +29,11 @@ func (d *detector) deployed(ctx context.Context) {
 		return
 	}
 	for i := range found {
-		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, describeDeployed(&found[i], d.info.Release))
+		described := describeDeployed(&found[i], d.info.Release)
+		if described.Certificate, err = ReadMountedCertificate(ctx, d.core, &found[i]); err != nil {
+			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name, described.Namespace)
+		}
+		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, described)
 	}
 	slices.SortFunc(d.info.Scheduler.Deployed, func(a, b DeployedScheduler) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -115,17 +120,16 @@ func upgradeCommand(deployed DeployedScheduler, flags []string) string {
 	return shellCommand(build) + " && " + shellCommand(deploy)
 }
 
-// retag returns the name of the image for another release. It replaces the
-// release in the tag. If the tag has none, or there is a digest, the release
-// becomes the tag.
+// retag returns the name of the image for another release, without a digest. It
+// replaces the release in the tag. If there is none, the release becomes the tag.
 func retag(image, from, to string) string {
-	image, _, digested := strings.Cut(image, "@")
+	image, _, _ = strings.Cut(image, "@")
 	repository, tag := image, ""
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {
 		repository, tag = image[:colon], image[colon+1:]
 	}
 	from, bare := strings.TrimPrefix(from, "v"), strings.TrimPrefix(to, "v")
-	if digested || !strings.Contains(tag, from) {
+	if !strings.Contains(tag, from) {
 		return repository + ":" + to
 	}
 	return repository + ":" + strings.Replace(tag, from, bare, 1)
@@ -146,9 +150,12 @@ func shellCommand(argv []string) string {
 }
 
 // checkDeployed warns about deployed schedulers of another minor than the API
-// server.
+// server, and of certificates that expire soon.
 func (d *detector) checkDeployed() {
 	for _, deployed := range d.info.Scheduler.Deployed {
+		if warning := deployed.Certificate.Warning(fmt.Sprintf("scheduler %s in namespace %s", deployed.Name, deployed.Namespace), d.o.Now()); warning != "" {
+			d.info.Warnings = append(d.info.Warnings, warning)
+		}
 		switch {
 		case deployed.Release == "":
 			d.warn("the release of scheduler %s in namespace %s is unknown", deployed.Name, deployed.Namespace)

@@ -77,12 +77,13 @@ func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T
 
 func TestRetag(t *testing.T) {
 	for image, want := range map[string]string{
-		"localhost/s:v1.24.3":                       "localhost/s:v1.25.4",
-		"localhost/s":                               "localhost/s:v1.25.4",
-		"registry.example:5000/s":                   "registry.example:5000/s:v1.25.4",
-		"registry.example:5000/s:1.24.3-gpu":        "registry.example:5000/s:1.25.4-gpu",
-		"registry.example/s:stable":                 "registry.example/s:v1.25.4",
-		"registry.example/s@sha256:" + "0123456789": "registry.example/s:v1.25.4",
+		"localhost/s:v1.24.3":                        "localhost/s:v1.25.4",
+		"localhost/s":                                "localhost/s:v1.25.4",
+		"registry.example:5000/s":                    "registry.example:5000/s:v1.25.4",
+		"registry.example:5000/s:1.24.3-gpu":         "registry.example:5000/s:1.25.4-gpu",
+		"registry.example/s:stable":                  "registry.example/s:v1.25.4",
+		"registry.example/s@sha256:" + "0123456789":  "registry.example/s:v1.25.4",
+		"registry.example/s:v1.24.3-gpu@sha256:0123": "registry.example/s:v1.25.4-gpu",
 	} {
 		if got := retag(image, "v1.24.3", "v1.25.4"); got != want {
 			t.Errorf("%s: got %s, want %s", image, got, want)

@@ -154,6 +154,9 @@ type DeployedScheduler struct {
 	Due string `json:"due,omitempty"`
 	// Command upgrades the scheduler on a control-plane node; empty without Due.
 	Command string `json:"command,omitempty"`
+	// Certificate is the one of its certificates that expires first; nil if it has
+	// none, or if that is unknown.
+	Certificate *MountedCertificate `json:"certificate,omitempty"`
 }
 
 // FirstPort is the first port to search for a free one: the one after the default

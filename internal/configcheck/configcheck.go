@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/pmk-sched/pmk-sched/internal/sandbox"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -62,64 +59,102 @@ current-context: none
 // offlineTimeout bounds the run of the binary, which takes well under a second.
 const offlineTimeout = 30 * time.Second
 
-// Check has a kube-scheduler binary decode, default and validate a configuration. It needs no API server: with --write-config-to the
-// scheduler writes the defaulted configuration and exits before it connects (cmd/kube-scheduler/app/server.go, Setup). kubeconfig is the
-// path in the pod that the configuration names; it is replaced by a stand-in. args are more flags of the scheduler. dir is a working
-// directory. The error is a [*RefusedError] if the binary refuses the configuration, and [ErrPartlyChecked] if a plugin calls the API
-// server when it is initialized, or waits for it: everything else is checked before.
-func Check(ctx context.Context, binary Binary, dir string, configuration []byte, kubeconfig string, args []string) error {
-	standIn, config, out := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "out.yaml")
-	text, err := profiles.WithoutFiles(configuration)
+// Names of the files that the binary reads.
+const (
+	configurationFile = "configuration-to-check.yaml"
+	kubeconfigFile    = "kubeconfig"
+	policyFile        = "policy.cfg"
+)
+
+// Request is what to check.
+type Request struct {
+	// Configuration is a KubeSchedulerConfiguration. Kubeconfig is the path in the pod that it names, which is replaced by a stand-in.
+	Configuration []byte
+	Kubeconfig    string
+	// Policy is a legacy Policy, which the scheduler will read from a ConfigMap; it may be empty.
+	Policy []byte
+	// Args are more flags of the scheduler.
+	Args []string
+	// Warn reports that the binary runs with less isolation than usual; it may be nil.
+	Warn func(text string)
+}
+
+// Check has a kube-scheduler binary decode, default and validate a configuration, in a sandbox: the binary may be of an image that others
+// made. It needs no API server: with --write-config-to the scheduler writes the defaulted configuration and exits before it connects
+// (cmd/kube-scheduler/app/server.go, Setup). dir is a private directory for the sandbox. The error is a [*RefusedError] if the binary
+// refuses the configuration, and [ErrPartlyChecked] if a plugin calls the API server when it is initialized, or waits for it: everything
+// else is checked before.
+func Check(ctx context.Context, binary Binary, dir string, r Request) error {
+	program, err := r.program(binary)
 	if err != nil {
 		return err
 	}
-	if text, err = standInListeners(bytes.ReplaceAll(text, []byte(kubeconfig), []byte(standIn))); err != nil {
+	result, err := run(ctx, dir, program)
+	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.WriteFile(standIn, []byte(standInKubeconfig), 0o600), os.WriteFile(config, text, 0o600)); err != nil {
-		return fmt.Errorf("write configuration to check: %w", err)
+	if result.Shared != "" && r.Warn != nil {
+		r.Warn("the kube-scheduler that checks the configuration runs as an unprivileged user, but with access to the network and the processes of this machine: " + result.Shared)
 	}
-	limited, cancel := context.WithTimeout(ctx, offlineTimeout)
-	defer cancel()
-	args = append([]string{"--config", config, "--secure-port=0", "--master=https://" + standInServer, "--write-config-to", out}, args...)
-	cmd := exec.CommandContext(limited, binary.Path, args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = dir, []string{"HOME=" + dir, "TMPDIR=" + dir}, time.Second
-	output, runErr := cmd.CombinedOutput()
-	if ctx.Err() != nil {
-		return fmt.Errorf("run %s --write-config-to: %w", binary.Path, context.Cause(ctx))
-	}
-	var exit *exec.ExitError
-	if runErr != nil && !errors.As(runErr, &exit) {
-		return fmt.Errorf("%w: run %s: %w", ErrNoBinary, binary.Path, runErr)
-	}
-	if _, err := os.Stat(out); runErr == nil && err == nil {
+	if result.Status == 0 && result.Wrote {
 		return nil
 	}
-	if limited.Err() != nil {
+	if result.TimedOut {
 		return fmt.Errorf("%w: one of them seems to wait for the API server: no output for %s", ErrPartlyChecked, offlineTimeout)
 	}
-	reason := exitReason(output, config, "the configuration")
+	reason := exitReason(result.Text, sandbox.Path(configurationFile), "the configuration")
 	if asksServer.MatchString(reason) {
 		return fmt.Errorf("%w: %s", ErrPartlyChecked, reason)
 	}
 	return &RefusedError{Reason: "the scheduler refuses the configuration: " + reason}
 }
 
-// WithPolicy returns the flags of a configuration for [Check]. A Policy, which the scheduler will read from a ConfigMap, is written to a file
-// in dir.
-func WithPolicy(dir string, configuration *profiles.Rendered) ([]string, error) {
-	if len(configuration.Policy) == 0 {
-		return configuration.Args, nil
-	}
-	text, err := profiles.WithoutFiles(configuration.Policy)
+// program returns the run of the binary.
+func (r Request) program(binary Binary) (sandbox.Program, error) {
+	var none sandbox.Program
+	text, err := profiles.WithoutFiles(r.Configuration)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	file := filepath.Join(dir, "policy.cfg")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		return nil, fmt.Errorf("write Policy to check: %w", err)
+	text, err = standInListeners(bytes.ReplaceAll(text, []byte(r.Kubeconfig), []byte(sandbox.Path(kubeconfigFile))))
+	if err != nil {
+		return none, err
 	}
-	return append(slices.Clone(configuration.Args), "--policy-config-file="+file), nil
+	args := []string{
+		"--config", sandbox.Path(configurationFile), "--secure-port=0", "--master=https://" + standInServer,
+		"--write-config-to", sandbox.OutputPath,
+	}
+	args = append(args, r.Args...)
+	files := map[string][]byte{kubeconfigFile: []byte(standInKubeconfig), configurationFile: text}
+	if len(r.Policy) > 0 {
+		if files[policyFile], err = profiles.WithoutFiles(r.Policy); err != nil {
+			return none, err
+		}
+		args = append(args, "--policy-config-file="+sandbox.Path(policyFile))
+	}
+	return sandbox.Program{Path: binary.Path, Args: args, Files: files, Timeout: offlineTimeout}, nil
+}
+
+// Version returns what the binary prints with --version, in a sandbox as that of [Check].
+func Version(ctx context.Context, binary Binary, dir string) (string, error) {
+	result, err := run(ctx, dir, sandbox.Program{Path: binary.Path, Args: []string{"--version"}, Timeout: offlineTimeout})
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(string(result.Text))
+	if result.Status != 0 {
+		return "", fmt.Errorf("run %s --version: exit status %d: %s", binary.Path, result.Status, text)
+	}
+	return text, nil
+}
+
+// run runs the binary. The error is [ErrNoBinary] unless ctx has ended.
+func run(ctx context.Context, dir string, program sandbox.Program) (*sandbox.Result, error) {
+	result, err := sandbox.Run(ctx, dir, program)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", ErrNoBinary, err)
+	}
+	return result, err
 }
 
 // listener matches the fields that make 1.20–1.22 listen as soon as they have read the configuration.

@@ -1,13 +1,74 @@
 package configcheck
 
 import (
+	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/sandbox"
 )
+
+func TestMain(m *testing.M) {
+	if sandbox.Entering(os.Args) {
+		os.Exit(sandbox.Enter(os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// scheduler compiles the stand-in for a kube-scheduler.
+func scheduler(t *testing.T) Binary {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kube-scheduler")
+	cmd := exec.Command("go", "build", "-o", file, "./testdata/scheduler")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("compile: %v\n%s", err, out)
+	}
+	return Binary{Path: file}
+}
+
+func TestCheckReturnsTheVerdictOfTheBinary(t *testing.T) {
+	binary := scheduler(t)
+	const valid = "kind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: /etc/s/kubeconfig}\n"
+	for name, c := range map[string]struct {
+		request Request
+		binary  Binary
+		want    string
+	}{
+		"valid":   {Request{Configuration: []byte(valid)}, binary, ""},
+		"refused": {Request{Configuration: []byte(valid + "# says E1121 07:47:48.5 1 run.go:74] \"command failed\" err=\"it is wrong\"\n")}, binary, "the scheduler refuses the configuration: it is wrong"},
+		"names a file": {Request{Configuration: []byte(valid + "# says couldn't read /" + configurationFile + ": it is wrong\n")}, binary,
+			"the scheduler refuses the configuration: couldn't read the configuration: it is wrong"},
+		"Policy":     {Request{Configuration: []byte(valid), Policy: []byte("kind: Policy\n")}, binary, "the scheduler refuses the configuration: Policy kind: Policy"},
+		"no program": {Request{Configuration: []byte(valid)}, Binary{Path: filepath.Join(t.TempDir(), "none")}, "no kube-scheduler binary for the check"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.request.Kubeconfig = "/etc/s/kubeconfig"
+			err := Check(t.Context(), c.binary, t.TempDir(), c.request)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Check(ctx, binary, t.TempDir(), Request{Configuration: []byte(valid), Kubeconfig: "/k"}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrNoBinary) {
+		t.Errorf("cancelled: got %v", err)
+	}
+}
+
+// The stand-in exits with the number of its environment variables.
+func TestVersionOfABinaryThatGetsNoEnvironment(t *testing.T) {
+	t.Setenv("SECRET", "1")
+	if got, err := Version(t.Context(), scheduler(t), t.TempDir()); err != nil || got != "Kubernetes v1.24.3" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
 
 // A scheduler of 1.20–1.22 listens on what its configuration names before it writes the configuration out.
 func TestCheckDoesNotListenAtTheAddressesOfTheScheduler(t *testing.T) {
@@ -65,6 +126,7 @@ func TestExitReason(t *testing.T) {
 
 // Some plugins ask the API server as they are made. By then the scheduler has found nothing wrong with the configuration.
 func TestPluginThatNeedsTheAPIServerIsNotRefused(t *testing.T) {
+	binary := scheduler(t)
 	const failed = `E1121 07:47:48.5 10363 run.go:74] "command failed" err="initializing profiles: creating profile for scheduler name s: initializing plugin \"P\": `
 	for name, c := range map[string]struct {
 		said    string
@@ -75,13 +137,8 @@ func TestPluginThatNeedsTheAPIServerIsNotRefused(t *testing.T) {
 		"wrong arguments": {failed + `unknown field \"anotation\""`, false, `unknown field "anotation"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			program := filepath.Join(dir, "kube-scheduler")
-			script := "#!/bin/sh\ncat >&2 <<'END'\n" + c.said + "\nEND\nexit 1\n"
-			if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			err := Check(t.Context(), Binary{Path: program}, dir, []byte("kind: KubeSchedulerConfiguration\n"), "/kubeconfig", nil)
+			configuration := "kind: KubeSchedulerConfiguration\n# says " + c.said + "\n"
+			err := Check(t.Context(), binary, t.TempDir(), Request{Configuration: []byte(configuration), Kubeconfig: "/kubeconfig"})
 			if errors.Is(err, ErrPartlyChecked) != c.partly {
 				t.Errorf("got %v", err)
 			}

@@ -281,11 +281,9 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
 		config := plan.Scheduler.Configuration
-		args, e := configcheck.WithPolicy(dir, config)
-		if e != nil {
-			return e
-		}
-		err = configcheck.Check(ctx, binary, dir, config.YAML, manifest.KubeconfigPath(plan.Name), args)
+		err = configcheck.Check(ctx, binary, dir, configcheck.Request{
+			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: config.Args, Warn: d.Warn,
+		})
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {
 		d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // extractTimeout bounds the search for a binary in an image: deploy can do without.
@@ -53,6 +54,35 @@ func FindScheduler(ctx context.Context, cache, reference, dir string) (configche
 		failed = append(failed, err.Error())
 	}
 	return none, fmt.Errorf("%w: %s", configcheck.ErrNoBinary, strings.Join(failed, "; "))
+}
+
+// digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.
+const digestTimeout = 10 * time.Second
+
+// Pin adds the digest of an image to its name, so that the nodes run the image that is checked although its tag may move. The name stays
+// without one if the nodes have the image already: it is not in a registry, or pullPolicy lets them use what they have and this node has
+// it. It also stays, with a warning, if the registry does not return the digest.
+func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (string, error) {
+	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" || pullPolicy != "Always" && onThisNode(ctx, reference) {
+		return reference, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	pinned, err := image.Resolve(limited, reference, authn.DefaultKeychain)
+	switch {
+	case err == nil:
+		return pinned, nil
+	case ctx.Err() != nil || problem.IsInvalid(err):
+		return "", err
+	}
+	warn(fmt.Sprintf("the nodes may run another image than the one that is checked, if the tag of %s moves: %v", reference, err))
+	return reference, nil
+}
+
+// onThisNode reports whether the containerd of this machine has an image.
+func onThisNode(ctx context.Context, reference string) bool {
+	found, err := image.InContainerd(ctx, reference, "")
+	return err == nil && found
 }
 
 // sources are the places where an image can be read, the nearest first.

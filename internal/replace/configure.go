@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path"
 	"regexp"
 	"slices"
@@ -142,14 +141,13 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 	if err != nil {
 		return "", fmt.Errorf("read the program of image %s: %w", image, err)
 	}
-	if err := p.checkRelease(ctx, binary, image); err != nil {
+	if err := p.checkRelease(ctx, binary, dir, image); err != nil {
 		return "", err
 	}
-	policy, err := configcheck.WithPolicy(dir, c.rendered)
-	if err != nil {
-		return "", err
-	}
-	err = configcheck.Check(ctx, binary, dir, c.text, kubeconfig, append(flagsToCheck(s.args), policy[len(c.rendered.Args):]...))
+	err = configcheck.Check(ctx, binary, dir, configcheck.Request{
+		Configuration: c.text, Kubeconfig: kubeconfig, Policy: c.rendered.Policy, Args: flagsToCheck(s.args),
+		Warn: func(text string) { p.warnf("%s", text) },
+	})
 	if errors.Is(err, configcheck.ErrPartlyChecked) {
 		p.warnf("%v", err)
 	} else if err != nil {
@@ -163,16 +161,16 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 }
 
 // checkRelease checks that the program is a kube-scheduler of the API server's minor.
-func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, image string) error {
-	output, err := exec.CommandContext(ctx, binary.Path, "--version").CombinedOutput()
+func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, dir, image string) error {
+	output, err := configcheck.Version(ctx, binary, dir)
 	if err != nil {
-		return problem.Errorf("is the image for this machine's architecture?", "run %s --version: %w: %s", binary.Path, err, strings.TrimSpace(string(output)))
+		return fmt.Errorf("read the release of image %s: %w", image, err)
 	}
-	version := reportedVersion.FindSubmatch(output)
+	version := reportedVersion.FindStringSubmatch(output)
 	if version == nil {
-		return problem.Invalidf("", "the program of image %s is not a kube-scheduler: --version prints %q", image, strings.TrimSpace(string(output)))
+		return problem.Invalidf("", "the program of image %s is not a kube-scheduler: --version prints %q", image, output)
 	}
-	release, err := versions.FromServer(string(version[1]))
+	release, err := versions.FromServer(version[1])
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ type SchedulerStatus struct {
 	Image     string `json:"image"`
 	Ready     int32  `json:"ready"`
 	Wanted    int32  `json:"wanted"`
+	// Certificate is the one of its certificates that expires first; nil if it has none, or if that is unknown.
+	Certificate *cluster.MountedCertificate `json:"certificate,omitempty"`
 }
 
 // HereStatus is the state of this node's files.
@@ -96,7 +98,17 @@ func (e *DriftError) Hint() string {
 	return "repair it with `pmk-sched replace`, or restore the original with `pmk-sched restore`"
 }
 
-// ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError].
+// ExpiryError is returned when certificates of schedulers or extenders expire soon, or have expired.
+type ExpiryError struct{ Warnings []string }
+
+// Error lists the certificates.
+func (e *ExpiryError) Error() string { return strings.Join(e.Warnings, "\n") }
+
+// CheckFailed reports that the status was read, and that certificates expire.
+func (e *ExpiryError) CheckFailed() bool { return true }
+
+// ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError], an
+// [*ExpiryError] or both.
 func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}, Extenders: []SchedulerStatus{}}
 	var err error
@@ -110,10 +122,28 @@ func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 			s.Unknown = append(s.Unknown, err.Error())
 		}
 	}
+	var found []error
 	if here := s.Here; here != nil && (len(here.Drift) > 0 || here.State == staticpod.Started) {
-		return s, &DriftError{Here: here}
+		found = append(found, &DriftError{Here: here})
 	}
-	return s, nil
+	if warnings := s.expiring(d.Now()); len(warnings) > 0 {
+		found = append(found, &ExpiryError{Warnings: warnings})
+	}
+	return s, errors.Join(found...)
+}
+
+// expiring returns a warning for each certificate that expires soon.
+func (s *Status) expiring(now time.Time) []string {
+	var warnings []string
+	for kind, list := range map[string][]SchedulerStatus{"scheduler": s.Schedulers, "extender": s.Extenders} {
+		for _, entry := range list {
+			if warning := entry.Certificate.Warning(fmt.Sprintf("%s %s in namespace %s", kind, entry.Name, entry.Namespace), now); warning != "" {
+				warnings = append(warnings, warning)
+			}
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
 }
 
 func (d Deps) nodes(ctx context.Context, s *Status) error {
@@ -146,7 +176,7 @@ func (d Deps) schedulers(ctx context.Context, s *Status) error {
 	if err != nil {
 		return kubeapi.Explain("list deployments", err)
 	}
-	for _, deployment := range list.Items {
+	for i, deployment := range list.Items {
 		entry := SchedulerStatus{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
 		if deployment.Spec.Replicas != nil {
 			entry.Wanted = *deployment.Spec.Replicas
@@ -155,6 +185,9 @@ func (d Deps) schedulers(ctx context.Context, s *Status) error {
 			if container.Name == schedulerContainer || container.Name == ownership.Extender {
 				entry.Image = container.Image
 			}
+		}
+		if entry.Certificate, err = cluster.ReadMountedCertificate(ctx, d.Kube.CoreV1(), &list.Items[i]); err != nil {
+			s.Unknown = append(s.Unknown, fmt.Sprintf("%v: when the certificate of %s in namespace %s expires is unknown", err, entry.Name, entry.Namespace))
 		}
 		if deployment.Labels[ownership.LabelName] == ownership.Extender {
 			s.Extenders = append(s.Extenders, entry)

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"k8s.io/client-go/rest"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
@@ -135,7 +137,21 @@ func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (er
 	if r.Credentials == nil || !r.Options.WantsNodeCredentials() {
 		r.Options.APIServer = cluster.APIServerForPods(ctx, cfg)
 	}
+	if err := s.pinImage(ctx, r); err != nil {
+		return err
+	}
 	return s.addPlugins(ctx, r)
+}
+
+// pinImage adds the digest to the name of the image: from here on everything is about that one image.
+func (s *Session) pinImage(ctx context.Context, r *request) error {
+	release, err := install.Release(r.Info, r.Options)
+	if err != nil {
+		return err
+	}
+	reference := strings.ReplaceAll(r.Options.Image, manifest.ReleaseInImage, release.String())
+	r.Options.Image, err = pack.Pin(ctx, reference, r.Options.PullPolicy, s.Warn)
+	return err
 }
 
 // addPlugins adds the plugins of the image.

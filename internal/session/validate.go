@@ -50,7 +50,7 @@ func (s *Session) Validate(ctx context.Context, r profiles.ValidateRequest) (*Va
 	if missing != "" {
 		return v, nil
 	}
-	refusal, err := checkDocument(ctx, binary, rules)
+	refusal, err := s.checkDocument(ctx, binary, rules)
 	if errors.Is(err, configcheck.ErrNoBinary) {
 		s.Warn(err.Error())
 		return v, nil
@@ -98,7 +98,7 @@ func hasPlugins(r *build.Result, names []string) bool {
 }
 
 // checkDocument returns why the binary refuses the document; empty: it is valid.
-func checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
+func (s *Session) checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
 	dir, remove, err := tempdir.Make("validate")
 	if err != nil {
 		return "", err
@@ -109,7 +109,7 @@ func checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.V
 	if err != nil {
 		return "", err
 	}
-	err = configcheck.Check(ctx, binary, dir, text, kubeconfig, nil)
+	err = configcheck.Check(ctx, binary, dir, configcheck.Request{Configuration: text, Kubeconfig: kubeconfig, Warn: s.Warn})
 	var refused *configcheck.RefusedError
 	if errors.As(err, &refused) {
 		return refused.Reason, nil

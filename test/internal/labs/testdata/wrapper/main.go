@@ -18,7 +18,7 @@ func main() {
 			fmt.Println("Kubernetes " + version)
 			return
 		case arg == "--write-config-to":
-			if err := os.WriteFile(os.Args[i+1], nil, 0o600); err != nil {
+			if err := os.WriteFile(os.Args[i+1], []byte("{}\n"), 0o600); err != nil {
 				panic(err)
 			}
 			return

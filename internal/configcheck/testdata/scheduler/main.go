@@ -1,0 +1,41 @@
+// Command scheduler stands for a kube-scheduler. It refuses every Policy, and a configuration with the comment "# says", with the reason that
+// follows.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+func main() {
+	for i, arg := range os.Args {
+		switch {
+		case arg == "--config":
+			text, err := os.ReadFile(os.Args[i+1])
+			if err != nil {
+				panic(err)
+			}
+			if _, said, found := strings.Cut(string(text), "# says "); found {
+				_, _ = fmt.Fprint(os.Stderr, said)
+				os.Exit(1)
+			}
+		case arg == "--version":
+			fmt.Println("Kubernetes v1.24.3")
+			os.Exit(len(os.Environ()))
+		case strings.HasPrefix(arg, "--policy-config-file="):
+			text, err := os.ReadFile(strings.TrimPrefix(arg, "--policy-config-file="))
+			if err != nil {
+				panic(err)
+			}
+			fmt.Printf("Error: Policy %s", text)
+			os.Exit(1)
+		case arg == "--write-config-to":
+			defer func() {
+				if err := os.WriteFile(os.Args[i+1], []byte("{}\n"), 0o600); err != nil {
+					panic(err)
+				}
+			}()
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// unprivilegedID is the ID of the user and the group of programs.
+const unprivilegedID = 65534
+
+// Limits of a program. kube-scheduler v1.24.3 checks a configuration with 60 MiB of memory and 800 MiB of address space, most of which Go
+// only reserves. The limit on address space is for Linux before 4.7, where RLIMIT_DATA does not count mapped memory.
+const (
+	memoryLimit       = 1 << 30
+	addressSpaceLimit = 6 << 30
+	fileSizeLimit     = 16 << 20
+	openFilesLimit    = 256
+	cpuSecondsLimit   = 120
+	// processesLimit counts the processes of all programs of the same user on the machine.
+	processesLimit = 1024
+)
+
+// Modes of Enter.
+const (
+	modeIsolated = "isolated" // in new namespaces
+	modeShared   = "shared"   // in those of the caller
+)
+
+// reportFD is where Enter writes why it failed, as a [failure]; executing the program closes it.
+const reportFD = 3
+
+// Kinds of failures: of the isolation, or of the program itself, which fails without isolation too.
+const (
+	failedToIsolate = "isolate"
+	failedToExecute = "execute"
+)
+
+// Enter makes this process, which [Run] started with the command line args, the program. It returns only if that fails.
+func Enter(args []string) (status int) {
+	runtime.LockOSThread() // no_new_privs is of a thread
+	syscall.CloseOnExec(reportFD)
+	report := os.NewFile(reportFD, "report")
+	if len(args) < 4 || report == nil {
+		return 1
+	}
+	root, mode := args[2], args[3]
+	kind, err := failedToIsolate, isolate(root, mode)
+	if err == nil {
+		kind, err = failedToExecute, syscall.Exec(Path(programName), append([]string{programName}, args[4:]...), []string{})
+	}
+	_, _ = fmt.Fprintf(report, "%s\n%v", kind, err)
+	return 1
+}
+
+// isolate takes from this process what the program must not have.
+func isolate(root, mode string) error {
+	steps := []func() error{
+		func() error { return enterRoot(root) }, limit, dropUser, forbidPrivileges,
+	}
+	if mode == modeIsolated {
+		steps = append([]func() error{raiseLoopback, func() error { return makeReadOnly(root) }}, steps...)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raiseLoopback makes 127.0.0.1 of the new network usable: schedulers of 1.20–1.22 listen on it.
+func raiseLoopback() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open socket: %w", err)
+	}
+	defer unix.Close(socket)
+	request, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	request.SetUint16(unix.IFF_UP)
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request); err != nil {
+		return fmt.Errorf("set up the loopback interface: %w", err)
+	}
+	return nil
+}
+
+// makeReadOnly mounts root on itself, read-only. Only the file for the output, which is a separate mount, stays writable.
+func makeReadOnly(root string) error {
+	for _, m := range []struct {
+		what, on string
+		flags    uintptr
+	}{
+		{"", "/", unix.MS_REC | unix.MS_PRIVATE},
+		{root, root, unix.MS_BIND},
+		{root + OutputPath, root + OutputPath, unix.MS_BIND},
+		{"", root, unix.MS_REMOUNT | unix.MS_BIND | unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV},
+	} {
+		if err := unix.Mount(m.what, m.on, "", m.flags, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", m.on, err)
+		}
+	}
+	return nil
+}
+
+func enterRoot(root string) error {
+	if err := unix.Chroot(root); err != nil {
+		return fmt.Errorf("change root: %w", err)
+	}
+	return unix.Chdir("/")
+}
+
+func limit() error {
+	limits := map[int]uint64{
+		unix.RLIMIT_DATA: memoryLimit, unix.RLIMIT_AS: addressSpaceLimit, unix.RLIMIT_FSIZE: fileSizeLimit,
+		unix.RLIMIT_NOFILE: openFilesLimit, unix.RLIMIT_CPU: cpuSecondsLimit, unix.RLIMIT_CORE: 0,
+	}
+	if os.Geteuid() == 0 {
+		limits[unix.RLIMIT_NPROC] = processesLimit // a user of a desktop has more
+	}
+	for resource, most := range limits {
+		// The one of package syscall, so that Exec does not restore the number of open files.
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most}); err != nil {
+			return fmt.Errorf("set resource limit %d: %w", resource, err)
+		}
+	}
+	return nil
+}
+
+// dropUser changes root to the unprivileged user, which loses all capabilities. Another user has that ID in its namespace already.
+func dropUser() error {
+	if os.Geteuid() != 0 {
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+			return fmt.Errorf("drop capabilities: %w", err)
+		}
+		return nil
+	}
+	if err := syscall.Setgroups(nil); err != nil {
+		return fmt.Errorf("drop groups: %w", err)
+	}
+	if err := syscall.Setresgid(unprivilegedID, unprivilegedID, unprivilegedID); err != nil {
+		return fmt.Errorf("drop group: %w", err)
+	}
+	if err := syscall.Setresuid(unprivilegedID, unprivilegedID, unprivilegedID); err != nil {
+		return fmt.Errorf("drop user: %w", err)
+	}
+	return nil
+}
+
+// forbidPrivileges lets no program gain privileges, and ends this one with its parent; a change of the user resets the latter.
+func forbidPrivileges() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid new privileges: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return fmt.Errorf("end with the parent process: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package sandbox
+
+// textLimit is how much of the output of a program is kept.
+const textLimit = 256 << 10
+
+// tail keeps the end of what is written to it.
+type tail struct{ text []byte }
+
+// Write never fails, so that a program with too much output is not blocked.
+func (t *tail) Write(p []byte) (int, error) {
+	t.text = append(t.text, p...)
+	if excess := len(t.text) - textLimit; excess > textLimit {
+		t.text = append(t.text[:0], t.text[excess:]...)
+	}
+	return len(p), nil
+}
+
+// end returns the last textLimit bytes.
+func (t *tail) end() []byte { return t.text[max(0, len(t.text)-textLimit):] }

@@ -1,0 +1,60 @@
+// Command probe tries what a program of an image must not do. It prints what it could do, one line each.
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	switch os.Args[1] {
+	case "look":
+		look(os.Args[2])
+	case "allocate":
+		block := make([]byte, 8<<30)
+		fmt.Println("allocated", len(block))
+	case "forever":
+		fmt.Println("started")
+		time.Sleep(time.Hour)
+	case "print":
+		for line := strings.Repeat("x", 1<<10); ; {
+			fmt.Println(line)
+		}
+	case "write":
+		text, err := os.ReadFile("/input")
+		if err == nil {
+			err = os.WriteFile("/output", text, 0o600)
+		}
+		fmt.Println(err)
+		os.Exit(7)
+	case "fill":
+		fmt.Println(os.WriteFile("/output", make([]byte, 64<<20), 0o600))
+	}
+}
+
+// look prints who the program is, and what it can reach. address is that of a listener on the loopback interface of the machine.
+func look(address string) {
+	groups, _ := os.Getgroups()
+	fmt.Println("user", os.Getuid(), os.Getgid(), groups)
+	fmt.Println("environment", os.Environ())
+	fmt.Println("process", os.Getpid())
+	_, err := net.DialTimeout("tcp", address, time.Second)
+	fmt.Println("dial", err == nil)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	fmt.Println("listen", l != nil, err)
+	for _, file := range []string{"/new", "/input", "/program"} {
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o644)
+		fmt.Println("write", file, f != nil && err == nil, os.Chmod(file, 0o777) == nil, os.Remove(file) == nil)
+	}
+	entries, err := os.ReadDir("/")
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	fmt.Println("root", names, err)
+	fmt.Println("setuid", syscall.Setuid(0) == nil)
+}

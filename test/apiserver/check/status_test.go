@@ -1,0 +1,111 @@
+//go:build linux
+
+package check_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+)
+
+// nodeCredentials are those of a control-plane node, valid until then.
+func nodeCredentials(t *testing.T, until time.Time) *cluster.NodeCredentials {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotBefore: until.AddDate(-1, 0, 0), NotAfter: until,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return &cluster.NodeCredentials{
+		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler", Expires: until,
+		CA: cert, Cert: cert, Key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}),
+	}
+}
+
+func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *testing.T) {
+	ctx := testContext(t)
+	ns, kube := namespace(ctx, t), kubeClient(t)
+	client, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t), ControllerGrace: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		owned, err := client.Owned(ctx, "copier", ns)
+		if err == nil {
+			_, err = client.Delete(ctx, owned)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	now := time.Now()
+	for _, c := range []struct {
+		mode  string
+		until time.Time
+		warns bool
+	}{
+		{install.CredentialsNode, now.AddDate(0, 0, 20), true},
+		{install.CredentialsNode, now.AddDate(1, 0, 0), false}, // renewed by kubeadm
+		{install.CredentialsNodeInline, now.AddDate(0, 0, 10), true},
+		{install.CredentialsServiceAccount, time.Time{}, false},
+	} {
+		var credentials *cluster.NodeCredentials
+		if !c.until.IsZero() {
+			credentials = nodeCredentials(t, c.until)
+		}
+		plan, err := install.NewPlan(nil, credentials, install.Options{
+			Name: "copier", Namespace: ns, Image: "localhost/s:v1", Branch: "v1.24.3", Credentials: c.mode, Now: now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Apply(ctx, plan.Objects); err != nil {
+			t.Fatal(err)
+		}
+		status, err := replace.ReadStatus(ctx, replace.Deps{Kube: kube, Now: time.Now}, false)
+		var expiring *replace.ExpiryError
+		if errors.As(err, &expiring) != c.warns || err != nil && (!expiring.CheckFailed() || !strings.Contains(err.Error(), "scheduler copier in namespace "+ns)) {
+			t.Errorf("%s until %s: got %v", c.mode, c.until, err)
+		}
+		if status == nil || len(status.Unknown) > 0 {
+			t.Fatalf("%s: got %+v", c.mode, status)
+		}
+		at := slices.IndexFunc(status.Schedulers, func(s replace.SchedulerStatus) bool { return s.Namespace == ns })
+		if at < 0 {
+			t.Fatalf("%s: the scheduler is missing in %+v", c.mode, status)
+		}
+		switch found := status.Schedulers[at].Certificate; {
+		case c.until.IsZero() && found != nil, !c.until.IsZero() && (found == nil || !found.Expires.Equal(c.until.UTC().Truncate(time.Second))):
+			t.Errorf("%s: got certificate %+v, want one until %s", c.mode, found, c.until)
+		}
+	}
+}
