@@ -33,7 +33,7 @@ func Make(purpose string) (dir string, remove func() error, err error) {
 		if err != nil {
 			return "", nil, errors.Join(fmt.Errorf("lock a temporary directory: %w", err), os.Remove(dir))
 		}
-		if locked, err := flock.Try(lock); err == nil && !(locked && exists(dir)) {
+		if locked, err := flock.Try(lock); err == nil && (!locked || !exists(dir)) {
 			_ = lock.Close()
 			continue
 		}

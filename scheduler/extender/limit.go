@@ -113,10 +113,10 @@ func measure(data []byte) size {
 	var s size
 	var isList []bool
 	count := func() {
-		switch depth := len(isList); {
-		case depth == 0:
+		switch len(isList) {
+		case 0:
 			return
-		case depth == 1:
+		case 1:
 			s.top++
 		}
 		if isList[len(isList)-1] {

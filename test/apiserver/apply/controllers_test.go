@@ -169,7 +169,7 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "the controller manager does not act") || errors.Is(err, steps.ErrUndo) {
 			t.Fatalf("got %v", err)
 		}
-		if kinds := ownedKinds(ctx, t, client, "alone", ns); strings.Trim(kinds, "Secret ") != "" {
+		if kinds := ownedKinds(ctx, t, client, "alone", ns); strings.TrimSpace(strings.ReplaceAll(kinds, "Secret", "")) != "" {
 			t.Errorf("left, besides revisions: %s", kinds)
 		}
 	}
