@@ -43,13 +43,17 @@ func (d *detector) deployed(ctx context.Context) {
 // deployments lists the Deployments of schedulers page by page.
 func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.Deployment, error) {
 	var found []appsv1.Deployment
-	options := metav1.ListOptions{LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelName + "!=" + ownership.Extender, Limit: objectPage}
+	options := metav1.ListOptions{LabelSelector: ownership.Installed + "," + ownership.LabelName + "!=" + ownership.Extender, Limit: objectPage}
 	for {
 		page, err := d.apps.Deployments(namespace).List(ctx, options)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, page.Items...)
+		for i := range page.Items {
+			if ownership.IsInstalled(page.Items[i].Labels) {
+				found = append(found, page.Items[i])
+			}
+		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return found, nil
 		}
@@ -72,7 +76,9 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 		return described
 	}
 	described.Due = server.String()
-	described.Command = upgradeCommand(described, deployedFlags(deployment))
+	if deployment.Labels[ownership.LabelManagedBy] == ownership.Manager { // what Helm installed, Helm upgrades
+		described.Command = upgradeCommand(described, deployedFlags(deployment))
+	}
 	return described
 }
 

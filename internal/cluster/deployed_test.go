@@ -13,6 +13,7 @@ import (
 
 func deployment(namespace, name, release, image, flags string) appsv1.Deployment {
 	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: ownership.Labels(name)}}
+	d.Labels[ownership.LabelName] = ownership.Scheduler
 	if release != "" {
 		d.Labels[ownership.LabelRelease] = release
 	}

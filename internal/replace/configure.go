@@ -144,7 +144,7 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 	if err := p.checkRelease(ctx, binary, dir, image); err != nil {
 		return "", err
 	}
-	err = configcheck.Check(ctx, binary, dir, configcheck.Request{
+	err = p.Check(ctx, binary, dir, configcheck.Request{
 		Configuration: c.text, Kubeconfig: kubeconfig, Policy: c.rendered.Policy, Args: flagsToCheck(s.args),
 		Warn: func(text string) { p.warnf("%s", text) },
 	})
@@ -162,7 +162,7 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 
 // checkRelease checks that the program is a kube-scheduler of the API server's minor.
 func (p *planner) checkRelease(ctx context.Context, binary configcheck.Binary, dir, image string) error {
-	output, err := configcheck.Version(ctx, binary, dir)
+	output, err := p.Version(ctx, binary, dir)
 	if err != nil {
 		return fmt.Errorf("read the release of image %s: %w", image, err)
 	}

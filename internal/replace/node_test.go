@@ -91,11 +91,7 @@ func newTestNode(t *testing.T, layout string) *testNode {
 	}
 	n.write(t, l.Manifest, n.original)
 	n.write(t, l.Kubeconfig, "kind: Config\n")
-	n.write(t, "/program", "#!/bin/sh\ncase \"$1\" in --version) echo Kubernetes v1.24.3; exit;; esac\n"+
-		"while [ $# -gt 1 ]; do case \"$1\" in --write-config-to) : >\"$2\";; esac; shift; done\n")
-	if err := os.Chmod(n.path("/program"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	n.write(t, "/program", "a kube-scheduler")
 	return n
 }
 
@@ -142,8 +138,10 @@ func (n *testNode) deps(t *testing.T) Deps {
 		Binary: func(context.Context, string, string) (configcheck.Binary, error) {
 			return configcheck.Binary{Path: n.path("/program")}, nil
 		},
-		Verify: func(context.Context, *Plan, bool) error { return n.verifyError },
-		Holder: "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) }, Note: func(string) {},
+		Version: func(context.Context, configcheck.Binary, string) (string, error) { return "Kubernetes v1.24.3", nil },
+		Check:   func(context.Context, configcheck.Binary, string, configcheck.Request) error { return nil },
+		Verify:  func(context.Context, *Plan, bool) error { return n.verifyError },
+		Holder:  "a test", Now: time.Now, Warn: func(text string) { n.warnings = append(n.warnings, text) }, Note: func(string) {},
 		OnStep: func(name string) func(error) {
 			if n.onStep != nil {
 				n.onStep(name)

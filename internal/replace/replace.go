@@ -38,6 +38,9 @@ type Deps struct {
 	EnsureImage func(ctx context.Context, image string) error
 	// Binary finds the program of an image; dir is a directory to write it to.
 	Binary func(ctx context.Context, image, dir string) (configcheck.Binary, error)
+	// Version and Check run it, as those of package configcheck do.
+	Version func(ctx context.Context, binary configcheck.Binary, dir string) (string, error)
+	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error
 	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby reports that the scheduler of another
 	// node leads.
 	Verify func(ctx context.Context, plan *Plan, standby bool) error

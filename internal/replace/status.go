@@ -172,11 +172,14 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 }
 
 func (d Deps) schedulers(ctx context.Context, s *Status) error {
-	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelManagedBy + "=" + ownership.Manager})
+	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ownership.Installed})
 	if err != nil {
 		return kubeapi.Explain("list deployments", err)
 	}
 	for i, deployment := range list.Items {
+		if !ownership.IsInstalled(deployment.Labels) {
+			continue
+		}
 		entry := SchedulerStatus{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
 		if deployment.Spec.Replicas != nil {
 			entry.Wanted = *deployment.Spec.Replicas

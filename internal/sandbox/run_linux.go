@@ -25,6 +25,10 @@ type failure struct{ kind, text string }
 // this user can enter. A program that fails or is killed is a result; the error is why it could not be run: [ErrUnavailable] if it cannot
 // be isolated.
 func Run(ctx context.Context, dir string, p Program) (result *Result, err error) {
+	if Entering(os.Args) {
+		// It would start itself again and again.
+		return nil, errors.New("run a program of an image: main of this program does not call sandbox.Enter")
+	}
 	root, err := os.MkdirTemp(dir, "root-")
 	if err != nil {
 		return nil, fmt.Errorf("create root directory for %s: %w", p.Path, err)

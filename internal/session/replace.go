@@ -174,6 +174,7 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 		Binary: func(ctx context.Context, reference, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, reference, dir)
 		},
+		Version: configcheck.Version, Check: configcheck.Check,
 		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
 			return s.verifyReplacement(ctx, cfg, r, standby)
 		},

@@ -220,7 +220,7 @@ func (r *verifier) permissionFindings(ctx context.Context) []finding {
 func (r *verifier) identity(ctx context.Context) (*rbacv1.Subject, error) {
 	var list *rbacv1.ClusterRoleBindingList
 	err := r.retry.Do(ctx, "list ClusterRoleBindings", func(ctx context.Context) (err error) {
-		selector := ownership.LabelManagedBy + "=" + ownership.Manager + "," + ownership.LabelInstance + "=" + r.Deployment
+		selector := ownership.Installed + "," + ownership.LabelInstance + "=" + r.Deployment
 		list, err = r.kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{LabelSelector: selector})
 		return err
 	})

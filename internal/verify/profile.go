@@ -36,14 +36,16 @@ func (r *verifier) chooseDeployment(ctx context.Context) error {
 	}
 	var list *appsv1.DeploymentList
 	err = r.retry.Do(ctx, "list schedulers in namespace "+r.Namespace, func(ctx context.Context) (err error) {
-		selector := ownership.LabelManagedBy + "=" + ownership.Manager
-		list, err = r.kube.AppsV1().Deployments(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		list, err = r.kube.AppsV1().Deployments(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.Installed})
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	for i := range list.Items {
+		if !ownership.IsInstalled(list.Items[i].Labels) {
+			continue
+		}
 		has, err := r.hasProfile(ctx, &list.Items[i])
 		if err != nil {
 			return err

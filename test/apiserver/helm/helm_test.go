@@ -64,7 +64,7 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	if err != nil || len(deployments.Items) > 0 {
 		t.Errorf("after uninstall: %d Deployments, %v", len(deployments.Items), err)
 	}
-	managed := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
+	managed := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=kube-scheduler"}
 	bindings, err := kube.RbacV1().ClusterRoleBindings().List(t.Context(), managed)
 	if err != nil || len(bindings.Items) > 0 {
 		t.Errorf("after uninstall: %d ClusterRoleBindings, %v", len(bindings.Items), err)
