@@ -136,7 +136,7 @@ func (o options) configuration() (*extender.Configuration, error) {
 	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
 		return nil, usagef("--client-ca-file requires --tls-cert-file and --tls-private-key-file")
 	case slices.Contains(c.Verbs, extender.VerbBind) && c.TLS.ClientCAFile == "":
-		return nil, usagef("--verb bind requires --client-ca-file: whoever reaches the address could bind pods")
+		return nil, usagef("--verb bind requires --client-ca-file: every client that reaches the address could bind pods")
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err

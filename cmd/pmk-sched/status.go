@@ -17,8 +17,8 @@ func statusCommand(u *ui) *cli.Command {
 		Name:  "status",
 		Usage: "show the schedulers managed by pmk-sched and detect drift",
 		Description: "On a control-plane node its files are compared with what was written. The exit status is 3 if a file\n" +
-			"differs, if a replacement was interrupted, or if a certificate of a scheduler or an extender expires\n" +
-			"within 30 days.",
+			"differs, if a replacement was interrupted, if a certificate of a scheduler or an extender expires within\n" +
+			"30 days, or if the API server does not reach the pods of an extender.",
 		UsageText: examples(
 			"pmk-sched status",
 			"pmk-sched status -o json",

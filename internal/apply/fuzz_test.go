@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// FuzzDecodeRevision searches revision Secrets that crash the decoder, or whose objects cannot be stored again: whoever may write Secrets
+// FuzzDecodeRevision searches revision Secrets that crash the decoder, or whose objects cannot be stored again: users who may write Secrets
 // in the namespace can write them.
 func FuzzDecodeRevision(f *testing.F) {
 	for _, text := range []string{`[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}]`, `[]`, `[null]`, `{}`, `[{"kind":"List","items":[{}]}]`} {

@@ -68,7 +68,7 @@ const (
 
 // Request is what to check.
 type Request struct {
-	// Configuration is a KubeSchedulerConfiguration. Kubeconfig is the path in the pod that it names, which is replaced by a stand-in.
+	// Configuration is a KubeSchedulerConfiguration. Kubeconfig is the path in the pod that it names, which is replaced for the check.
 	Configuration []byte
 	Kubeconfig    string
 	// Policy is a legacy Policy, which the scheduler will read from a ConfigMap; it may be empty.

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// scheduler compiles the stand-in for a kube-scheduler.
+// scheduler compiles a substitute for kube-scheduler.
 func scheduler(t *testing.T) Binary {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kube-scheduler")
@@ -62,7 +62,7 @@ func TestCheckReturnsTheVerdictOfTheBinary(t *testing.T) {
 	}
 }
 
-// The stand-in exits with the number of its environment variables.
+// The substitute exits with the number of its environment variables.
 func TestVersionOfABinaryThatGetsNoEnvironment(t *testing.T) {
 	t.Setenv("SECRET", "1")
 	if got, err := Version(t.Context(), scheduler(t), t.TempDir()); err != nil || got != "Kubernetes v1.24.3" {

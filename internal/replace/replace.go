@@ -38,6 +38,8 @@ type Deps struct {
 	EnsureImage func(ctx context.Context, image string) error
 	// Binary finds the program of an image; dir is a directory to write it to.
 	Binary func(ctx context.Context, image, dir string) (configcheck.Binary, error)
+	// Answers returns an error unless the API server reaches one of the ready pods of an extender. It is for the status.
+	Answers func(ctx context.Context, name, namespace string) error
 	// Version and Check run it, as those of package configcheck do.
 	Version func(ctx context.Context, binary configcheck.Binary, dir string) (string, error)
 	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error

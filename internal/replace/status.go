@@ -51,6 +51,8 @@ type SchedulerStatus struct {
 	Wanted    int32  `json:"wanted"`
 	// Certificate is the one of its certificates that expires first; nil if it has none, or if that is unknown.
 	Certificate *cluster.MountedCertificate `json:"certificate,omitempty"`
+	// Unreachable is why the API server reaches none of the pods of an extender, although some are ready.
+	Unreachable string `json:"unreachable,omitempty"`
 }
 
 // HereStatus is the state of this node's files.
@@ -98,17 +100,18 @@ func (e *DriftError) Hint() string {
 	return "repair it with `pmk-sched replace`, or restore the original with `pmk-sched restore`"
 }
 
-// ExpiryError is returned when certificates of schedulers or extenders expire soon, or have expired.
-type ExpiryError struct{ Warnings []string }
+// FindingsError is returned when a scheduler or an extender needs attention: its certificate expires soon or has expired, or its pods are
+// not reached.
+type FindingsError struct{ Findings []string }
 
-// Error lists the certificates.
-func (e *ExpiryError) Error() string { return strings.Join(e.Warnings, "\n") }
+// Error lists the findings.
+func (e *FindingsError) Error() string { return strings.Join(e.Findings, "\n") }
 
-// CheckFailed reports that the status was read, and that certificates expire.
-func (e *ExpiryError) CheckFailed() bool { return true }
+// CheckFailed reports that the status was read, and that something does not hold.
+func (e *FindingsError) CheckFailed() bool { return true }
 
 // ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError], an
-// [*ExpiryError] or both.
+// [*FindingsError] or both.
 func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}, Extenders: []SchedulerStatus{}}
 	var err error
@@ -126,8 +129,8 @@ func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
 	if here := s.Here; here != nil && (len(here.Drift) > 0 || here.State == staticpod.Started) {
 		found = append(found, &DriftError{Here: here})
 	}
-	if warnings := s.expiring(d.Now()); len(warnings) > 0 {
-		found = append(found, &ExpiryError{Warnings: warnings})
+	if findings := append(s.expiring(d.Now()), s.unreachable()...); len(findings) > 0 {
+		found = append(found, &FindingsError{Findings: findings})
 	}
 	return s, errors.Join(found...)
 }
@@ -144,6 +147,17 @@ func (s *Status) expiring(now time.Time) []string {
 	}
 	slices.Sort(warnings)
 	return warnings
+}
+
+// unreachable returns a finding for each extender whose pods are not reached.
+func (s *Status) unreachable() []string {
+	var findings []string
+	for _, e := range s.Extenders {
+		if e.Unreachable != "" {
+			findings = append(findings, fmt.Sprintf("extender %s in namespace %s: the API server does not reach its pods, so schedulers may not either: %s", e.Name, e.Namespace, e.Unreachable))
+		}
+	}
+	return findings
 }
 
 func (d Deps) nodes(ctx context.Context, s *Status) error {
@@ -193,6 +207,9 @@ func (d Deps) schedulers(ctx context.Context, s *Status) error {
 			s.Unknown = append(s.Unknown, fmt.Sprintf("%v: when the certificate of %s in namespace %s expires is unknown", err, entry.Name, entry.Namespace))
 		}
 		if deployment.Labels[ownership.LabelName] == ownership.Extender {
+			if err := d.Answers(ctx, entry.Name, entry.Namespace); err != nil {
+				entry.Unreachable = err.Error()
+			}
 			s.Extenders = append(s.Extenders, entry)
 			continue
 		}

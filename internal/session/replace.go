@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -175,6 +176,9 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, reference, dir)
 		},
 		Version: configcheck.Version, Check: configcheck.Check,
+		Answers: func(ctx context.Context, name, namespace string) error {
+			return verify.ExtenderAnswers(ctx, cfg, name, namespace, manifest.ExtenderPort, s.Log)
+		},
 		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
 			return s.verifyReplacement(ctx, cfg, r, standby)
 		},

@@ -58,6 +58,27 @@ func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown
 	return e.run(ctx)
 }
 
+// ExtenderAnswers returns an error unless the API server reaches one of the ready pods of an extender, at the port of their HTTPS server.
+func ExtenderAnswers(ctx context.Context, cfg *rest.Config, name, namespace string, port int, log *zap.Logger) error {
+	r, err := newVerifier(cfg, Options{Namespace: namespace, Log: log}, &Result{})
+	if err != nil {
+		return err
+	}
+	e := &extenderVerifier{verifier: r, o: ExtenderOptions{Extender: name, ExtenderNamespace: namespace, Port: port}}
+	pods, err := e.extenderPods(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, pod := range pods {
+		if _, err = e.page(ctx, pod, "/healthz"); err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, fmt.Errorf("Pod/%s/%s: %w", namespace, pod, err))
+	}
+	return failed
+}
+
 // NotReachedError is returned when a scheduler did not call its extender.
 type NotReachedError struct {
 	Scheduler, Extender, URL string
@@ -137,7 +158,7 @@ func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod
 	return "", e.notReached("a pod was bound, and the extender counted no request; it is ignorable, so that pods are scheduled without it")
 }
 
-// skipped returns the line of the scheduler's log that says that an extender was skipped since the pod was created, or ""
+// skipped returns the line of the scheduler's log about an extender that was skipped since the pod was created, or ""
 // (k8s.io/kubernetes/pkg/scheduler, findNodesThatPassExtenders).
 func (e *extenderVerifier) skipped(ctx context.Context, pod *corev1.Pod) (string, error) {
 	pods, err := e.schedulerPods(ctx)

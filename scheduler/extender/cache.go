@@ -216,7 +216,7 @@ func (c *Cache) podAppears(now interface{}, atStart bool) {
 }
 
 // podChanged handles a changed pod. After a gap in the watch, a pod that was deleted and created again under the same name arrives
-// as a change of the old one; only the UID tells, as in kube-scheduler (pkg/scheduler/eventhandlers.go, updatePodInCache).
+// as a change of the old one; only the UID differs, as in kube-scheduler (pkg/scheduler/eventhandlers.go, updatePodInCache).
 func (c *Cache) podChanged(before, now interface{}) {
 	old, isPod := before.(*corev1.Pod)
 	if pod, ok := now.(*corev1.Pod); ok && isPod && old.UID != pod.UID {

@@ -87,7 +87,7 @@ func (c *Configuration) Validate() error {
 	case c.TLS.ClientCAFile != "" && c.TLS.CertFile == "":
 		return &optionError{"tls.clientCAFile requires certFile and keyFile"}
 	case slices.Contains(c.Verbs, VerbBind) && c.TLS.ClientCAFile == "":
-		return &optionError{"verb bind requires tls.clientCAFile: whoever reaches the address could bind pods"}
+		return &optionError{"verb bind requires tls.clientCAFile: every client that reaches the address could bind pods"}
 	case slices.Contains(c.TLS.AnonymousVerbs, VerbBind):
 		return &optionError{"tls.anonymousVerbs must not have bind: it always requires a client certificate"}
 	}

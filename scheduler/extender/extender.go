@@ -55,7 +55,7 @@ type Options struct {
 	// Policies are called in this order. At least one is required.
 	Policies []Policy
 	// Verbs are the requests that are served; the default is DefaultVerbs. VerbBind has to be named, and requires a client
-	// certificate that the server has verified, whatever the other verbs require.
+	// certificate that the server has verified, also where the other verbs require none.
 	Verbs []string
 	// Binder binds pods; by default a Binding is created in the API server.
 	Binder Binder

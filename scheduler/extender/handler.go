@@ -29,7 +29,7 @@ const (
 	VerbBind       = "bind"
 )
 
-// DefaultVerbs are the verbs that an extender serves unless it is told otherwise. They change nothing.
+// DefaultVerbs are the verbs that an extender serves by default. They change nothing.
 func DefaultVerbs() []string { return []string{VerbFilter, VerbPrioritize, VerbPreempt} }
 
 // checkVerbs refuses a verb that there is not.

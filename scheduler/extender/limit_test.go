@@ -39,7 +39,7 @@ func hostile(n int) map[string]string {
 	}
 }
 
-// A body makes the extender allocate no more than its share of memory says, whatever is in it. Garbage counts too here, so that the
+// A body makes the extender allocate no more than its share of memory allows, for any content. Garbage counts too here, so that the
 // test does not depend on when it is collected.
 func TestHostileBodiesTakeNoMoreMemoryThanTheyAreCharged(t *testing.T) {
 	l := limits{nodes: 3, namesOnly: true}

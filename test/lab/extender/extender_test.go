@@ -188,7 +188,7 @@ spec:
 // An extender that no scheduler reaches is not deployed: schedulers get their former configuration back, and the error names the cause.
 func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
 	const name = "alone"
-	n := connect(t, labs.Shared(t, "kubeadm"))
+	n := connect(t, labs.Exclusive(t, "kubeadm")) // status shows what is there for others too
 	n.Load(t, imageV1, "--extender")
 	n.Deploy(t, name, n.Image(t))
 	configured := func() string {
@@ -209,6 +209,12 @@ func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
 		})
 	}
 	n.PMKSched(t, "verify", "--name", name).OK(t)
+
+	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, true))
+	n.PMKSched(t, "extender", "deploy", "-f", file, "--no-rollback").OK(t) // no scheduler that it could be proven with
+	n.PMKSched(t, "status").Fails(t, 3, "extender unreachable in namespace kube-system: the API server does not reach its pods")
+	n.pmkSched(t, "extender", "uninstall", "--name", "unreachable", "--yes")
+	n.PMKSched(t, "status").OK(t)
 }
 
 func readFile(t *testing.T, name string) string {

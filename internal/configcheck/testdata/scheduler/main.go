@@ -1,4 +1,4 @@
-// Command scheduler stands for a kube-scheduler. It refuses every Policy, and a configuration with the comment "# says", with the reason that
+// Command scheduler is a substitute for kube-scheduler in tests. It refuses every Policy, and a configuration with the comment "# says", with the reason that
 // follows.
 package main
 
