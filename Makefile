@@ -51,7 +51,7 @@ test: deps check unit build bin/helm ## check, unit, and each capability once at
 	hack/with-labs.sh go test -vet=off -p 6 -count=1 -timeout 30m -parallel 4 $(TESTS)
 
 .PHONY: test-all
-test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters bench ## everything; takes hours (root)
+test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters fuzz vulnerabilities bench ## everything; takes hours (root)
 
 .PHONY: test-race
 test-race: deps build ## the unit tests and the extender's tests with the race detector
@@ -78,6 +78,16 @@ test-matrix: deps ## every release in versions/releases.txt: build, image, flags
 .PHONY: test-adapters
 test-adapters: ## one portable plugin in the scheduling framework of every release (compiles 18 schedulers)
 	go test -count=1 -timeout 120m -tags adapters ./test/binary/adapters
+
+.PHONY: fuzz
+fuzz: ## every parser of input that others write, FUZZTIME each (5m)
+	hack/fuzz.sh
+
+.PHONY: vulnerabilities
+vulnerabilities: ## known vulnerabilities in what the programs call; needs the vulnerability database of Go
+	@mkdir -p bin && GOBIN=$(CURDIR)/bin go install golang.org/x/vuln/cmd/govulncheck@v1.1.4
+	@bin/govulncheck ./cmd/pmk-sched ./cmd/pmk-extender >bin/vulnerabilities.txt 2>&1; status=$$?; cat bin/vulnerabilities.txt; \
+	if grep -q '^govulncheck: fetching vulnerabilities' bin/vulnerabilities.txt; then echo 'NOT CHECKED: the vulnerability database cannot be read'; else exit $$status; fi
 
 .PHONY: bench
 bench: deps build ## the numbers in README.md and docs/: throughput, plugins, extenders, time without a scheduler (root)

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for FUZZTIME (5m by default), one after the other. A failure leaves its input in testdata/fuzz of the package.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+grep -rl --include='*_test.go' '^func Fuzz' cmd internal profiles rbac scheduler versions | xargs -n 1 dirname | sort -u | while read -r package; do
+	grep -ho '^func Fuzz[A-Za-z]*' "$package"/*_test.go | sed 's/^func //' | while read -r target; do
+		echo "== $package $target"
+		go test "./$package" -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-5m}"
+	done
+done
