@@ -27,6 +27,7 @@ type operationRun struct {
 // startOperation starts the program. prefix may be a program that runs it.
 func startOperation(t *testing.T, out *os.File, onTerminal bool, prefix ...string) *operationRun {
 	t.Helper()
+	terminaltest.ReceiveSignals(t)
 	dir := t.TempDir()
 	argv := append(prefix, "pmk-sched-operation")
 	o := &operationRun{Cmd: exec.CommandContext(t.Context(), argv[0], argv[1:]...), dir: dir}

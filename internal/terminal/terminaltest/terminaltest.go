@@ -6,6 +6,7 @@ package terminaltest
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"testing"
 
@@ -35,6 +36,19 @@ func Open(t testing.TB) (user, program *os.File) {
 	}
 	t.Cleanup(func() { _ = program.Close() })
 	return user, program
+}
+
+// ReceiveSignals makes the programs that the test starts receive SIGINT and SIGHUP although this process ignores them, as it does when it was
+// started in the background or by nohup: what a process ignores, its children do too, and pmk-sched respects that.
+func ReceiveSignals(t testing.TB) {
+	t.Helper()
+	for _, s := range []os.Signal{os.Interrupt, unix.SIGHUP} {
+		if signal.Ignored(s) {
+			handled := make(chan os.Signal, 1)
+			signal.Notify(handled, s)
+			t.Cleanup(func() { signal.Stop(handled) })
+		}
+	}
 }
 
 // Shown returns a line of a terminal without what was cleared from it.

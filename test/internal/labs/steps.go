@@ -63,6 +63,7 @@ func (n *Node) AtStep(t testing.TB, step string, do func(pid int), args ...strin
 // lost. It returns when pmk-sched has ended; what it prints to the closed terminal is lost.
 func (n *Node) HangUpAtStep(t testing.TB, step string, args ...string) {
 	t.Helper()
+	terminaltest.ReceiveSignals(t)
 	user, program := terminaltest.Open(t)
 	cmd := n.Command(run.Context(t), t, append([]string{"setsid", "--ctty", "--wait", run.Program(t)}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
