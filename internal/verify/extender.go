@@ -74,7 +74,7 @@ func ExtenderAnswers(ctx context.Context, cfg *rest.Config, name, namespace stri
 		if _, err = e.page(ctx, pod, "/healthz"); err == nil {
 			return nil
 		}
-		failed = errors.Join(failed, fmt.Errorf("Pod/%s/%s: %w", namespace, pod, err))
+		failed = errors.Join(failed, fmt.Errorf("reach Pod/%s/%s: %w", namespace, pod, err))
 	}
 	return failed
 }
