@@ -51,7 +51,7 @@ test: deps check unit build bin/helm ## check, unit, and each capability once at
 	hack/with-labs.sh go test -vet=off -p 6 -count=1 -timeout 30m -parallel 4 $(TESTS)
 
 .PHONY: test-all
-test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters fuzz vulnerabilities bench ## everything; takes hours (root)
+test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters fuzz soak vulnerabilities bench ## everything; takes hours (root)
 
 .PHONY: test-race
 test-race: deps build ## the unit tests and the extender's tests with the race detector
@@ -82,6 +82,10 @@ test-adapters: ## one portable plugin in the scheduling framework of every relea
 .PHONY: fuzz
 fuzz: ## every parser of input that others write, FUZZTIME each (5m)
 	hack/fuzz.sh
+
+.PHONY: soak
+soak: deps build ## a scheduler and an extender under 50 pods a second for SOAK (60m): they must not grow (root)
+	hack/with-labs.sh go test -count=1 -timeout 3h -tags soak -v ./test/lab/soak
 
 .PHONY: vulnerabilities
 vulnerabilities: ## known vulnerabilities in what the programs call; needs the vulnerability database of Go
