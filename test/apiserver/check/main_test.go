@@ -78,7 +78,7 @@ const masterLabel = "node-role.kubernetes.io/master"
 
 // schedulerObjects are a Deployment in the host's network, and a binding, of scheduler name.
 func schedulerObjects(name, ns string) []*unstructured.Unstructured {
-	labels := map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelInstance: name}
+	labels := map[string]any{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: name}
 	return []*unstructured.Unstructured{
 		{Object: map[string]any{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",

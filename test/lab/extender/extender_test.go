@@ -187,34 +187,29 @@ spec:
 
 // An extender that no scheduler reaches is not deployed: schedulers get their former configuration back, and the error names the cause.
 func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
+	notReached(t, connect(t, labs.Shared(t, "kubeadm")), true)
+}
+
+// notReached deploys an extender that the scheduler cannot reach, and has it undone.
+func notReached(t *testing.T, n *node, ignorable bool) {
+	t.Helper()
 	const name = "alone"
-	n := connect(t, labs.Exclusive(t, "kubeadm")) // status shows what is there for others too
 	n.Load(t, imageV1, "--extender")
 	n.Deploy(t, name, n.Image(t))
 	configured := func() string {
 		return n.Kubectl(t, "get", "deployments", "-n", "kube-system", "-l=app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].spec}")
 	}
 	before := configured()
-	for _, ignorable := range []bool{false, true} {
-		t.Run(fmt.Sprintf("ignorable %t", ignorable), func(t *testing.T) {
-			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, ignorable))
-			got := n.PMKSched(t, "extender", "deploy", "-f", file, "--for", name)
-			got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://", "check that the extender's pods are on nodes with a working pod network")
-			if diff := cmp.Diff(before, configured()); diff != "" {
-				t.Errorf("the scheduler changed (-before +after):\n%s", diff)
-			}
-			if left := n.left(t, "unreachable"); left != "" {
-				t.Errorf("left of the extender: %s", left)
-			}
-		})
+	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, ignorable))
+	got := n.PMKSched(t, "extender", "deploy", "-f", file, "--for", name)
+	got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://", "check that the extender's pods are on nodes with a working pod network")
+	if diff := cmp.Diff(before, configured()); diff != "" {
+		t.Errorf("the scheduler changed (-before +after):\n%s", diff)
+	}
+	if left := n.left(t, "unreachable"); left != "" {
+		t.Errorf("left of the extender: %s", left)
 	}
 	n.PMKSched(t, "verify", "--name", name).OK(t)
-
-	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, true))
-	n.PMKSched(t, "extender", "deploy", "-f", file, "--no-rollback").OK(t) // no scheduler that it could be proven with
-	n.PMKSched(t, "status").Fails(t, 3, "extender unreachable in namespace kube-system: the API server does not reach its pods")
-	n.pmkSched(t, "extender", "uninstall", "--name", "unreachable", "--yes")
-	n.PMKSched(t, "status").OK(t)
 }
 
 func readFile(t *testing.T, name string) string {

@@ -108,27 +108,6 @@ func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
 	restoredOrResumed(t, exclusive(t, lab.LayoutKubeadm), "swap")
 }
 
-// revertedOrProven closes the terminal of a replacement after a step: afterwards either the original scheduler runs, or the new one, which is
-// proven.
-func revertedOrProven(t *testing.T, n *node, step string) {
-	t.Helper()
-	n.HangUpAtStep(t, step, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
-	n.PMKSched(t, "status").OK(t)
-	if bytes.Equal(n.read(t, n.manifest), n.original) {
-		n.isOriginal(t)
-		return
-	}
-	if step != "mark replaced" {
-		t.Errorf("the replacement was not reverted when the terminal was closed after the step %q", step)
-	}
-	n.PMKSched(t, "verify", "--default").OK(t)
-	n.restore(t)
-}
-
-func TestReplaceIsRevertedWhenTheTerminalIsClosedAfterTheSwap(t *testing.T) {
-	revertedOrProven(t, exclusive(t, lab.LayoutKubeadm), "swap")
-}
-
 // isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and runs it again with the same flags: the
 // original manifest is restored, although the failed run found its own in place.
 func isRevertedAfterKills(t *testing.T, layout string, kills int) {

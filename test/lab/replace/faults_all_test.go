@@ -42,6 +42,23 @@ func TestFaultReplaceKilledAtAnyStepIsRestoredOrResumed(t *testing.T) {
 	}
 }
 
+// revertedOrProven closes the terminal of a replacement after a step: afterwards either the original scheduler runs, or the new one, which is
+// proven.
+func revertedOrProven(t *testing.T, n *node, step string) {
+	t.Helper()
+	n.HangUpAtStep(t, step, n.replaceArgs("--image", n.Image(t, "timestamp"))...)
+	n.PMKSched(t, "status").OK(t)
+	if bytes.Equal(n.read(t, n.manifest), n.original) {
+		n.isOriginal(t)
+		return
+	}
+	if step != "mark replaced" {
+		t.Errorf("the replacement was not reverted when the terminal was closed after the step %q", step)
+	}
+	n.PMKSched(t, "verify", "--default").OK(t)
+	n.restore(t)
+}
+
 func TestFaultReplaceOnATerminalThatIsClosedAtAnyStepIsRevertedOrProven(t *testing.T) {
 	for i, step := range replaceSteps {
 		t.Run(step, func(t *testing.T) { revertedOrProven(t, exclusive(t, layouts[i%2]), step) })
