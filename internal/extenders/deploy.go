@@ -212,12 +212,17 @@ func goBack(ctx context.Context, d install.Deps, plan *install.Plan, previous *a
 	case previous.Number == revision:
 		return nil
 	}
-	former, err := install.PlanOf(previous)
+	return redeploy(ctx, d, previous, how)
+}
+
+// redeploy deploys a revision again, whose configuration was checked before.
+func redeploy(ctx context.Context, d install.Deps, revision *apply.Revision, how install.DeployOptions) error {
+	plan, err := install.PlanOf(revision)
 	if err != nil {
 		return err
 	}
-	former.Scheduler.Configuration = nil
-	_, err = install.Deploy(ctx, d, former, how)
+	plan.Scheduler.Configuration = nil
+	_, err = install.Deploy(ctx, d, plan, how)
 	return err
 }
 
@@ -342,12 +347,7 @@ func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 	}
 	var failed error
 	for _, last := range slices.Backward(e.changed) {
-		plan, err := install.PlanOf(last)
-		if err == nil {
-			plan.Scheduler.Configuration = nil
-			_, err = install.Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
-		}
-		failed = errors.Join(failed, err)
+		failed = errors.Join(failed, redeploy(ctx, e.Deps, last, e.x.DeployOptions))
 	}
 	return failed
 }

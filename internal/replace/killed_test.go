@@ -170,17 +170,7 @@ func TestFailedRunAfterARestoreOfAKilledOneKeepsTheOriginal(t *testing.T) {
 func (n *testNode) killRestore(t *testing.T, step string) {
 	t.Helper()
 	r := &restoreRun{Deps: n.deps(t)}
-	for _, s := range r.steps() {
-		if err := s.Do(t.Context()); err != nil {
-			t.Fatalf("%s: %v", s.Name, err)
-		}
-		if s.Name == step {
-			break
-		}
-	}
-	if err := r.unlock(); err != nil {
-		t.Fatal(err)
-	}
+	killAfter(t, r.steps(), step, func() error { return r.unlock() })
 }
 
 // A run that succeeds after killed ones, and a restore after that, leave the original.

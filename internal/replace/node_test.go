@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -171,7 +172,14 @@ func (n *testNode) kill(t *testing.T, o Options, step string) {
 	t.Helper()
 	o.Timeout, o.StableFor = DefaultTimeout, DefaultStableFor
 	r := &replaceRun{Deps: n.deps(t), o: o, info: n.info()}
-	for _, s := range r.steps() {
+	killAfter(t, r.steps(), step, func() error { return r.unlock() })
+	time.Sleep(time.Second) // backups are named by time
+}
+
+// killAfter does the steps up to the end of the named one, and releases the lock that they took.
+func killAfter(t *testing.T, all []steps.Step, step string, unlock func() error) {
+	t.Helper()
+	for _, s := range all {
 		if err := s.Do(t.Context()); err != nil {
 			t.Fatalf("%s: %v", s.Name, err)
 		}
@@ -179,10 +187,9 @@ func (n *testNode) kill(t *testing.T, o Options, step string) {
 			break
 		}
 	}
-	if err := r.unlock(); err != nil {
+	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // backups are named by time
 }
 
 // state are the files that a failed run must not change.
