@@ -100,22 +100,22 @@ func kubectl(t *testing.T, l *lab.Lab, args ...string) string {
 }
 
 // pod is a pod on the master with a shell in it.
-const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "shell"}, "spec": {
+const pod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "%s"}, "spec": {
   "tolerations": [{"operator": "Exists"}], "nodeSelector": {"%s": ""}, "terminationGracePeriodSeconds": 0,
   "containers": [{"name": "shell", "image": "` + lab.BusyboxImage + `", "command": ["sh", "-c", "echo here I am; sleep 600"]}]}}`
 
-func runPod(t *testing.T, l *lab.Lab, label string) {
+func runPod(t *testing.T, l *lab.Lab, name, label string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pod.json")
-	if err := os.WriteFile(file, fmt.Appendf(nil, pod, label), 0o644); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, pod, name, label), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	kubectl(t, l, "apply", "-f", file)
-	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
+	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/"+name)
 }
 
 func TestPMKLab(t *testing.T) {
-	n := labs.Exclusive(t, lab.LayoutPMK)
+	n := labs.Shared(t, lab.LayoutPMK)
 	l := n.Lab
 	t.Run("has the layout of PMK", func(t *testing.T) { hasLayoutOfPMK(t, l) })
 	t.Run("runs pods", func(t *testing.T) { podsRun(t, l, "node-role.kubernetes.io/master") })
@@ -150,17 +150,18 @@ func TestPMKLab(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	t.Run("survives a restart of the API server", func(t *testing.T) {
-		restartAPIServer(t, l)
-		kubectl(t, l, "get", "nodes")
-	})
-	t.Run("survives a restart of kubelet and containerd", func(t *testing.T) {
-		if err := l.RestartNode(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
-		kubectl(t, l, "delete", "pod", "shell")
-	})
+}
+
+func TestPMKLabSurvivesRestarts(t *testing.T) {
+	l := labs.Exclusive(t, lab.LayoutPMK).Lab
+	restartAPIServer(t, l)
+	kubectl(t, l, "get", "nodes")
+	runPod(t, l, "restarted", "node-role.kubernetes.io/master")
+	if err := l.RestartNode(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/restarted")
+	kubectl(t, l, "delete", "pod", "restarted")
 }
 
 func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
@@ -194,7 +195,7 @@ func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
 }
 
 func podsRun(t *testing.T, l *lab.Lab, label string) {
-	runPod(t, l, label)
+	runPod(t, l, "shell", label)
 	if got := kubectl(t, l, "logs", "shell"); got != "here I am" {
 		t.Errorf("its log is %q", got)
 	}
@@ -206,6 +207,7 @@ func podsRun(t *testing.T, l *lab.Lab, label string) {
 		out, _ := on(t, l, "kubectl", "exec", "shell", "--", "sh", "-c", "echo | nc -w 5 10.96.0.1 443 && echo connected")
 		return strings.HasSuffix(strings.TrimSpace(out), "connected"), out
 	})
+	kubectl(t, l, "delete", "pod", "shell")
 }
 
 func commandsRun(t *testing.T, l *lab.Lab) {

@@ -16,7 +16,7 @@ import (
 
 // What cannot work is refused before anything is changed.
 func TestReplaceRefusesWhatCannotWork(t *testing.T) {
-	n := exclusive(t, lab.LayoutKubeadm)
+	n := unchanged(t, labs.Shared(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
 	unknown := run.WriteFile(t, "unknown.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {score: {enabled: [{name: NoSuchPlugin}]}}\n")
 	for name, c := range map[string]struct {
 		args  []string
@@ -33,7 +33,7 @@ func TestReplaceRefusesWhatCannotWork(t *testing.T) {
 }
 
 func TestReplaceRefusesAFullDisk(t *testing.T) {
-	n := exclusive(t, lab.LayoutKubeadm)
+	n := unchanged(t, labs.Exclusive(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
 	state := n.Path("var/lib/pmk-sched")
 	command := run.Program(t) + " replace --yes --image " + n.Image(t, "timestamp")
 	got := n.Exec(t, "sh", "-c", "mkdir -p "+state+" && mount -t tmpfs -o size=64k none "+state+" && "+command+"; code=$?; umount "+state+"; exit $code")
@@ -105,7 +105,7 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 }
 
 func TestReplaceKilledAfterTheSwapIsRestoredOrResumed(t *testing.T) {
-	restoredOrResumed(t, exclusive(t, lab.LayoutKubeadm), "swap")
+	restoredOrResumed(t, exclusive(t, lab.LayoutPMK), "swap")
 }
 
 // isRevertedAfterKills kills a replacement by a scheduler that crashes, right after the swap, and runs it again with the same flags: the

@@ -42,15 +42,22 @@ func exclusive(t testing.TB, layout string) *node {
 
 func prepare(t testing.TB, l *labs.Node, manifest string) *node {
 	t.Helper()
-	n := &node{Node: l, manifest: manifest}
+	n := unchanged(t, l, manifest)
 	n.forgetRestarts(t)
-	n.original = n.read(t, n.manifest)
 	t.Cleanup(func() {
 		// A test that failed leaves the lab to the next one.
 		if t.Failed() {
 			n.PMKSched(t, "restore", "--yes", "--force")
 		}
 	})
+	return n
+}
+
+// unchanged returns a node for a test that does not restart the scheduler.
+func unchanged(t testing.TB, l *labs.Node, manifest string) *node {
+	t.Helper()
+	n := &node{Node: l, manifest: manifest}
+	n.original = n.read(t, n.manifest)
 	return n
 }
 

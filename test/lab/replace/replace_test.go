@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -136,7 +137,7 @@ func TestRewriteByTheNodeAgentIsReportedAndRepaired(t *testing.T) {
 }
 
 func TestPlanForAllNodesShowsEachCommandAndChangesNothing(t *testing.T) {
-	n := exclusive(t, lab.LayoutKubeadm)
+	n := unchanged(t, labs.Shared(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
 	image := n.Image(t, "timestamp")
 	n.PMKSched(t, "replace", "--image", image, "--all-nodes", "-o", "json").OK(t).
 		Prints(t, `"done": false`, " replace --yes --image "+image+" --node "+n.NodeName)
