@@ -21,6 +21,9 @@ type Binary struct {
 	Path string
 	// Origin is where it comes from, for messages: "the build cache".
 	Origin string
+	// Missing is the program that the container's command names and its image does not have, so that the container would
+	// not start; empty if there is none, or if that is unknown.
+	Missing string
 }
 
 // ErrNoBinary is returned when the binary that will read the configuration is unavailable or does not run on this machine.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -40,16 +39,27 @@ const maxLinks = 40
 // ExtractFile writes the file at the absolute path file of the image, as a container sees it (layers
 // flattened, links followed), to the file to, which is replaced atomically. to is executable if the file is.
 //
-// An empty file means the program that the image starts, and an empty platform that of this machine. If the
-// file does not exist, the error is fs.ErrNotExist.
-func ExtractFile(ctx context.Context, src Source, file, platform, to string) (err error) {
+// An empty platform means that of this machine. If the file does not exist, the error is fs.ErrNotExist.
+func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
+	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
+		err := writeFile(ctx, to, func(f *os.File) error { return extract(ctx, img, file, f) })
+		if err != nil {
+			return fmt.Errorf("read %s from image %s: %w", file, name, err)
+		}
+		return nil
+	})
+}
+
+// open finds the image for a platform and calls read with it and its name. An image in containerd is exported to the
+// directory of near meanwhile.
+func (src Source) open(ctx context.Context, platform, near string, read func(img v1.Image, name string) error) (err error) {
 	if platform == "" {
 		platform = hostPlatform()
 	}
 	if src.Containerd != "" {
-		exported, err := exportNear(ctx, src, platform, to)
-		if err != nil {
-			return err
+		exported, failed := exportNear(ctx, src, platform, near)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, remove(exported)) }()
 		src = Source{Archive: exported}
@@ -66,16 +76,7 @@ func ExtractFile(ctx context.Context, src Source, file, platform, to string) (er
 	if err != nil {
 		return err
 	}
-	if file == "" {
-		if file, err = program(c.image); err != nil {
-			return fmt.Errorf("read image %s: %w", base, err)
-		}
-	}
-	err = writeFile(ctx, to, func(f *os.File) error { return extract(ctx, c.image, file, f) })
-	if err != nil {
-		return fmt.Errorf("read %s from image %s: %w", file, base, err)
-	}
-	return nil
+	return read(c.image, base.String())
 }
 
 // exportNear exports an image from containerd to a file in the directory of to.
@@ -91,21 +92,6 @@ func exportNear(ctx context.Context, src Source, platform, to string) (string, e
 		return "", errors.Join(err, remove(f.Name()))
 	}
 	return f.Name(), nil
-}
-
-// program returns the first absolute path in the entrypoint and command of the image.
-func program(img v1.Image) (string, error) {
-	config, err := img.ConfigFile()
-	if err != nil {
-		return "", err
-	}
-	words := slices.Concat(config.Config.Entrypoint, config.Config.Cmd)
-	for _, w := range words {
-		if path.IsAbs(w) {
-			return w, nil
-		}
-	}
-	return "", fmt.Errorf("no absolute path in its entrypoint and command, %q: %w", words, fs.ErrNotExist)
 }
 
 // extract copies the file of the flattened image to f. The stream of the flattened layers starts with the
@@ -143,16 +129,22 @@ func extractRegular(ctx context.Context, img v1.Image, name string, f *os.File) 
 		}
 		at := strings.TrimPrefix(path.Clean(h.Name), "/")
 		switch h.Typeflag {
-		case tar.TypeSymlink:
-			links[at] = h.Linkname
-		case tar.TypeLink:
-			links[at] = "/" + strings.TrimPrefix(h.Linkname, "/")
+		case tar.TypeSymlink, tar.TypeLink:
+			links[at] = linkTarget(h)
 		case tar.TypeReg:
 			if at == name {
 				return nil, true, copyOut(tr, h, f)
 			}
 		}
 	}
+}
+
+// linkTarget returns the target of a link: absolute or relative as it is in the image, and of a hard link absolute.
+func linkTarget(h *tar.Header) string {
+	if h.Typeflag == tar.TypeLink {
+		return "/" + strings.TrimPrefix(h.Linkname, "/")
+	}
+	return h.Linkname
 }
 
 func copyOut(r io.Reader, h *tar.Header, f *os.File) error {

@@ -2,7 +2,8 @@
 //
 // [Build] adds files (the kube-scheduler) to a base and returns a [Built], which [WriteArchive],
 // [WriteLayout], [Push], [LoadContainerd] and [LoadDocker] send to a docker archive, an OCI layout, a
-// registry, containerd or Docker. [ExtractFile] reads one file of an image.
+// registry, containerd or Docker. [ExtractFile] reads one file of an image,
+// [ExtractProgram] the scheduler.
 //
 // The same input gives the same digest: names are sorted, times, owners and modes are fixed, and no data of
 // the machine is recorded.

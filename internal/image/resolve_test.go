@@ -35,7 +35,7 @@ func TestResolvedNameStaysTheSameImageWhenTheTagMoves(t *testing.T) {
 			t.Errorf("got %q, %v", again, err)
 		}
 		to := filepath.Join(t.TempDir(), "program")
-		if err := ExtractFile(t.Context(), Source{Reference: pinned}, "", "linux/amd64", to); err != nil {
+		if err := ExtractFile(t.Context(), Source{Reference: pinned}, SchedulerPath, "linux/amd64", to); err != nil {
 			t.Fatal(err)
 		}
 		if text := readText(t, to); !strings.HasSuffix(text, "first") {

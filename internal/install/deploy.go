@@ -278,6 +278,9 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	binary, err := d.Binary(ctx, plan, dir)
+	if binary.Missing != "" {
+		return problem.Invalidf("build an image with `pmk-sched build`, or copy the scheduler there", "image %s has no %s, which the scheduler's pods run", plan.Scheduler.Image, binary.Missing)
+	}
 	if err == nil {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
 		config := plan.Scheduler.Configuration

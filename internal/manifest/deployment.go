@@ -94,7 +94,7 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 		Name:            ContainerName,
 		Image:           s.Image,
 		ImagePullPolicy: s.PullPolicy,
-		Command:         append([]string{"/usr/local/bin/kube-scheduler"}, args...),
+		Command:         append([]string{Program}, args...),
 		Ports:           []corev1.ContainerPort{s.port()},
 		Resources:       s.resources(),
 		LivenessProbe:   s.probe(rules.LivenessPath, args, timing{delay: 15, period: 10, failures: 8}),

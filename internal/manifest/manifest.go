@@ -33,6 +33,9 @@ import (
 // ContainerName is the name of the container in the scheduler's pods.
 const ContainerName = "kube-scheduler"
 
+// Program is the path of the scheduler in its image, which the container runs.
+const Program = "/usr/local/bin/kube-scheduler"
+
 // ConfigPath returns the path of the scheduler configuration in the pod.
 func ConfigPath(name string) string { return configDir(name) + "/" + name + ".yaml" }
 

@@ -24,8 +24,9 @@ import (
 const extractTimeout = time.Minute
 
 // FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's containerd, or the registry. It is
-// extracted into dir if it has to be. The error is configcheck.ErrNoBinary if it is unavailable.
-func FindScheduler(ctx context.Context, cache, reference, dir string) (configcheck.Binary, error) {
+// extracted into dir if it has to be. command has the programs that the container's command names: wrappers, then the
+// scheduler. The error is configcheck.ErrNoBinary if it is unavailable.
+func FindScheduler(ctx context.Context, cache, reference string, command []string, dir string) (configcheck.Binary, error) {
 	var none configcheck.Binary
 	if runtime.GOOS != "linux" {
 		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary, runtime.GOOS)
@@ -34,7 +35,7 @@ func FindScheduler(ctx context.Context, cache, reference, dir string) (configche
 	if err != nil {
 		return none, err
 	}
-	if result, found, err := build.FindByImage(cache, known); err == nil && found {
+	if result, found, err := build.FindByImage(cache, known); err == nil && found && startsBuilt(command) {
 		if binary, ok := result.Binary(build.KubeScheduler, build.Host()); ok {
 			return configcheck.Binary{Path: binary.Path, Origin: "the build cache"}, nil
 		}
@@ -44,9 +45,9 @@ func FindScheduler(ctx context.Context, cache, reference, dir string) (configche
 	var failed []string
 	for _, source := range sources(reference) {
 		path := filepath.Join(dir, build.KubeScheduler)
-		err := image.ExtractFile(ctx, source, "", "", path)
+		program, err := image.ExtractProgram(ctx, source, command, "", path)
 		if err == nil {
-			return configcheck.Binary{Path: path, Origin: "image " + reference}, nil
+			return configcheck.Binary{Path: path, Origin: "image " + reference, Missing: program.Missing}, nil
 		}
 		if ctx.Err() != nil {
 			return none, fmt.Errorf("%w: read %s: %w", configcheck.ErrNoBinary, reference, ctx.Err())
@@ -54,6 +55,11 @@ func FindScheduler(ctx context.Context, cache, reference, dir string) (configche
 		failed = append(failed, err.Error())
 	}
 	return none, fmt.Errorf("%w: %s", configcheck.ErrNoBinary, strings.Join(failed, "; "))
+}
+
+// startsBuilt reports whether a command starts the kube-scheduler in an image that pmk-sched built.
+func startsBuilt(command []string) bool {
+	return len(command) == 0 || len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
 }
 
 // digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.

@@ -137,9 +137,12 @@ func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image strin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	binary, err := p.Binary(ctx, image, dir)
+	binary, err := p.Binary(ctx, image, staticpod.Programs(s.container, schedulerContainer), dir)
 	if err != nil {
 		return "", fmt.Errorf("read the program of image %s: %w", image, err)
+	}
+	if binary.Missing != "" && p.o.Image != "" {
+		return "", problem.Invalidf("use an image that has it, or name a program of the image in the manifest's command first", "the manifest runs %s, which is not in image %s", binary.Missing, image)
 	}
 	if err := p.checkRelease(ctx, binary, dir, image); err != nil {
 		return "", err

@@ -136,7 +136,7 @@ func (n *testNode) deps(t *testing.T) Deps {
 		Kube:        kube,
 		Applier:     n,
 		EnsureImage: func(context.Context, string) error { return nil },
-		Binary: func(context.Context, string, string) (configcheck.Binary, error) {
+		Binary: func(context.Context, string, []string, string) (configcheck.Binary, error) {
 			return configcheck.Binary{Path: n.path("/program")}, nil
 		},
 		Version: func(context.Context, configcheck.Binary, string) (string, error) { return "Kubernetes v1.24.3", nil },

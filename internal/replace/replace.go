@@ -36,8 +36,9 @@ type Deps struct {
 	Applier Applier
 	// EnsureImage makes sure that the node's container runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
-	// Binary finds the program of an image; dir is a directory to write it to.
-	Binary func(ctx context.Context, image, dir string) (configcheck.Binary, error)
+	// Binary finds the kube-scheduler that a container of the image runs; command has the programs that its command names: wrappers, then the
+	// scheduler. dir is a directory to write it to.
+	Binary func(ctx context.Context, image string, command []string, dir string) (configcheck.Binary, error)
 	// Answers returns an error unless the API server reaches one of the ready pods of an extender. It is for the status.
 	Answers func(ctx context.Context, name, namespace string) error
 	// Version and Check run it, as those of package configcheck do.

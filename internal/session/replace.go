@@ -172,8 +172,8 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 		EnsureImage: func(ctx context.Context, reference string) error {
 			return image.EnsureInContainerd(ctx, reference, s.Warn, s.OnStep)
 		},
-		Binary: func(ctx context.Context, reference, dir string) (configcheck.Binary, error) {
-			return pack.FindScheduler(ctx, s.CacheDir, reference, dir)
+		Binary: func(ctx context.Context, reference string, command []string, dir string) (configcheck.Binary, error) {
+			return pack.FindScheduler(ctx, s.CacheDir, reference, command, dir)
 		},
 		Version: configcheck.Version, Check: configcheck.Check,
 		Answers: func(ctx context.Context, name, namespace string) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/preflight"
 	"github.com/pmk-sched/pmk-sched/internal/scaffold"
@@ -113,7 +114,7 @@ func (s *Session) deps(cfg *rest.Config) (install.Deps, error) {
 			return err
 		},
 		Binary: func(ctx context.Context, plan *install.Plan, dir string) (configcheck.Binary, error) {
-			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, dir)
+			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},
 		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}, nil

@@ -160,34 +160,6 @@ func (c Change) flagIn(container *corev1.Container) error {
 // flag returns the flag to set, with its dashes.
 func (c Change) flag() string { return "--" + cmp.Or(c.Flag, "config") }
 
-// place is the index of a word in a list, or the index at which to insert it.
-type place struct {
-	index   int
-	there   bool
-	command bool // the list is the command, not the arguments
-}
-
-// flagPlace finds the last occurrence of the flag, or the place after the program.
-func (c Change) flagPlace(container *corev1.Container) (*[]string, place, error) {
-	for _, list := range []struct {
-		words   *[]string
-		command bool
-	}{{&container.Args, false}, {&container.Command, true}} {
-		for i := len(*list.words) - 1; i >= 0; i-- {
-			switch word := (*list.words)[i]; {
-			case word == c.flag():
-				return nil, place{}, fmt.Errorf("%s and its value are separate words: write %[1]s=VALUE", word)
-			case strings.HasPrefix(word, c.flag()+"="):
-				return list.words, place{index: i, there: true, command: list.command}, nil
-			}
-		}
-	}
-	if len(container.Args) > 0 {
-		return &container.Args, place{}, nil
-	}
-	return &container.Command, place{index: 1, command: true}, nil
-}
-
 func (c Change) mountIn(pod *corev1.Pod, container *corev1.Container) {
 	if c.Mount == nil {
 		return

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -101,21 +100,6 @@ func (m *Manifest) Container(name string) (*corev1.Container, error) {
 		}
 	}
 	return nil, problem.Invalidf("", "read static pod %s: no container %s", m.Path, name)
-}
-
-// Words returns the flags of a container: its command without the program, and its arguments. It
-// fails if the program is not the expected one or runs in a shell.
-func Words(c *corev1.Container, program string) ([]string, error) {
-	words := c.Args
-	switch {
-	case len(c.Command) > 0 && path.Base(c.Command[0]) != program:
-		return nil, fmt.Errorf("container %s runs %q, not %s itself: its flags cannot be changed", c.Name, c.Command[0], program)
-	case len(c.Command) > 0:
-		words = append(append([]string{}, c.Command[1:]...), c.Args...)
-	case len(c.Args) == 0:
-		return nil, fmt.Errorf("container %s has neither a command nor arguments: its flags cannot be changed", c.Name)
-	}
-	return words, nil
 }
 
 // Flag returns the value of a flag. As for the program, the last occurrence wins.

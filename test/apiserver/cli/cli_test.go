@@ -5,18 +5,27 @@
 package cli
 
 import (
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 var server *apiserver.Server
@@ -103,6 +112,13 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 			t.Errorf("the dry run made %d ConfigMaps: %v", len(maps.Items), err)
 		}
 	})
+	t.Run("upstream's image", func(t *testing.T) {
+		reference := pushUpstream(t)
+		dry := pmkSched("deploy", "--dry-run", "--name", "my-scheduler", "--image", reference, "--credentials", "serviceaccount").OK(t)
+		if strings.Contains(dry.Stderr, "built-in rules") {
+			t.Errorf("the scheduler of the image did not check the configuration: %s", dry)
+		}
+	})
 	t.Run("replace names each node", func(t *testing.T) {
 		type line struct {
 			Node, Image, Command string
@@ -121,4 +137,34 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 			t.Errorf("the plan has the nodes %v, want %v", nodes, controlPlane)
 		}
 	})
+}
+
+// pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry and returns its name. The entrypoint is
+// another program.
+func pushUpstream(t *testing.T) string {
+	t.Helper()
+	release, err := versions.Parse(apiserver.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler, err := controlplane.Build(run.Context(t), build.Options{Release: release})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const busybox = "/bin/busybox"
+	platform := "linux/" + runtime.GOARCH
+	built, err := image.Build(t.Context(), image.Options{
+		Base: image.Base{Busybox: busybox}, Platforms: []string{platform}, Entrypoint: []string{"/go-runner"},
+		Files: map[string][]image.File{platform: {{Path: "/go-runner", Source: busybox}, {Path: image.SchedulerPath, Source: scheduler}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	reference := strings.TrimPrefix(server.URL, "http://") + "/kube-scheduler:" + apiserver.Release
+	if _, err := image.Push(t.Context(), built, reference, image.PushOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return reference
 }

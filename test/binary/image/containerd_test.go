@@ -112,7 +112,7 @@ func TestContainerdHasTheImageUnderTheNameTheKubeletAsksFor(t *testing.T) {
 	}
 	t.Run("image it does not have", func(t *testing.T) {
 		dir := t.TempDir()
-		err := image.ExtractFile(t.Context(), image.Source{Reference: "localhost/none:1", Containerd: socket}, "", "", filepath.Join(dir, "f"))
+		err := image.ExtractFile(t.Context(), image.Source{Reference: "localhost/none:1", Containerd: socket}, image.SchedulerPath, "", filepath.Join(dir, "f"))
 		if err == nil || !strings.Contains(err.Error(), "read localhost/none:1 from containerd") {
 			t.Errorf("error %v", err)
 		}
