@@ -39,6 +39,8 @@ type observation struct {
 
 	// firstSeen is since when a failure (pod, container, reason) has been observed without interruption.
 	firstSeen map[string]time.Time
+	// away are the nodes that are not ready or cordoned, if pods may be waiting for them.
+	away map[string]bool
 	// ignored is how many restarts of a container (pod UID, name) do not count, such as those after an outage of the API server.
 	ignored map[string]int32
 }
@@ -54,6 +56,8 @@ type verdict struct {
 	failures []string
 	// fingerprint changes whenever the Deployment is not stable.
 	fingerprint string
+	// missing is set if the Deployment is available without pods that wait for nodes.
+	missing bool
 }
 
 // failure is a failure of a pod that may be transient: it counts once it has lasted for its grace period.
@@ -72,11 +76,12 @@ func evaluate(s observation, o WaitOptions) verdict {
 		return verdict{state: rolloutProgressing, message: "the deployment controller has not observed the change yet"}
 	}
 	pods := currentPods(d, s.replicaSets, s.pods)
+	present, waiting := split(pods, s.away)
 	var failures []failure
-	for i := range pods {
-		failures = append(failures, podFailures(&pods[i], s.ignored, o)...)
+	for i := range present {
+		failures = append(failures, podFailures(&present[i], s.ignored, o)...)
 	}
-	failures = append(failures, deploymentFailures(d)...)
+	failures = append(failures, deploymentFailures(d, len(waiting) > 0)...)
 
 	v := verdict{fingerprint: fingerprint(d, pods)}
 	for _, c := range failures {
@@ -91,6 +96,9 @@ func evaluate(s observation, o WaitOptions) verdict {
 		}
 	}
 	v.state, v.message = progress(d, pods)
+	if v.state == rolloutProgressing && completeWithout(d, present, waiting) {
+		v.state, v.message, v.missing = rolloutAvailable, waitingMessage(d, present, s.away), true
+	}
 	if v.state == rolloutProgressing && len(failures) > 0 {
 		v.message = failures[0].message
 	}
@@ -151,12 +159,12 @@ func fingerprint(d *appsv1.Deployment, pods []corev1.Pod) string {
 	return b.String()
 }
 
-// deploymentFailures returns the failures that the deployment controller reports.
-func deploymentFailures(d *appsv1.Deployment) []failure {
+// deploymentFailures returns the failures that the deployment controller reports. The deadline does not count while pods wait for nodes.
+func deploymentFailures(d *appsv1.Deployment, waiting bool) []failure {
 	var found []failure
 	for _, condition := range d.Status.Conditions {
 		switch {
-		case condition.Type == appsv1.DeploymentProgressing && condition.Reason == ReasonProgressDeadlineExceeded:
+		case condition.Type == appsv1.DeploymentProgressing && condition.Reason == ReasonProgressDeadlineExceeded && !waiting:
 			found = append(found, failure{reason: ReasonProgressDeadlineExceeded, message: condition.Message})
 		case condition.Type == appsv1.DeploymentReplicaFailure && condition.Status == corev1.ConditionTrue:
 			found = append(found, failure{

@@ -26,6 +26,7 @@ type WaitOptions struct {
 	PullGrace          time.Duration      // how long pulling an image may fail; 0: 5 s
 	UnschedulableGrace time.Duration      // how long a pod may be unschedulable; 0: 30 s
 	OnProgress         func(state string) // called when the state changes; may be nil
+	OnMissing          func(state string) // called at the end if replicas wait for nodes that are not ready or cordoned; may be nil
 }
 
 func (o WaitOptions) withDefaults() WaitOptions {
@@ -61,7 +62,7 @@ type waiter struct {
 //
 // It returns a [*RolloutError] early if a container crashes, its image cannot be pulled or it does not start, if no node accepts the pod
 // or the API server rejects it, if the deployment controller gives up, and if the controller manager does not act. Restarts of a pod that is ready when the wait begins do not
-// count. At the deadline of ctx it returns a RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait
+// count. On the host network, where each replica needs its own node, replicas may wait for nodes that are not ready or cordoned. At the deadline of ctx it returns a RolloutError with [ReasonTimeout]; if ctx is cancelled, the context's error. The wait
 // continues while the API server is unavailable. A scheduler that loses its lease then exits and is restarted by the kubelet, which
 // does not count either.
 func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOptions) error {
@@ -84,6 +85,9 @@ func (c *Client) WaitStable(ctx context.Context, ns, deployment string, o WaitOp
 			return c.rolloutError(ctx, s, v)
 		}
 		if w.stable(s.now, v) {
+			if v.missing && w.options.OnMissing != nil {
+				w.options.OnMissing(v.message)
+			}
 			return nil
 		}
 		if err := clock.Sleep(ctx, w.options.Interval); err != nil {
@@ -108,9 +112,13 @@ func (w *waiter) observe(ctx context.Context) (*observation, error) {
 		return nil, err
 	}
 	w.ignoreRestarts(pods.Items)
+	away, err := w.client.awayFor(ctx, d, currentPods(d, sets.Items, pods.Items))
+	if err != nil {
+		return nil, err
+	}
 	return &observation{
 		now: time.Now(), deployment: d, replicaSets: sets.Items, pods: pods.Items,
-		firstSeen: w.firstSeen, ignored: w.ignored,
+		firstSeen: w.firstSeen, away: away, ignored: w.ignored,
 	}, nil
 }
 

@@ -25,6 +25,9 @@ type NodeCredentials struct {
 	// Server is the API server's address, often https://localhost:…, which
 	// only works in the host network of the node.
 	Server string
+	// ServerName is the name in the API server's certificate if it is not the host
+	// of Server.
+	ServerName string
 	// User and Groups are the common name and the organisations of the
 	// certificate.
 	User   string
@@ -77,7 +80,7 @@ func (c *NodeCredentials) parse(nodeRoot string) error {
 	if err != nil {
 		return err
 	}
-	c.Server = cluster.Server
+	c.Server, c.ServerName = cluster.Server, cluster.TLSServerName
 	for _, part := range []struct {
 		what string
 		data []byte

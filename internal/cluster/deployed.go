@@ -33,6 +33,9 @@ func (d *detector) deployed(ctx context.Context) {
 		if described.Certificate, err = ReadMountedCertificate(ctx, d.core, &found[i]); err != nil {
 			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name, described.Namespace)
 		}
+		if described.DependsOn, err = d.dependsOn(ctx, &found[i]); err != nil {
+			d.warn("%v: whether scheduler %s in namespace %s depends on one control-plane node is unknown", err, described.Name, described.Namespace)
+		}
 		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, described)
 	}
 	slices.SortFunc(d.info.Scheduler.Deployed, func(a, b DeployedScheduler) int {
@@ -161,6 +164,9 @@ func (d *detector) checkDeployed() {
 	for _, deployed := range d.info.Scheduler.Deployed {
 		if warning := deployed.Certificate.Warning(fmt.Sprintf("scheduler %s in namespace %s", deployed.Name, deployed.Namespace), d.o.Now()); warning != "" {
 			d.info.Warnings = append(d.info.Warnings, warning)
+		}
+		if deployed.DependsOn != "" {
+			d.warn("all replicas of scheduler %s in namespace %s use the API server of node %s: deploy it again", deployed.Name, deployed.Namespace, deployed.DependsOn)
 		}
 		switch {
 		case deployed.Release == "":

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -100,6 +101,9 @@ type ControlPlane struct {
 	// empty. LabelKey is empty if no such node was found.
 	LabelKey   string `json:"labelKey"`
 	LabelValue string `json:"labelValue"`
+	// Endpoint is the address of all API servers, "host:port", if kubeadm was
+	// given one (controlPlaneEndpoint).
+	Endpoint string `json:"endpoint,omitempty"`
 }
 
 // ControlPlaneNode is one control-plane node.
@@ -113,6 +117,29 @@ type ControlPlaneNode struct {
 	KubeletVersion string `json:"kubeletVersion"`
 	Ready          bool   `json:"ready"`
 	Unschedulable  bool   `json:"unschedulable,omitempty"`
+	// APIServer is the static pod of the API server on the node; nil if unknown.
+	APIServer *APIServer `json:"apiServer,omitempty"`
+
+	// Names are its name and its addresses.
+	Names []string `json:"-"`
+}
+
+// APIServer is the API server of a node.
+type APIServer struct {
+	// Port is the port for HTTPS.
+	Port int `json:"port"`
+	// BindAddress is the address that it listens on; an unspecified one means every
+	// address.
+	BindAddress string `json:"bindAddress"`
+	// AdvertiseAddress is the address at which others reach it; empty: that of the
+	// node.
+	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
+}
+
+// ServesLoopback reports whether a process on its node reaches it over loopback.
+func (a *APIServer) ServesLoopback() bool {
+	address, err := netip.ParseAddr(a.BindAddress)
+	return err == nil && (address.IsUnspecified() || address.IsLoopback())
 }
 
 // Taint is a taint of a node. PMK's has a value, kubeadm's does not.
@@ -157,6 +184,9 @@ type DeployedScheduler struct {
 	// Certificate is the one of its certificates that expires first; nil if it has
 	// none, or if that is unknown.
 	Certificate *MountedCertificate `json:"certificate,omitempty"`
+	// DependsOn is the control-plane node whose API server all its replicas use,
+	// if there are other control-plane nodes; empty: none, or unknown.
+	DependsOn string `json:"dependsOn,omitempty"`
 }
 
 // FirstPort is the first port to search for a free one: the one after the default

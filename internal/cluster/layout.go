@@ -22,6 +22,9 @@ type Layout struct {
 	EnvFile string
 	// Rewriter is what rewrites the manifest when it starts, or empty; Persist is what the user can do about that.
 	Rewriter, Persist string
+	// APIServerName is a name in the certificates of all API servers, for a layout whose kubeconfigs name the address of their node's API
+	// server: with it, one kubeconfig serves on each node over loopback. Empty: the kubeconfigs name localhost.
+	APIServerName string
 	// DisableScheduler is how the user disables a scheduler that runs in process.
 	DisableScheduler string
 }
@@ -48,7 +51,8 @@ func Layouts() []Layout {
 		{Name: "k3s", Kubeconfig: "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig", Runs: RunsInProcess, DisableScheduler: "start k3s with --disable-scheduler"},
 		{Name: "k0s", Kubeconfig: "/var/lib/k0s/pki/scheduler.conf", Runs: RunsInProcess, DisableScheduler: "start the controller with --disable-components=kube-scheduler"},
 		{Name: "microk8s", Kubeconfig: "/var/snap/microk8s/current/credentials/scheduler.config", Runs: RunsInProcess, DisableScheduler: "remove kube-scheduler from the arguments of kubelite"},
-		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler", ConfigDir: ManagedConfigDir},
+		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler", ConfigDir: ManagedConfigDir,
+			APIServerName: "kubernetes.default.svc"}, // cmd/kubeadm/app/util/pkiutil, GetAPIServerAltNames
 	}
 }
 

@@ -257,7 +257,9 @@ func describeNode(node corev1.Node) ControlPlaneNode {
 	for _, taint := range node.Spec.Taints {
 		described.Taints = append(described.Taints, Taint{Key: taint.Key, Value: taint.Value, Effect: string(taint.Effect)})
 	}
+	described.Names = append(described.Names, node.Name)
 	for _, address := range node.Status.Addresses {
+		described.Names = append(described.Names, address.Address)
 		if address.Type == corev1.NodeInternalIP && described.Address == "" {
 			described.Address = address.Address
 		}

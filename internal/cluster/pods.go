@@ -118,6 +118,9 @@ func (d *detector) addPod(ctx context.Context, pod *corev1.Pod) {
 				d.info.Scheduler.Pods = append(d.info.Scheduler.Pods, describeScheduler(pod, container, ports))
 			}
 		}
+		if isStatic && container.Name == "kube-apiserver" {
+			d.addAPIServer(pod.Spec.NodeName, container)
+		}
 		if pod.Spec.HostNetwork || host.ours {
 			host.ports = append(host.ports, ports...)
 		} else {

@@ -98,7 +98,7 @@ func read(in Input) (values, error) {
 // object reads one object and reports whether a template writes it.
 func (v *values) object(in Input, o *unstructured.Unstructured) (templated bool, err error) {
 	switch o.GetKind() + "/" + o.GetName() {
-	case "ServiceAccount/" + in.Name, "ClusterRoleBinding/" + in.Name + "-plugins", "RoleBinding/" + in.Name + "-lease",
+	case "ServiceAccount/" + in.Name, "PodDisruptionBudget/" + in.Name, "ClusterRoleBinding/" + in.Name + "-plugins", "RoleBinding/" + in.Name + "-lease",
 		"ClusterRoleBinding/" + in.Name + "-as-kube-scheduler", "ClusterRoleBinding/" + in.Name + "-as-volume-scheduler",
 		"RoleBinding/" + in.Name + "-extension-apiserver-authentication-reader":
 		return true, nil

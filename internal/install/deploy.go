@@ -28,6 +28,7 @@ type Applier interface {
 	Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
 	DeleteLeaderLease(ctx context.Context, ns, name string) (apply.Change, error)
 	WaitStable(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
+	Shortage(ctx context.Context, deployment *unstructured.Unstructured) (replicas int, err error)
 }
 
 // Ledger stores the revisions of a scheduler.
@@ -202,9 +203,27 @@ func (d *deployRun) markFailed(ctx context.Context, cause error) error {
 }
 
 func (d *deployRun) apply(ctx context.Context) error {
-	changes, err := d.Applier.Apply(ctx, d.plan.Objects)
-	d.outcome.Changes = changes
+	objects, err := d.tolerateShortage(ctx, d.plan.Objects)
+	if err != nil {
+		return err
+	}
+	d.outcome.Changes, err = d.Applier.Apply(ctx, objects)
 	return err
+}
+
+// tolerateShortage keeps the rollout of objects, which may be those of a revision, from waiting for nodes that are away now.
+func (d *deployRun) tolerateShortage(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	shortage := 0
+	for _, o := range objects {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		var err error
+		if shortage, err = d.Applier.Shortage(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return manifest.TolerateShortage(objects, shortage)
 }
 
 // restore deploys the last deployed revision again, or removes everything if there is none. It does nothing if that revision is the one being
@@ -216,7 +235,11 @@ func (d *deployRun) restore(ctx context.Context, _ error) error {
 	var keep []*unstructured.Unstructured
 	if d.previous != nil {
 		keep = d.previous.Objects
-		if _, err := d.Applier.Apply(ctx, keep); err != nil {
+		objects, err := d.tolerateShortage(ctx, keep)
+		if err != nil {
+			return err
+		}
+		if _, err := d.Applier.Apply(ctx, objects); err != nil {
 			return err
 		}
 	}
@@ -231,13 +254,19 @@ func (d *deployRun) restore(ctx context.Context, _ error) error {
 		_, err := d.Applier.DeleteLeaderLease(ctx, d.plan.Namespace, d.plan.Name)
 		return err
 	}
-	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{StableFor: d.o.StableFor})
+	return d.wait(ctx)
+}
+
+func (d *deployRun) wait(ctx context.Context) error {
+	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{
+		StableFor: d.o.StableFor, OnMissing: func(state string) { d.Warnf("%s", state) },
+	})
 }
 
 func (d *deployRun) waitStable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
 	defer cancel()
-	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{StableFor: d.o.StableFor})
+	return d.wait(ctx)
 }
 
 func (d *deployRun) markDeployed(ctx context.Context) error {

@@ -23,10 +23,13 @@ type recorder struct {
 	fails     map[string]error
 	revisions []*apply.Revision
 	owned     []*unstructured.Unstructured
-	fresh     bool // owned is there only after it was applied
-	onCall    map[string]func()
-	held      context.Context         // ends when the lock is lost
-	lose      context.CancelCauseFunc // the lock
+	shortage  int
+	// unavailable are the maxUnavailable of the Deployments that were applied.
+	unavailable []int64
+	fresh       bool // owned is there only after it was applied
+	onCall      map[string]func()
+	held        context.Context         // ends when the lock is lost
+	lose        context.CancelCauseFunc // the lock
 }
 
 func (r *recorder) call(format string, args ...any) error {
@@ -51,6 +54,11 @@ func (r *recorder) Plan(_ context.Context, objs []*unstructured.Unstructured) (a
 }
 
 func (r *recorder) Apply(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	for _, o := range objs {
+		if n, found, _ := unstructured.NestedInt64(o.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable"); found {
+			r.unavailable = append(r.unavailable, n)
+		}
+	}
 	return apply.ChangeSet{{Object: "x", Action: apply.Created}}, r.call("apply %s", names(objs))
 }
 
@@ -81,6 +89,10 @@ func (r *recorder) DeleteLeaderLease(context.Context, string, string) (apply.Cha
 
 func (r *recorder) WaitStable(context.Context, string, string, apply.WaitOptions) error {
 	return r.call("wait")
+}
+
+func (r *recorder) Shortage(context.Context, *unstructured.Unstructured) (int, error) {
+	return r.shortage, r.fails["shortage"]
 }
 
 func (r *recorder) SaveRevision(_ context.Context, _, _, _ string, objs []*unstructured.Unstructured) (*apply.Revision, error) {
@@ -440,5 +452,33 @@ func TestFailedDeployWithoutFormerRevisionRemovesNothing(t *testing.T) {
 	}
 	if !strings.Contains(strings.Join(warned, " "), "cannot be restored") {
 		t.Errorf("warnings %q", warned)
+	}
+}
+
+// Replicas that have no node now keep neither a rollout nor its undo from replacing the others.
+func TestDeployToleratesNodesThatAreAway(t *testing.T) {
+	deployment := func() *unstructured.Unstructured {
+		o := object("Deployment", "my-scheduler")
+		o.Object["spec"] = map[string]any{
+			"replicas": int64(3), "template": map[string]any{"spec": map[string]any{"hostNetwork": true}},
+			"strategy": map[string]any{"rollingUpdate": map[string]any{"maxSurge": int64(0), "maxUnavailable": int64(1)}},
+		}
+		return o
+	}
+	plan := testPlan(t)
+	plan.Objects[1] = deployment()
+	before := earlier(apply.Deployed)
+	before.Objects[2] = deployment()
+	r := &recorder{shortage: 1, revisions: []*apply.Revision{before}, fails: map[string]error{"wait": errors.New("broken")}}
+	if _, err := Deploy(t.Context(), deps(r), plan, DeployOptions{}); err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff([]int64{2, 2}, r.unavailable); diff != "" {
+		t.Errorf("maxUnavailable of what was applied (-want +got):\n%s", diff)
+	}
+	for _, o := range []*unstructured.Unstructured{plan.Objects[1], before.Objects[2]} {
+		if got, _, _ := unstructured.NestedInt64(o.Object, "spec", "strategy", "rollingUpdate", "maxUnavailable"); got != 1 {
+			t.Errorf("the plan or the revision was changed: %d", got)
+		}
 	}
 }

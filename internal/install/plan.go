@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,8 @@ type Plan struct {
 	Notes, Warnings []string
 	// TakenPorts are the ports in use on the control-plane nodes, with their users.
 	TakenPorts map[int]string
+	// Endpoints are the API servers that the replicas use, as far as this machine can check them.
+	Endpoints []Endpoint
 	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
 	Extender *manifest.Extender
 	// Before are the plans of extenders that are deployed before the scheduler.
@@ -129,7 +130,8 @@ func (p *planner) chooseRelease() error {
 // chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount elsewhere.
 func (p *planner) chooseCredentials() error {
 	mode := p.o.Credentials
-	if mode == "" || mode == Auto {
+	auto := mode == "" || mode == Auto
+	if auto {
 		mode = CredentialsServiceAccount
 		if p.creds != nil {
 			mode = CredentialsNode
@@ -151,27 +153,13 @@ func (p *planner) chooseCredentials() error {
 			"the certificate in %s expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST"))
 	}
 	p.plan.Scheduler.Credentials = manifest.Credentials{
-		Mode: mode, User: p.creds.User, Server: p.creds.Server,
+		Mode: mode, User: p.creds.User, Server: p.creds.Server, ServerName: p.creds.ServerName,
 		CA: p.creds.CA, Cert: p.creds.Cert, Key: p.creds.Key, HostPath: p.creds.Path,
 	}
-	p.warnOfOneServer()
 	if mode == CredentialsNodeInline {
 		p.warn("the private key of %s is stored in a ConfigMap: everyone who can read ConfigMaps in %s can impersonate it", p.creds.User, p.o.Namespace)
 	}
-	return nil
-}
-
-// warnOfOneServer warns about copied credentials that name the API server of one of several control-plane nodes, as kubeadm's do.
-func (p *planner) warnOfOneServer() {
-	server, err := url.Parse(p.creds.Server)
-	if err != nil || p.info == nil || p.info.ControlPlane.Count < 2 || p.plan.Scheduler.Credentials.Mode == CredentialsHostPath {
-		return
-	}
-	for _, node := range p.info.ControlPlane.Nodes {
-		if node.Address != "" && node.Address == server.Hostname() {
-			p.warn("every replica uses the API server of node %s, which this node's kubeconfig names (%s): with --credentials hostpath each uses that of its own node", node.Name, p.creds.Server)
-		}
-	}
+	return p.chooseServer(auto)
 }
 
 // chooseNodes chooses the label of the control-plane nodes.
@@ -240,8 +228,7 @@ func (p *planner) choosePort() error {
 	return nil
 }
 
-// chooseReplicas chooses one for each ready control-plane node: on another a replica would be pending. Leader election is always on, so that
-// several are safe.
+// chooseReplicas chooses one for each control-plane node. Leader election is always on, so that several are safe.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
 	counted := p.info != nil && !p.o.AnyNode && len(p.o.NodeSelector) == 0
@@ -252,21 +239,32 @@ func (p *planner) chooseReplicas() error {
 			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, p.info.ControlPlane.Count)
 		}
 	case counted:
-		var away []string
-		for _, node := range p.info.ControlPlane.Nodes {
-			if !node.Ready || node.Unschedulable {
-				away = append(away, node.Name)
-			}
-		}
-		replicas = max(1, p.info.ControlPlane.Count-len(away))
+		replicas = max(1, p.info.ControlPlane.Count)
 		p.note("replicas %d: one for each control-plane node", replicas)
-		if len(away) > 0 {
-			p.warn("no replica for control-plane nodes that are not ready or cordoned: %s; deploy again when they are ready", strings.Join(away, ", "))
-		}
+	}
+	if counted {
+		p.countShortage(replicas)
 	}
 	if image := p.plan.Scheduler.Image; replicas > 1 && strings.HasPrefix(image, "localhost/") {
 		p.warn("image %s is not in a registry: load it on each of the %d nodes", image, replicas)
 	}
 	p.plan.Scheduler.Replicas = int32(replicas)
 	return nil
+}
+
+// countShortage counts the replicas that start when a control-plane node is ready again: on the host network another node has no room for
+// them. A rollout must not wait for them.
+func (p *planner) countShortage(replicas int) {
+	var away []string
+	for _, node := range p.info.ControlPlane.Nodes {
+		if !node.Ready || node.Unschedulable {
+			away = append(away, node.Name)
+		}
+	}
+	shortage := min(len(away), max(0, replicas-(p.info.ControlPlane.Count-len(away))))
+	if shortage == 0 || !p.plan.Scheduler.Credentials.HostNetwork() {
+		return
+	}
+	p.plan.Scheduler.Shortage = shortage
+	p.warn("%d of %d replicas start when their nodes are ready: %s not ready or cordoned", shortage, replicas, strings.Join(away, ", "))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,10 +44,33 @@ func nodeCredentials() *cluster.NodeCredentials {
 	}
 }
 
+// kubeadmInfo is a cluster of kubeadm with two control-plane nodes, on each of which the API server runs.
+func kubeadmInfo(server *cluster.APIServer) *cluster.Info {
+	info := masterInfo("v1.29.3")
+	info.Layout, info.ControlPlane.Count = "kubeadm", 2
+	info.ControlPlane.Nodes = []cluster.ControlPlaneNode{
+		{Name: "a", Ready: true, Address: "10.0.0.1", Names: []string{"a", "10.0.0.1", "192.0.2.1"}, APIServer: server},
+		{Name: "b", Ready: true, Address: "10.0.0.2", Names: []string{"b", "10.0.0.2"}, APIServer: server},
+	}
+	return info
+}
+
+// everyAddress is an API server that listens on every address.
+func everyAddress() *cluster.APIServer { return &cluster.APIServer{Port: 6443, BindAddress: "0.0.0.0"} }
+
+// ofNodeA are the credentials of kubeadm's node a, which name its own API server.
+func ofNodeA() *cluster.NodeCredentials {
+	credentials := nodeCredentials()
+	credentials.Path, credentials.Server = "/etc/kubernetes/scheduler.conf", "https://10.0.0.1:6443"
+	return credentials
+}
+
 // summary is what the golden files show of a plan: the decisions, and the
 // objects by name; their text is tested where it is made.
 type summary struct {
 	Release, API, Credentials string
+	Server                    string   `json:",omitempty"`
+	Endpoints                 []string `json:",omitempty"`
 	Port                      int
 	Replicas                  int32
 	NodeSelector              map[string]string
@@ -61,6 +85,12 @@ func summarize(p *Plan) summary {
 		Release: p.Release.String(), API: p.Scheduler.Configuration.APIVersion, Credentials: p.Scheduler.Credentials.Mode,
 		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes, Warnings: p.Warnings,
 	}
+	if info := p.from.info; info != nil && info.ControlPlane.Count > 1 {
+		s.Server = strings.TrimSuffix(p.Scheduler.Credentials.Server+" as "+p.Scheduler.Credentials.ServerName, " as ")
+	}
+	for _, e := range p.Endpoints {
+		s.Endpoints = append(s.Endpoints, fmt.Sprintf("%s %s as %s, local %v, chosen %v", e.Node, e.Address, e.ServerName, e.Local, e.Chosen))
+	}
 	for _, o := range p.Objects {
 		s.Objects = append(s.Objects, contentHash.ReplaceAllString(objectName(o), "-HASH"))
 	}
@@ -72,11 +102,14 @@ func TestPlanDefaults(t *testing.T) {
 	three.ControlPlane.Count = 3
 	three.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true}, {Name: "c"}}
 	three.ControlPlane.LabelKey = "node-role.kubernetes.io/control-plane"
-	kubeadm := masterInfo("v1.29.3")
-	kubeadm.ControlPlane.Count = 2
-	kubeadm.ControlPlane.Nodes = []cluster.ControlPlaneNode{{Name: "a", Ready: true, Address: "10.0.0.1"}, {Name: "b", Ready: true, Address: "10.0.0.2"}}
-	ofNodeA := nodeCredentials()
-	ofNodeA.Server = "https://10.0.0.1:6443"
+	withEndpoint := kubeadmInfo(nil)
+	withEndpoint.ControlPlane.Endpoint = "api.example.com:6443"
+	onNode := kubeadmInfo(everyAddress())
+	onNode.Node = cluster.Node{Root: "/", ControlPlane: true}
+	down := kubeadmInfo(everyAddress())
+	down.ControlPlane.Nodes[1].Ready = false
+	pmk := masterInfo("v1.24.3")
+	pmk.ControlPlane.Count, pmk.ControlPlane.Nodes = 2, kubeadmInfo(everyAddress()).ControlPlane.Nodes
 	managed := masterInfo("v1.31.1")
 	managed.ControlPlane = cluster.ControlPlane{}
 	tests := map[string]struct {
@@ -84,15 +117,19 @@ func TestPlanDefaults(t *testing.T) {
 		creds *cluster.NodeCredentials
 		o     Options
 	}{
-		"master":         {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
-		"away":           {info: masterInfo("v1.24.3")},
-		"three-masters":  {info: three},
-		"two-of-kubeadm": {info: kubeadm, creds: ofNodeA, o: Options{Replicas: 3}},
-		"oldest":         {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
-		"managed":        {info: managed, o: Options{AnyNode: true}},
-		"offline":        {o: Options{Branch: "v1.37.1"}},
-		"inline":         {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Credentials: "node-inline"}},
-		"all-was-chosen": {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6", Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
+		"master":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
+		"away":                     {info: masterInfo("v1.24.3")},
+		"three-masters":            {info: three},
+		"two-of-kubeadm":           {info: kubeadmInfo(nil), creds: ofNodeA(), o: Options{Replicas: 3, Credentials: "node"}},
+		"two-on-loopback":          {info: onNode, creds: ofNodeA()},
+		"two-with-an-endpoint":     {info: withEndpoint, creds: ofNodeA()},
+		"two-of-which-one-is-down": {info: down, creds: ofNodeA()},
+		"two-of-pmk":               {info: pmk, creds: nodeCredentials()},
+		"oldest":                   {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
+		"managed":                  {info: managed, o: Options{AnyNode: true}},
+		"offline":                  {o: Options{Branch: "v1.37.1"}},
+		"inline":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Credentials: "node-inline"}},
+		"all-was-chosen":           {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6", Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -144,18 +181,19 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 		hint  string
 		valid bool // nothing wrong with what was given
 	}{
-		"no name":          {o: Options{Name: " "}, says: "is not a DNS label"},
-		"bad name":         {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},
-		"the default's":    {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
-		"no branch":        {says: "--branch is required", hint: "--branch"},
-		"half a branch":    {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
-		"too old":          {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
-		"would hang":       {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"}, says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
-		"no such mode":     {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `invalid credentials "magic"`, hint: "serviceaccount"},
-		"not on a master":  {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
-		"expired":          {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
-		"no control plane": {info: noMaster, says: "no node has a label of control-plane nodes", hint: "--node-selector any"},
-		"nodes not listed": {info: blind, says: "nodes could not be listed", hint: "permission to list nodes", valid: true},
+		"no name":               {o: Options{Name: " "}, says: "is not a DNS label"},
+		"bad name":              {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},
+		"the default's":         {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
+		"no branch":             {says: "--branch is required", hint: "--branch"},
+		"half a branch":         {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
+		"too old":               {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
+		"would hang":            {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"}, says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
+		"no such mode":          {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `invalid credentials "magic"`, hint: "serviceaccount"},
+		"one node's API server": {info: kubeadmInfo(nil), creds: ofNodeA(), says: "names the API server of node a (https://10.0.0.1:6443)", hint: "--credentials hostpath"},
+		"not on a master":       {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
+		"expired":               {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
+		"no control plane":      {info: noMaster, says: "no node has a label of control-plane nodes", hint: "--node-selector any"},
+		"nodes not listed":      {info: blind, says: "nodes could not be listed", hint: "permission to list nodes", valid: true},
 		"any node, node's credentials": {
 			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any", hint: "--credentials serviceaccount",
 		},

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // NodeRejection returns why a node accepts no pod with these tolerations, as a predicate ("is cordoned"). It is empty if the
@@ -33,4 +35,30 @@ func tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 		value := t.Operator == corev1.TolerationOpExists || t.Value == taint.Value
 		return effect && key && value
 	})
+}
+
+// NodesOf returns the labels that a node must have for a pod: those of its node selector and of its required node affinity, if
+// that has a single term, as those of pmk-sched do.
+func NodesOf(pod *corev1.PodSpec) (labels.Selector, error) {
+	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
+	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		if terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(terms) == 1 {
+			for _, e := range terms[0].MatchExpressions {
+				needed.MatchExpressions = append(needed.MatchExpressions, metav1.LabelSelectorRequirement{
+					Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
+				})
+			}
+		}
+	}
+	return metav1.LabelSelectorAsSelector(needed)
+}
+
+// NodeAway reports whether a node accepts no new pods for now: it is not ready or cordoned.
+func NodeAway(node *corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+			return node.Spec.Unschedulable
+		}
+	}
+	return true
 }

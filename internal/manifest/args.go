@@ -61,7 +61,7 @@ func (s Scheduler) args(rules versions.Rules) ([]string, error) {
 	}
 	for _, arg := range s.Configuration.Args {
 		// In a pod network, the kubelet cannot probe the loopback address of the pod.
-		if strings.HasPrefix(arg, "--bind-address=") && !s.Credentials.hostNetwork() {
+		if strings.HasPrefix(arg, "--bind-address=") && !s.Credentials.HostNetwork() {
 			continue
 		}
 		args = append(args, arg)

@@ -50,6 +50,8 @@ type Credentials struct {
 	// Server is the URL of the API server. Empty means the Service of the API server for
 	// serviceaccount, and unknown for hostpath.
 	Server string
+	// ServerName is the name in the API server's certificate if it is not the host of Server.
+	ServerName string
 	// CA, Cert and Key are PEM, for node and node-inline.
 	CA, Cert []byte
 	Key      []byte `json:"-"`
@@ -116,10 +118,11 @@ func (c Credentials) Warnings() []string {
 	return nil
 }
 
-// hostNetwork reports whether the API server can be reached only from the node itself: its address
+// HostNetwork reports whether the API server can be reached only from the node itself: its address
 // is on loopback, unknown, or a name that may be in the hosts file of the node. An IP address or a
 // Service can be reached from the pod network.
-func (c Credentials) hostNetwork() bool {
+func (c Credentials) HostNetwork() bool {
+	c = c.withDefaults()
 	u, err := url.Parse(c.Server)
 	if err != nil || c.Server == "" {
 		return true
@@ -152,6 +155,9 @@ func (c Credentials) kubeconfig() []byte {
 	case ModeServiceAccount:
 		user, trust = "serviceaccount", "certificate-authority: "+tokenDir+"/ca.crt"
 		proof = []string{"tokenFile: " + tokenDir + "/token"}
+	}
+	if c.ServerName != "" {
+		trust = fmt.Sprintf("tls-server-name: %q\n    ", c.ServerName) + trust
 	}
 	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config

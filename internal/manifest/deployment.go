@@ -33,11 +33,12 @@ const (
 	criticalTaint     = "CriticalAddonsOnly"
 )
 
-// deployment returns the Deployment of the scheduler. A rollout stops the old pod before it starts
-// the new one: on the host network both would use the same port, and without leader election both
-// would schedule the same pods.
+// deployment returns the Deployment of the scheduler. A rollout replaces one pod after the other.
 func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
-	none, one := intstr.FromInt32(0), intstr.FromInt32(1)
+	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(1)
+	if s.surges() {
+		surge, unavailable = unavailable, surge
+	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
 		ObjectMeta: s.deploymentMeta(),
@@ -46,7 +47,7 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 			Selector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
 			Strategy: appsv1.DeploymentStrategy{
 				Type:          appsv1.RollingUpdateDeploymentStrategyType,
-				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &none, MaxUnavailable: &one},
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
 			},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: s.podLabels()},
@@ -55,6 +56,11 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 		},
 	}
 }
+
+// surges reports whether a rollout starts a new pod before it stops an old one, so that a scheduler
+// that does not start replaces none. On the host network both would use the same port, and without
+// leader election both would schedule the same pods.
+func (s Scheduler) surges() bool { return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect }
 
 // deploymentMeta records the flags on the Deployment and not on its pods: different flags with the
 // same result do not restart the scheduler.
@@ -81,7 +87,7 @@ func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.Pod
 		Containers:                    []corev1.Container{s.container(rules, args, m)},
 		Volumes:                       m.volumes,
 	}
-	if s.Credentials.hostNetwork() {
+	if s.Credentials.HostNetwork() {
 		pod.HostNetwork = true
 		pod.DNSPolicy = corev1.DNSClusterFirstWithHostNet
 	}
@@ -114,7 +120,7 @@ func (s Scheduler) container(rules versions.Rules, args []string, m mounts) core
 // to the pod network.
 func (s Scheduler) port() corev1.ContainerPort {
 	port := corev1.ContainerPort{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}
-	if s.Credentials.hostNetwork() {
+	if s.Credentials.HostNetwork() {
 		port.HostPort = port.ContainerPort
 	}
 	return port
@@ -250,7 +256,7 @@ func (s Scheduler) apart() *corev1.PodAntiAffinity {
 		LabelSelector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
 		TopologyKey:   corev1.LabelHostname,
 	}
-	if s.Credentials.hostNetwork() {
+	if s.Credentials.HostNetwork() {
 		return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 	}
 	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{

@@ -110,7 +110,7 @@ func ExtenderObjects(e Extender) ([]*unstructured.Unstructured, error) {
 	tls := e.serving()
 	typed := []runtime.Object{e.account(), e.role(), e.binding(), e.authority(), tls, e.client(), configuration, e.service(), e.networkPolicy()}
 	if e.Replicas > 1 {
-		typed = append(typed, e.budget())
+		typed = append(typed, budget(e.Release, e.meta(e.Name), e.selectorLabels()))
 	}
 	typed = append(typed, e.deployment(configuration.Name, tls.Name))
 	objects := make([]*unstructured.Unstructured, len(typed))
@@ -259,28 +259,6 @@ func (e Extender) networkPolicy() *networkingv1.NetworkPolicy {
 			Ingress:     []networkingv1.NetworkPolicyIngressRule{{Ports: []networkingv1.NetworkPolicyPort{{Port: &port, Protocol: &protocol}}}},
 		},
 	}
-}
-
-// budget keeps one pod while nodes are drained. policy/v1 exists since 1.21; policy/v1beta1 was
-// removed in 1.25.
-func (e Extender) budget() runtime.Object {
-	content := map[string]any{
-		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-		"metadata": map[string]any{"name": e.Name, "namespace": e.Namespace, "labels": anyMap(e.labels())},
-		"spec":     map[string]any{"minAvailable": int64(1), "selector": map[string]any{"matchLabels": anyMap(e.selectorLabels())}},
-	}
-	if e.Release.Major == 1 && e.Release.Minor < 21 {
-		content["apiVersion"] = "policy/v1beta1"
-	}
-	return &unstructured.Unstructured{Object: content}
-}
-
-func anyMap(m map[string]string) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 // configuration returns the ConfigMap with the configuration of pmk-extender.

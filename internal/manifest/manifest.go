@@ -77,6 +77,8 @@ type Scheduler struct {
 	Tolerations []corev1.Toleration
 	// Replicas defaults to 1. More than one needs leader election.
 	Replicas int32
+	// Shortage is how many replicas have no node now; see [TolerateShortage].
+	Shortage int
 	// Port is the secure port. The default is the default scheduler's plus one.
 	Port int
 	// Args are additional flags, --name=value each. They override those set by pmk-sched, except
@@ -114,6 +116,9 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 	typed := rbac.Objects(s.rbacOptions())
 	mounts := s.mounts()
 	typed = append(typed, mounts.objects...)
+	if s.Replicas > 1 {
+		typed = append(typed, budget(s.Release, s.meta(s.Name), s.selectorLabels()))
+	}
 	typed = append(typed, s.deployment(rules, args, mounts))
 
 	objects := make([]*unstructured.Unstructured, len(typed))
@@ -122,7 +127,7 @@ func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
 			return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
 		}
 	}
-	return objects, nil
+	return TolerateShortage(objects, s.Shortage)
 }
 
 func (s Scheduler) withDefaults() Scheduler {

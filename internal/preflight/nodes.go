@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
@@ -42,22 +41,6 @@ func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 		return "", problem.Errorf("make a node ready and schedulable, see `kubectl describe node`", "no node accepts the pod: %s", strings.Join(reasons, "; "))
 	}
 	return strings.Join(fit, ", "), nil
-}
-
-// nodeSelector returns the labels that a node must have for the pod: those of its node selector and of its required node affinity, if
-// that has a single term, as those of pmk-sched do.
-func nodeSelector(pod *corev1.PodSpec) (labels.Selector, error) {
-	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
-	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-		if terms := pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(terms) == 1 {
-			for _, e := range terms[0].MatchExpressions {
-				needed.MatchExpressions = append(needed.MatchExpressions, metav1.LabelSelectorRequirement{
-					Key: e.Key, Operator: metav1.LabelSelectorOperator(e.Operator), Values: e.Values,
-				})
-			}
-		}
-	}
-	return metav1.LabelSelectorAsSelector(needed)
 }
 
 // selectedNodes returns the nodes that match the pod's node selector, at most maxNodes.

@@ -29,32 +29,3 @@ func TestUsesHostPort(t *testing.T) {
 		})
 	}
 }
-
-func TestNodeSelector(t *testing.T) {
-	affinity := func(requirements ...corev1.NodeSelectorRequirement) *corev1.Affinity {
-		return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: requirements}},
-		}}}
-	}
-	master := corev1.NodeSelectorRequirement{Key: "master", Operator: corev1.NodeSelectorOpExists}
-	cases := map[string]struct {
-		pod  corev1.PodSpec
-		want string
-	}{
-		"any node":         {corev1.PodSpec{}, ""},
-		"a label":          {corev1.PodSpec{NodeSelector: map[string]string{"master": ""}}, "master="},
-		"affinity":         {corev1.PodSpec{Affinity: affinity(master)}, "master"},
-		"a value":          {corev1.PodSpec{Affinity: affinity(corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}})}, "a in (b)"},
-		"both":             {corev1.PodSpec{NodeSelector: map[string]string{"a": "b"}, Affinity: affinity(master)}, "a=b,master"},
-		"anti-affinity":    {corev1.PodSpec{Affinity: &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}}, ""},
-		"no term required": {corev1.PodSpec{Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{}}}, ""},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := nodeSelector(&tc.pod)
-			if err != nil || got.String() != tc.want {
-				t.Errorf("got %q, %v, want %q", got, err, tc.want)
-			}
-		})
-	}
-}

@@ -34,7 +34,9 @@ type Options struct {
 	Port      int                          // of the scheduler; 0: not checked
 	// TakenPorts are ports of the nodes that are known to be in use, and by what. The port that this scheduler uses is not among them.
 	TakenPorts map[int]string
-	Log        *zap.Logger // nil: silent
+	// Endpoints are the API servers that the scheduler uses.
+	Endpoints []Endpoint
+	Log       *zap.Logger // nil: silent
 }
 
 // preflight is what all checks of one deployment share.
@@ -62,7 +64,7 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	if p.pod, err = podTemplate(o.Objects); err != nil {
 		return nil, err
 	}
-	if p.nodes, err = nodeSelector(&p.pod.Spec); err != nil {
+	if p.nodes, err = kubeapi.NodesOf(&p.pod.Spec); err != nil {
 		return nil, fmt.Errorf("read which nodes the scheduler's pod may go to: %w", err)
 	}
 	checks := []Check{
@@ -74,6 +76,7 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	if o.Port != 0 && p.pod.Spec.HostNetwork {
 		checks = append(checks, Check{Name: "port-free", Description: fmt.Sprintf("port %d is free", o.Port), Run: p.portFree})
 	}
+	checks = append(checks, p.endpointChecks()...)
 	return append(checks, p.permissionChecks()...), nil
 }
 

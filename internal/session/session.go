@@ -134,7 +134,7 @@ func (s *Session) connectDeps() (*rest.Config, install.Deps, error) {
 func (s *Session) check(ctx context.Context, cfg *rest.Config, plan *install.Plan) ([]preflight.Outcome, error) {
 	checks, err := preflight.Checks(cfg, preflight.Options{
 		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
-		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Log: s.Log,
+		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Endpoints: endpoints(plan), Log: s.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -144,6 +144,14 @@ func (s *Session) check(ctx context.Context, cfg *rest.Config, plan *install.Pla
 			s.Warn(o.Description + ": " + o.Detail)
 		}
 	})
+}
+
+func endpoints(plan *install.Plan) []preflight.Endpoint {
+	var list []preflight.Endpoint
+	for _, e := range plan.Endpoints {
+		list = append(list, preflight.Endpoint(e))
+	}
+	return list
 }
 
 // holder names this process for locks.

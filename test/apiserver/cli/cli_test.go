@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -52,7 +53,7 @@ func cluster(t *testing.T) func(args ...string) run.Result {
 		t.Fatal(err)
 	}
 	no := false
-	for _, name := range controlPlane {
+	for i, name := range controlPlane {
 		node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: "", corev1.LabelHostname: name}}}, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -64,6 +65,7 @@ func cluster(t *testing.T) func(args ...string) run.Result {
 		}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		node.Status.NodeInfo.KubeletVersion = apiserver.Release
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: fmt.Sprintf("10.0.0.%d", i+1)}}
 		if _, err := kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -119,6 +121,7 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 			t.Errorf("the scheduler of the image did not check the configuration: %s", dry)
 		}
 	})
+	t.Run("no replica depends on one node", func(t *testing.T) { testEndpoint(t, pmkSched, image) })
 	t.Run("replace names each node", func(t *testing.T) {
 		type line struct {
 			Node, Image, Command string

@@ -24,6 +24,7 @@ func TestTemplateMatchesRender(t *testing.T) {
 	for name, args := range map[string][]string{
 		"default":  nil,
 		"preset":   {"--preset", "binpack", "--replicas", "2"},
+		"of 1.20":  {"--branch", "v1.20.15", "--replicas", "3", "--credentials", "serviceaccount"},
 		"any node": {"--node-selector", "any", "--credentials", "serviceaccount"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,158 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+)
+
+// A kubeconfig of kubeadm names one node. The API server that the replicas use depends on what the cluster has.
+func TestReplicasDoNotDependOnOneNode(t *testing.T) {
+	const (
+		local, kubeadm = "https://127.0.0.1:6443", "kubernetes.default.svc"
+		balanced       = "https://api.example.com:6443"
+	)
+	for name, tc := range map[string]struct {
+		change       func(*cluster.Info, *cluster.NodeCredentials, *Options)
+		server, name string
+		refused      bool
+	}{
+		"every address": {server: local, name: kubeadm},
+		"every address of IPv6": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) { setBind(info, "::") },
+			server: "https://[::1]:6443", name: kubeadm,
+		},
+		"another port": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				for i := range info.ControlPlane.Nodes {
+					info.ControlPlane.Nodes[i].APIServer = &cluster.APIServer{Port: 8443, BindAddress: "0.0.0.0"}
+				}
+			},
+			server: "https://127.0.0.1:8443", name: kubeadm,
+		},
+		"different ports": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				info.ControlPlane.Nodes[1].APIServer = &cluster.APIServer{Port: 8443, BindAddress: "0.0.0.0"}
+			},
+			refused: true,
+		},
+		"one address": {
+			change:  func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) { setBind(info, "10.0.0.1") },
+			refused: true,
+		},
+		"one address, with an endpoint": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				setBind(info, "10.0.0.1")
+				info.ControlPlane.Endpoint = "api.example.com:6443"
+			},
+			server: balanced,
+		},
+		"one address, with an endpoint that is a node": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				setBind(info, "10.0.0.1")
+				info.ControlPlane.Endpoint = "192.0.2.1:6443"
+			},
+			refused: true,
+		},
+		"API server unknown": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				info.ControlPlane.Nodes[1].APIServer = nil
+			},
+			refused: true,
+		},
+		"API server unknown of a node that is down": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				info.ControlPlane.Nodes[1].APIServer, info.ControlPlane.Nodes[1].Ready = nil, false
+			},
+			server: local, name: kubeadm,
+		},
+		"other nodes": {
+			change: func(_ *cluster.Info, _ *cluster.NodeCredentials, o *Options) {
+				o.NodeSelector = map[string]string{"role": "infra"}
+			},
+			refused: true,
+		},
+		"some control-plane nodes": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, o *Options) {
+				o.NodeSelector = map[string]string{info.ControlPlane.LabelKey: "", "zone": "a"}
+			},
+			server: local, name: kubeadm,
+		},
+		"other nodes, with an endpoint": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, o *Options) {
+				o.NodeSelector = map[string]string{"role": "infra"}
+				info.ControlPlane.Endpoint = "api.example.com:6443"
+			},
+			server: balanced,
+		},
+		"kubeconfig names the node": {
+			change: func(_ *cluster.Info, c *cluster.NodeCredentials, _ *Options) { c.Server = "https://a:6443" },
+			server: local, name: kubeadm,
+		},
+		"kubeconfig names another address of the node": {
+			change: func(_ *cluster.Info, c *cluster.NodeCredentials, _ *Options) { c.Server = "https://192.0.2.1:6443" },
+			server: local, name: kubeadm,
+		},
+		"kubeconfig names no node": {
+			change: func(_ *cluster.Info, c *cluster.NodeCredentials, _ *Options) { c.Server = balanced },
+			server: balanced,
+		},
+		"kubeconfig names no node, and a name": {
+			change: func(_ *cluster.Info, c *cluster.NodeCredentials, _ *Options) {
+				c.Server, c.ServerName = "https://198.51.100.1", "api.example.com"
+			},
+			server: "https://198.51.100.1", name: "api.example.com",
+		},
+		"one control-plane node": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) {
+				info.ControlPlane.Count, info.ControlPlane.Nodes = 1, info.ControlPlane.Nodes[:1]
+			},
+			server: "https://10.0.0.1:6443",
+		},
+		"another layout": {
+			change:  func(info *cluster.Info, _ *cluster.NodeCredentials, _ *Options) { info.Layout = "unknown" },
+			refused: true,
+		},
+		"hostpath": {
+			change: func(_ *cluster.Info, _ *cluster.NodeCredentials, o *Options) { o.Credentials = CredentialsHostPath },
+			server: "https://10.0.0.1:6443",
+		},
+		"inline": {
+			change: func(_ *cluster.Info, _ *cluster.NodeCredentials, o *Options) { o.Credentials = CredentialsNodeInline },
+			server: local, name: kubeadm,
+		},
+		"what the user accepts": {
+			change: func(info *cluster.Info, _ *cluster.NodeCredentials, o *Options) {
+				info.Layout, o.Credentials = "unknown", CredentialsNode
+			},
+			server: "https://10.0.0.1:6443",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			info, credentials := kubeadmInfo(everyAddress()), ofNodeA()
+			o := Options{Name: "my-scheduler", Image: "registry.example.com/my-scheduler:v1", Now: now}
+			if tc.change != nil {
+				tc.change(info, credentials, &o)
+			}
+			plan, err := NewPlan(info, credentials, o)
+			if tc.refused {
+				if err == nil {
+					t.Errorf("every replica uses %s", plan.Scheduler.Credentials.Server)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := plan.Scheduler.Credentials; c.Server != tc.server || c.ServerName != tc.name {
+				t.Errorf("got %s, %q, want %s, %q", c.Server, c.ServerName, tc.server, tc.name)
+			}
+		})
+	}
+}
+
+func setBind(info *cluster.Info, address string) {
+	for i := range info.ControlPlane.Nodes {
+		info.ControlPlane.Nodes[i].APIServer = &cluster.APIServer{Port: 6443, BindAddress: address}
+	}
+}
