@@ -3,7 +3,6 @@ package install
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/steps"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // Applier changes a cluster and lists the objects managed by pmk-sched.
@@ -293,37 +291,5 @@ func (d *deployRun) prune(ctx context.Context) error {
 	}
 	removed, err = d.Applier.Prune(ctx, d.plan.Namespace, d.plan.Name)
 	d.outcome.Changes = append(d.outcome.Changes, removed...)
-	return err
-}
-
-// checkConfiguration has the scheduler's own binary check the configuration, or warns that it cannot.
-func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
-	if plan.Scheduler.Configuration == nil {
-		return nil // an extender, or a revision, whose configuration was checked before
-	}
-	dir, remove, err := tempdir.Make("check")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	binary, err := d.Binary(ctx, plan, dir)
-	if binary.Missing != "" {
-		return problem.Invalidf("build an image with `pmk-sched build`, or copy the scheduler there", "image %s has no %s, which the scheduler's pods run", plan.Scheduler.Image, binary.Missing)
-	}
-	if err == nil {
-		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
-		config := plan.Scheduler.Configuration
-		err = configcheck.Check(ctx, binary, dir, configcheck.Request{
-			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: config.Args, Warn: d.Warn,
-		})
-	}
-	if errors.Is(err, configcheck.ErrNoBinary) {
-		d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, err)
-		return nil
-	}
-	if errors.Is(err, configcheck.ErrPartlyChecked) {
-		d.Warnf("%v", err)
-		return nil
-	}
 	return err
 }
