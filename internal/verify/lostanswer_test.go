@@ -2,11 +2,9 @@ package verify
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -17,23 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi/kubeapitest"
 )
-
-// losing is a transport that loses the answer to the request of that number, counted from 1. The server handled that request.
-type losing struct {
-	http.RoundTripper
-	number   int32
-	requests *atomic.Int32
-}
-
-func (l losing) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := l.RoundTripper.RoundTrip(r)
-	if err != nil || l.requests.Add(1) != l.number {
-		return answer, err
-	}
-	_ = answer.Body.Close()
-	return nil, io.ErrUnexpectedEOF
-}
 
 // TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost asks a server that rejects an empty review, as an API server does
 // (k8s.io/kubernetes/pkg/apis/authorization/validation/validation.go).
@@ -71,9 +54,7 @@ func TestPermissionsOfTheSchedulerAreAskedForAgainWhenAnAnswerIsLost(t *testing.
 	}))
 	t.Cleanup(server.Close)
 	asJSON := rest.ContentConfig{ContentType: runtime.ContentTypeJSON}
-	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: asJSON, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
-		return losing{next, 3, &atomic.Int32{}}
-	}})
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: asJSON, WrapTransport: kubeapitest.LoseAnswer(3)})
 	if err != nil {
 		t.Fatal(err)
 	}
