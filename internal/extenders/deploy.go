@@ -3,7 +3,6 @@ package extenders
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,9 +33,6 @@ type Deployment struct {
 	// except is a scheduler that is deployed with the extender, and not wired here.
 	except SchedulerRef
 }
-
-// Proof returns an error if the caller does not reach the extender, whose pods are in the namespace.
-type Proof func(ctx context.Context, caller SchedulerRef, w manifest.Wiring, namespace string) error
 
 // Outcome is what Deploy or Restart did.
 type Outcome struct {
@@ -96,19 +92,6 @@ func (e *extenderRun) steps() []steps.Step {
 		steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore},
 		steps.Step{Name: "wire extender " + e.name(), Do: e.wireService, Undo: e.unwire},
 		steps.Step{Name: "prove that extender " + e.name() + " is called", Do: e.prove})
-}
-
-// prove proves that every scheduler that was wired reaches the extender.
-func (e *extenderRun) prove(ctx context.Context) error {
-	for _, target := range e.targets() {
-		if e.x.Prove == nil {
-			break
-		}
-		if err := e.x.Prove(ctx, target, e.wiringIn(target.Namespace), e.namespace()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
@@ -191,39 +174,6 @@ func report(d install.Deps, plan *install.Plan) {
 	for _, n := range plan.Notes {
 		d.Note(n)
 	}
-}
-
-// restore deploys the former revision of the extender again, or removes the extender if there was none.
-func (e *extenderRun) restore(ctx context.Context, _ error) error {
-	if e.plan == nil {
-		return nil
-	}
-	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.DeployOptions)
-}
-
-// goBack deploys the revision before that of a plan, or removes what the plan deployed if there was none.
-func goBack(ctx context.Context, d install.Deps, plan *install.Plan, previous *apply.Revision, revision int, how install.DeployOptions) error {
-	switch {
-	case how.NoRollback:
-		return nil
-	case previous == nil:
-		_, err := install.Uninstall(ctx, d, plan.Namespace, plan.Name)
-		return err
-	case previous.Number == revision:
-		return nil
-	}
-	return redeploy(ctx, d, previous, how)
-}
-
-// redeploy deploys a revision again, whose configuration was checked before.
-func redeploy(ctx context.Context, d install.Deps, revision *apply.Revision, how install.DeployOptions) error {
-	plan, err := install.PlanOf(revision)
-	if err != nil {
-		return err
-	}
-	plan.Scheduler.Configuration = nil
-	_, err = install.Deploy(ctx, d, plan, how)
-	return err
 }
 
 // wireService makes the schedulers call the Service of the extender.
@@ -338,16 +288,4 @@ func (e *extenderRun) rollOut(ctx context.Context, plan *install.Plan, last *app
 	}
 	e.out.Changes = append(e.out.Changes, outcome.Changes...)
 	return true, nil
-}
-
-// unwire deploys the former revisions of the schedulers that were changed.
-func (e *extenderRun) unwire(ctx context.Context, _ error) error {
-	if e.x.NoRollback {
-		return nil
-	}
-	var failed error
-	for _, last := range slices.Backward(e.changed) {
-		failed = errors.Join(failed, redeploy(ctx, e.Deps, last, e.x.DeployOptions))
-	}
-	return failed
 }
