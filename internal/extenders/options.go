@@ -74,11 +74,13 @@ func (o Options) Validate() error {
 		return problem.Invalidf("", "extender %s: invalid port %d: must be between 1024 and 65535", name, o.Port)
 	case o.Sidecar && len(o.Nodes) > 0:
 		return problem.Invalidf("omit --sidecar", "the default scheduler is a static pod, which cannot have a sidecar")
-	case o.Sidecar && o.Call.BindVerb != "":
-		return problem.Invalidf("omit sidecar: with pods of its own it checks the scheduler's client certificate",
-			"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could tell it to", name)
 	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
 		return problem.Invalidf("use it with a second scheduler: --for", "the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
+	}
+	if o.Sidecar {
+		if err := manifest.ValidateSidecar(o.Call); err != nil {
+			return err
+		}
 	}
 	if _, err := o.rules(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // add adds one extender.
@@ -31,14 +32,23 @@ func (w *wirer) add(wiring Wiring) error {
 	return w.addSidecar(wiring)
 }
 
+// ValidateSidecar returns an error if an extender cannot be a sidecar.
+func ValidateSidecar(call profiles.Extender) error {
+	if call.BindVerb == "" {
+		return nil
+	}
+	return problem.Invalidf("omit sidecar: with pods of its own it checks the scheduler's client certificate",
+		"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could tell it to", call.Name)
+}
+
 // addSidecar adds the container, its configuration, and the rights of its policies for the
 // scheduler's subjects.
 func (w *wirer) addSidecar(wiring Wiring) error {
 	name, s := wiring.Extender.Name, wiring.Sidecar
+	if err := ValidateSidecar(wiring.Extender); err != nil {
+		return err
+	}
 	switch {
-	case wiring.Extender.BindVerb != "":
-		return problem.Invalidf("deploy it with pods of its own: it then checks the scheduler's client certificate",
-			"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could tell it to", name)
 	case s.Image == "":
 		return problem.Invalidf("name it with --image; `pmk-sched build --extender` makes one", "extender %s has no image", name)
 	case len(s.Policies) == 0:
