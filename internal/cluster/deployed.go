@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -20,15 +21,18 @@ import (
 // deployed finds the schedulers that pmk-sched has deployed. Their release is a
 // label of their Deployments.
 func (d *detector) deployed(ctx context.Context) {
-	found, err := d.deployments(ctx, metav1.NamespaceAll)
+	found, err := kubeapi.InstalledDeployments(ctx, d.apps, metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
-		found, err = d.deployments(ctx, d.o.SchedulerNamespace)
+		found, err = kubeapi.InstalledDeployments(ctx, d.apps, d.o.SchedulerNamespace)
 	}
 	if err != nil {
 		d.warnUnread(err, "list deployments", "the schedulers deployed by pmk-sched are unknown")
 		return
 	}
 	for i := range found {
+		if found[i].Labels[ownership.LabelName] == ownership.Extender {
+			continue
+		}
 		described := describeDeployed(&found[i], d.info.Release)
 		if described.Certificate, err = ReadMountedCertificate(ctx, d.core, &found[i]); err != nil {
 			d.warn("%v: when the certificate of scheduler %s in namespace %s expires is unknown", err, described.Name, described.Namespace)
@@ -41,26 +45,6 @@ func (d *detector) deployed(ctx context.Context) {
 	slices.SortFunc(d.info.Scheduler.Deployed, func(a, b DeployedScheduler) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-}
-
-// deployments lists the Deployments of schedulers page by page.
-func (d *detector) deployments(ctx context.Context, namespace string) ([]appsv1.Deployment, error) {
-	var found []appsv1.Deployment
-	options := metav1.ListOptions{LabelSelector: ownership.Installed + "," + ownership.LabelName + "!=" + ownership.Extender, Limit: objectPage}
-	for {
-		page, err := d.apps.Deployments(namespace).List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			if ownership.IsInstalled(page.Items[i].Labels) {
-				found = append(found, page.Items[i])
-			}
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return found, nil
-		}
-	}
 }
 
 // describeDeployed compares a deployed scheduler with the release of the API

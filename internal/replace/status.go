@@ -186,14 +186,11 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 }
 
 func (d Deps) schedulers(ctx context.Context, s *Status) error {
-	list, err := d.Kube.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ownership.Installed})
+	list, err := kubeapi.InstalledDeployments(ctx, d.Kube.AppsV1(), metav1.NamespaceAll)
 	if err != nil {
 		return kubeapi.Explain("list deployments", err)
 	}
-	for i, deployment := range list.Items {
-		if !ownership.IsInstalled(deployment.Labels) {
-			continue
-		}
+	for i, deployment := range list {
 		entry := SchedulerStatus{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
 		if deployment.Spec.Replicas != nil {
 			entry.Wanted = *deployment.Spec.Replicas
@@ -203,7 +200,7 @@ func (d Deps) schedulers(ctx context.Context, s *Status) error {
 				entry.Image = container.Image
 			}
 		}
-		if entry.Certificate, err = cluster.ReadMountedCertificate(ctx, d.Kube.CoreV1(), &list.Items[i]); err != nil {
+		if entry.Certificate, err = cluster.ReadMountedCertificate(ctx, d.Kube.CoreV1(), &list[i]); err != nil {
 			s.Unknown = append(s.Unknown, fmt.Sprintf("%v: when the certificate of %s in namespace %s expires is unknown", err, entry.Name, entry.Namespace))
 		}
 		if deployment.Labels[ownership.LabelName] == ownership.Extender {

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // chooseDeployment sets the name of the Deployment: that of the scheduler, or, if there is none of that name, the one whose
@@ -34,24 +33,21 @@ func (r *verifier) chooseDeployment(ctx context.Context) error {
 	if err != nil || !missing {
 		return err
 	}
-	var list *appsv1.DeploymentList
+	var list []appsv1.Deployment
 	err = r.retry.Do(ctx, "list schedulers in namespace "+r.Namespace, func(ctx context.Context) (err error) {
-		list, err = r.kube.AppsV1().Deployments(r.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.Installed})
+		list, err = kubeapi.InstalledDeployments(ctx, r.kube.AppsV1(), r.Namespace)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for i := range list.Items {
-		if !ownership.IsInstalled(list.Items[i].Labels) {
-			continue
-		}
-		has, err := r.hasProfile(ctx, &list.Items[i])
+	for i := range list {
+		has, err := r.hasProfile(ctx, &list[i])
 		if err != nil {
 			return err
 		}
 		if has {
-			r.Deployment = list.Items[i].Name
+			r.Deployment = list[i].Name
 			r.note("%s is a profile of scheduler %s", r.Name, r.Deployment)
 			return nil
 		}
