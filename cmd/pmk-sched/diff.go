@@ -10,7 +10,8 @@ func diffCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "diff",
 		Usage:       "print what deploy would change",
-		Description: "The API server compares, by dry run. The exit status is 3 if something differs.",
+		Description: "The API server compares, by dry run. A scheduler that Helm installed is compared with the chart that\n" +
+			"render --helm-chart writes. The exit status is 3 if something differs.",
 		UsageText: examples(
 			"pmk-sched diff -f pmk-sched.yaml",
 			"pmk-sched diff --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",

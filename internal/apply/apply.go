@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -23,7 +24,7 @@ const gonePollInterval = 250 * time.Millisecond
 // applies them in the order of their dependencies. Apply can be stopped at any point and run again. On an error the ChangeSet has
 // the changes made so far.
 func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
-	steps, err := c.plan(ctx, objs)
+	steps, err := c.plan(ctx, objs, ownership.Manager)
 	if err != nil {
 		return nil, err
 	}

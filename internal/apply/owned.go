@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,16 +44,27 @@ var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1"
 // revisions included. Without permission to list in all namespaces it lists those in ns and kube-system. It lists only namespaces
 // that a verification left, and not the lock of a running operation.
 func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
+	return c.labeled(ctx, ownership.Labels(name), ns)
+}
+
+// ByHelm lists the objects of the scheduler name that Helm installed from a chart of pmk-sched, as Owned lists those that pmk-sched
+// deployed.
+func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
+	found, err := c.labeled(ctx, map[string]string{ownership.LabelManagedBy: ownership.Helm, ownership.LabelInstance: name}, ns)
+	return slices.DeleteFunc(found, func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) }), err
+}
+
+func (c *Client) labeled(ctx context.Context, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
 		if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
 			continue
 		}
-		labels := ownership.Labels(name)
+		of := maps.Clone(labels)
 		if gvk.Kind == "Namespace" {
-			labels[ownership.LabelComponent] = ownership.ComponentVerify
+			of[ownership.LabelComponent] = ownership.ComponentVerify
 		}
-		found, err := c.listKind(ctx, gvk, labels, ns)
+		found, err := c.listKind(ctx, gvk, of, ns)
 		if err != nil {
 			return nil, err
 		}

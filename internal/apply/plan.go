@@ -29,7 +29,24 @@ var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 //
 // Every object must have the labels of [ownership.Labels]. An object that exists without them is an error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
-	planned, err := c.plan(ctx, objs)
+	return c.changes(ctx, objs, ownership.Manager)
+}
+
+// PlanHelm returns what an upgrade of a Helm release would change if its chart had these objects, as Plan does. An object that exists
+// and that Helm did not install for the same scheduler is an error.
+func (c *Client) PlanHelm(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
+	ofHelm := make([]*unstructured.Unstructured, len(objs))
+	for i, obj := range objs {
+		ofHelm[i] = obj.DeepCopy()
+		labels := ofHelm[i].GetLabels()
+		labels[ownership.LabelManagedBy] = ownership.Helm
+		ofHelm[i].SetLabels(labels)
+	}
+	return c.changes(ctx, ofHelm, ownership.Helm)
+}
+
+func (c *Client) changes(ctx context.Context, objs []*unstructured.Unstructured, manager string) (ChangeSet, error) {
+	planned, err := c.plan(ctx, objs, manager)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +64,12 @@ type step struct {
 	change Change
 }
 
-func (c *Client) plan(ctx context.Context, objs []*unstructured.Unstructured) ([]step, error) {
+// plan compares objects whose label [ownership.LabelManagedBy] is manager.
+func (c *Client) plan(ctx context.Context, objs []*unstructured.Unstructured, manager string) ([]step, error) {
 	sorted := inOrder(objs)
 	steps := make([]step, 0, len(sorted))
 	for _, wanted := range sorted {
-		s, err := c.planOne(ctx, wanted, steps)
+		s, err := c.planOne(ctx, wanted, steps, manager)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +89,7 @@ func inOrder(objs []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return sorted
 }
 
-func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step) (step, error) {
+func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured, before []step, manager string) (step, error) {
 	s := step{wanted: wanted, change: Change{Object: nameOf(wanted)}}
 	live, err := c.get(ctx, wanted)
 	if err != nil {
@@ -82,7 +100,7 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		s.change.Action = Unchanged
 		return s, nil
 	}
-	if err := checkOwner(wanted, live); err != nil {
+	if err := checkOwner(wanted, live, manager); err != nil {
 		return s, err
 	}
 	entry, current, merged, err := c.ssa.Diff(ctx, wanted.DeepCopy(), ssa.DefaultDiffOptions())
@@ -99,8 +117,10 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		s.change.Diff, err = textDiff(nil, wanted)
 	case err == nil:
 		s.change.Action = Configured
-		if s.change.Note, err = c.takenOver(ctx, wanted); err != nil {
-			return s, err
+		if manager == ownership.Manager { // Helm overwrites what others changed, too
+			if s.change.Note, err = c.takenOver(ctx, wanted); err != nil {
+				return s, err
+			}
 		}
 		s.change.Diff, err = textDiff(current, merged)
 	case live != nil && isImmutable(err):
@@ -130,12 +150,15 @@ func (c *Client) get(ctx context.Context, obj *unstructured.Unstructured) (*unst
 }
 
 // checkOwner returns an error if live is not an object of the same scheduler.
-func checkOwner(wanted, live *unstructured.Unstructured) error {
+func checkOwner(wanted, live *unstructured.Unstructured, manager string) error {
 	name := wanted.GetLabels()[ownership.LabelInstance]
-	if name == "" || !ownership.Owns(wanted.GetLabels(), name) {
-		return fmt.Errorf("%s does not have the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, ownership.Manager, ownership.LabelInstance)
+	owned := func(o *unstructured.Unstructured) bool {
+		return o.GetLabels()[ownership.LabelManagedBy] == manager && o.GetLabels()[ownership.LabelInstance] == name
 	}
-	if live == nil || ownership.Owns(live.GetLabels(), name) {
+	if name == "" || !owned(wanted) {
+		return fmt.Errorf("%s does not have the labels %s=%s and %s", nameOf(wanted), ownership.LabelManagedBy, manager, ownership.LabelInstance)
+	}
+	if live == nil || owned(live) {
 		return nil
 	}
 	return foreignError(nameOf(live), ownerOf(live))

@@ -18,18 +18,9 @@ import (
 // warnings. A chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a
 // Secret that a value names. Other keys are left out unless secrets is set.
 func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
-	if len(plan.Before) > 0 {
-		return nil, nil, problem.Invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
-			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews", plan.Name, plan.Before[0].Name)
-	}
-	if mode := plan.Scheduler.Credentials.Mode; mode != CredentialsServiceAccount {
-		o := plan.from.o
-		o.Credentials = CredentialsServiceAccount
-		if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
-			return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
-		}
-		warnings = append(warnings, fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
-			"to use a client certificate, set credentials.secret to the name of an existing Secret", mode))
+	plan, warnings, err = chartPlan(plan)
+	if err != nil {
+		return nil, nil, err
 	}
 	objects, err := shown(plan.Objects, secrets)
 	if err != nil {
@@ -48,6 +39,25 @@ func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string
 		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),
 	})
 	return files, warnings, err
+}
+
+// chartPlan returns the plan of the objects that a chart installs, without credentials of a node, and warnings.
+func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
+	if len(plan.Before) > 0 {
+		return nil, nil, problem.Invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
+			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews", plan.Name, plan.Before[0].Name)
+	}
+	mode := plan.Scheduler.Credentials.Mode
+	if mode == CredentialsServiceAccount {
+		return plan, nil, nil
+	}
+	o := plan.from.o
+	o.Credentials = CredentialsServiceAccount
+	if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
+		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
+	}
+	return plan, []string{fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
+		"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)}, nil
 }
 
 // shown returns objects as Render prints them.

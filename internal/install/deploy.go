@@ -20,10 +20,12 @@ import (
 // Applier changes a cluster and lists the objects managed by pmk-sched.
 type Applier interface {
 	Plan(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+	PlanHelm(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 	Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 	Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 	Prune(ctx context.Context, ns, name string) (apply.ChangeSet, error)
 	Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
+	ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
 	DeleteLeaderLease(ctx context.Context, ns, name string) (apply.Change, error)
 	WaitStable(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
 	Shortage(ctx context.Context, deployment *unstructured.Unstructured) (replicas int, err error)

@@ -23,6 +23,7 @@ type recorder struct {
 	fails     map[string]error
 	revisions []*apply.Revision
 	owned     []*unstructured.Unstructured
+	byHelm    []*unstructured.Unstructured
 	shortage  int
 	// unavailable are the maxUnavailable of the Deployments that were applied.
 	unavailable []int64
@@ -51,6 +52,14 @@ func names(objs []*unstructured.Unstructured) string {
 
 func (r *recorder) Plan(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
 	return nil, r.call("plan %s", names(objs))
+}
+
+func (r *recorder) PlanHelm(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {
+	return nil, r.call("plan helm %s", names(objs))
+}
+
+func (r *recorder) ByHelm(context.Context, string, string) ([]*unstructured.Unstructured, error) {
+	return r.byHelm, nil
 }
 
 func (r *recorder) Apply(_ context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error) {

@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,11 +49,32 @@ func Render(plan *Plan, secrets bool) ([]byte, error) {
 	return manifest.YAML(append(objects, plan.Objects...), manifest.RenderOptions{ShowSecrets: secrets})
 }
 
-// Diff returns what Deploy would change according to a dry run of the API server, and the objects that it would delete.
+// Diff returns what Deploy would change according to a dry run of the API server, and the objects that it would delete. For a scheduler that
+// Helm installed, it returns what `helm upgrade` with the chart of the plan would change.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
+	installed, err := d.Applier.ByHelm(ctx, plan.Name, plan.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
+	}
+	if len(installed) == 0 {
+		return diff(ctx, d, plan)
+	}
+	chart, _, err := chartPlan(plan)
+	if err != nil {
+		return nil, err
+	}
+	if d.Note != nil {
+		d.Note(fmt.Sprintf("Helm installed scheduler %s: the cluster is compared with the chart that `pmk-sched render --helm-chart` writes", plan.Name))
+	}
+	objects := slices.DeleteFunc(slices.Clone(chart.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Secret" })
+	return compare(ctx, &Plan{Name: plan.Name, Namespace: plan.Namespace, Objects: objects}, installed, d.Applier.PlanHelm)
+}
+
+// diff returns what Deploy would change.
+func diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	var before apply.ChangeSet
 	for _, p := range plan.Before {
-		changes, err := Diff(ctx, d, p)
+		changes, err := diff(ctx, d, p)
 		if err != nil {
 			return nil, err
 		}
@@ -62,19 +84,26 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
-	if err := onlyIn(plan.Namespace, plan.Name, owned); err != nil {
+	changes, err := compare(ctx, plan, owned, d.Applier.Plan)
+	return append(before, changes...), err
+}
+
+// compare returns the changes of a plan, and those of the installed objects that it does not have.
+func compare(ctx context.Context, plan *Plan, installed []*unstructured.Unstructured,
+	changesOf func(context.Context, []*unstructured.Unstructured) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
+	if err := onlyIn(plan.Namespace, plan.Name, installed); err != nil {
 		return nil, err
 	}
-	changes, err := d.Applier.Plan(ctx, plan.Objects)
+	changes, err := changesOf(ctx, plan.Objects)
 	if err != nil {
 		return nil, fmt.Errorf("compare %s with the cluster: %w", plan.Name, err)
 	}
-	for _, o := range without(parts(owned), plan.Objects) {
+	for _, o := range without(parts(installed), plan.Objects) {
 		if !isConfiguration(o) {
 			changes = append(changes, apply.Change{Object: objectName(o), Action: apply.Deleted})
 		}
 	}
-	return append(before, changes...), nil
+	return changes, nil
 }
 
 // DryRun makes the same checks as Deploy, and returns what Deploy would change.
@@ -85,7 +114,7 @@ func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 		{Name: "preflight checks", Do: run.preflight},
 		{Name: "check configuration", Do: run.checkConfiguration},
 		{Name: "compare", Do: func(ctx context.Context) (err error) {
-			changes, err = Diff(ctx, d, plan)
+			changes, err = diff(ctx, d, plan)
 			return err
 		}},
 	}, d.OnStep)

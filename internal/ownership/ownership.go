@@ -34,15 +34,15 @@ const (
 	ComponentVerify = "verify"
 )
 
-// byHelm is the value of [LabelManagedBy] that Helm sets on every object of a chart, whatever the chart says.
-const byHelm = "Helm"
+// Helm is the value of [LabelManagedBy] that Helm sets on every object of a chart, whatever the chart says.
+const Helm = "Helm"
 
 // Installed selects the objects that pmk-sched, or Helm from a chart of pmk-sched, installed; more may be selected: see [IsInstalled].
-const Installed = LabelManagedBy + " in (" + Manager + "," + byHelm + ")," + LabelName + " in (" + Scheduler + "," + Extender + ")"
+const Installed = LabelManagedBy + " in (" + Manager + "," + Helm + ")," + LabelName + " in (" + Scheduler + "," + Extender + ")"
 
 // IsInstalled reports whether an object that [Installed] selects is of pmk-sched: other charts have kube-schedulers too.
 func IsInstalled(labels map[string]string) bool {
-	return labels[LabelManagedBy] == Manager || labels[LabelManagedBy] == byHelm && labels[LabelRelease] != ""
+	return labels[LabelManagedBy] == Manager || labels[LabelManagedBy] == Helm && labels[LabelRelease] != ""
 }
 
 // Labels returns the labels of the objects of the scheduler or extender with that name.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -73,6 +74,45 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	if err != nil || len(configMaps.Items) > 0 {
 		t.Errorf("after uninstall: %d ConfigMaps, %v", len(configMaps.Items), err)
 	}
+}
+
+// diff compares a scheduler that Helm installed with the chart of its description: what Helm adds to the objects is no difference, what the
+// release has otherwise is one.
+func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
+	kube, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
+	if node, err = kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if _, err := kube.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	config, chart := kubeconfig(t), filepath.Join(t.TempDir(), "chart")
+	command := func(verb string, more ...string) pmksched.Result {
+		t.Helper()
+		args := []string{"--kubeconfig", config, verb, "--name", "charted", "--image", "localhost/charted:v1", "--credentials", "serviceaccount"}
+		return pmksched.PMKSched(t, append(args, more...)...)
+	}
+	run := func(args ...string) { helm.Run(t, append(args, "--kubeconfig", config, "-n", "kube-system")...) }
+	command("diff").Fails(t, 3, "Deployment/kube-system/charted")
+	command("render", "--helm-chart", chart).OK(t)
+	run("install", "three", chart)
+	t.Cleanup(func() { run("uninstall", "three") })
+
+	command("diff").OK(t).Prints(t, "Helm installed scheduler charted", "no changes")
+	run("upgrade", "three", chart, "--set", "replicas=2", "--set-json", `pluginRules=[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]`)
+	changed := command("diff")
+	changed.Fails(t, 3, "-  replicas: 2", "+  replicas: 1", "ClusterRole/charted-plugins", "ClusterRoleBinding/charted-plugins")
+	for line := range strings.Lines(changed.Stdout) {
+		if strings.HasPrefix(line, "+") && (strings.Contains(line, "meta.helm.sh") || strings.Contains(line, "managed-by")) {
+			t.Errorf("what Helm adds is reported as a difference: %s", line)
+		}
+	}
+	command("deploy", "--dry-run").Fails(t, 3, "is not managed by pmk-sched for charted")
 }
 
 // kubeconfig writes a kubeconfig for the API server.
