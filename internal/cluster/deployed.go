@@ -155,6 +155,9 @@ func (d *detector) checkDeployed() {
 		switch {
 		case deployed.Release == "":
 			d.warn("the release of scheduler %s in namespace %s is unknown", deployed.Name, deployed.Namespace)
+		case deployed.Due != "" && deployed.Command == "":
+			d.warn("scheduler %s in namespace %s is %s, the API server is %s: upgrade its Helm release with a chart for %s",
+				deployed.Name, deployed.Namespace, deployed.Release, deployed.Due, deployed.Due)
 		case deployed.Due != "":
 			d.warn("scheduler %s in namespace %s is %s, the API server is %s: upgrade it with: %s",
 				deployed.Name, deployed.Namespace, deployed.Release, deployed.Due, deployed.Command)

@@ -28,7 +28,10 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 	s := pmkMaster()
 	other := deployment("kube-system", "someone-elses", "v1.20.0", "x", "")
 	other.Labels = map[string]string{"app": "other"}
+	byHelm := deployment("kube-system", "charted", "v1.23.17", "localhost/charted:v1.23.17", "")
+	byHelm.Labels[ownership.LabelManagedBy] = ownership.Helm
 	s.deployments = []appsv1.Deployment{
+		byHelm,
 		deployment("kube-system", "plain", "v1.23.17", "localhost/plain:v1.23.17", ""),
 		deployment("kube-system", "fits", "v1.24.17", "localhost/fits:v1.24.17", ""),
 		deployment("gpu", "pushed", "v1.23.17", "registry.example/team/pushed:1.23.17-2", `["--file=my scheduler.yaml","--preset=binpack","; reboot"]`),
@@ -50,6 +53,7 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 				" && pmk-sched -n gpu deploy --name pushed --image registry.example/team/pushed:1.24.3-2 --branch v1.24.3 '--file=my scheduler.yaml' --preset=binpack",
 		},
 		{Name: "unsaid", Namespace: "gpu", Image: "registry.example/unsaid:2"},
+		{Name: "charted", Namespace: "kube-system", Image: "localhost/charted:v1.23.17", Release: "v1.23.17", Due: "v1.24.3"},
 		{Name: "fits", Namespace: "kube-system", Image: "localhost/fits:v1.24.17", Release: "v1.24.17"},
 		{
 			Name: "plain", Namespace: "kube-system", Image: "localhost/plain:v1.23.17", Release: "v1.23.17", Due: "v1.24.3",
@@ -60,7 +64,8 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 	if diff := cmp.Diff(want, info.Scheduler.Deployed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	wants(t, info, "plain in namespace kube-system is v1.23.17", "the release of scheduler unsaid in namespace gpu is unknown")
+	wants(t, info, "charted in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade its Helm release with a chart for v1.24.3",
+		"plain in namespace kube-system is v1.23.17", "the release of scheduler unsaid in namespace gpu is unknown")
 }
 
 func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T) {
