@@ -1,0 +1,92 @@
+package snapshot
+
+import "time"
+
+// Format and Version identify the files that this package describes. The version is raised when a reader of the one before would
+// misunderstand a file.
+const (
+	Format  = "pmk-sched.io/snapshot"
+	Version = 1
+)
+
+// Sources of a snapshot.
+const (
+	FromCluster = "cluster"
+	FromFiles   = "files"
+)
+
+// Header describes a snapshot. Only the header of two snapshots of the same state differs.
+type Header struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	// CreatedBy is the version of pmk-sched, Time when it began to read.
+	CreatedBy string    `json:"createdBy"`
+	Time      time.Time `json:"time"`
+	// Source is [FromCluster] or [FromFiles]; Release is the release of the API server, such as v1.24.3, if it is known.
+	Source  string `json:"source"`
+	Release string `json:"release,omitempty"`
+	// ResourceVersion is the version of the cluster that was read. Consistent is set if all objects have it.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Consistent      bool   `json:"consistent"`
+	// Anonymized is set if names are replaced.
+	Anonymized bool `json:"anonymized"`
+	// Resources are the kinds of objects in the order in which the file has them.
+	Resources []Resource `json:"resources"`
+	// Skipped are the kinds that are missing, and why.
+	Skipped []Skipped `json:"skipped,omitempty"`
+	// Pods counts the pods by their state.
+	Pods PodCounts `json:"pods"`
+	// Notes are what is special about the source.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Resource is a kind of objects in a snapshot.
+type Resource struct {
+	Group      string `json:"group"`
+	Version    string `json:"version"`
+	Resource   string `json:"resource"`
+	Kind       string `json:"kind"`
+	Namespaced bool   `json:"namespaced"`
+	// Custom is set for kinds that the user named.
+	Custom  bool `json:"custom,omitempty"`
+	Objects int  `json:"objects"`
+	// Bytes is the size of the objects before compression.
+	Bytes int64 `json:"bytes"`
+	// ResourceVersion is the version at which the objects were read, if it differs from that of the snapshot.
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+}
+
+// Skipped is a kind that a snapshot does not have.
+type Skipped struct {
+	Resource string `json:"resource"` // with the group
+	Reason   string `json:"reason"`
+}
+
+// Reasons for a [Skipped] kind.
+const (
+	NotServed      = "not served by this release"
+	NotPermitted   = "no permission"
+	UnknownVersion = "served in a version that pmk-sched does not know"
+)
+
+// PodCounts counts pods by their state: Finished ones hold no resources.
+type PodCounts struct {
+	Running  int `json:"running"` // bound to a node
+	Pending  int `json:"pending"`
+	Finished int `json:"finished"`
+}
+
+// Count adds a pod.
+func (c *PodCounts) Count(pod map[string]any) {
+	spec, _ := pod["spec"].(object)
+	status, _ := pod["status"].(object)
+	node, _ := spec["nodeName"].(string)
+	switch phase, _ := status["phase"].(string); {
+	case phase == "Succeeded" || phase == "Failed":
+		c.Finished++
+	case node == "":
+		c.Pending++
+	default:
+		c.Running++
+	}
+}

@@ -1,0 +1,143 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind is a kind of object that a scheduler reads.
+type Kind struct {
+	// Group is the API group; empty for the core group.
+	Group string
+	// Versions are the versions that schedulers of the supported releases read, the preferred one first. Those of a custom kind are empty: it
+	// is read in the version that the API server prefers.
+	Versions []string
+	// Resource is the plural name, such as pods; Name is the name of the kind, such as Pod.
+	Resource, Name string
+	Namespaced     bool
+	// Required is set if a snapshot without these objects is useless.
+	Required bool
+	// Custom is set for a kind that the user named because a plugin reads it. Its objects keep all fields except for most of their metadata.
+	Custom bool
+
+	fields      *tree
+	annotations map[string]treatment
+}
+
+// GroupResource returns the name of the resource with its group, such as pods or replicasets.apps.
+func (k *Kind) GroupResource() string {
+	if k.Group == "" {
+		return k.Resource
+	}
+	return k.Resource + "." + k.Group
+}
+
+// HasVersion reports whether schedulers read the kind in a version.
+func (k *Kind) HasVersion(version string) bool {
+	return k.Custom || slices.Contains(k.Versions, version)
+}
+
+// Find returns the kind of objects with an apiVersion and a kind, and the version; nil if no scheduler reads them.
+func Find(kinds []*Kind, apiVersion, name string) (kind *Kind, version string) {
+	group, version := splitAPIVersion(apiVersion)
+	for _, k := range kinds {
+		if k.Group == group && k.Name == name && k.HasVersion(version) {
+			return k, version
+		}
+	}
+	return nil, ""
+}
+
+func splitAPIVersion(apiVersion string) (group, version string) {
+	if group, version, ok := strings.Cut(apiVersion, "/"); ok {
+		return group, version
+	}
+	return "", apiVersion
+}
+
+// APIVersion returns the apiVersion of a group and a version.
+func APIVersion(group, version string) string {
+	if group == "" {
+		return version
+	}
+	return group + "/" + version
+}
+
+// neverRead are resources that a snapshot never contains, even if a plugin reads them.
+func neverRead() []string { return []string{"secrets", "configmaps", "events", "serviceaccounts"} }
+
+// CustomKind returns the kind with the name of a resource and its group, such as nodemetrics.example.com, which a plugin reads.
+// The API server knows the rest.
+func CustomKind(groupResource string) (*Kind, error) {
+	resource, group, _ := strings.Cut(groupResource, ".")
+	if resource == "" || strings.ContainsAny(groupResource, "/* ") {
+		return nil, fmt.Errorf("invalid resource %q: must be PLURAL.GROUP, such as nodemetrics.example.com", groupResource)
+	}
+	if group == "" && slices.Contains(neverRead(), resource) {
+		return nil, fmt.Errorf("%s are never part of a snapshot", resource)
+	}
+	for _, k := range Kinds() {
+		if k.GroupResource() == groupResource {
+			return nil, fmt.Errorf("%s are part of every snapshot", groupResource)
+		}
+	}
+	return &Kind{Group: group, Resource: resource, Custom: true, fields: reads(nil)}, nil
+}
+
+// Kinds returns the kinds that schedulers of the supported releases read, in the order in which a snapshot has them: an object comes
+// after those that it is checked against when it is created.
+func Kinds() []*Kind {
+	return slices.Concat([]*Kind{
+		{
+			Resource: "namespaces", Name: "Namespace", Versions: []string{"v1"}, Required: true,
+			fields: reads(nil),
+		},
+		{
+			Resource: "nodes", Name: "Node", Versions: []string{"v1"}, Required: true, fields: reads(nodeFields()),
+			// NodePreferAvoidPods, a plugin up to 1.25.
+			annotations: map[string]treatment{"scheduler.alpha.kubernetes.io/preferAvoidPods": avoidPods},
+		},
+		{
+			Resource: "pods", Name: "Pod", Versions: []string{"v1"}, Namespaced: true, Required: true,
+			fields: reads(podFields()).filter("spec.volumes", isVolumeRead).filter("status.conditions", isConditionRead),
+		},
+	}, policyKinds(), ownerKinds(), storageKinds(), deviceKinds(), groupKinds())
+}
+
+func policyKinds() []*Kind {
+	return []*Kind{
+		{
+			Group: "scheduling.k8s.io", Resource: "priorityclasses", Name: "PriorityClass", Versions: []string{"v1"},
+			fields: reads(fields{"value": plain, "globalDefault": plain, "preemptionPolicy": plain}),
+		},
+		{
+			Group: "policy", Resource: "poddisruptionbudgets", Name: "PodDisruptionBudget", Versions: []string{"v1", "v1beta1"}, Namespaced: true,
+			fields: reads(fields{
+				"spec.selector": selector, "spec.minAvailable": plain, "spec.maxUnavailable": plain,
+				"status.disruptionsAllowed": plain, "status.disruptedPods": nameKeys, "status.currentHealthy": plain,
+				"status.desiredHealthy": plain, "status.expectedPods": plain,
+			}),
+		},
+	}
+}
+
+// ownerKinds are the owners of pods, and Services. Default spreading reads the selectors of Services, ReplicationControllers, ReplicaSets and StatefulSets
+// (pkg/scheduler/framework/plugins/helper/spread.go); the rest shows whose pods are moved.
+func ownerKinds() []*Kind {
+	owner := func(group, resource, name string, more fields) *Kind {
+		return &Kind{
+			Group: group, Resource: resource, Name: name, Versions: []string{"v1"}, Namespaced: true,
+			fields: reads(more.with("spec", fields{"replicas": plain, "parallelism": plain, "completions": plain})),
+		}
+	}
+	matching := fields{"spec.selector": selector}
+	return []*Kind{
+		owner("", "services", "Service", fields{"spec.selector": labels}),
+		owner("", "replicationcontrollers", "ReplicationController", fields{"spec.selector": labels}),
+		owner("apps", "deployments", "Deployment", matching),
+		owner("apps", "replicasets", "ReplicaSet", matching),
+		owner("apps", "statefulsets", "StatefulSet", matching),
+		owner("batch", "jobs", "Job", matching),
+	}
+}

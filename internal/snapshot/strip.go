@@ -1,0 +1,60 @@
+package snapshot
+
+import "fmt"
+
+// object is a Kubernetes object as decoded JSON.
+type object = map[string]any
+
+// reads returns the tree of the fields of a kind, with those that every object has: its type and the metadata that schedulers read.
+func reads(f fields) *tree {
+	metadata := fields{
+		"name": name, "namespace": name, "uid": uid, "labels": labels, "creationTimestamp": plain, "deletionTimestamp": plain, "ownerReferences": owners,
+	}
+	owner := fields{"apiVersion": plain, "kind": plain, "name": name, "uid": uid, "controller": plain}
+	every := fields{"apiVersion": plain, "kind": plain}
+	for path, t := range f {
+		every[path] = t
+	}
+	return newTree(every.with("metadata", metadata.with("ownerReferences", owner)))
+}
+
+// Strip returns a copy of an object, decoded JSON, with only the fields that a scheduler reads. It shares the values of the fields with the
+// object.
+func (k *Kind) Strip(o map[string]any) map[string]any {
+	kept, _ := k.fields.copyFields(o).(object)
+	if k.Custom {
+		for field, value := range o {
+			if _, has := kept[field]; !has && value != nil && field != "metadata" {
+				kept[field] = value
+			}
+		}
+	}
+	given, _ := o["metadata"].(object)
+	annotations, _ := given["annotations"].(object)
+	for annotation := range k.annotations {
+		if text, ok := annotations[annotation].(string); ok {
+			metadata := kept["metadata"].(object)
+			if metadata["annotations"] == nil {
+				metadata["annotations"] = object{}
+			}
+			metadata["annotations"].(object)[annotation] = text
+		}
+	}
+	return kept
+}
+
+// Key returns the key by which the objects of a kind are ordered, namespace/name or name: that of etcd.
+func (k *Kind) Key(o map[string]any) (string, error) {
+	metadata, _ := o["metadata"].(object)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	switch {
+	case name == "":
+		return "", fmt.Errorf("a %s has no metadata.name", k.Name)
+	case k.Namespaced && namespace == "":
+		return "", fmt.Errorf("%s %s has no metadata.namespace", k.Name, name)
+	case k.Namespaced:
+		return namespace + "/" + name, nil
+	}
+	return name, nil
+}

@@ -1,0 +1,105 @@
+package snapshot
+
+import (
+	"maps"
+	"strings"
+)
+
+// treatment is what an [Anonymizer] does to the value of a field.
+type treatment int
+
+const (
+	plain             treatment = iota // kept: numbers, quantities, enumerations, and names that identify no one
+	name                               // a name or a value of a label, or a list of them: replaced
+	key                                // the key of a label or a taint, or a list of them: replaced unless it is one of Kubernetes
+	labels                             // a map of labels
+	selector                           // a LabelSelector
+	requirements                       // a list of requirements on labels: key, operator and values
+	fieldRequirements                  // the same on fields, whose keys are fields
+	uid                                // a UID: replaced by another
+	requestName                        // the name of a request, or of one of its alternatives after a slash, or a list of them
+	image                              // the name of an image, or a list of them: replaced, so that equal names stay equal
+	owners                             // owner references
+	nameKeys                           // a map whose keys are names
+	avoidPods                          // the value of the annotation preferAvoidPods
+	whole                              // kept with all its fields; an Anonymizer removes those that are not in the tree
+)
+
+// fields are the fields of a kind that a scheduler reads: dotted paths, which lead into lists without an index.
+type fields map[string]treatment
+
+// with returns the fields and those of more below prefix.
+func (f fields) with(prefix string, more fields) fields {
+	all := maps.Clone(f)
+	for path, t := range more {
+		all[prefix+"."+path] = t
+	}
+	return all
+}
+
+// tree is the tree of the paths of fields.
+type tree struct {
+	children  map[string]*tree
+	treatment treatment
+	// reads reports whether a scheduler reads an element of a list; nil: all of them.
+	reads func(element map[string]any) bool
+}
+
+func newTree(f fields) *tree {
+	root := &tree{children: map[string]*tree{}}
+	for path, t := range f {
+		root.at(path).treatment = t
+	}
+	return root
+}
+
+// at returns the node of a path, which is added if it is not there.
+func (t *tree) at(path string) *tree {
+	for part := range strings.SplitSeq(path, ".") {
+		if t.children == nil {
+			t.children = map[string]*tree{}
+		}
+		next := t.children[part]
+		if next == nil {
+			next = &tree{}
+			t.children[part] = next
+		}
+		t = next
+	}
+	return t
+}
+
+// filter keeps only the elements of a list that reads returns true for.
+func (t *tree) filter(path string, reads func(element map[string]any) bool) *tree {
+	t.at(path).reads = reads
+	return t
+}
+
+// copyFields returns the fields of a value that are in the tree. A value that has another type than the tree expects is dropped.
+func (t *tree) copyFields(value any) any {
+	if t.children == nil || t.treatment == whole {
+		return value
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		kept := make(map[string]any, len(t.children))
+		for field, child := range t.children {
+			if inner, ok := v[field]; ok && inner != nil {
+				if inner = child.copyFields(inner); inner != nil {
+					kept[field] = inner
+				}
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, 0, len(v))
+		for _, element := range v {
+			object, ok := t.copyFields(element).(map[string]any)
+			if ok && (t.reads == nil || t.reads(object)) {
+				kept = append(kept, object)
+			}
+		}
+		return kept
+	}
+	return nil
+}
