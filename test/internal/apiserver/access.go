@@ -4,7 +4,12 @@ package apiserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -43,4 +48,41 @@ func (s *Server) WriteKubeconfig(file string) error {
 		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
 		CurrentContext: "test",
 	}, file)
+}
+
+// Compact makes etcd forget all former versions of the objects, as the API server does every few minutes.
+func (s *Server) Compact(ctx context.Context) error {
+	etcd := "http://127.0.0.1:" + strconv.Itoa(s.etcdPort)
+	status, err := post(ctx, etcd+"/v3/maintenance/status", "{}")
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Header struct {
+			Revision string `json:"revision"`
+		} `json:"header"`
+	}
+	if err := json.Unmarshal(status, &answer); err != nil {
+		return fmt.Errorf("ask etcd for its revision: %w", err)
+	}
+	_, err = post(ctx, etcd+"/v3/kv/compaction", `{"physical": true, "revision": "`+answer.Header.Revision+`"}`)
+	return err
+}
+
+// post sends a request to the HTTP gateway of etcd.
+func post(ctx context.Context, url, body string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("post %s: %s: %s", url, response.Status, text)
+	}
+	return text, err
 }

@@ -1,0 +1,308 @@
+//go:build linux
+
+package snapshot
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+func uncompress(t *testing.T, file []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// hidden is in every value that must not leave the cluster.
+const hidden = "DO-NOT-LEAVE"
+
+// makeSecrets creates objects with values that must not leave the cluster.
+func makeSecrets(t *testing.T, ns string) {
+	t.Helper()
+	kube, ctx := client(t), t.Context()
+	annotations := map[string]string{"note": hidden, "kubectl.kubernetes.io/last-applied-configuration": hidden}
+	meta := metav1.ObjectMeta{Name: "shop", Namespace: ns, Annotations: annotations, Labels: map[string]string{"app": "shop"}}
+	_, podErr := kube.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{
+			Name: "main", Image: "localhost/none:v1", Command: []string{hidden}, Args: []string{hidden},
+			Env:          []corev1.EnvVar{{Name: "PASSWORD", Value: hidden}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "keys", MountPath: "/" + hidden}},
+		}},
+		Volumes: []corev1.Volume{
+			{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "do-not-leave"}}},
+			{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}},
+		},
+	}}, metav1.CreateOptions{})
+	_, secretErr := kube.CoreV1().Secrets(ns).Create(ctx, &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{"key": hidden}}, metav1.CreateOptions{})
+	_, configErr := kube.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"key": hidden}}, metav1.CreateOptions{})
+	budget := &policyv1.PodDisruptionBudget{ObjectMeta: meta, Spec: policyv1.PodDisruptionBudgetSpec{
+		MinAvailable: &intstr.IntOrString{IntVal: 1}, Selector: &metav1.LabelSelector{MatchLabels: meta.Labels},
+	}}
+	_, budgetErr := kube.PolicyV1().PodDisruptionBudgets(ns).Create(ctx, budget, metav1.CreateOptions{})
+	if err := errors.Join(podErr, secretErr, configErr, budgetErr); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What `snapshot --rbac` prints is enough for a snapshot, permits nothing else, and what must not leave the cluster does not.
+func TestSnapshotHasNoSecrets(t *testing.T) {
+	kube := client(t)
+	user := grant(t, kube, nil)
+	ns := strings.ToLower(t.Name())
+	makeSecrets(t, ns)
+	ctx := run.Context(t)
+	if err := server.AwaitAccess(ctx, user, authorizationv1.ResourceAttributes{Verb: "list", Resource: "pods"}); err != nil {
+		t.Fatal(err)
+	}
+	got := take(t, "--as", user)
+	if bytes.Contains(got.Text, []byte(hidden)) || bytes.Contains(bytes.ToLower(got.Text), []byte("do-not-leave")) {
+		t.Error("the snapshot has what must not leave the cluster")
+	}
+	for _, s := range got.Header.Skipped {
+		if s.Reason != snapshot.NotServed {
+			t.Errorf("%s skipped: %s", s.Resource, s.Reason)
+		}
+	}
+	if pods := names(t, got.Objects["Pod"], ns); !slices.Equal(pods, []string{"shop"}) {
+		t.Errorf("pods %q", pods)
+	}
+	if budgets := names(t, got.Objects["PodDisruptionBudget"], ns); len(budgets) != 1 {
+		t.Errorf("budgets %q", budgets)
+	}
+	if !strings.Contains(strings.Join(got.Objects["Pod"], ""), `"claimName":"data"`) {
+		t.Error("the claim of the pod is missing")
+	}
+	refused(t, user)
+}
+
+// refused checks that a user has no permission beyond those of a snapshot.
+func refused(t *testing.T, user string) {
+	t.Helper()
+	for _, verb := range []string{"get", "watch", "create", "update", "patch", "delete"} {
+		for _, resource := range []string{"pods", "nodes", "secrets"} {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: "default"},
+			}}
+			answer, err := client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			if err != nil || answer.Status.Allowed {
+				t.Errorf("%s %s: allowed %t, %v", verb, resource, answer.Status.Allowed, err)
+			}
+		}
+	}
+}
+
+func TestKindsWithoutPermissionAreSkippedUnlessRequired(t *testing.T) {
+	without := func(resource string) func(*rbacv1.ClusterRole) {
+		return func(role *rbacv1.ClusterRole) {
+			for i := range role.Rules {
+				role.Rules[i].Resources = slices.DeleteFunc(role.Rules[i].Resources, func(r string) bool { return r == resource })
+			}
+		}
+	}
+	await := authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}
+	t.Run("services", func(t *testing.T) {
+		user := grant(t, client(t), without("services"))
+		if err := server.AwaitAccess(run.Context(t), user, await); err != nil {
+			t.Fatal(err)
+		}
+		got := take(t, "--as", user)
+		if !slices.Contains(got.Header.Skipped, snapshot.Skipped{Resource: "services", Reason: snapshot.NotPermitted}) {
+			t.Errorf("skipped %v", got.Header.Skipped)
+		}
+	})
+	t.Run("pods", func(t *testing.T) {
+		user := grant(t, client(t), without("pods"))
+		if err := server.AwaitAccess(run.Context(t), user, await); err != nil {
+			t.Fatal(err)
+		}
+		command(t, "--as", user, "--to-file", t.TempDir()+"/x").Fails(t, 1, "cannot list pods", "snapshot --rbac")
+	})
+}
+
+func TestSnapshotsOfOneStateAreTheSame(t *testing.T) {
+	ns := namespace(t, client(t))
+	createPods(t.Context(), t, client(t), ns, 0, 30)
+	first, second := take(t), take(t)
+	if diff := cmp.Diff(first.Objects, second.Objects); diff != "" {
+		t.Errorf("objects (-first +second):\n%s", diff)
+	}
+	hiddenNames := take(t, "--anonymize")
+	again := take(t, "--anonymize")
+	if diff := cmp.Diff(hiddenNames.Objects, again.Objects); diff != "" {
+		t.Errorf("without names (-first +second):\n%s", diff)
+	}
+	if bytes.Contains(hiddenNames.Text, []byte(ns)) {
+		t.Error("the name of the namespace is left")
+	}
+}
+
+// Every kind that schedulers read is in the snapshot or skipped with a reason.
+func TestKindsThatTheReleaseDoesNotServeAreSkipped(t *testing.T) {
+	got := take(t)
+	seen := map[string]string{}
+	for _, r := range got.Header.Resources {
+		kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
+		seen[kind.GroupResource()] = "read"
+	}
+	for _, s := range got.Header.Skipped {
+		seen[s.Resource] = s.Reason
+	}
+	for _, kind := range snapshot.Kinds() {
+		want := "read"
+		if kind.Group == "resource.k8s.io" || kind.Group == "scheduling.k8s.io" && kind.Resource != "priorityclasses" {
+			want = snapshot.NotServed // at v1.24.3
+		}
+		if seen[kind.GroupResource()] != want {
+			t.Errorf("%s: %q, want %q", kind.GroupResource(), seen[kind.GroupResource()], want)
+		}
+	}
+}
+
+// window is how many pods there are at any time while a test changes them.
+const window = 1300
+
+// Pods are created and deleted in their order while snapshots are taken: a snapshot of one moment has a window without gaps. With pages of 500
+// of different moments it has more or fewer, and the Services that are created before the pods do not match.
+func TestSnapshotWhileObjectsChangeIsOfOneMoment(t *testing.T) {
+	kube := client(t)
+	ns := namespace(t, kube)
+	createPods(t.Context(), t, kube, ns, 0, window)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- slide(ctx, t, ns) }()
+	for range 5 {
+		got := take(t)
+		if !got.Header.Consistent {
+			t.Error("the snapshot is not consistent")
+		}
+		pods, services := names(t, got.Objects["Pod"], ns), names(t, got.Objects["Service"], ns)
+		if len(pods) != window && len(pods) != window+1 {
+			t.Errorf("%d pods, want %d or one more", len(pods), window)
+		}
+		checkWindow(t, pods, services)
+	}
+	stop()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+// slide creates a Service and a pod, and deletes the oldest pod, again and again.
+func slide(ctx context.Context, t *testing.T, ns string) error {
+	kube := client(t)
+	now := int64(0)
+	for i := window; ctx.Err() == nil; i++ {
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: podName(i)}, Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 80}},
+		}}
+		_, err := kube.CoreV1().Services(ns).Create(ctx, service, metav1.CreateOptions{})
+		if err == nil {
+			err = createPod(ctx, kube, ns, i)
+		}
+		if err == nil {
+			err = kube.CoreV1().Pods(ns).Delete(ctx, podName(i-window), metav1.DeleteOptions{GracePeriodSeconds: &now})
+		}
+		if err != nil {
+			return errors.Join(err, ctx.Err())
+		}
+	}
+	return ctx.Err()
+}
+
+// checkWindow checks that the pods are consecutive, and that the last Service is that of the last pod or of the next one.
+func checkWindow(t *testing.T, pods, services []string) {
+	t.Helper()
+	for i := 1; i < len(pods); i++ {
+		if number(t, pods[i]) != number(t, pods[i-1])+1 {
+			t.Errorf("%s follows %s", pods[i], pods[i-1])
+		}
+	}
+	last := number(t, pods[len(pods)-1])
+	newest := window - 1 // before the first change
+	if len(services) > 0 {
+		newest = number(t, services[len(services)-1])
+	}
+	if newest != last && newest != last+1 {
+		t.Errorf("the last pod is %d, the last Service %d", last, newest)
+	}
+}
+
+func number(t *testing.T, name string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimPrefix(name, "pod-"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// sink keeps the keys of what is collected, and lets a test act after the first pod.
+type sink struct {
+	keys     map[string][]string
+	firstPod func()
+}
+
+func (s *sink) Add(resource, key string, _ []byte) error {
+	s.keys[resource] = append(s.keys[resource], key)
+	if resource == "pods" && s.firstPod != nil {
+		s.firstPod()
+		s.firstPod = nil
+	}
+	return nil
+}
+func (s *sink) Count(resource string) int       { return len(s.keys[resource]) }
+func (s *sink) Truncate(resource string, n int) { s.keys[resource] = s.keys[resource][:n] }
+
+// etcd forgets the version of the snapshot between two pages of pods: they are read again, at a newer version, and that is reported.
+func TestPodsAreReadAgainAfterACompaction(t *testing.T) {
+	kube := client(t)
+	ns := namespace(t, kube)
+	createPods(t.Context(), t, kube, ns, 0, 40)
+	got := &sink{keys: map[string][]string{}, firstPod: func() {
+		createPods(t.Context(), t, kube, ns, 40, 1)
+		if err := server.Compact(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}}
+	var pods snapshot.PodCounts
+	result, err := collect.Cluster(t.Context(), server.Config(), snapshot.Kinds(), got, collect.Options{PageSize: 10, Pods: &pods})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := slices.DeleteFunc(slices.Clone(got.keys["pods"]), func(key string) bool { return !strings.HasPrefix(key, ns+"/") })
+	if len(ours) != 41 || len(slices.Compact(slices.Clone(ours))) != 41 {
+		t.Errorf("%d pods, want 41, each once: %q", len(ours), ours)
+	}
+	if counted := pods.Pending + pods.Running + pods.Finished; counted != len(got.keys["pods"]) {
+		t.Errorf("%d pods counted, %d read", counted, len(got.keys["pods"]))
+	}
+	if result.Consistent {
+		t.Error("Consistent is set")
+	}
+}
