@@ -11,7 +11,8 @@ func detectCommand(u *ui) *cli.Command {
 		Name:  "detect",
 		Usage: "inspect the cluster and print what a scheduler for it needs",
 		Description: "Release, distribution, configuration API, control-plane nodes, the default scheduler and a free port; on a\n" +
-			"control-plane node also the scheduler's own credentials. Changes nothing. What cannot be read is a warning.",
+			"control-plane node also the scheduler's own credentials. Known problems of the release are printed with the\n" +
+			"condition under which they matter. Changes nothing. What cannot be read is a warning.",
 		UsageText: examples(
 			"pmk-sched detect",
 			"pmk-sched detect --context staging -o json",

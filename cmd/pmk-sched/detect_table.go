@@ -48,6 +48,13 @@ func infoText(i *cluster.Info) string {
 	for _, deployed := range i.Scheduler.Deployed {
 		line(deployed.Name, deployed.Namespace, orDash(deployed.Release), orDash(deployed.Due), deployed.Image, expiry(deployed.Certificate))
 	}
+	if len(i.KnownProblems) > 0 {
+		line()
+		line("KNOWN PROBLEMS")
+	}
+	for _, known := range i.KnownProblems {
+		line("- " + problemOwner(known) + ": " + known.String())
+	}
 	if len(i.Warnings) > 0 {
 		line()
 		line("WARNINGS")
@@ -56,6 +63,14 @@ func infoText(i *cluster.Info) string {
 		line("- " + warning)
 	}
 	return b.String()
+}
+
+// problemOwner is what has a known problem: a release, or a deployed scheduler of it.
+func problemOwner(known cluster.KnownProblem) string {
+	if known.Scheduler == "" {
+		return known.Release
+	}
+	return "scheduler " + known.Scheduler + ", " + known.Release
 }
 
 func facts(i *cluster.Info) [][2]string {

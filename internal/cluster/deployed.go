@@ -41,6 +41,7 @@ func (d *detector) deployed(ctx context.Context) {
 			d.warn("%v: whether scheduler %s in namespace %s depends on one control-plane node is unknown", err, described.Name, described.Namespace)
 		}
 		d.info.Scheduler.Deployed = append(d.info.Scheduler.Deployed, described)
+		d.deployedProblems(ctx, &found[i])
 	}
 	slices.SortFunc(d.info.Scheduler.Deployed, func(a, b DeployedScheduler) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -111,9 +111,10 @@ func emptyInfo(o Options) *Info {
 			Taken: []TakenPort{}, Runs: RunsUnknown, Pods: []SchedulerPod{},
 			Lease: Lease{Namespace: kubeSystem, Name: "kube-scheduler"}, Deployed: []DeployedScheduler{},
 		},
-		Node:        Node{Root: o.NodeRoot},
-		Credentials: Credentials{Groups: []string{}},
-		Warnings:    []string{},
+		Node:          Node{Root: o.NodeRoot},
+		Credentials:   Credentials{Groups: []string{}},
+		KnownProblems: []KnownProblem{},
+		Warnings:      []string{},
 	}
 }
 
@@ -163,6 +164,7 @@ func (d *detector) source(ctx context.Context) {
 	d.info.Source = Source{Branch: release.String(), Module: "k8s.io/kubernetes@" + release.String(), Go: rules.Go}
 	d.info.Configuration.APIVersion = rules.Preferred
 	d.info.Configuration.Rendered = rules.Render
+	d.info.KnownProblems = append(d.info.KnownProblems, problemsOf("", release, nil)...)
 	d.info.Configuration.Accepted = append(d.info.Configuration.Accepted, rules.Accepted...)
 	if d.o.SourceGo == nil || err != nil {
 		return

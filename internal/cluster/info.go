@@ -31,6 +31,9 @@ type Info struct {
 	Node Node `json:"node"`
 	// Credentials is the default scheduler's kubeconfig on this machine.
 	Credentials Credentials `json:"credentials"`
+	// KnownProblems are known bugs of the kube-scheduler of the cluster's release, and
+	// of deployed ones; never nil.
+	KnownProblems []KnownProblem `json:"knownProblems"`
 	// Warnings are for the user; never nil.
 	Warnings []string `json:"warnings"`
 

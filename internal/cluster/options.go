@@ -23,6 +23,9 @@ type Options struct {
 	// SourceGo returns the Go version of a release, such as "1.18.3". If it is
 	// nil or fails, the version of the minor is used, with a warning if it failed.
 	SourceGo func(context.Context, versions.Release) (string, error)
+	// Usage returns what a configuration uses of what known problems of a release
+	// depend on. If it is nil, those of deployed schedulers are not looked up.
+	Usage func(configuration []byte, release versions.Release) (versions.Usage, error)
 	// Now is the clock for certificates; nil means time.Now.
 	Now func() time.Time
 	// Log may be nil.

@@ -55,13 +55,22 @@ func (s *Session) preview(ctx context.Context, sp *spec.Spec, preview func(conte
 	return preview(ctx, deps, plan)
 }
 
-// Check checks whether the cluster accepts the scheduler. The outcomes are nil if the checks could not be made.
+// Check checks whether the cluster accepts the scheduler, and which known problems of its release its configuration meets. The outcomes are
+// nil if the checks could not be made.
 func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome, error) {
 	cfg, _, plan, err := s.connectAndPlan(ctx, sp)
 	if err != nil {
 		return nil, err
 	}
-	return s.check(ctx, cfg, plan)
+	outcomes, failed := s.check(ctx, cfg, plan)
+	if outcomes == nil {
+		return nil, failed
+	}
+	known, err := knownProblems(plan)
+	if err != nil {
+		return nil, err
+	}
+	return append(outcomes, known...), failed
 }
 
 // Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them. A failure undoes

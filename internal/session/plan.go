@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -26,21 +27,27 @@ func (s *Session) Inspect(ctx context.Context, name, namespace string) (*cluster
 	if err != nil {
 		return nil, err
 	}
-	return s.inspect(ctx, cfg, name, namespace, func(ctx context.Context, release versions.Release) (string, error) {
-		return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
+	return s.inspectWith(ctx, cfg, cluster.Options{
+		Name: name, SchedulerNamespace: namespace, Usage: profiles.Usage,
+		SourceGo: func(ctx context.Context, release versions.Release) (string, error) {
+			return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
+		},
 	})
 }
 
-func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string, sourceGo func(context.Context, versions.Release) (string, error)) (*cluster.Info, error) {
+func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*cluster.Info, error) {
+	return s.inspectWith(ctx, cfg, cluster.Options{Name: name, SchedulerNamespace: namespace})
+}
+
+func (s *Session) inspectWith(ctx context.Context, cfg *rest.Config, o cluster.Options) (*cluster.Info, error) {
 	root, err := cluster.FindNodeRoot(s.NodeRoot)
 	if err != nil {
 		return nil, err
 	}
 	var info *cluster.Info
 	err = s.step("inspect the cluster", func() (err error) {
-		info, err = cluster.Detect(ctx, cfg, cluster.Options{
-			NodeRoot: root, Name: name, SchedulerNamespace: namespace, SourceGo: sourceGo, Log: s.Log,
-		})
+		o.NodeRoot, o.Log = root, s.Log
+		info, err = cluster.Detect(ctx, cfg, o)
 		return err
 	})
 	return info, err
@@ -121,7 +128,7 @@ func (s *Session) decide(ctx context.Context, deps install.Deps, r *request) (*i
 
 // prepare adds to the request what is on the cluster, on the node and in the image.
 func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (err error) {
-	if r.Info, err = s.inspect(ctx, cfg, r.Options.Name, r.Options.Namespace, nil); err != nil {
+	if r.Info, err = s.inspect(ctx, cfg, r.Options.Name, r.Options.Namespace); err != nil {
 		return err
 	}
 	for _, warning := range r.Info.Warnings {

@@ -85,7 +85,7 @@ func (s *Session) inspectNode(ctx context.Context, n *Node) error {
 	if n.deps, err = s.replaceDeps(cfg); err != nil {
 		return err
 	}
-	if n.info, err = s.inspect(ctx, cfg, "", "", nil); err != nil {
+	if n.info, err = s.inspect(ctx, cfg, "", ""); err != nil {
 		return explainInterrupted(n.deps, err)
 	}
 	return nil

@@ -198,18 +198,17 @@ func (x *extenderCheck) timeout(e checkedExtender) {
 	}
 }
 
-// nodesLookEmpty is the first minor release in which nodes that a filter returns whole have lost
-// their pods: resource scores are those of empty nodes (kubernetes#141781; also in 1.37.1, the
-// newest release known here).
-const nodesLookEmpty = 33
+// nodesLookEmpty is the problem that nodes which a filter returns whole have lost their pods:
+// resource scores are those of empty nodes.
+const nodesLookEmpty = "kubernetes#141781"
 
 func (x *extenderCheck) cache(e checkedExtender) {
 	if *e.NodeCacheCapable || e.FilterVerb == "" && e.PrioritizeVerb == "" {
 		return
 	}
 	const try = "cache nodes in the extender and set nodeCacheCapable: true, if possible"
-	if x.release.Minor >= nodesLookEmpty && e.FilterVerb != "" {
-		x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false %s scores filtered nodes as if they were empty (kubernetes#141781), and sends complete nodes with each call", x.release)
+	if e.FilterVerb != "" && versions.HasProblem(x.release, nodesLookEmpty) {
+		x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false %s scores filtered nodes as if they were empty (%s), and sends complete nodes with each call", x.release, nodesLookEmpty)
 		return
 	}
 	x.add(warning, e, "nodeCacheCapable", try, "with nodeCacheCapable: false each call has the complete nodes, which is slow in large clusters")

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// problemCheck is the name of the checks for known problems.
+const problemCheck = "known-problem"
+
+// knownProblems returns a warning for each known problem of the plan's release that its scheduler meets, or one passed check.
+func knownProblems(plan *install.Plan) ([]preflight.Outcome, error) {
+	usage, err := usageOf(plan)
+	if err != nil {
+		return nil, err
+	}
+	var outcomes []preflight.Outcome
+	for _, known := range cluster.ProblemsOf(plan.Namespace+"/"+plan.Name, plan.Release, usage) {
+		outcomes = append(outcomes, preflight.Outcome{
+			Name: problemCheck, Description: fmt.Sprintf("%s of %s does not matter", known.Issue, known.Release), Status: preflight.Warned, Detail: known.String(),
+		})
+	}
+	if len(outcomes) == 0 {
+		outcomes = append(outcomes, preflight.Outcome{
+			Name: problemCheck, Description: fmt.Sprintf("no known problem of %s matters", plan.Release), Status: preflight.Passed,
+		})
+	}
+	return outcomes, nil
+}
+
+// usageOf returns what the scheduler of a plan uses of what known problems depend on.
+func usageOf(plan *install.Plan) (versions.Usage, error) {
+	configuration := plan.Scheduler.Configuration
+	usage, err := profiles.Usage(configuration.YAML, plan.Release)
+	if err != nil {
+		return usage, err
+	}
+	if len(configuration.Policy) > 0 {
+		legacy, err := profiles.Usage(configuration.Policy, plan.Release)
+		if err != nil {
+			return usage, err
+		}
+		usage.Extenders, usage.WholeNodes = usage.Extenders || legacy.Extenders, usage.WholeNodes || legacy.WholeNodes
+	}
+	for _, o := range plan.Objects {
+		if o.GetKind() == "Deployment" {
+			usage.Gates = cluster.FeatureGates(command(o))
+		}
+	}
+	return usage, nil
+}
+
+// command returns the command of the scheduler's container in a Deployment.
+func command(deployment *unstructured.Unstructured) []string {
+	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	for _, item := range containers {
+		container, _ := item.(map[string]any)
+		if words, _, _ := unstructured.NestedStringSlice(container, "command"); container["name"] == manifest.ContainerName {
+			return words
+		}
+	}
+	return nil
+}
