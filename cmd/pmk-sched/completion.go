@@ -142,7 +142,7 @@ func flagValues(flag, path string, schedulers func() []string) []string {
 	switch {
 	case flag == "preset":
 		return presetNames()
-	case flag == "branch" || flag == "to":
+	case flag == "branch" || flag == "to" && path != " rollback":
 		var names []string
 		for _, r := range versions.Releases() {
 			names = append(names, r.String())

@@ -1,28 +1,31 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 func diffCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "diff",
-		Usage:       "print what deploy would change",
+		Name:  "diff",
+		Usage: "print what deploy would change",
 		Description: "The API server compares, by dry run. A scheduler that Helm installed is compared with the chart that\n" +
-			"render --helm-chart writes. The exit status is 3 if something differs.",
+			"render --helm-chart writes. The exit status is 3 if something differs. With --revision it prints what\n" +
+			"`rollback` would change; of the other flags, only those that name the scheduler apply then.",
 		UsageText: examples(
 			"pmk-sched diff -f pmk-sched.yaml",
 			"pmk-sched diff --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
+			"pmk-sched diff --name my-scheduler --revision 3",
 		),
-		Flags: schedulerFlags(outputFlag("")),
+		Flags: schedulerFlags(
+			&cli.IntFlag{Name: flagRevision, Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision(flagRevision)},
+			outputFlag("")),
 		Action: func(c *cli.Context) error {
-			sp, err := readSpec(c, u)
-			if err != nil {
-				return err
-			}
-			changes, err := u.session.Diff(c.Context, sp)
+			changes, err := differences(c, u)
 			if err != nil {
 				return err
 			}
@@ -36,6 +39,30 @@ func diffCommand(u *ui) *cli.Command {
 			return nil
 		},
 	}
+}
+
+const flagRevision = "revision"
+
+// differences compares the cluster with what the flags describe, or with a revision.
+func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
+	if !c.IsSet(flagRevision) {
+		sp, err := readSpec(c, u)
+		if err != nil {
+			return nil, err
+		}
+		return u.session.Diff(c.Context, sp)
+	}
+	for _, flag := range c.Command.Flags {
+		name := flag.Names()[0]
+		if c.IsSet(name) && !isGlobalFlag(name) && !slices.Contains([]string{flagRevision, "name", "file", "output"}, name) {
+			return nil, problem.Invalidf("a revision has its own image and configuration", "--%s and --%s are mutually exclusive", flagRevision, name)
+		}
+	}
+	sp, err := readName(c, u)
+	if err != nil {
+		return nil, err
+	}
+	return u.session.DiffRevision(c.Context, sp, c.Int(flagRevision))
 }
 
 // diffText is the differences, followed by a line for each object that would be deleted.

@@ -14,7 +14,7 @@ import (
 // FuzzDecodeRevision searches revision Secrets that crash the decoder, or whose objects cannot be stored again: users who may write Secrets
 // in the namespace can write them.
 func FuzzDecodeRevision(f *testing.F) {
-	for _, text := range []string{`[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":"b"}}]`, `[]`, `[null]`, `{}`, `[{"kind":"List","items":[{}]}]`} {
+	for _, text := range []string{`[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","labels":{"app.kubernetes.io/managed-by":"pmk-sched","app.kubernetes.io/instance":"a"}},"data":{"a":"b"}}]`, `[]`, `[null]`, `{}`, `[{"kind":"List","items":[{}]}]`} {
 		f.Add("3", []byte(text), true)
 	}
 	f.Add("x", []byte("not compressed"), false)
@@ -31,15 +31,17 @@ func FuzzDecodeRevision(f *testing.F) {
 			text = packed.Bytes()
 		}
 		r, err := decodeRevision(&corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "n", Labels: map[string]string{ownership.LabelRevision: number}},
-			Data:       map[string][]byte{revisionKey: text},
+			ObjectMeta: metav1.ObjectMeta{Name: "r", Namespace: "n", Labels: map[string]string{
+				ownership.LabelRevision: number, ownership.LabelManagedBy: ownership.Manager, ownership.LabelInstance: "a",
+			}},
+			Data: map[string][]byte{revisionKey: text},
 		})
-		if err != nil {
+		if err != nil || r.Damage != nil {
 			return
 		}
 		for _, o := range r.Objects {
-			if o.GetKind() == "" {
-				t.Fatalf("an object has no kind: %v", o.Object)
+			if o.GetKind() == "" || !ownership.Owns(o.GetLabels(), "a") {
+				t.Fatalf("an object has no kind, or is not of the scheduler: %v", o.Object)
 			}
 		}
 		if _, err := encodeRevision(r, "test"); err != nil {

@@ -28,11 +28,11 @@ const (
 	interrupted   = "interrupted: the run ended without recording its result"
 )
 
-// SaveRevision saves objs as the next revision of scheduler name in namespace ns, with the status pending. Call it before the cluster
-// is changed, with the [Client.Lock] held. Revisions that are still pending are of runs that were killed: they become failed.
-// It fails if objs do not fit into a Secret.
-func (c *Client) SaveRevision(ctx context.Context, ns, name, description string, objs []*unstructured.Unstructured) (*Revision, error) {
-	secrets, err := c.revisionSecrets(ctx, ns, name)
+// SaveRevision saves a revision with the next number and the status pending, and returns it; wanted has its name, namespace, description,
+// author, origin and objects. Call it before the cluster is changed, with the [Client.Lock] held. Revisions that are still pending are of
+// runs that were killed: they become failed. It fails if the objects do not fit into a Secret.
+func (c *Client) SaveRevision(ctx context.Context, wanted Revision) (*Revision, error) {
+	secrets, err := c.revisionSecrets(ctx, wanted.Namespace, wanted.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,10 @@ func (c *Client) SaveRevision(ctx context.Context, ns, name, description string,
 			}
 		}
 	}
-	r := &Revision{Number: next, Name: name, Namespace: ns, Status: Pending, Description: description, Objects: objs}
+	r := wanted
+	r.Number, r.Status = next, Pending
 	writer := rand.Text()
-	secret, err := encodeRevision(r, writer)
+	secret, err := encodeRevision(&r, writer)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +63,10 @@ func (c *Client) SaveRevision(ctx context.Context, ns, name, description string,
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("save revision %d of scheduler %s: %w", next, name, err)
+		return nil, fmt.Errorf("save revision %d of scheduler %s: %w", next, r.Name, err)
 	}
 	r.Created = secret.CreationTimestamp.Time
-	return r, nil
+	return &r, nil
 }
 
 // SetRevisionStatus sets the status of a revision in the cluster and in r. reason is why it failed, truncated to 4 KiB.
@@ -93,9 +94,23 @@ func (c *Client) setStatus(ctx context.Context, key client.ObjectKey, status Rev
 	return c.api.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch))
 }
 
-// Revisions returns all revisions of scheduler name in namespace ns, oldest first. It logs and omits unreadable ones: a broken old
-// revision must not prevent a new deployment.
+// Revisions returns the revisions of scheduler name in namespace ns, oldest first. It logs and omits damaged ones: a damaged old revision
+// must not prevent a new deployment.
 func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, error) {
+	all, err := c.AllRevisions(ctx, ns, name)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(r *Revision) bool {
+		if r.Damage != nil {
+			c.log.Warn("a revision is unreadable", zap.Error(r.Damage))
+		}
+		return r.Damage != nil
+	}), nil
+}
+
+// AllRevisions is [Client.Revisions] with the damaged ones, which have no objects.
+func (c *Client) AllRevisions(ctx context.Context, ns, name string) ([]*Revision, error) {
 	secrets, err := c.revisionSecrets(ctx, ns, name)
 	if err != nil {
 		return nil, err
@@ -104,15 +119,14 @@ func (c *Client) Revisions(ctx context.Context, ns, name string) ([]*Revision, e
 	for _, number := range slices.Sorted(maps.Keys(secrets)) {
 		r, err := decodeRevision(secrets[number])
 		if err != nil {
-			c.log.Warn("a revision is unreadable", zap.Error(err))
-			continue
+			return nil, err
 		}
 		revisions = append(revisions, r)
 	}
 	return revisions, nil
 }
 
-// revisionSecrets returns the Secrets that hold revisions, by number.
+// revisionSecrets returns the Secrets that hold revisions, by number. Others with the same labels are not revisions.
 func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]*corev1.Secret, error) {
 	list := &corev1.SecretList{}
 	err := c.api.List(ctx, list, client.InNamespace(ns), client.MatchingLabels(ownership.Labels(name)), client.HasLabels{ownership.LabelRevision})
@@ -123,7 +137,7 @@ func (c *Client) revisionSecrets(ctx context.Context, ns, name string) (map[int]
 	for i := range list.Items {
 		secret := &list.Items[i]
 		number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
-		if err == nil && secret.Type == revisionType {
+		if err == nil && secret.Type == revisionType && secret.Name == revisionName(name, number) {
 			secrets[number] = secret
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
 // restConfig names a cluster that is never asked.
@@ -44,19 +46,35 @@ func TestKeptRevisionsAreTheLastTenAndTheLastDeployed(t *testing.T) {
 	}
 }
 
-func TestRevisionThatIsBrokenIsAnError(t *testing.T) {
-	good, err := encodeRevision(&Revision{Number: 1, Name: "x", Namespace: "a"}, "me")
+func TestRevisionThatIsDamagedKeepsWhatIsKnown(t *testing.T) {
+	written := &Revision{Number: 1, Name: "x", Namespace: "a", Description: "d", By: "root@a", Origin: "rollback to revision 1"}
+	good, err := encodeRevision(written, "me")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string]string{"empty": "", "not compressed": "[]", "cut off": string(good.Data[revisionKey][:12])} {
+	others := object("ConfigMap", map[string]any{"a": "b"})
+	others.SetLabels(ownership.Labels("y"))
+	other, err := encodeRevision(&Revision{Number: 1, Name: "y", Namespace: "a", Objects: []*unstructured.Unstructured{others}}, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"empty": "", "not compressed": "[]", "cut off": string(good.Data[revisionKey][:12]), "objects of another": string(other.Data[revisionKey]),
+	} {
 		t.Run(name, func(t *testing.T) {
 			broken := good.DeepCopy()
 			broken.Data[revisionKey] = []byte(data)
-			if r, err := decodeRevision(broken); err == nil {
+			r, err := decodeRevision(broken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Damage == nil || len(r.Objects) > 0 || r.Number != 1 || r.Description != "d" || r.By != "root@a" || r.Origin != "rollback to revision 1" {
 				t.Errorf("read as %+v", r)
 			}
 		})
+	}
+	if r, err := decodeRevision(good); err != nil || r.Damage != nil {
+		t.Errorf("the undamaged one: %+v, %v", r, err)
 	}
 }
 

@@ -37,8 +37,11 @@ type Revision struct {
 	Status      RevisionStatus               `json:"status"`
 	Created     time.Time                    `json:"created"`
 	Description string                       `json:"description,omitempty"` // release, image, …
+	By          string                       `json:"by,omitempty"`          // who deployed it, `root@node-1`
+	Origin      string                       `json:"origin,omitempty"`      // `rollback to revision 2`; empty: deploy
 	Reason      string                       `json:"reason,omitempty"`      // why it failed
 	Objects     []*unstructured.Unstructured `json:"-"`                     // as passed to Apply
+	Damage      error                        `json:"-"`                     // why Objects could not be read
 }
 
 // A revision is a Secret of this type: its objects may have keys.
@@ -48,6 +51,8 @@ const (
 	revisionKey         = "objects.json.gz"
 	labelRevisionStatus = "pmk-sched.io/revision-status"
 	annotationText      = "pmk-sched.io/description"
+	annotationBy        = "pmk-sched.io/deployed-by"
+	annotationOrigin    = "pmk-sched.io/origin"
 	annotationReason    = "pmk-sched.io/reason"
 	annotationWriter    = "pmk-sched.io/written-by"
 
@@ -85,31 +90,55 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	labels := ownership.Labels(r.Name)
 	labels[ownership.LabelRevision] = strconv.Itoa(r.Number)
 	labels[labelRevisionStatus] = string(r.Status)
+	annotations := map[string]string{annotationText: r.Description, annotationWriter: writer}
+	for key, text := range map[string]string{annotationBy: r.By, annotationOrigin: r.Origin} {
+		if text != "" {
+			annotations[key] = text
+		}
+	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: r.Namespace, Name: revisionName(r.Name, r.Number), Labels: labels,
-			Annotations: map[string]string{annotationText: r.Description, annotationWriter: writer},
+			Namespace: r.Namespace, Name: revisionName(r.Name, r.Number), Labels: labels, Annotations: annotations,
 		},
 		Type: revisionType,
 		Data: map[string][]byte{revisionKey: data},
 	}, nil
 }
 
-// decodeRevision reads a Secret of encodeRevision.
+// decodeRevision reads a Secret of encodeRevision. The error is about what identifies the revision; if only its objects are unreadable, it
+// has Damage instead.
 func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 	number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
 	if err != nil {
 		return nil, fmt.Errorf("read revision of Secret/%s/%s: label %s: %w", secret.Namespace, secret.Name, ownership.LabelRevision, err)
 	}
-	objs, err := unpackObjects(secret.Data[revisionKey])
-	if err != nil {
-		return nil, fmt.Errorf("read revision of Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-	return &Revision{
+	r := &Revision{
 		Number: number, Name: secret.Labels[ownership.LabelInstance], Namespace: secret.Namespace,
 		Status: RevisionStatus(secret.Labels[labelRevisionStatus]), Created: secret.CreationTimestamp.Time,
-		Description: secret.Annotations[annotationText], Reason: secret.Annotations[annotationReason], Objects: objs,
-	}, nil
+		Description: secret.Annotations[annotationText], By: secret.Annotations[annotationBy],
+		Origin: secret.Annotations[annotationOrigin], Reason: secret.Annotations[annotationReason],
+	}
+	objs, err := unpackObjects(secret.Data[revisionKey])
+	if err == nil {
+		err = checkObjects(objs, r.Name)
+	}
+	if err != nil {
+		r.Damage = fmt.Errorf("read revision of Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
+		return r, nil
+	}
+	r.Objects = objs
+	return r, nil
+}
+
+// checkObjects returns an error unless all objects are of the scheduler name. Every user who may write Secrets in the namespace can write a
+// revision.
+func checkObjects(objs []*unstructured.Unstructured, name string) error {
+	for _, obj := range objs {
+		if !ownership.Owns(obj.GetLabels(), name) {
+			return fmt.Errorf("%s does not have the labels of the objects of %s", nameOf(obj), name)
+		}
+	}
+	return nil
 }
 
 func packObjects(objs []*unstructured.Unstructured) ([]byte, error) {

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
@@ -27,15 +30,8 @@ type MountedCertificate struct {
 // ReadMountedCertificate returns the first to expire of the certificates that the
 // pods of a Deployment mount from Secrets, and from kubeconfigs in ConfigMaps. It is
 // nil if there is none. Nothing renews them but the next deployment.
-func ReadMountedCertificate(ctx context.Context, core corev1.CoreV1Interface, deployment *appsv1.Deployment) (*MountedCertificate, error) {
+func ReadMountedCertificate(ctx context.Context, core corev1client.CoreV1Interface, deployment *appsv1.Deployment) (*MountedCertificate, error) {
 	var first *MountedCertificate
-	add := func(object string, text []byte) {
-		for _, certificate := range certificates(text) {
-			if first == nil || certificate.NotAfter.Before(first.Expires) {
-				first = &MountedCertificate{Object: object, Subject: certificate.Subject.String(), Expires: certificate.NotAfter}
-			}
-		}
-	}
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
 		switch {
 		case volume.Secret != nil:
@@ -44,21 +40,78 @@ func ReadMountedCertificate(ctx context.Context, core corev1.CoreV1Interface, de
 			if err != nil {
 				return nil, kubeapi.Explain("read "+object, err)
 			}
-			for _, text := range found.Data {
-				add(object, text)
-			}
+			first = first.orEarlier(inSecret(object, found.Data))
 		case volume.ConfigMap != nil:
 			object := kubeapi.ObjectName("ConfigMap", deployment.Namespace, volume.ConfigMap.Name)
 			found, err := core.ConfigMaps(deployment.Namespace).Get(ctx, volume.ConfigMap.Name, metav1.GetOptions{})
 			if err != nil {
 				return nil, kubeapi.Explain("read "+object, err)
 			}
-			for _, text := range found.Data {
-				add(object, inlineCertificates(text))
-			}
+			first = first.orEarlier(inConfigMap(object, found.Data))
 		}
 	}
 	return first, nil
+}
+
+// FirstToExpire returns the first to expire of the certificates in the Secrets, and
+// in kubeconfigs in the ConfigMaps, among objects. It is nil if there is none.
+func FirstToExpire(objects []*unstructured.Unstructured) (*MountedCertificate, error) {
+	var first *MountedCertificate
+	for _, o := range objects {
+		object := kubeapi.ObjectName(o.GetKind(), o.GetNamespace(), o.GetName())
+		switch o.GetKind() {
+		case "Secret":
+			var secret corev1.Secret
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &secret); err != nil {
+				return nil, fmt.Errorf("read %s: %w", object, err)
+			}
+			first = first.orEarlier(inSecret(object, secret.Data))
+		case "ConfigMap":
+			var configMap corev1.ConfigMap
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &configMap); err != nil {
+				return nil, fmt.Errorf("read %s: %w", object, err)
+			}
+			first = first.orEarlier(inConfigMap(object, configMap.Data))
+		}
+	}
+	return first, nil
+}
+
+// inSecret returns the first to expire of the certificates in the data of a Secret,
+// or nil.
+func inSecret(object string, data map[string][]byte) *MountedCertificate {
+	var first *MountedCertificate
+	for _, text := range data {
+		first = first.orEarlier(firstIn(object, text))
+	}
+	return first
+}
+
+// inConfigMap returns the first to expire of the client certificates in kubeconfigs
+// in the data of a ConfigMap, or nil.
+func inConfigMap(object string, data map[string]string) *MountedCertificate {
+	var first *MountedCertificate
+	for _, text := range data {
+		first = first.orEarlier(firstIn(object, inlineCertificates(text)))
+	}
+	return first
+}
+
+// firstIn returns the first to expire of PEM certificates in an object, or nil.
+func firstIn(object string, text []byte) *MountedCertificate {
+	var first *MountedCertificate
+	for _, certificate := range certificates(text) {
+		first = first.orEarlier(&MountedCertificate{Object: object, Subject: certificate.Subject.String(), Expires: certificate.NotAfter})
+	}
+	return first
+}
+
+// orEarlier returns the one that expires first; either may be nil.
+func (c *MountedCertificate) orEarlier(other *MountedCertificate) *MountedCertificate {
+	if c == nil || other != nil && other.Expires.Before(c.Expires) {
+		return other
+	}
+	return c
 }
 
 // inlineCertificates returns the client certificates in a kubeconfig. Another text has

@@ -33,9 +33,10 @@ type Applier interface {
 
 // Ledger stores the revisions of a scheduler.
 type Ledger interface {
-	SaveRevision(ctx context.Context, ns, name, description string, objs []*unstructured.Unstructured) (*apply.Revision, error)
+	SaveRevision(ctx context.Context, wanted apply.Revision) (*apply.Revision, error)
 	SetRevisionStatus(ctx context.Context, r *apply.Revision, status apply.RevisionStatus, reason string) error
 	Revisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
+	AllRevisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
 }
 
 // Locker prevents two runs for one scheduler at the same time.
@@ -53,8 +54,8 @@ type Deps struct {
 	Applier Applier
 	Ledger  Ledger
 	Locker  Locker
-	// Holder identifies this process in the lock: "root@node-1 pid 4711".
-	Holder string
+	// Holder identifies this process in the lock: "root@node-1 (process 4711)". By is who runs it, recorded in revisions: "root@node-1".
+	Holder, By string
 	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error
 	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a temporary directory to write it to. Its
@@ -176,6 +177,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		return err
 	}
 	d.previous = apply.LastDeployed(revisions)
+	if replaces := d.plan.Replaces; replaces != 0 && (d.previous == nil || d.previous.Number != replaces) {
+		return problem.Errorf("run the command again", "revision %d of %s is not the current one any more: another run changed it", replaces, d.plan.Name)
+	}
 	if d.lost = d.live && len(revisions) == 0; d.lost {
 		d.Warnf("scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored", d.plan.Name)
 	}
@@ -185,7 +189,9 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		d.current, d.outcome.Revision = d.previous, d.previous.Number
 		return nil
 	}
-	d.current, err = d.Ledger.SaveRevision(ctx, d.plan.Namespace, d.plan.Name, d.plan.Description(), d.plan.Objects)
+	d.current, err = d.Ledger.SaveRevision(ctx, apply.Revision{
+		Name: d.plan.Name, Namespace: d.plan.Namespace, Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin, Objects: d.plan.Objects,
+	})
 	if err == nil {
 		d.outcome.Revision = d.current.Number
 	}

@@ -104,10 +104,10 @@ func (r *recorder) Shortage(context.Context, *unstructured.Unstructured) (int, e
 	return r.shortage, r.fails["shortage"]
 }
 
-func (r *recorder) SaveRevision(_ context.Context, _, _, _ string, objs []*unstructured.Unstructured) (*apply.Revision, error) {
-	revision := &apply.Revision{Number: len(r.revisions) + 1, Status: apply.Pending, Objects: objs}
-	r.revisions = append(r.revisions, revision)
-	return revision, r.call("save revision %d", revision.Number)
+func (r *recorder) SaveRevision(_ context.Context, revision apply.Revision) (*apply.Revision, error) {
+	revision.Number, revision.Status = len(r.revisions)+1, apply.Pending
+	r.revisions = append(r.revisions, &revision)
+	return &revision, r.call("save revision %d", revision.Number)
 }
 
 func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision, status apply.RevisionStatus, _ string) error {
@@ -119,6 +119,10 @@ func (r *recorder) SetRevisionStatus(_ context.Context, revision *apply.Revision
 }
 
 func (r *recorder) Revisions(context.Context, string, string) ([]*apply.Revision, error) {
+	return r.revisions, nil
+}
+
+func (r *recorder) AllRevisions(context.Context, string, string) ([]*apply.Revision, error) {
 	return r.revisions, nil
 }
 

@@ -36,6 +36,10 @@ type Plan struct {
 	Before []*Plan
 	// Again is the description of the revision that the plan deploys again, or empty.
 	Again string
+	// Origin is recorded in the revision: "rollback to revision 2". Replaces is the revision that must be the current one when the plan is
+	// deployed; 0: any.
+	Origin   string
+	Replaces int
 
 	// from is what the plan was made from.
 	from planner

@@ -108,7 +108,7 @@ func (s *Session) deps(cfg *rest.Config) (install.Deps, error) {
 		return install.Deps{}, err
 	}
 	return install.Deps{
-		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(),
+		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(), By: who(),
 		Preflight: func(ctx context.Context, plan *install.Plan) error {
 			_, err := s.check(ctx, cfg, plan)
 			return err
@@ -155,13 +155,16 @@ func endpoints(plan *install.Plan) []preflight.Endpoint {
 }
 
 // holder names this process for locks.
-func holder() string {
-	who, where := "unknown user", "unknown host"
+func holder() string { return fmt.Sprintf("%s (process %d)", who(), os.Getpid()) }
+
+// who names the user and this machine.
+func who() string {
+	name, host := "unknown user", "unknown host"
 	if me, err := user.Current(); err == nil {
-		who = me.Username
+		name = me.Username
 	}
-	if host, err := os.Hostname(); err == nil {
-		where = host
+	if at, err := os.Hostname(); err == nil {
+		host = at
 	}
-	return fmt.Sprintf("%s@%s (process %d)", who, where, os.Getpid())
+	return name + "@" + host
 }

@@ -20,7 +20,7 @@ import (
 // save writes a revision and ends it with status, unless that is pending.
 func save(ctx context.Context, t *testing.T, client *apply.Client, name, ns, data string, status apply.RevisionStatus) *apply.Revision {
 	t.Helper()
-	r, err := client.SaveRevision(ctx, ns, name, "data "+data, objects(t, name, ns, data))
+	r, err := client.SaveRevision(ctx, apply.Revision{Name: name, Namespace: ns, Description: "data " + data, By: "me@here", Objects: objects(t, name, ns, data)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,12 +47,12 @@ func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
 	}
 	var got []string
 	for _, r := range revisions {
-		got = append(got, fmt.Sprintf("%d %s %q %q %t", r.Number, r.Status, r.Description, r.Reason, r.Created.IsZero()))
+		got = append(got, fmt.Sprintf("%d %s %q by %s %q %t", r.Number, r.Status, r.Description, r.By, r.Reason, r.Created.IsZero()))
 	}
 	want := []string{
-		`1 deployed "data a" "because" false`,
-		`2 failed "data b" "interrupted: the run ended without recording its result" false`,
-		`3 failed "data c" "because" false`,
+		`1 deployed "data a" by me@here "because" false`,
+		`2 failed "data b" by me@here "interrupted: the run ended without recording its result" false`,
+		`3 failed "data c" by me@here "because" false`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("revisions (-want +got):\n%s", diff)
@@ -78,7 +78,7 @@ func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	if err := unstructured.SetNestedField(find(t, objs, "ConfigMap").Object, string(noise), "data", "large.yaml"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := client.SaveRevision(ctx, ns, "large", "", objs)
+	_, err := client.SaveRevision(ctx, apply.Revision{Name: "large", Namespace: ns, Objects: objs})
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "the limit is 1048576") {
 		t.Fatalf("error is %v", err)
 	}
@@ -123,5 +123,60 @@ ConfigMap/NS/pruned-config-v2 deleted
 	}
 	if nothing, err := client.Prune(ctx, ns, "never-deployed"); err != nil || len(nothing) != 0 {
 		t.Errorf("without revisions: %v\n%s", err, nothing)
+	}
+}
+
+// Users who may write Secrets in the namespace can change a revision, or write one.
+func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	for _, data := range []string{"a", "b", "c"} {
+		save(ctx, t, client, "edited", ns, data, apply.Deployed)
+	}
+	secrets := kubeClient(t).CoreV1().Secrets(ns)
+	foreign, err := client.SaveRevision(ctx, apply.Revision{Name: "other", Namespace: ns, Objects: objects(t, "other", ns, "x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen, err := secrets.Get(ctx, fmt.Sprintf("pmk-sched-other-revision-%d", foreign.Number), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := func(number int, change func(*corev1.Secret)) {
+		t.Helper()
+		secret, err := secrets.Get(ctx, fmt.Sprintf("pmk-sched-edited-revision-%d", number), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(secret)
+		if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(2, func(s *corev1.Secret) { s.Data["objects.json.gz"] = []byte("damaged") })
+	edit(3, func(s *corev1.Secret) { s.Data = stolen.Data })
+	alias := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "alias", Labels: stolen.Labels}, Type: stolen.Type, Data: stolen.Data}
+	alias.Labels["app.kubernetes.io/instance"], alias.Labels["pmk-sched.io/revision"] = "edited", "9"
+	if _, err := secrets.Create(ctx, alias, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	all, err := client.AllRevisions(ctx, ns, "edited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range all {
+		got = append(got, fmt.Sprintf("%d %v", r.Number, r.Damage))
+	}
+	want := []string{
+		"1 <nil>", "2 read revision of Secret/" + ns + "/pmk-sched-edited-revision-2: unpack: unexpected EOF",
+		"3 read revision of Secret/" + ns + "/pmk-sched-edited-revision-3: ",
+	}
+	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || !strings.HasPrefix(got[2], want[2]) || !strings.Contains(got[2], "does not have the labels of the objects of edited") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	readable, err := client.Revisions(ctx, ns, "edited")
+	if err != nil || len(readable) != 1 || apply.LastDeployed(readable).Number != 1 {
+		t.Errorf("readable: %v, %v", readable, err)
 	}
 }

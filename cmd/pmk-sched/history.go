@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+)
+
+func historyCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "history",
+		Usage: "show the revisions of a scheduler or an extender",
+		Description: "Each deployment that changes something is a revision. The last ten are kept. -o json has the whole reason of a\n" +
+			"failure.",
+		UsageText: examples(
+			"pmk-sched history --name my-scheduler",
+			"pmk-sched history -f pmk-sched.yaml -o json",
+		),
+		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
+		Action: func(c *cli.Context) error {
+			sp, err := readName(c, u)
+			if err != nil {
+				return err
+			}
+			entries, err := u.session.History(c.Context, sp)
+			if err != nil {
+				return err
+			}
+			return u.data(c.String("output"), entries, historyTable(entries))
+		},
+	}
+}
+
+func historyTable(entries []install.HistoryEntry) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, "REVISION\tTIME\tBY\tSTATUS\tRELEASE\tIMAGE\tCONFIGURATION\tPLUGINS\tREASON")
+		for _, e := range entries {
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e),
+				orDash(e.Release), orDash(shortImage(e)), orDash(e.Configuration), orDash(strings.Join(e.Plugins, ",")), orDash(shortReason(e)))
+		}
+		return err
+	}
+}
+
+// revisionStatus is the status of a revision; only one of those that were deployed is the current one.
+func revisionStatus(e install.HistoryEntry) string {
+	if e.Current && e.Status == apply.Deployed {
+		return "current"
+	}
+	return string(e.Status)
+}
+
+// shortDigest is the length of a digest in a table: the algorithm and 12 digits.
+const shortDigest = len("sha256:") + 12
+
+// shortImage is the image with the beginning of its digest.
+func shortImage(e install.HistoryEntry) string {
+	return e.Image + prefixed("@", e.Digest[:min(len(e.Digest), shortDigest)])
+}
+
+// maxReason is how much of a reason fits into a table, in characters.
+const maxReason = 80
+
+// shortReason is the beginning of why a revision failed, or where it comes from.
+func shortReason(e install.HistoryEntry) string {
+	reason, more, _ := strings.Cut(strings.TrimSpace(e.Reason), "\n")
+	if text := []rune(reason); len(text) > maxReason {
+		reason, more = string(text[:maxReason]), "more"
+	}
+	if more != "" {
+		reason += " …"
+	}
+	return joinNonEmpty(e.Origin, strings.ReplaceAll(reason, "\t", " "))
+}

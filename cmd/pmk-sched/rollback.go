@@ -1,0 +1,55 @@
+package main
+
+import (
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+)
+
+func rollbackCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "rollback",
+		Usage: "deploy an earlier revision of a scheduler again",
+		Description: "Image, configuration, permissions, credentials and extenders become what they were, as a new revision. Like\n" +
+			"`deploy` it checks first and waits until the scheduler is ready and stays ready; otherwise the current revision\n" +
+			"is restored. `diff --revision` prints what would change.",
+		UsageText: examples(
+			"pmk-sched rollback --name my-scheduler",
+			"pmk-sched rollback --name my-scheduler --to 3",
+		),
+		Flags: []cli.Flag{
+			nameFlag("scheduler"), fileFlag(),
+			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the one before the current one", Action: validRevision("to")},
+			timeoutFlag(defaultTimeout, "the scheduler"),
+			stableForFlag(10 * time.Second),
+			outputFlag(""),
+		},
+		Action: func(c *cli.Context) error {
+			sp, err := readName(c, u)
+			if err != nil {
+				return err
+			}
+			plan, outcome, err := u.session.RollBack(c.Context, sp, c.Int("to"), install.DeployOptions{
+				Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"),
+			})
+			if err != nil {
+				return err
+			}
+			u.say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision, plan.Command("verify"))
+			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+		},
+	}
+}
+
+// validRevision returns the check of a flag that takes a revision.
+func validRevision(flag string) func(*cli.Context, int) error {
+	return func(_ *cli.Context, number int) error {
+		if number < 1 {
+			return problem.Invalidf("revisions are numbered from 1", "invalid --%s %d", flag, number)
+		}
+		return nil
+	}
+}

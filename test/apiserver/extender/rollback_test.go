@@ -1,0 +1,160 @@
+//go:build linux
+
+package extender_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// rollBack rolls sched back in a cluster of a release.
+func (w *world) rollBack(t *testing.T, to int, server versions.Release) (*install.Outcome, []string, error) {
+	t.Helper()
+	var warnings []string
+	deps := w.deps
+	deps.Warn = func(text string) { warnings = append(warnings, text) }
+	deps.By = "root@here"
+	o := install.RollbackOptions{Name: "sched", Namespace: w.ns, To: to, Now: time.Now()}
+	_, outcome, err := extenders.RollBack(t.Context(), deps, &cluster.Info{Release: server}, o, install.DeployOptions{})
+	return outcome, warnings, err
+}
+
+// withoutLeftovers removes from a state the configurations that are kept for other revisions.
+func withoutLeftovers(state, wanted map[string]any) map[string]any {
+	for name := range state {
+		if _, was := wanted[name]; !was && strings.HasPrefix(name, "ConfigMap/") {
+			delete(state, name)
+		}
+	}
+	return state
+}
+
+func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	first := w.state(t, "sched")
+	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err != nil {
+		t.Fatal(err)
+	}
+	second := w.state(t, "sched")
+
+	outcome, warnings, err := w.rollBack(t, 0, release)
+	if err != nil || outcome.Revision != 3 {
+		t.Fatalf("revision %+v, %v", outcome, err)
+	}
+	if diff := cmp.Diff(first, withoutLeftovers(w.state(t, "sched"), first)); diff != "" {
+		t.Errorf("not as in revision 1 (-want +got):\n%s", diff)
+	}
+	if slices.ContainsFunc(warnings, func(text string) bool { return strings.Contains(text, "deployed again") }) {
+		t.Errorf("warnings %q", warnings)
+	}
+
+	if _, warnings, err = w.rollBack(t, 2, release); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(second, withoutLeftovers(w.state(t, "sched"), second)); diff != "" {
+		t.Errorf("not as in revision 2 (-want +got):\n%s", diff)
+	}
+	if slices.ContainsFunc(warnings, func(text string) bool { return strings.Contains(text, "deployed again") }) {
+		t.Errorf("warnings %q", warnings)
+	}
+	revisions, err := w.deps.Ledger.AllRevisions(t.Context(), w.ns, "sched")
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := install.History(revisions)
+	last := history[len(history)-1]
+	if last.Origin != "rollback to revision 2" || last.By != "root@here" || !last.Current || !slices.Equal(last.Extenders, []string{"ext"}) {
+		t.Errorf("history %+v", history)
+	}
+}
+
+// An extender that was uninstalled and deployed again has another authority and perhaps another address.
+func TestRollbackCallsAnExtenderWhereItIsNow(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
+		t.Fatal(err)
+	}
+	before := w.state(t, "sched")
+	if _, _, err := w.rollBack(t, 2, release); err == nil || !strings.Contains(err.Error(), "it calls extender ext, which is not deployed any more") {
+		t.Fatalf("error %v", err)
+	}
+	if diff := cmp.Diff(before, w.state(t, "sched")); diff != "" {
+		t.Errorf("the refused rollback changed something (-before +after):\n%s", diff)
+	}
+
+	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"))); err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, err := w.rollBack(t, 2, release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(warnings, func(text string) bool {
+		return strings.Contains(text, "extender ext was deployed again since revision 2")
+	}) {
+		t.Errorf("warnings %q", warnings)
+	}
+	service, err := w.kube.CoreV1().Services(w.ns).Get(t.Context(), "ext", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := w.configuration(t, "sched"); !strings.Contains(text, "urlPrefix: https://"+service.Spec.ClusterIP+"\n") {
+		t.Errorf("the scheduler does not call %s:\n%s", service.Spec.ClusterIP, text)
+	}
+}
+
+func TestRollbackThatCannotWorkChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	w.scheduler(t, "sched")
+	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err != nil {
+		t.Fatal(err)
+	}
+	before := w.state(t, "sched")
+	unchanged := func(t *testing.T) {
+		t.Helper()
+		if diff := cmp.Diff(before, withoutLeftovers(w.state(t, "sched"), before)); diff != "" {
+			t.Errorf("something changed (-before +after):\n%s", diff)
+		}
+	}
+	t.Run("no such revision", func(t *testing.T) {
+		if _, _, err := w.rollBack(t, 9, release); err == nil || !strings.Contains(err.Error(), "no revision 9") {
+			t.Errorf("error %v", err)
+		}
+		unchanged(t)
+	})
+	t.Run("another minor release", func(t *testing.T) {
+		if _, _, err := w.rollBack(t, 1, versions.Release{Major: 1, Minor: 27, Patch: 1}); err == nil || !strings.Contains(err.Error(), "storage.k8s.io") && !strings.Contains(err.Error(), "the API server is v1.27.1") {
+			t.Errorf("error %v", err)
+		}
+		unchanged(t)
+	})
+	t.Run("the scheduler is not stable", func(t *testing.T) {
+		w.client.fails = notStable{"sched", "localhost/scheduler"}
+		_, _, err := w.rollBack(t, 1, release)
+		w.client.fails = notStable{}
+		if err == nil || !strings.Contains(err.Error(), "rollback to revision 1") {
+			t.Fatalf("error %v", err)
+		}
+		unchanged(t)
+		revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, "sched")
+		if last := revisions[len(revisions)-1]; err != nil || last.Status != apply.Failed || last.Origin != "rollback to revision 1" {
+			t.Errorf("the last revision is %+v, %v", last, err)
+		}
+	})
+}
