@@ -30,7 +30,7 @@ func TestCommandsInDocumentsParse(t *testing.T) {
 				continue
 			}
 			checked++
-			if err := parse(t, strings.Fields(line)); err != nil {
+			if err := parse(t, strings.Fields(ofPipe(line))); err != nil {
 				t.Errorf("%s: %s: %v", filepath.Base(path), line, err)
 			}
 		}

@@ -39,7 +39,7 @@ var examplesWithoutCluster = []string{
 func TestExamples(t *testing.T) {
 	eachCommand(newApp(newUI(nil, nil, nil), "pmk-sched"), func(name string, cmd *cli.Command) {
 		for line := range strings.Lines(cmd.UsageText) {
-			args := strings.Fields(line)
+			args := strings.Fields(ofPipe(line))
 			t.Run(strings.TrimSpace(line), func(t *testing.T) {
 				chdir(t, map[string]string{"pmk-sched.yaml": schedulerForExamples, "extenders.yaml": schedulerForExamples + extenderForExamples, "config.yaml": configForExamples})
 				t.Setenv("KUBECONFIG", "")
@@ -61,6 +61,16 @@ func TestExamples(t *testing.T) {
 			})
 		}
 	})
+}
+
+// ofPipe returns the command of a pipe that is pmk-sched's.
+func ofPipe(line string) string {
+	for part := range strings.SplitSeq(line, " | ") {
+		if strings.HasPrefix(strings.TrimSpace(part), "pmk-sched ") {
+			return part
+		}
+	}
+	return line
 }
 
 const schedulerForExamples = `apiVersion: pmk-sched.io/v1alpha1
