@@ -12,6 +12,10 @@ import (
 func (d *deployRun) explain(err error) error {
 	err = fmt.Errorf("deploy %s: %w", d.plan.Name, err)
 	touched, uninstall := d.outcome.Changes.Changed(), d.plan.Command("uninstall")
+	keep := "; --no-rollback keeps a failed deployment for inspection"
+	if d.plan.Origin != "" { // a rollback, which has no such flag
+		keep = ""
+	}
 	switch {
 	case errors.Is(err, steps.ErrStopped) && !errors.Is(err, steps.ErrUndo):
 		return withChanges(err, d.outcome.Changes)
@@ -26,9 +30,8 @@ func (d *deployRun) explain(err error) error {
 	case errors.Is(err, steps.ErrUndo):
 		return problem.WithHint(err, fmt.Sprintf("the former state could not be restored; deploy again, or remove the scheduler with `%s`", uninstall))
 	case d.previous != nil:
-		return problem.WithHint(err, fmt.Sprintf("revision %d, which ran before, is restored; --no-rollback keeps a failed deployment for inspection", d.previous.Number))
+		return problem.WithHint(err, fmt.Sprintf("revision %d, which ran before, is restored%s", d.previous.Number, keep))
 	default:
-		return problem.WithHint(err, fmt.Sprintf("all created objects are removed except the revision of this attempt, which `%s` removes; "+
-			"--no-rollback keeps a failed deployment for inspection", uninstall))
+		return problem.WithHint(err, fmt.Sprintf("all created objects are removed except the revision of this attempt, which `%s` removes%s", uninstall, keep))
 	}
 }

@@ -240,3 +240,13 @@ func TestDeployRecordsWhoDeployedWhat(t *testing.T) {
 		t.Errorf("saved %+v", got)
 	}
 }
+
+func TestFailedRollbackDoesNotNameAFlagOfDeploy(t *testing.T) {
+	plan := testPlan(t)
+	plan.Origin = "rollback to revision 1"
+	r := &recorder{fails: map[string]error{"revision 2 deployed": errors.New("broken")}, revisions: []*apply.Revision{earlier(apply.Deployed)}}
+	_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	if got := hintOf(err); got != "revision 1, which ran before, is restored" {
+		t.Errorf("hint %q", got)
+	}
+}
