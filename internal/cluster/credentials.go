@@ -44,7 +44,7 @@ type NodeCredentials struct {
 // to. It fails if a file cannot be read, if there is no client certificate with
 // its key, or if the certificate has expired.
 func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
-	credentials, err := loadCredentials(nodeRoot, path)
+	credentials, err := LoadNodeCredentials(nodeRoot, path)
 	if err != nil {
 		return nil, err
 	}
@@ -56,8 +56,9 @@ func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 
 const tryServiceAccount = "deploy with --credentials serviceaccount, or specify another file"
 
-// loadCredentials reads a kubeconfig without checking whether it is usable.
-func loadCredentials(nodeRoot, path string) (*NodeCredentials, error) {
+// LoadNodeCredentials is ReadNodeCredentials without the check whether the
+// certificate is usable now.
+func LoadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	raw, err := readNodeFile(nodeRoot, path)
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ func (d *detector) node(context.Context) {
 	d.info.Node.ControlPlane = true
 	d.info.Layout = layout.Name
 	d.info.Credentials.Kubeconfig = layout.Kubeconfig
-	credentials, err := loadCredentials(d.o.NodeRoot, layout.Kubeconfig)
+	credentials, err := LoadNodeCredentials(d.o.NodeRoot, layout.Kubeconfig)
 	if err != nil {
 		d.warn("the scheduler's credentials of this node are unusable: %v", err)
 		return

@@ -12,3 +12,17 @@ func PodReady(pod *corev1.Pod) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
+
+// PodOfHost returns the pod of the process with a host name, or nil. The host name of a pod is its own name or, in the host's network,
+// that of the machine, which may differ from the node's name: then it is the only pod.
+func PodOfHost(pods []corev1.Pod, host string) *corev1.Pod {
+	for i := range pods {
+		if pods[i].Name == host || pods[i].Spec.HostNetwork && pods[i].Spec.NodeName == host {
+			return &pods[i]
+		}
+	}
+	if len(pods) == 1 && pods[0].Spec.HostNetwork {
+		return &pods[0]
+	}
+	return nil
+}

@@ -6,6 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// Names of volumes of the scheduler's pods.
+const (
+	// KubeconfigVolume has the kubeconfig: a ConfigMap, or the node's own file.
+	KubeconfigVolume = "kubeconfig-file"
+	// CredentialsVolume is the Secret with certificate and key.
+	CredentialsVolume = "credentials"
+)
+
 // mounts are the objects that the pods mount, with their volumes and volume mounts.
 type mounts struct {
 	objects []runtime.Object
@@ -23,13 +31,13 @@ func (s Scheduler) mounts() mounts {
 	var m mounts
 	if s.Credentials.Mode == ModeNode {
 		secret := s.credentialsSecret()
-		m.add(secretVolume("credentials", secret.Name), credentialsDir, secret)
+		m.add(secretVolume(CredentialsVolume, secret.Name), credentialsDir, secret)
 	}
 	if s.Credentials.Mode == ModeHostPath {
-		m.add(hostFileVolume("kubeconfig-file", s.Credentials.HostPath), KubeconfigPath(s.Name))
+		m.add(hostFileVolume(KubeconfigVolume, s.Credentials.HostPath), KubeconfigPath(s.Name))
 	} else {
 		kubeconfig := s.kubeconfigMap()
-		m.add(configMapVolume("kubeconfig-file", kubeconfig.Name), kubeconfigDir, kubeconfig)
+		m.add(configMapVolume(KubeconfigVolume, kubeconfig.Name), kubeconfigDir, kubeconfig)
 	}
 	configuration := s.configurationMap()
 	m.add(configMapVolume("config-file", configuration.Name), configDir(s.Name), configuration)

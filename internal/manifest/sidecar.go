@@ -110,7 +110,7 @@ func (w *wirer) meta(extender, name string) metav1.ObjectMeta {
 func (w *wirer) sidecar(name string, s *Sidecar, volume string) corev1.Container {
 	mounts := []corev1.VolumeMount{{Name: volume, MountPath: extenderConfigDir, ReadOnly: true}}
 	for _, m := range w.scheduler.VolumeMounts {
-		if m.Name == "kubeconfig-file" || m.Name == "credentials" {
+		if m.Name == KubeconfigVolume || m.Name == CredentialsVolume {
 			mounts = append(mounts, m)
 		}
 	}

@@ -81,7 +81,7 @@ func (r *verifier) identify(ctx context.Context) {
 		r.note("which pod of the scheduler bound it is unknown: %v", err)
 		return
 	}
-	if by := podOfInstance(pods, host); by != nil {
+	if by := kubeapi.PodOfHost(pods, host); by != nil {
 		r.result.SchedulerPod = by.Namespace + "/" + by.Name
 		return
 	}
@@ -96,20 +96,6 @@ func (r *verifier) leader(ctx context.Context) string {
 	}
 	host, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
 	return host
-}
-
-// podOfInstance returns the pod of the scheduler process with a host name, or nil. The host name of a pod is its own name or, in
-// the host's network, that of the machine, which may differ from the node's name: then it is the only pod.
-func podOfInstance(pods []corev1.Pod, host string) *corev1.Pod {
-	for i := range pods {
-		if pods[i].Name == host || pods[i].Spec.HostNetwork && pods[i].Spec.NodeName == host {
-			return &pods[i]
-		}
-	}
-	if len(pods) == 1 && pods[0].Spec.HostNetwork {
-		return &pods[0]
-	}
-	return nil
 }
 
 // schedulerPods returns the pods of the scheduler's Deployment.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/install"
+)
+
+func credentialsCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:        "credentials",
+		Usage:       "show the credentials of a deployed scheduler",
+		Subcommands: []*cli.Command{credentialsShowCommand(u)},
+	}
+}
+
+func credentialsShowCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "show",
+		Usage: "show mode, subject, issuer and expiry, and what holds the credentials",
+		Description: "Keys and tokens are not printed. The file of credentials hostpath is read if this is a control-plane node: each\n" +
+			"node has its own.",
+		UsageText: examples(
+			"pmk-sched credentials show --name my-scheduler",
+			"pmk-sched credentials show --name my-scheduler -o json",
+		),
+		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
+		Action: func(c *cli.Context) error {
+			sp, err := readName(c, u)
+			if err != nil {
+				return err
+			}
+			report, err := u.session.Credentials(c.Context, sp)
+			if err != nil {
+				return err
+			}
+			if report.Unknown != "" {
+				u.warn("subject and expiry are unknown: " + report.Unknown)
+			}
+			return u.data(c.String("output"), report, credentialsTable(report))
+		},
+	}
+}
+
+func credentialsTable(r *install.CredentialsReport) func(io.Writer) error {
+	return func(w io.Writer) error {
+		expires := ""
+		if r.Expires != nil {
+			expires = r.Expires.UTC().Format(time.RFC3339)
+		}
+		for _, fact := range [][2]string{
+			{"Mode", r.Mode}, {"Subject", r.Subject}, {"Issuer", r.Issuer}, {"Expires", expires}, {"API server", r.Server},
+			{"Held by", r.Source}, {"Kubeconfig in the pod", r.File}, {"Renewal", r.Renewal},
+		} {
+			if _, err := fmt.Fprintf(w, "%s\t%s\n", fact[0], orDash(fact[1])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

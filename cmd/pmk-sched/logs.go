@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+)
+
+func logsCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "logs",
+		Usage: "print the logs of a scheduler's replicas",
+		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. -f prints new\n" +
+			"lines, of new pods too, until it is interrupted.",
+		UsageText: examples(
+			"pmk-sched logs --name my-scheduler --since 10m",
+			"pmk-sched logs --name my-scheduler -f",
+		),
+		Flags: []cli.Flag{
+			nameFlag("scheduler"),
+			&cli.StringFlag{Name: "file", Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"},
+			&cli.DurationFlag{Name: "since", Usage: "begin this `DURATION` ago", DefaultText: "at the beginning", Action: positive("since")},
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "print new lines until interrupted"},
+		},
+		Action: func(c *cli.Context) error {
+			sp, err := readName(c, u)
+			if err != nil {
+				return err
+			}
+			return u.session.Logs(c.Context, sp, c.Duration("since"), c.Bool("follow"), u.out)
+		},
+	}
+}

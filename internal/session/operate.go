@@ -1,0 +1,46 @@
+package session
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/podlog"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+// Logs prints the logs of the replicas of a scheduler to w, from since ago on; 0: from the beginning. With follow it prints new lines until ctx
+// ends.
+func (s *Session) Logs(ctx context.Context, sp *spec.Spec, since time.Duration, follow bool, w io.Writer) error {
+	cfg, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	return podlog.Print(ctx, cfg, podlog.Options{
+		Name: sp.Name, Namespace: sp.Namespace, Container: manifest.ContainerName, Since: since, Follow: follow, Warn: s.Warn, Log: s.Log,
+	}, w)
+}
+
+// Credentials describes the credentials of a scheduler.
+func (s *Session) Credentials(ctx context.Context, sp *spec.Spec) (*install.CredentialsReport, error) {
+	_, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return nil, err
+	}
+	owned, err := deps.Applier.Owned(ctx, sp.Name, sp.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var readFile install.ReadNodeFile
+	if root != "" {
+		readFile = func(path string) (*cluster.NodeCredentials, error) { return cluster.LoadNodeCredentials(root, path) }
+	}
+	return install.DescribeCredentials(owned, sp.Namespace, sp.Name, readFile)
+}

@@ -1,0 +1,78 @@
+//go:build linux
+
+package install
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// The log of the only replica, which leads; with -f a line that is logged later is printed too, and an interrupt is not a failure.
+func TestLogsMarkTheLeaderAndFollow(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	image := n.Image(t)
+	n.PMKSched(t, "logs", "--name", name).Fails(t, 2, "has no pods in namespace kube-system")
+	n.Deploy(t, name, image)
+	pod := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[0].metadata.name}")
+	n.PMKSched(t, "logs", "--name", name).OK(t).Prints(t, "["+pod+" leader] ", "successfully acquired lease")
+	if recent := n.PMKSched(t, "logs", "--name", name, "--since", "1s").OK(t); strings.Contains(recent.Stdout, "Starting Kubernetes Scheduler") {
+		t.Errorf("--since 1s prints the beginning: %s", recent)
+	}
+
+	n.Shell(t, fmt.Sprintf(followScript, run.Program(t), name, filepath.Join(t.TempDir(), "log")))
+}
+
+// followScript follows the log of a scheduler while a pod is bound, and fails unless the log then has the pod and the end of following is no
+// failure.
+const followScript = `
+program=%s name=%s log=%s
+"$program" logs --name "$name" -f >"$log" &
+follower=$!
+"$program" verify --name "$name"
+tries=0
+until grep -q 'Successfully bound pod to node' "$log"; do
+	tries=$((tries + 1))
+	test "$tries" -lt 150
+	sleep 0.2
+done
+kill -TERM "$follower"
+wait "$follower"
+`
+
+type credentialsReport struct {
+	Mode    string     `json:"mode"`
+	Subject string     `json:"subject"`
+	Issuer  string     `json:"issuer"`
+	Expires *time.Time `json:"expires"`
+	Source  string     `json:"source"`
+}
+
+func TestCredentialsShowEachMode(t *testing.T) {
+	n := labs.Shared(t, "kubeadm")
+	for _, mode := range []string{"node", "node-inline", "hostpath", "serviceaccount"} {
+		t.Run(mode, func(t *testing.T) {
+			name := labs.SchedulerName(t)
+			n.Deploy(t, name, n.Image(t), "--credentials", mode)
+			shown := n.PMKSched(t, "credentials", "show", "--name", name, "-o", "json").OK(t)
+			got := run.Decode[credentialsReport](t, shown.Stdout)
+			if got.Mode != mode || got.Source == "" || strings.Contains(shown.Stdout, "PRIVATE KEY") {
+				t.Errorf("credentials: %s", shown)
+			}
+			if mode == "serviceaccount" {
+				if got.Subject != "system:serviceaccount:kube-system:"+name || got.Expires != nil {
+					t.Errorf("credentials: %s", shown)
+				}
+				return
+			}
+			if !strings.Contains(got.Subject, "system:kube-scheduler") || got.Issuer == "" || got.Expires == nil || got.Expires.Before(time.Now()) {
+				t.Errorf("credentials: %s", shown)
+			}
+		})
+	}
+}
