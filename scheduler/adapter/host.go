@@ -60,6 +60,11 @@ func (h *Host) GetWaitingPod(uid types.UID) scheduler.WaitingPod {
 // RejectWaitingPod implements scheduler.Handle.
 func (h *Host) RejectWaitingPod(uid types.UID) { h.handle.RejectWaitingPod(uid) }
 
+// Activate implements scheduler.Handle.
+func (h *Host) Activate(ctx context.Context, pod *corev1.Pod) error {
+	return scheduler.ActivateByUpdate(ctx, h.handle.ClientSet(), pod)
+}
+
 type portableWaitingPod struct{ pod waitingPod }
 
 func (w portableWaitingPod) Pod() *corev1.Pod              { return w.pod.GetPod() }

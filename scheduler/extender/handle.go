@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
@@ -172,6 +173,14 @@ func (h *Handle) GetWaitingPod(types.UID) scheduler.WaitingPod { return nil }
 
 // RejectWaitingPod implements scheduler.Handle.
 func (h *Handle) RejectWaitingPod(types.UID) {}
+
+// Activate implements scheduler.Handle. Without a cluster it fails.
+func (h *Handle) Activate(ctx context.Context, pod *corev1.Pod) error {
+	if h.client == nil {
+		return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, errNoCluster)
+	}
+	return scheduler.ActivateByUpdate(ctx, h.client, pod)
+}
 
 // silent discards events.
 type silent struct{}

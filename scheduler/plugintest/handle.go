@@ -26,11 +26,12 @@ type Handle struct {
 	// Level is the log level, as in the scheduler's flag --v.
 	Level int
 
-	mu      sync.Mutex
-	lines   []string
-	events  []string
-	client  kubernetes.Interface
-	factory informers.SharedInformerFactory
+	mu        sync.Mutex
+	lines     []string
+	events    []string
+	activated []string
+	client    kubernetes.Interface
+	factory   informers.SharedInformerFactory
 }
 
 var _ scheduler.Handle = &Handle{}

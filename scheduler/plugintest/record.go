@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
@@ -52,6 +53,21 @@ func (h *Handle) Events() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]string(nil), h.events...)
+}
+
+// Activate implements scheduler.Handle.
+func (h *Handle) Activate(_ context.Context, pod *corev1.Pod) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.activated = append(h.activated, pod.Namespace+"/"+pod.Name)
+	return nil
+}
+
+// Activated returns the pods that were activated, each as namespace/name, in the order of the calls.
+func (h *Handle) Activated() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.activated...)
 }
 
 type recorder Handle

@@ -1,0 +1,50 @@
+package scheduler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// AnnotationActivated is the annotation that ActivateByUpdate sets: the time of the call.
+const AnnotationActivated = "pmk-sched.io/activated"
+
+// ActivateByUpdate is the implementation of Handle.Activate. It changes an annotation of the pod, because the scheduler of every
+// release retries an unschedulable pod that changed.
+//
+// The annotation is written through the subresource status: system:kube-scheduler may patch pods/status, and not pods
+// (bootstrappolicy/policy.go), and the subresource keeps changes of annotations (podStatusStrategy in
+// pkg/registry/core/pod/strategy.go). What the scheduler does with the update is in Update in scheduling_queue.go, in
+// pkg/scheduler/internal/queue up to 1.31 and in pkg/scheduler/backend/queue from 1.32 on:
+//
+//   - Without queueing hints, the default up to 1.31, it compares the pods without resource version, generation, status and, from
+//     1.22 on, managed fields and finalizers (isPodUpdated). Annotations remain, so the pod is queued.
+//   - With queueing hints it asks the plugins that rejected the pod about a general update of the pod
+//     (PodSchedulingPropertiesChange in pkg/scheduler/framework/events.go). It queues the pod for a plugin that registered no
+//     events, and for one that registered updates of pods. All pods that an extender rejected are queued.
+//
+// A pod in its backoff is queued when that ends; 1.20 ends the backoff. The framework's own Handle.Activate is not used: it exists
+// from 1.32 on only, it ends the backoff, and an extender cannot call it.
+//
+// It is not an error if the pod does not exist anymore.
+func ActivateByUpdate(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) error {
+	// The uid makes the API server reject the patch for a new pod of the same name.
+	patch, err := json.Marshal(map[string]interface{}{"metadata": map[string]interface{}{
+		"uid": pod.UID, "annotations": map[string]string{AnnotationActivated: time.Now().UTC().Format(time.RFC3339Nano)},
+	}})
+	if err != nil {
+		return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	_, err = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return nil
+	}
+	return fmt.Errorf("activate pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}
