@@ -249,3 +249,6 @@ func (s *settings) metrics() error {
 	}
 	return nil
 }
+
+// filtersBy reports whether Filter rejects nodes because of a metric.
+func (s *settings) filtersBy(m Metric) bool { return m.MaxPercent > 0 || s.Stale == StaleExclude }

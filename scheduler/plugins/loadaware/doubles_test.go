@@ -38,6 +38,7 @@ type world struct {
 	answers map[string][]sample // by metric name
 	err     error
 	nodes   []*corev1.Node
+	gone    map[string]bool // pods that are deleted or have a node
 }
 
 func newWorld(t testing.TB, args string) *world {
@@ -52,9 +53,11 @@ func newWorld(t testing.TB, args string) *world {
 	}
 	w := &world{t: t, handle: &plugintest.Handle{}, clock: time.Unix(1700000000, 0), answers: map[string][]sample{}}
 	w.LoadAware = newPlugin(s, m, w.handle.Logger, func() time.Time { return w.clock })
+	w.LoadAware.nodes = func() ([]*corev1.Node, bool) { return w.nodes, w.nodes != nil }
+	w.activate = w.handle.Activate
+	w.pending = func(pod *corev1.Pod) bool { return !w.gone[pod.Name] }
 	for _, src := range w.sources {
 		src.log = w.handle.Logger(t.Context())
-		src.nodes = func() ([]*corev1.Node, bool) { return w.nodes, w.nodes != nil }
 		src.query = func(context.Context, string) ([]sample, error) { return w.answers[src.metric.Name], w.err }
 	}
 	return w
@@ -109,4 +112,11 @@ func (w *world) score(names ...string) map[string]int64 {
 // filter returns the status of Filter for a node.
 func (w *world) filter(name string) string {
 	return fmt.Sprint(w.Filter(w.t.Context(), nil, newPod("web", ""), newNode(name)))
+}
+
+// retried returns the pods that are retried now.
+func (w *world) retried() []string {
+	before := len(w.handle.Activated())
+	w.retry(w.t.Context())
+	return append([]string(nil), w.handle.Activated()[before:]...)
 }

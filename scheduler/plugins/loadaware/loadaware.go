@@ -36,6 +36,12 @@ type LoadAware struct {
 	promises *promises
 	filters  []filter
 	now      func() time.Time
+
+	held     *held
+	measured chan struct{} // receives after each query
+	nodes    func() ([]*corev1.Node, bool)
+	pending  func(*corev1.Pod) bool
+	activate func(context.Context, *corev1.Pod) error
 }
 
 // filter is one condition of Filter, with its statuses and counters.
@@ -58,30 +64,34 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Lo
 		return nil, err
 	}
 	l := newPlugin(s, m, h.Logger, time.Now)
-	nodes, synced := nodeLister(h)
+	synced := l.watch(h)
 	prometheusClient := newClient(s)
 	for _, src := range l.sources {
-		src.query, src.nodes, src.log = prometheusClient.query, nodes, h.Logger(ctx)
+		src.query, src.log = prometheusClient.query, h.Logger(ctx)
 		go func(src *source) {
 			// The coverage of the nodes is reported, so the informer must have the nodes.
-			if cache.WaitForCacheSync(ctx.Done(), synced) {
+			if cache.WaitForCacheSync(ctx.Done(), synced...) {
 				src.run(ctx)
 			}
 		}(src)
 	}
+	go l.retryHeld(ctx)
 	return l, nil
 }
 
 // newPlugin returns a plugin whose sources are not started.
 func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Logger, now func() time.Time) *LoadAware {
-	l := &LoadAware{logs: logs, settings: s, now: now, promises: newPromises(s.Metrics, s.window, s.staleAfter)}
+	l := &LoadAware{
+		logs: logs, settings: s, now: now, promises: newPromises(s.Metrics, s.window, s.staleAfter),
+		held: newHeld(), measured: make(chan struct{}, 1), nodes: func() ([]*corev1.Node, bool) { return nil, false },
+	}
 	for i, metric := range s.Metrics {
 		src := &source{
 			metric: metric, index: i, interval: s.interval, staleAfter: s.staleAfter, promises: l.promises, metrics: m, now: now,
-			nodes: func() ([]*corev1.Node, bool) { return nil, false },
+			measured: l.measured, nodes: func() ([]*corev1.Node, bool) { return l.nodes() },
 		}
 		l.sources = append(l.sources, src)
-		if metric.MaxPercent == 0 && s.Stale != StaleExclude {
+		if !s.filtersBy(metric) {
 			continue
 		}
 		l.filters = append(l.filters, filter{
@@ -96,32 +106,61 @@ func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Log
 	return l
 }
 
-// nodeLister lists the nodes in the scheduler's informer, and reports whether the informer is synced.
-func nodeLister(h scheduler.Handle) (list func() ([]*corev1.Node, bool), synced cache.InformerSynced) {
+// watch reads nodes and, to retry those that Filter rejects, pods from the scheduler's informers. An extender without a cluster
+// has no informers.
+func (l *LoadAware) watch(h scheduler.Handle) (synced []cache.InformerSynced) {
 	factory := h.SharedInformerFactory()
 	if factory == nil {
-		return func() ([]*corev1.Node, bool) { return nil, false }, func() bool { return true }
+		return nil
 	}
 	nodes := factory.Core().V1().Nodes()
-	lister := nodes.Lister()
-	list = func() ([]*corev1.Node, bool) {
-		all, err := lister.List(labels.Everything())
+	nodeLister := nodes.Lister()
+	l.nodes = func() ([]*corev1.Node, bool) {
+		all, err := nodeLister.List(labels.Everything())
 		return all, err == nil
 	}
-	return list, nodes.Informer().HasSynced
+	synced = append(synced, nodes.Informer().HasSynced)
+	if len(l.filters) == 0 {
+		return synced
+	}
+	pods := factory.Core().V1().Pods()
+	podLister := pods.Lister()
+	l.pending = func(pod *corev1.Pod) bool {
+		now, err := podLister.Pods(pod.Namespace).Get(pod.Name)
+		return err == nil && now.UID == pod.UID && now.Spec.NodeName == ""
+	}
+	l.activate = h.Activate
+	return append(synced, pods.Informer().HasSynced)
 }
 
-// Rules validates the arguments. It returns no rules: every scheduler may read nodes.
+// Rules validates the arguments and returns the permission to retry pods that Filter rejected. A scheduler has it from
+// system:kube-scheduler, too; an extender has it from here only.
 func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
-	_, err := decode(args)
-	return nil, err
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	filters := false
+	for _, m := range s.Metrics {
+		filters = filters || s.filtersBy(m)
+	}
+	if !filters {
+		return nil, nil
+	}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}, nil
 }
 
 // Name returns the plugin's name.
 func (l *LoadAware) Name() string { return Name }
 
+// nodeInfo is the part of scheduler.NodeInfo that load reads.
+type nodeInfo interface {
+	Node() *corev1.Node
+	Allocatable() scheduler.Resources
+}
+
 // load returns a node's load of a metric, measured and expected, as a fraction of full.
-func (l *LoadAware) load(src *source, node scheduler.NodeInfo) (float64, bool) {
+func (l *LoadAware) load(src *source, node nodeInfo) (float64, bool) {
 	measured, ok := src.readings().of(node.Node())
 	if !ok {
 		return 0, false
@@ -129,31 +168,41 @@ func (l *LoadAware) load(src *source, node scheduler.NodeInfo) (float64, bool) {
 	return measured + l.promises.share(src.index, node), true
 }
 
-// Filter rejects nodes whose load is too high and, with StaleExclude, nodes whose load is unknown.
-func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+// rejecting returns the first filter that rejects a node, nil if none does, and the node's load of its metric, if known.
+func (l *LoadAware) rejecting(node nodeInfo) (by *filter, load float64, known bool) {
 	for i := range l.filters {
 		f := &l.filters[i]
-		load, ok := l.load(f.source, node)
-		switch {
-		case ok && (f.max == 0 || load < f.max):
-			continue
-		case ok:
-			f.overs.Inc()
-			if log := l.logs(ctx); log.Enabled(5) {
-				log.Info(5, "LoadAware rejected a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
-					"metric", f.source.metric.Name, "percent", 100*load, "maxPercent", 100*f.max)
-			}
-			return f.over
-		case l.settings.Stale == StaleExclude && f.source.covers():
-			f.stales.Inc()
-			if log := l.logs(ctx); log.Enabled(5) {
-				log.Info(5, "LoadAware rejected a node without fresh data", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
-					"metric", f.source.metric.Name)
-			}
-			return f.stale
+		load, known := l.load(f.source, node)
+		if known && f.max > 0 && load >= f.max || !known && l.settings.Stale == StaleExclude && f.source.covers() {
+			return f, load, known
 		}
 	}
-	return nil
+	return nil, 0, false
+}
+
+// Filter rejects nodes whose load is too high and, with StaleExclude, nodes whose load is unknown.
+func (l *LoadAware) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+	f, load, known := l.rejecting(node)
+	if f == nil {
+		return nil
+	}
+	if l.activate != nil {
+		l.held.add(pod, node.Node().Name)
+	}
+	if !known {
+		f.stales.Inc()
+		if log := l.logs(ctx); log.Enabled(5) {
+			log.Info(5, "LoadAware rejected a node without fresh data", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+				"metric", f.source.metric.Name)
+		}
+		return f.stale
+	}
+	f.overs.Inc()
+	if log := l.logs(ctx); log.Enabled(5) {
+		log.Info(5, "LoadAware rejected a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name,
+			"metric", f.source.metric.Name, "percent", 100*load, "maxPercent", 100*f.max)
+	}
+	return f.over
 }
 
 // Score returns the weighted mean of the free fraction of each metric.
@@ -206,6 +255,7 @@ func (l *LoadAware) NormalizeScore(ctx context.Context, _ scheduler.State, pod *
 
 // Reserve adds the pod's expected load to the node.
 func (l *LoadAware) Reserve(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
+	l.held.forget(pod.UID)
 	if l.settings.Promises.Disabled {
 		return nil
 	}

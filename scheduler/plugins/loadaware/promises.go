@@ -170,7 +170,7 @@ func (p *promises) count() int {
 }
 
 // share returns the promises to a node, as a fraction of full.
-func (p *promises) share(metric int, node scheduler.NodeInfo) float64 {
+func (p *promises) share(metric int, node nodeInfo) float64 {
 	p.mu.RLock()
 	on := p.nodes[node.Node().Name]
 	if on == nil {

@@ -21,6 +21,7 @@ type source struct {
 	query      func(ctx context.Context, promQL string) ([]sample, error)
 	nodes      func() ([]*corev1.Node, bool) // false: the nodes are unknown
 	promises   *promises
+	measured   chan<- struct{}
 	metrics    *metrics
 	log        scheduler.Logger
 	now        func() time.Time
@@ -87,6 +88,10 @@ func (s *source) round(ctx context.Context) {
 	}
 	s.promises.expire(s.now())
 	s.report(err)
+	select {
+	case s.measured <- struct{}{}:
+	default: // one signal is enough for several queries
+	}
 }
 
 // take records samples. Their time is that of the query: the data is at least that new.

@@ -80,7 +80,7 @@ func cluster(t *testing.T) func(args ...string) run.Result {
 		}
 	}
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := server.WriteKubeconfig(kubeconfig); err != nil {
+	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {
 		t.Fatal(err)
 	}
 	return func(args ...string) run.Result {

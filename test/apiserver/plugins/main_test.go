@@ -66,7 +66,10 @@ func (h *handle) ClientSet() kubernetes.Interface                        { retur
 func (h *handle) SharedInformerFactory() informers.SharedInformerFactory { return h.factory }
 func (h *handle) KubeConfig() (*rest.Config, error)                      { return rest.CopyConfig(h.config), nil }
 func (h *handle) Metrics() prometheus.Registerer                         { return h.registry }
-func (h *handle) Logger(ctx context.Context) scheduler.Logger            { return scheduler.NewLogger(ctx, h.log) }
+func (h *handle) Activate(ctx context.Context, pod *corev1.Pod) error {
+	return scheduler.ActivateByUpdate(ctx, h.client, pod)
+}
+func (h *handle) Logger(ctx context.Context) scheduler.Logger { return scheduler.NewLogger(ctx, h.log) }
 
 // metric returns the sum of a metric's values over the labels that contain all of the given pairs, such as result="ok".
 func (h *handle) metric(t *testing.T, name string, pairs ...string) float64 {

@@ -4,6 +4,7 @@ package plugins
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ import (
 // by the next scheduler once nothing makes the plugin panic, and until then that one ends too.
 func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	t.Parallel()
-	binary := buildScheduler(t.Context(), t, "testdata/panics") // for the first time that takes minutes
+	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	ctx := testContext(t)
 	kube := kubeClient(t)
 	for _, name := range []string{"panics-1", "panics-2"} {
@@ -31,7 +32,7 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	for _, point := range []string{"preFilter", "filter", "preBind", "postBind"} {
 		t.Run(point, func(t *testing.T) {
 			namespace := "panics-" + strings.ToLower(point)
-			s := newSchedulerProcess(t, binary, "Panics", namespace)
+			s := newSchedulerProcess(t, binary, "", fmt.Sprintf("{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: Panics}]}}}", namespace))
 			s.start(t)
 			createNamespace(ctx, t, kube, namespace)
 			schedule(ctx, t, kube, namespace, "before", nil)
@@ -58,8 +59,8 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	}
 }
 
-// buildScheduler builds the kube-scheduler of the API server's release with the plugin in a directory.
-func buildScheduler(ctx context.Context, t *testing.T, plugin string) string {
+// buildScheduler builds the kube-scheduler of the API server's release with the plugins of these tests.
+func buildScheduler(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	release, err := versions.Parse(apiserver.Release)
 	if err != nil {
@@ -70,7 +71,7 @@ func buildScheduler(ctx context.Context, t *testing.T, plugin string) string {
 		t.Fatal(err)
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: release, Plugins: []plugins.Plugin{{Dir: plugin}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
+		Release: release, Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,15 +28,15 @@ type schedulerProcess struct {
 	done                chan struct{}
 }
 
-// newSchedulerProcess configures a scheduler of that name with a plugin everywhere. It ends with the test.
-func newSchedulerProcess(t *testing.T, binary, plugin, name string) *schedulerProcess {
+// newSchedulerProcess configures a scheduler with a profile, in YAML, that acts as a user ("" has all permissions). It ends with the test.
+func newSchedulerProcess(t *testing.T, binary, user, profile string) *schedulerProcess {
 	t.Helper()
 	dir := t.TempDir()
 	s := &schedulerProcess{binary: binary, config: filepath.Join(dir, "config.yaml"), log: filepath.Join(dir, "log")}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
 	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n"+
-		"leaderElection: {leaderElect: false}\nprofiles: [{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: %s}]}}}]\n", kubeconfig, name, plugin)
-	if err := errors.Join(server.WriteKubeconfig(kubeconfig), os.WriteFile(s.config, []byte(text), 0o600)); err != nil {
+		"leaderElection: {leaderElect: false}\nprofiles:\n- %s\n", kubeconfig, profile)
+	if err := errors.Join(server.WriteKubeconfig(kubeconfig, user), os.WriteFile(s.config, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

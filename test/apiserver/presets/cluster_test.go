@@ -57,7 +57,7 @@ func newCluster(t *testing.T, preset, scenario string) *cluster {
 	c := &cluster{t: t, ctx: ctx, name: preset + "-" + scenario, log: &output{}}
 	dir := t.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
-	c.must(server.WriteKubeconfig(kubeconfig))
+	c.must(server.WriteKubeconfig(kubeconfig, ""))
 	rendered, err := profiles.Render(profiles.Request{Release: release, SchedulerName: c.name, Kubeconfig: kubeconfig, Preset: preset})
 	c.must(err)
 	c.must(os.WriteFile(config, rendered.YAML, 0o600))

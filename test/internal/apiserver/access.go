@@ -39,12 +39,13 @@ func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authoriz
 	return nil
 }
 
-// WriteKubeconfig writes a kubeconfig with all permissions to a file.
-func (s *Server) WriteKubeconfig(file string) error {
+// WriteKubeconfig writes a kubeconfig to a file: for a user with no permissions but those of RBAC objects, or, without a user, with all
+// permissions.
+func (s *Server) WriteKubeconfig(file, user string) error {
 	access := s.Config()
 	return clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthority: access.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken, Impersonate: user}},
 		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
 		CurrentContext: "test",
 	}, file)

@@ -65,7 +65,7 @@ func start(ctx context.Context, dir, release string) (p *Plane, err error) {
 		return p, err
 	}
 	p.Kube, err = kubernetes.NewForConfig(p.server.Config())
-	return p, errors.Join(err, p.server.WriteKubeconfig(p.Kubeconfig))
+	return p, errors.Join(err, p.server.WriteKubeconfig(p.Kubeconfig, ""))
 }
 
 // Build builds a kube-scheduler, or finds it in the cache, and returns its path.

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,7 +35,13 @@ spec:
     - builtin: timestamp
     - builtin: loadaware
       weight: 20
-      args: {prometheus: {url: "http://%s", timeout: 2s}, interval: 1s, staleAfter: 10s, window: 10s}
+      args:
+        prometheus: {url: "http://%s", timeout: 2s}
+        interval: 1s
+        staleAfter: 10s
+        window: 10s
+        metrics: [{name: cpu}, {name: memory, maxPercent: 97}]
+        promises: {memory: 1Mi}
     - builtin: networkaware
       weight: 20
       args: {group: network.example.com, version: v1alpha1, resource: networkmetrics, field: status.latencyMilliseconds}
@@ -63,6 +71,7 @@ func TestBundledPlugins(t *testing.T) {
 			n.blocksANamespace(t)
 			n.stampsWhileOthersUpdate(t)
 			n.followsTheLoad(t, load)
+			n.retriesWhenTheLoadFalls(t, load)
 			prom.Stop()
 			n.schedulesWithoutPrometheus(t)
 			n.followsTheNetwork(t)
@@ -113,6 +122,44 @@ func (n *node) followsTheLoad(t *testing.T, load *prometheus.Exporter) {
 		t.Errorf("pmk_sched_loadaware_up is %v in all", up)
 	}
 	t.Log("LoadAware follows Prometheus")
+}
+
+// retriesWhenTheLoadFalls expects pods to be held while all workers are loaded, and bound soon after the load of one falls. Without a retry
+// they would wait for another event, or for minutes.
+func (n *node) retriesWhenTheLoadFalls(t *testing.T, load *prometheus.Exporter) {
+	t.Helper()
+	const retryTime = time.Minute
+	namespace := n.namespace(t, "held")
+	load.Load(map[string]float64{one: 0.99, two: 0.99, three: 0.99})
+	read := func(name string) *corev1.Pod {
+		pod, err := n.Kube.CoreV1().Pods(namespace).Get(run.Context(t), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pod
+	}
+	held := newPod("")
+	run.Eventually(t, "pods are held", func(context.Context) (bool, string) { // once the load is measured
+		held = newPod(held.Name + "x")
+		n.create(t, namespace, held)
+		var seen *corev1.Pod
+		run.Eventually(t, "the pod is bound or rejected", func(context.Context) (bool, string) {
+			seen = read(held.Name)
+			return seen.Spec.NodeName != "" || whyPending(*seen) != "", ""
+		})
+		return seen.Spec.NodeName == "" && strings.Contains(whyPending(*seen), "memory load is 97% or more"), seen.Spec.NodeName + whyPending(*seen)
+	})
+	load.Load(map[string]float64{one: 0.1, two: 0.9, three: 0.9})
+	fell := time.Now()
+	run.Eventually(t, "the held pod is bound", func(context.Context) (bool, string) {
+		seen := read(held.Name)
+		if seen.Spec.NodeName == "" && time.Since(fell) > retryTime {
+			t.Fatalf("the pod is not bound %s after the load fell: %s, annotations %v", retryTime, whyPending(*seen), seen.Annotations)
+		}
+		return seen.Spec.NodeName != "", whyPending(*seen)
+	})
+	n.remove(t, namespace)
+	t.Logf("LoadAware: a pod that was held is bound %s after the load fell", time.Since(fell))
 }
 
 func (n *node) schedulesWithoutPrometheus(t *testing.T) {

@@ -14,9 +14,11 @@ type subject struct {
 	credentials     []string
 }
 
-// subjects are a release of each form of the scheduling framework from 1.24 on.
+// subjects are a release of each form of the scheduling framework.
 func subjects() []subject {
 	return []subject{
+		{release: "v1.20.15", layout: "pmk"},
+		{release: "v1.22.2", layout: "pmk"},
 		{release: "v1.24.3", layout: "pmk", credentials: []string{"node-inline", "hostpath", "serviceaccount"}},
 		{release: "v1.29.2", layout: "kubeadm"},
 		{release: "v1.33.13", layout: "kubeadm"},

@@ -1,0 +1,151 @@
+//go:build linux
+
+package plugins
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// retryTime is how long a scheduler may take to bind a pod after the load fell. By itself it retries the pod after five minutes.
+const retryTime = time.Minute
+
+// A pod that LoadAware rejected is bound soon after the load falls in a cluster where nothing else happens, by a scheduler that has the
+// rights of system:kube-scheduler only. While the load is high the pod is left alone. The test does not run in parallel with others:
+// what they do would wake the pod.
+func TestPodHeldByLoadAwareIsBoundWhenTheLoadFalls(t *testing.T) {
+	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
+	ctx := testContext(t)
+	kube := kubeClient(t)
+	const namespace, node = "held", "held-1"
+	createNamespace(ctx, t, kube, namespace)
+	createReadyNode(ctx, t, kube, node)
+	load := startLoad(t, node)
+	load.percent.Store(95)
+	s := newSchedulerProcess(t, binary, "system:kube-scheduler", fmt.Sprintf(`{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: LoadAware}]}},
+  pluginConfig: [{name: LoadAware, args: {prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}}]}`, namespace, load.URL))
+	s.start(t)
+	load.awaitQueries(t, 1) // from here on the plugin rejects the node
+
+	pods := kube.CoreV1().Pods(namespace)
+	pod := newPod(namespace, 0)
+	pod.Spec.SchedulerName = namespace
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}},
+	}}}
+	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var rejected *corev1.Pod
+	run.Eventually(t, "the pod is rejected", func(ctx context.Context) (bool, string) {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		rejected = now
+		return strings.Contains(fmt.Sprint(now.Status.Conditions), "memory load is 85% or more"), fmt.Sprint(now.Status.Conditions) + s.text()
+	})
+	load.awaitQueries(t, 5)
+	if now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{}); err != nil || now.ResourceVersion != rejected.ResourceVersion {
+		t.Errorf("the pod changed while the load is high: %v, %v", err, now)
+	}
+
+	load.percent.Store(50)
+	fell := time.Now()
+	run.Eventually(t, "the pod is bound", func(ctx context.Context) (bool, string) {
+		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
+		if err == nil && now.Spec.NodeName == "" && time.Since(fell) > retryTime {
+			t.Fatalf("the pod is not bound %s after the load fell: %v\n%s", retryTime, now.Annotations, s.text())
+		}
+		if err == nil && now.Spec.NodeName != "" && now.Annotations[scheduler.AnnotationActivated] == "" {
+			t.Errorf("the pod was bound without LoadAware: annotations %v", now.Annotations)
+		}
+		return err == nil && now.Spec.NodeName == node, fmt.Sprint(err)
+	})
+	t.Logf("bound %s after the load fell", time.Since(fell))
+	if log := s.text(); strings.Contains(log, "LoadAware cannot retry pods") || strings.Contains(log, "is forbidden") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// loadServer answers every query with the load of one node, as Prometheus does.
+type loadServer struct {
+	*httptest.Server
+	percent, queries atomic.Int64
+}
+
+func startLoad(t *testing.T, node string) *loadServer {
+	t.Helper()
+	l := &loadServer{}
+	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"status": "success", "data": {"resultType": "vector", "result": [{"metric": {"instance": %q}, "value": [%d, "%g"]}]}}`,
+			node, time.Now().Unix(), float64(l.percent.Load())/100)
+		l.queries.Add(1)
+	}))
+	t.Cleanup(l.Close)
+	return l
+}
+
+// awaitQueries waits for n further queries, and so for the evaluation of all but the last.
+func (l *loadServer) awaitQueries(t *testing.T, n int64) {
+	t.Helper()
+	until := l.queries.Load() + n + 1
+	run.Eventually(t, "LoadAware queries the load", func(context.Context) (bool, string) {
+		done := l.queries.Load()
+		return done >= until, fmt.Sprint(done)
+	})
+}
+
+// The rights of system:kube-scheduler are enough to activate a pod; a new pod of the same name is left alone, and so is all but the annotation.
+func TestActivateChangesOnlyTheAnnotationOfThatPod(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	kube := kubeClient(t)
+	const namespace = "activated"
+	old := createPods(ctx, t, kube, namespace, 1)[0]
+	h := newHandle(t, server.ConfigFor("system:kube-scheduler"))
+	if err := h.Activate(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	got, err := kube.CoreV1().Pods(namespace).Get(ctx, old.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, got.Annotations[scheduler.AnnotationActivated]); err != nil || len(got.Annotations) != len(old.Annotations)+1 {
+		t.Errorf("annotations %v: %v", got.Annotations, err)
+	}
+	if diff := cmp.Diff([]any{old.Spec, old.Status, old.Labels, old.UID}, []any{got.Spec, got.Status, got.Labels, got.UID}); diff != "" {
+		t.Errorf("the pod changed (-before +after):\n%s", diff)
+	}
+
+	now := int64(0)
+	if err := kube.CoreV1().Pods(namespace).Delete(ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Activate(ctx, old); err != nil {
+		t.Errorf("a pod that is gone: %v", err)
+	}
+	if _, err := kube.CoreV1().Pods(namespace).Create(ctx, newPod(namespace, 0), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Activate(ctx, old); err != nil {
+		t.Errorf("a pod that was created again: %v", err)
+	}
+	if got, err = kube.CoreV1().Pods(namespace).Get(ctx, old.Name, metav1.GetOptions{}); err != nil || got.Annotations[scheduler.AnnotationActivated] != "" {
+		t.Errorf("the new pod: %v, annotations %v", err, got.Annotations)
+	}
+}
