@@ -178,8 +178,8 @@ func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
 			t.Errorf("%s is %q, want %q", path, got, want)
 		}
 	}
-	if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.name} {.items[*].spec.containers[*].name}"); got != "k8s-master-"+name+" kube-controller-manager kube-apiserver kube-scheduler" {
-		t.Errorf("the control plane is %q", got)
+	if got := kubectl(t, l, "get", "pod", "k8s-master-"+name, "-n", "kube-system", "-o", "jsonpath={.spec.containers[*].name}"); got != "kube-controller-manager kube-apiserver kube-scheduler" {
+		t.Errorf("the containers of the control plane are %q", got)
 	}
 	for _, file := range []string{"master.yaml", "kubeconfigs/kube-scheduler.yaml", "kubeconfigs/admin.yaml", "configs/kube-scheduler.yaml"} {
 		if _, err := os.Stat(filepath.Join(l.Root(), "etc/pf9/kube.d", file)); err != nil {
