@@ -71,7 +71,7 @@ func DescribeCredentials(owned []*unstructured.Unstructured, namespace, name str
 		}
 	}
 	if r.Mode == "" {
-		return nil, fmt.Errorf("Deployment/%s/%s mounts no kubeconfig", namespace, name)
+		return nil, fmt.Errorf("no kubeconfig is mounted in Deployment/%s/%s", namespace, name)
 	}
 	return r, nil
 }

@@ -31,7 +31,7 @@ func (p *planner) chooseServer(auto bool) error {
 	credentials := &p.plan.Scheduler.Credentials
 	server, err := url.Parse(p.creds.Server)
 	if err != nil || p.info == nil || p.info.ControlPlane.Count < 2 || credentials.Mode == CredentialsHostPath {
-		return nil // the URL is checked with the other credentials
+		return nil //nolint:nilerr // the URL is checked with the other credentials
 	}
 	node, found := p.info.ControlPlane.NodeAt(server.Hostname())
 	layout, _ := cluster.LayoutNamed(p.info.Layout)

@@ -48,7 +48,7 @@ func (p *printer) follow(ctx context.Context) error {
 // ended returns why following ended: nil if the caller's context did.
 func (p *printer) ended(ctx, streams context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the caller ends following that way
 	}
 	if streams.Err() != nil {
 		return context.Cause(streams)
@@ -75,7 +75,7 @@ func (p *printer) followPod(ctx context.Context, pod *corev1.Pod) error {
 		since = last
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the caller ends following that way
 		case err != nil && !readable(err):
 			return err
 		case err != nil && !warned:
@@ -83,7 +83,7 @@ func (p *printer) followPod(ctx context.Context, pod *corev1.Pod) error {
 			warned = true
 		}
 		if clock.Sleep(ctx, p.interval) != nil || !p.exists(ctx, pod) {
-			return nil
+			return nil //nolint:nilerr // the pod is gone, or the caller ends following
 		}
 	}
 }

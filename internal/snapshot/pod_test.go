@@ -61,7 +61,7 @@ func filler(seed int64) *randfill.Filler {
 		},
 		func(at *metav1.Time, c randfill.Continue) { *at = metav1.Unix(c.Int63n(1<<31), 0) },
 		func(v *intstr.IntOrString, _ randfill.Continue) { *v = intstr.FromInt32(1) },
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte("{}") },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString("{}") },
 		func(s *string, c randfill.Continue) { *s = []string{"", "a", "b", "c/d", "e.f"}[c.Intn(5)] },
 	)
 }

@@ -106,7 +106,7 @@ func members(t *testing.T, file []byte) map[string]string {
 	all := map[string]string{}
 	for {
 		h, err := in.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return all
 		}
 		if err != nil {

@@ -83,7 +83,7 @@ func take(t *testing.T, args ...string) taken {
 func command(t *testing.T, args ...string) run.Result {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := server.WriteKubeconfig(kubeconfig); err != nil {
+	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {
 		t.Fatal(err)
 	}
 	return run.PMKSched(t, append([]string{"snapshot", "--kubeconfig", kubeconfig}, args...)...)

@@ -45,7 +45,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 	fill(b, kube)
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
-	if err := server.WriteKubeconfig(kubeconfig); err != nil {
+	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {
 		b.Fatal(err)
 	}
 	file := filepath.Join(b.TempDir(), "cluster.tar.gz")
