@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -165,18 +166,33 @@ func labStatusCommand(u *ui) *cli.Command {
 
 func labTable(s *lab.Status) func(io.Writer) error {
 	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nnode\t%s (ready: %t)\nworkers\t%d of %d ready\nkubeconfig\t%s\nnode root\t%s\n",
-			s.Name, s.Layout, s.Release, s.Server, s.Version, s.Node, s.NodeReady, s.Workers.Ready, s.Workers.Total, s.Kubeconfig, s.Root)
-		for _, p := range s.Processes {
-			state := "not running"
-			if p.PID != 0 {
-				state = fmt.Sprintf("process %d", p.PID)
+		var b strings.Builder
+		fmt.Fprintf(&b, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nkubeconfig\t%s\nsimulated workers\t%d of %d ready\n",
+			s.Name, s.Layout, s.Release, s.Server, s.Version, s.Kubeconfig, s.Workers.Ready, s.Workers.Total)
+		labProcesses(&b, s.Processes)
+		for _, n := range s.Nodes {
+			state := "stopped"
+			switch {
+			case n.Ready:
+				state = "ready"
+			case n.Running:
+				state = "not ready"
 			}
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s, log %s\n", p.Name, state, p.Log)
-			}
+			fmt.Fprintf(&b, "\nnode\t%s\nrole\t%s\naddress\t%s\nstate\t%s\nfiles\t%s\n", n.Name, n.Role, n.Address, state, n.Root)
+			labProcesses(&b, n.Processes)
 		}
+		_, err := io.WriteString(w, b.String())
 		return err
+	}
+}
+
+func labProcesses(w io.Writer, processes []lab.Process) {
+	for _, p := range processes {
+		state := "not running"
+		if p.PID != 0 {
+			state = fmt.Sprintf("process %d", p.PID)
+		}
+		fmt.Fprintf(w, "%s\t%s, log %s\n", p.Name, state, p.Log)
 	}
 }
 

@@ -84,19 +84,23 @@ func machineHierarchies() ([]hierarchy, error) {
 	return hs, nil
 }
 
-// group is the lab's cgroup; it has the same name in every hierarchy. The node sees it as the root,
-// "/", of a cgroup namespace: everything that the kubelet or a user creates is below it. The node's
-// processes are in its child nodeGroup.
+// group is a cgroup of a lab; it has the same name in every hierarchy. The lab's own group has one
+// child for each host. A host sees its group as the root, "/", of a cgroup namespace: everything
+// that a kubelet or a user creates is below it. The host's processes are in its child hostGroup.
 type group struct {
 	name        string
 	hierarchies []hierarchy
 }
 
-const nodeGroup = "node"
+const hostGroup = "node"
 
-func newGroup(dir string) (group, error) {
+func newGroup(name string) (group, error) {
 	hs, err := machineHierarchies()
-	return group{name: groupName(dir), hierarchies: hs}, err
+	return group{name: name, hierarchies: hs}, err
+}
+
+func (g group) child(name string) group {
+	return group{name: filepath.Join(g.name, name), hierarchies: g.hierarchies}
 }
 
 func (g group) dirs() []string {
@@ -107,34 +111,49 @@ func (g group) dirs() []string {
 	return dirs
 }
 
-// create creates the group and its child for the node's processes.
+// create creates the lab's group.
 func (g group) create() error {
+	if err := g.makeDirs(); err != nil {
+		return err
+	}
 	for _, h := range g.hierarchies {
-		dir := filepath.Join(h.path, g.name)
-		if err := os.MkdirAll(filepath.Join(dir, nodeGroup), 0o755); err != nil {
-			return fmt.Errorf("create cgroup: %w", err)
-		}
 		if h.v2 {
 			delegate(h.path)
 		}
-		if h.cpuset {
-			if err := errors.Join(inheritCPUs(dir), inheritCPUs(filepath.Join(dir, nodeGroup))); err != nil {
-				return fmt.Errorf("create cgroup: %w", err)
-			}
-		}
 	}
+	g.delegate()
 	if slices.ContainsFunc(g.hierarchies, func(h hierarchy) bool { return !h.v2 }) {
 		return nil
 	}
 	return checkControllers(g.dirs()[0])
 }
 
+// createHost creates the group of a host and its child for the host's processes.
+func (g group) createHost() error {
+	return errors.Join(g.makeDirs(), g.child(hostGroup).makeDirs())
+}
+
+// makeDirs creates the group in every hierarchy.
+func (g group) makeDirs() error {
+	for i, dir := range g.dirs() {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("create cgroup: %w", err)
+		}
+		if g.hierarchies[i].cpuset {
+			if err := inheritCPUs(dir); err != nil {
+				return fmt.Errorf("create cgroup: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 // delegate enables the controllers for the children of the group. With version 2 the group must
-// have no processes: the holder has left it.
+// have no processes: the holder of a host has left it.
 func (g group) delegate() {
-	for _, h := range g.hierarchies {
+	for i, h := range g.hierarchies {
 		if h.v2 {
-			delegate(filepath.Join(h.path, g.name))
+			delegate(g.dirs()[i])
 		}
 	}
 }

@@ -37,7 +37,7 @@ func containerdDaemon() daemon {
 	return daemon{"containerd", []string{"containerd", "--config", containerdConfigPath}}
 }
 
-func kubeletDaemon(l layout, n node, binary string) daemon {
+func kubeletDaemon(l layout, n nodeConfig, binary string) daemon {
 	if l.kubeletBinary != "" {
 		binary = l.kubeletBinary
 	}
@@ -61,7 +61,7 @@ func proxyDaemon(binary string) daemon {
 
 // kubeletConfiguration renders the kubelet's configuration file
 // (staging/src/k8s.io/kubelet/config/v1beta1/types.go).
-func kubeletConfiguration(l layout, n node) ([]byte, error) {
+func kubeletConfiguration(l layout, n nodeConfig) ([]byte, error) {
 	c := map[string]any{
 		"apiVersion":    "kubelet.config.k8s.io/v1beta1",
 		"kind":          "KubeletConfiguration",
@@ -105,7 +105,7 @@ func kubeletConfiguration(l layout, n node) ([]byte, error) {
 
 // proxyConfiguration renders kube-proxy's configuration file. The connection tracking settings
 // apply to the whole machine and are not changed.
-func proxyConfiguration(l layout, n node) ([]byte, error) {
+func proxyConfiguration(l layout, n nodeConfig) ([]byte, error) {
 	return asYAML("kube-proxy configuration", map[string]any{
 		"apiVersion":         "kubeproxy.config.k8s.io/v1alpha1",
 		"kind":               "KubeProxyConfiguration",
@@ -121,7 +121,7 @@ func proxyConfiguration(l layout, n node) ([]byte, error) {
 }
 
 // networkConfiguration renders the CNI configuration: pods on a bridge of the node.
-func networkConfiguration() ([]byte, error) {
+func networkConfiguration(pods string) ([]byte, error) {
 	data, err := json.MarshalIndent(map[string]any{
 		"cniVersion": "0.4.0",
 		"name":       "lab",
@@ -130,7 +130,7 @@ func networkConfiguration() ([]byte, error) {
 				"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
 				"ipam": map[string]any{
 					"type":   "host-local",
-					"ranges": []any{[]any{map[string]any{"subnet": podCIDR}}},
+					"ranges": []any{[]any{map[string]any{"subnet": pods}}},
 					"routes": []any{map[string]any{"dst": "0.0.0.0/0"}},
 				},
 			},
@@ -147,11 +147,15 @@ func networkConfiguration() ([]byte, error) {
 // loopback.
 func pluginsOfNetwork() []string { return []string{"bridge", "host-local", "loopback", "portmap"} }
 
-// containerdConfiguration is valid for containerd 1.5 to 2. AppArmor is off because profiles would
+// containerdConfiguration renders a configuration that is valid for containerd 1.5 to 2. AppArmor is off because profiles would
 // be loaded into the machine's kernel. The OOM score of a critical pod stays at the machine's
 // default: lowering it needs a capability that root does not have everywhere, and would make the
 // machine's own processes more likely to be killed than the lab's.
-const containerdConfiguration = `version = 2
+func containerdConfiguration(pause string) []byte {
+	return fmt.Appendf(nil, containerdTemplate, containerdSocket, pause)
+}
+
+const containerdTemplate = `version = 2
 root = "/var/lib/containerd"
 state = "/run/containerd"
 disabled_plugins = [
@@ -164,10 +168,10 @@ disabled_plugins = [
 ]
 
 [grpc]
-  address = "` + containerdSocket + `"
+  address = %q
 
 [plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "` + PauseImage + `"
+  sandbox_image = %q
   disable_apparmor = true
   restrict_oom_score_adj = true
   [plugins."io.containerd.grpc.v1.cri".cni]

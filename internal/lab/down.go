@@ -51,7 +51,7 @@ func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 // remove does the work of Down. It removes the directory last: as long as anything is left, the lab
 // is known.
 func remove(ctx context.Context, dir string, log *zap.Logger) error {
-	g, err := newGroup(dir)
+	g, err := newGroup(groupName(dir))
 	if err != nil {
 		return err
 	}

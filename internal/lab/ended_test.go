@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -25,14 +24,14 @@ func TestDaemonOutsideItsCgroupHasNotEnded(t *testing.T) {
 		"gone":     {gone.Process.Pid, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := &Lab{dir: t.TempDir()}
-			if err := os.Mkdir(filepath.Join(l.dir, "pid"), 0o755); err != nil {
+			h := host{dir: t.TempDir(), cgroup: "pmk-sched-lab-none"}
+			if err := h.create(); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(l.pidFile("kubelet"), fmt.Appendln(nil, c.pid), 0o600); err != nil {
+			if err := os.WriteFile(h.pidFile("kubelet"), fmt.Appendln(nil, c.pid), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := l.ended("kubelet", group{}, time.Now().Add(-time.Minute)); err != nil || got != c.want {
+			if got, err := h.ended("kubelet", time.Now().Add(-time.Minute)); err != nil || got != c.want {
 				t.Errorf("ended = %v, %v; want %v", got, err, c.want)
 			}
 		})

@@ -21,6 +21,8 @@ import (
 
 // Command is what Exec runs on the node.
 type Command struct {
+	// Node is the name of the node; the default is the first one.
+	Node string
 	// Argv is the program and its arguments. Exec searches the program in the lab's own programs
 	// first, then in PATH of Env.
 	Argv []string
@@ -37,21 +39,25 @@ type Command struct {
 // exitNotRunning is the status of the enter script when the lab does not run.
 const exitNotRunning = 125
 
-// Exec runs a command on the control-plane node, in its network, mount and UTS namespaces, as
-// administrator of the cluster, and returns its exit status. Files that it writes below /etc, /opt,
+// Exec runs a command on a node, in its network, mount and UTS namespaces, as administrator of the
+// cluster, and returns its exit status. Files that it writes below /etc, /opt, /usr/libexec,
 // /var/lib and /var/log are removed with the lab, except in the directories of labs and of the
 // cache; /run is the node's own. When ctx ends, so does the command. The error is about starting
 // the command; a non-zero exit status is not an error.
 func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
-	if len(c.Argv) == 0 {
-		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
-	}
-	path, err := l.lookPath(c.Argv[0], c.Env)
+	n, err := l.Node(c.Node)
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(l.dir, "enter"), append([]string{path}, c.Argv[1:]...)...)
-	cmd.Env = l.nodeEnv(c.Env)
+	if len(c.Argv) == 0 {
+		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
+	}
+	path, err := n.lookPath(c.Argv[0], c.Env)
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.CommandContext(ctx, n.enter(), append([]string{path}, c.Argv[1:]...)...)
+	cmd.Env = n.env(c.Env)
 	cmd.Dir = c.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
 	// Ctrl-C of a terminal reaches only its foreground process group, so the command stays in ours.
@@ -73,8 +79,8 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 	case ctx.Err() != nil:
 		return 0, fmt.Errorf("run %s in lab %s: %w", c.Argv[0], l.Name(), ctx.Err())
 	case errors.As(err, &exit) && exit.ExitCode() == exitNotRunning:
-		if running, _ := l.running(); !running {
-			return 0, l.notRunning()
+		if running, _ := n.running(); !running {
+			return 0, n.notRunning()
 		}
 		return exit.ExitCode(), nil
 	case errors.As(err, &exit):
@@ -92,33 +98,31 @@ func (l *Lab) notRunning() error {
 	return problem.Errorf("take it down and create it again: pmk-sched lab down --name "+l.Name(), "lab %s is not running", l.Name())
 }
 
-// running reports whether the lab's namespaces exist.
-func (l *Lab) running() (bool, error) {
-	g, err := newGroup(l.dir)
-	if err != nil {
-		return false, err
+// notRunning returns the error for a node that is stopped, or whose whole lab is.
+func (n *Node) notRunning() error {
+	if running, _ := n.lab.network().running(); !running {
+		return n.lab.notRunning()
 	}
-	pids, err := g.processes()
-	return l.pid(holder, pids) != 0, err
+	return problem.Errorf("start it with: pmk-sched lab node start --name "+n.lab.Name()+" "+n.name, "node %s of lab %s is not running", n.name, n.lab.Name())
 }
 
 // lookPath finds a program as the node's shell would.
-func (l *Lab) lookPath(name string, env []string) (string, error) {
+func (n *Node) lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}
-	for _, dir := range filepath.SplitList(l.path(env)) {
+	for _, dir := range filepath.SplitList(n.path(env)) {
 		file := filepath.Join(dir, name)
 		if info, err := os.Stat(file); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
 			return file, nil
 		}
 	}
-	return "", problem.Invalidf("", "run %s in lab %s: program not found in %s", name, l.Name(), l.path(env))
+	return "", problem.Invalidf("", "run %s in lab %s: program not found in %s", name, n.lab.Name(), n.path(env))
 }
 
 // path returns PATH on the node.
-func (l *Lab) path(env []string) string {
-	parts := []string{l.BinDir()}
+func (n *Node) path(env []string) string {
+	parts := []string{n.BinDir()}
 	if p := lookup(env, "PATH"); p != "" {
 		parts = append(parts, p)
 	}
@@ -130,19 +134,22 @@ func (l *Lab) path(env []string) string {
 	return strings.Join(parts, ":")
 }
 
-// nodeEnv returns env with the variables of the node.
-func (l *Lab) nodeEnv(env []string) []string {
+// env returns env with the variables of the node.
+func (n *Node) env(env []string) []string {
 	set := map[string]string{
-		"PATH":                l.path(env),
-		"PMK_SCHED_NODE_ROOT": l.Root(),
+		"PATH":                n.path(env),
+		"PMK_SCHED_NODE_ROOT": n.Root(),
 	}
-	if lay, err := findLayout(l.Layout()); err == nil {
+	if lay, err := findLayout(n.lab.Layout()); err == nil {
 		set["KUBECONFIG"] = lay.admin
+	}
+	if n.role == Worker {
+		set["KUBECONFIG"] = n.lab.Kubeconfig() // A worker has no administrator's kubeconfig.
 	}
 	for _, name := range []string{"NO_PROXY", "no_proxy"} {
 		direct := "localhost,127.0.0.1," + serviceCIDR + "," + podCIDR
-		if l.state.Subnet != "" {
-			direct += "," + l.state.Subnet
+		if n.lab.state.Subnet != "" {
+			direct += "," + n.lab.state.Subnet
 		}
 		if have := lookup(env, name); have != "" {
 			direct = have + "," + direct

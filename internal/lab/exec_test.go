@@ -14,14 +14,14 @@ import (
 
 func TestNodeEnv(t *testing.T) {
 	l := &Lab{dir: "/labs/demo", state: state{Name: "demo", Layout: LayoutPMK, Subnet: "198.18.3.0/24"}}
-	got := l.nodeEnv([]string{"HOME=/root", "KUBECONFIG=/mine", "PATH=/usr/bin:/mine/bin", "no_proxy=example.com", "PMK_SCHED_NODE_ROOT=/elsewhere"})
-	const direct = "localhost,127.0.0.1,10.96.0.0/16,10.244.0.0/24,198.18.3.0/24"
+	got := l.first().env([]string{"HOME=/root", "KUBECONFIG=/mine", "PATH=/usr/bin:/mine/bin", "no_proxy=example.com", "PMK_SCHED_NODE_ROOT=/elsewhere"})
+	const direct = "localhost,127.0.0.1,10.96.0.0/16,10.244.0.0/16,198.18.3.0/24"
 	want := []string{
 		"HOME=/root",
 		"KUBECONFIG=/etc/pf9/kube.d/kubeconfigs/admin.yaml",
 		"NO_PROXY=" + direct,
-		"PATH=/labs/demo/bin:/usr/bin:/mine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin",
-		"PMK_SCHED_NODE_ROOT=/labs/demo/root",
+		"PATH=/labs/demo/cp1/bin:/usr/bin:/mine/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin",
+		"PMK_SCHED_NODE_ROOT=/labs/demo/cp1/root",
 		"no_proxy=example.com," + direct,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -51,22 +51,28 @@ func named() credentials {
 	}
 }
 
-func exampleNode(t *testing.T, l layout, release string) node {
+// exampleLab is a lab with a network.
+func exampleLab(t *testing.T, layout, release string, masters, workers int) *Lab {
 	t.Helper()
 	r, err := versions.Parse(release)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, _, err := versions.Select(r)
+	return &Lab{dir: "/var/lib/labs/demo", state: state{
+		Name: "demo", Release: r, Layout: layout, Masters: masters, Workers: workers, Subnet: "198.18.3.0/24",
+	}}
+}
+
+func exampleNode(t *testing.T, l layout, release string) nodeConfig {
+	t.Helper()
+	lab := exampleLab(t, l.name, release, 1, 0)
+	rules, _, err := versions.Select(lab.Release())
 	if err != nil {
 		t.Fatal(err)
 	}
-	subnet := netip.MustParsePrefix("198.18.3.0/24")
-	address := nodeAddr(subnet)
-	return node{
-		release: r, rules: rules, name: l.nodeName("demo", address.String()), host: "demo",
-		address: address, gateway: hostAddr(subnet), keys: named(),
-	}
+	n := lab.first().config(rules)
+	n.keys = named()
+	return n
 }
 
 func TestFilesOfNode(t *testing.T) {
@@ -113,7 +119,8 @@ func TestFilesWithKeysAreReadableByRootOnly(t *testing.T) {
 }
 
 func TestScripts(t *testing.T) {
-	l := &Lab{dir: "/var/lib/labs/demo", state: state{Name: "demo"}}
+	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 2, 1)
+	subnet := netip.MustParsePrefix(l.state.Subnet)
 	for name, hs := range map[string][]hierarchy{
 		"v1": {
 			{path: "/sys/fs/cgroup/cpu,cpuacct", options: "cpu,cpuacct"},
@@ -124,19 +131,27 @@ func TestScripts(t *testing.T) {
 		"v2": {{path: "/sys/fs/cgroup", v2: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := group{name: groupName(l.dir), hierarchies: hs}
-			d := l.scriptData(exampleNode(t, pmkLayout(), "v1.24.3"), g, []string{"/var/lib/labs", "/root/.cache/it's"})
+			n, network := l.Nodes()[1], l.network()
+			d := n.scripts(group{name: n.cgroup, hierarchies: hs}, subnet, []string{"/var/lib/labs", "/root/.cache/it's"})
 			d.TreeLinks = nil
 			if name == "v1" {
 				d.TreeLinks = map[string]string{"/sys/fs/cgroup/cpu": "cpu,cpuacct"}
 			}
-			all, err := scripts(d)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var b strings.Builder
-			for _, file := range sortedKeys(all) {
-				fmt.Fprintf(&b, "-- %s --\n%s\n", file, all[file])
+			for _, s := range []struct {
+				host, script string
+				data         scriptData
+			}{
+				{"network", networkScript, l.networkScripts(group{name: network.cgroup, hierarchies: hs}, subnet)},
+				{"node", nodeScript, d},
+			} {
+				all, err := scripts(s.script, s.data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, file := range sortedKeys(all) {
+					fmt.Fprintf(&b, "-- %s: %s --\n%s\n", s.host, file, all[file])
+				}
 			}
 			golden(t, "scripts-"+name+".txt", b.String())
 		})

@@ -32,7 +32,7 @@ type labImage struct {
 
 // labImages returns the images of a lab: the control plane from the programs, and the images that
 // hold only busybox.
-func labImages(n node, programs map[string]string, pause, busybox string) []labImage {
+func labImages(n nodeConfig, programs map[string]string, pause, busybox string) []labImage {
 	images := []labImage{
 		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}}},
 		{ref: BusyboxImage, entrypoint: []string{"/bin/sh"}, files: []image.File{{Path: "/usr/local/bin/busybox", Source: busybox}}},
@@ -97,7 +97,7 @@ func (i labImage) key(busybox string) (string, error) {
 
 // archives writes all images to dir. Labs that start at the same time do so one after the other and
 // share the result.
-func archives(ctx context.Context, n node, programs map[string]string, dir, busybox string) ([]string, error) {
+func archives(ctx context.Context, n nodeConfig, programs map[string]string, dir, busybox string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create images: %w", err)
 	}

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// inotifyOfALab is the approximate number of inotify instances that a lab's processes hold as root:
-// six or seven each for API server, controller manager and kubelet, and some for pods. A component
-// that gets none exits, or misses changes of its files.
-const inotifyOfALab = 28
+// The approximate numbers of inotify instances that the processes of a node hold as root: on a
+// control-plane node six or seven each for API server, controller manager and kubelet, and some for
+// pods. A component that gets none exits, or misses changes of its files.
+const inotifyOfMaster, inotifyOfWorker = 28, 10
 
 // inotifyError is returned when the kernel has too few inotify instances left for another lab.
-type inotifyError struct{ used, limit int }
+type inotifyError struct{ used, limit, needed int }
 
 func (e *inotifyError) Error() string {
-	return fmt.Sprintf("this machine has too few inotify instances left for a lab: %d of %d (fs.inotify.max_user_instances) are in use, and a lab needs about %d", e.used, e.limit, inotifyOfALab)
+	return fmt.Sprintf("this machine has too few inotify instances left for the lab: %d of %d (fs.inotify.max_user_instances) are in use, and the lab needs about %d", e.used, e.limit, e.needed)
 }
 
 // Hint returns how to free or add instances.
@@ -27,9 +27,9 @@ func (e *inotifyError) Hint() string {
 	return "take another lab down, or raise the limit: sysctl -w fs.inotify.max_user_instances=512"
 }
 
-// checkInotify checks that there are enough inotify instances for another lab. proc is /proc. If
-// the limit is unknown, there are.
-func checkInotify(proc string) error {
+// checkInotify checks that there are enough inotify instances for another lab, which needs so many.
+// proc is /proc. If the limit is unknown, there are.
+func checkInotify(proc string, needed int) error {
 	text, err := os.ReadFile(filepath.Join(proc, "sys/fs/inotify/max_user_instances"))
 	if err != nil {
 		return nil //nolint:nilerr // without a known limit there is nothing to check
@@ -48,8 +48,8 @@ func checkInotify(proc string) error {
 			used++
 		}
 	}
-	if used+inotifyOfALab > limit {
-		return &inotifyError{used: used, limit: limit}
+	if used+needed > limit {
+		return &inotifyError{used: used, limit: limit, needed: needed}
 	}
 	return nil
 }

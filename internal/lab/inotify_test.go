@@ -16,8 +16,8 @@ func TestCheckInotifyRefusesTooFewInstances(t *testing.T) {
 		limit, used int
 		refused     bool
 	}{
-		{"enough for another", 128, 128 - inotifyOfALab, false},
-		{"one too few", 128, 129 - inotifyOfALab, true},
+		{"enough for another", 128, 128 - inotifyOfMaster, false},
+		{"one too few", 128, 129 - inotifyOfMaster, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			proc := t.TempDir()
@@ -37,7 +37,7 @@ func TestCheckInotifyRefusesTooFewInstances(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(limits, "max_user_instances"), fmt.Appendln(nil, tt.limit), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := checkInotify(proc)
+			err := checkInotify(proc, inotifyOfMaster)
 			if (err != nil) != tt.refused {
 				t.Fatalf("%d of %d used: %v", tt.used, tt.limit, err)
 			}

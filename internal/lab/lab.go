@@ -33,6 +33,10 @@ type Options struct {
 	Release versions.Release
 	// Layout is LayoutPMK or LayoutKubeadm; the default is LayoutPMK.
 	Layout string
+	// Masters is the number of control-plane nodes; 0 means one.
+	Masters int
+	// Workers is the number of workers with a kubelet.
+	Workers int
 	// Nodes is the number of fake workers, simulated by kwok.
 	Nodes int
 	// StateDir is the directory that holds one directory per lab. Required, absolute.
@@ -64,11 +68,13 @@ type state struct {
 	Name    string           `json:"name"`
 	Release versions.Release `json:"release"`
 	Layout  string           `json:"layout"`
+	Masters int              `json:"masters"`
+	Workers int              `json:"workers"`
 	Nodes   int              `json:"nodes"`
 	Created time.Time        `json:"created"`
 	// Ready is set when Up has finished.
 	Ready bool `json:"ready"`
-	// Subnet is the network between the machine and the node, such as "198.18.3.0/24"; empty until
+	// Subnet is the network of the machine and the nodes, such as "198.18.3.0/24"; empty until
 	// it is chosen.
 	Subnet string `json:"subnet,omitempty"`
 }
@@ -82,22 +88,12 @@ func (l *Lab) Release() versions.Release { return l.state.Release }
 // Layout returns LayoutPMK or LayoutKubeadm.
 func (l *Lab) Layout() string { return l.state.Layout }
 
-// Dir returns the directory of the lab: state, logs (log/), programs (bin/), and the node's files
-// (root/).
+// Dir returns the directory of the lab: its state, and a directory for each node with logs (log/),
+// programs (bin/) and the node's files (root/).
 func (l *Lab) Dir() string { return l.dir }
-
-// Root returns the directory that holds the node's own files, as below / on a real control-plane
-// node. It is the value for --node-root.
-func (l *Lab) Root() string { return filepath.Join(l.dir, "root") }
 
 // Link returns the name of the machine's end of the lab's network link.
 func (l *Lab) Link() string { return linkName(l.dir) }
-
-// LogDir returns the directory with a log file for each process of the node.
-func (l *Lab) LogDir() string { return filepath.Join(l.dir, "log") }
-
-// BinDir returns the directory with the programs of the lab's release, including kubectl.
-func (l *Lab) BinDir() string { return filepath.Join(l.dir, "bin") }
 
 // Kubeconfig returns the path of an administrator's kubeconfig that works on the machine, outside
 // the lab's namespaces.

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -132,6 +133,31 @@ func TestStateIsReadBack(t *testing.T) {
 	again.state.Layout = LayoutPMK
 	if name, err := again.NodeName(); err != nil || name != "198.18.7.2" {
 		t.Errorf("a PMK node is named by its address: %q, %v", name, err)
+	}
+}
+
+func TestNodesHaveNamesAndNetworksOfTheirOwn(t *testing.T) {
+	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 3, 2)
+	var got []string
+	for _, n := range l.Nodes() {
+		got = append(got, fmt.Sprint(n.Name(), " ", n.Role(), " ", n.Address(), " ", n.pods, " ", n.dir, " ", n.cgroup, " ", hardwareAddress(n.address)))
+	}
+	group := groupName(l.dir)
+	want := []string{
+		"demo control-plane 198.18.3.2 10.244.0.0/24 /var/lib/labs/demo/cp1 " + group + "/cp1 02:00:c6:12:03:02",
+		"demo-2 control-plane 198.18.3.3 10.244.1.0/24 /var/lib/labs/demo/cp2 " + group + "/cp2 02:00:c6:12:03:03",
+		"demo-3 control-plane 198.18.3.4 10.244.2.0/24 /var/lib/labs/demo/cp3 " + group + "/cp3 02:00:c6:12:03:04",
+		"demo-worker-1 worker 198.18.3.12 10.244.10.0/24 /var/lib/labs/demo/w1 " + group + "/w1 02:00:c6:12:03:0c",
+		"demo-worker-2 worker 198.18.3.13 10.244.11.0/24 /var/lib/labs/demo/w2 " + group + "/w2 02:00:c6:12:03:0d",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if n, err := l.Node("demo-3"); err != nil || n.port() != "cp3" {
+		t.Errorf("node demo-3: %v, %v", n, err)
+	}
+	if _, err := l.Node("demo-4"); !isInvalid(err) {
+		t.Errorf("a node that does not exist: %v", err)
 	}
 }
 

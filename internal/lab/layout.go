@@ -29,8 +29,8 @@ type layout struct {
 	kubeletBinary         string    // "" for one that is found in PATH
 	// kubeletAuthorization is AlwaysAllow or Webhook.
 	kubeletAuthorization string
-	// nodeName returns the name of the Node object for the lab's name and address.
-	nodeName func(lab, address string) string
+	// nodeName returns the name of the Node object for the node's host name and address.
+	nodeName func(hostName, address string) string
 	// server returns the API server's URL in the node's own kubeconfigs.
 	server func(address string) string
 	// labels and taints are those of the Node object.
@@ -40,9 +40,9 @@ type layout struct {
 	controlPlane []string
 	// identities returns the files with keys and certificates, which do not change during the life
 	// of the cluster.
-	identities func(node) ([]file, error)
+	identities func(nodeConfig) ([]file, error)
 	// settings returns the files that depend on the release, except those of every layout.
-	settings func(node) ([]file, error)
+	settings func(nodeConfig) ([]file, error)
 }
 
 func layouts() []layout { return []layout{pmkLayout(), kubeadmLayout()} }
@@ -63,7 +63,7 @@ func findLayout(name string) (layout, error) {
 }
 
 // allFiles returns every file of the node, in the order of writing.
-func (l layout) allFiles(n node) ([]file, error) {
+func (l layout) allFiles(n nodeConfig) ([]file, error) {
 	files, err := l.identities(n)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (l layout) allFiles(n node) ([]file, error) {
 }
 
 // sharedSettings returns the files of every layout, without keys.
-func (l layout) sharedSettings(n node) ([]file, error) {
+func (l layout) sharedSettings(n nodeConfig) ([]file, error) {
 	kubelet, err := kubeletConfiguration(l, n)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (l layout) sharedSettings(n node) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	network, err := networkConfiguration()
+	network, err := networkConfiguration(n.pods.String())
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (l layout) sharedSettings(n node) ([]file, error) {
 		{kubeletConfigPath, 0o644, kubelet},
 		{proxyConfigPath, 0o644, proxy},
 		{"/etc/cni/net.d/10-lab.conflist", 0o644, network},
-		{containerdConfigPath, 0o644, []byte(containerdConfiguration)},
+		{containerdConfigPath, 0o644, containerdConfiguration(PauseImage)},
 	}, nil
 }
 

@@ -30,7 +30,7 @@ func kubeadmLayout() layout {
 		kubeletCA:            kubeadmPKI + "/ca.crt",
 		kubeletServing:       [2]string{"/var/lib/kubelet/pki/kubelet.crt", "/var/lib/kubelet/pki/kubelet.key"},
 		kubeletAuthorization: "Webhook",
-		nodeName:             func(lab, _ string) string { return lab },
+		nodeName:             func(hostName, _ string) string { return hostName },
 		server:               func(address string) string { return "https://" + address + ":6443" },
 		labels: func(r versions.Rules) map[string]string {
 			labels := map[string]string{"node.kubernetes.io/exclude-from-external-load-balancers": ""}
@@ -52,7 +52,7 @@ func kubeadmLayout() layout {
 	}
 }
 
-func kubeadmIdentities(n node) ([]file, error) {
+func kubeadmIdentities(n nodeConfig) ([]file, error) {
 	k := n.keys
 	files := keyFiles(kubeadmPKI, map[string]certificates.Pair{
 		"ca": k.ca, "apiserver": k.apiServer, "apiserver-kubelet-client": k.kubeletClient,
@@ -69,7 +69,7 @@ func kubeadmIdentities(n node) ([]file, error) {
 	return append(files, configs...), nil
 }
 
-func kubeadmSettings(n node) ([]file, error) {
+func kubeadmSettings(n nodeConfig) ([]file, error) {
 	var files []file
 	for _, c := range []component{kubeadmAPIServer(n), kubeadmControllerManager(n), kubeadmScheduler(n)} {
 		manifest, err := staticPod(c.name, map[string]string{"component": c.name, "tier": "control-plane"}, c)
@@ -81,7 +81,7 @@ func kubeadmSettings(n node) ([]file, error) {
 	return files, nil
 }
 
-func kubeadmKubeconfigs(n node) ([]file, error) {
+func kubeadmKubeconfigs(n nodeConfig) ([]file, error) {
 	l := kubeadmLayout()
 	at := func(path, user string, pair certificates.Pair) kubeconfigAt {
 		return kubeconfigAt{path, access{
@@ -102,7 +102,7 @@ func pkiMount() hostMount {
 	return hostMount{name: "k8s-certs", host: kubeadmPKI, container: kubeadmPKI}
 }
 
-func kubeadmAPIServer(n node) component {
+func kubeadmAPIServer(n nodeConfig) component {
 	at := in(kubeadmPKI)
 	port := kubeadmLayout().port
 	args := []string{
@@ -140,7 +140,7 @@ func kubeadmAPIServer(n node) component {
 	}
 }
 
-func kubeadmControllerManager(n node) component {
+func kubeadmControllerManager(n nodeConfig) component {
 	at, own := in(kubeadmPKI), in(kubeadmDir)
 	args := []string{
 		own("authentication-kubeconfig", "controller-manager.conf"),
@@ -165,7 +165,7 @@ func kubeadmControllerManager(n node) component {
 	}
 }
 
-func kubeadmScheduler(n node) component {
+func kubeadmScheduler(n nodeConfig) component {
 	own := in(kubeadmDir)
 	args := []string{
 		own("authentication-kubeconfig", "scheduler.conf"),
@@ -183,7 +183,7 @@ func kubeadmScheduler(n node) component {
 
 // closePort adds the flag with which kubeadm disables the insecure port in the minors that have
 // one.
-func closePort(n node, args []string) []string {
+func closePort(n nodeConfig, args []string) []string {
 	if n.rules.InsecurePort {
 		return append(args, "--port=0")
 	}

@@ -44,7 +44,7 @@ func pmkLayout() layout {
 	}
 }
 
-func pmkIdentities(n node) ([]file, error) {
+func pmkIdentities(n nodeConfig) ([]file, error) {
 	configs, err := pmkKubeconfigs(n)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func pmkIdentities(n node) ([]file, error) {
 	return append(files, configs...), nil
 }
 
-func pmkSettings(n node) ([]file, error) {
+func pmkSettings(n nodeConfig) ([]file, error) {
 	manifest, err := pmkManifest(n)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func pmkSettings(n node) ([]file, error) {
 	}, nil
 }
 
-func pmkKubeconfigs(n node) ([]file, error) {
+func pmkKubeconfigs(n nodeConfig) ([]file, error) {
 	at := func(name, user string, pair certificates.Pair, contexts ...contextName) kubeconfigAt {
 		return kubeconfigAt{pmkDir + "/kubeconfigs/" + name + ".yaml", access{
 			server: "https://localhost:443", cluster: "local", user: user,
@@ -101,7 +101,7 @@ func pmkKubeconfigs(n node) ([]file, error) {
 	})
 }
 
-func pmkManifest(n node) ([]byte, error) {
+func pmkManifest(n nodeConfig) ([]byte, error) {
 	const srv = "/srv/kubernetes"
 	certs := hostMount{name: "apiserver-certs", host: pmkDir + "/certs/apiserver", container: srv + "/certs/apiserver"}
 	aggregator := hostMount{name: "aggregator-certs", host: pmkDir + "/certs/aggregator", container: srv + "/certs/aggregator"}
@@ -130,7 +130,7 @@ func pmkManifest(n node) ([]byte, error) {
 	)
 }
 
-func pmkAPIServer(n node, at func(flag, file string) string) []string {
+func pmkAPIServer(n nodeConfig, at func(flag, file string) string) []string {
 	args := []string{
 		"--advertise-address=" + n.address.String(),
 		"--allow-privileged=true",

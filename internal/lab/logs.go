@@ -16,11 +16,15 @@ const tailLines = 12
 func (u *bringUp) withLogs(s step, err error) error {
 	var b strings.Builder
 	for _, name := range s.logs {
-		writeTail(&b, u.lab.logFile(name))
+		for _, h := range u.lab.hosts() {
+			writeTail(&b, h.logFile(name))
+		}
 	}
 	if u.programs["kubelet"] != "" && len(s.logs) > 0 && s.logs[0] == "kubelet" {
-		for _, name := range components() {
-			writeTail(&b, newestContainerLog(u.lab.Root(), name))
+		for _, n := range u.lab.masters() {
+			for _, name := range components() {
+				writeTail(&b, newestContainerLog(n.Root(), name))
+			}
 		}
 	}
 	if b.Len() == 0 {
@@ -34,7 +38,7 @@ func writeTail(b *strings.Builder, path string) {
 		return
 	}
 	if tail := logTail(path, tailLines); tail != "" {
-		fmt.Fprintf(b, "--- last lines of %s\n%s\n", filepath.Base(path), tail)
+		fmt.Fprintf(b, "--- last lines of %s\n%s\n", path, tail)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// podCIDR and serviceCIDR exist only in the lab's network namespace, so every lab has the same.
-	podCIDR     = "10.244.0.0/24"
+	// podCIDR and serviceCIDR exist only in the lab's network namespaces, so every lab has the same.
+	podCIDR     = "10.244.0.0/16"
 	serviceCIDR = "10.96.0.0/16"
 	serviceIP   = "10.96.0.1"
 )
@@ -88,9 +88,38 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// hostAddr and nodeAddr are the two ends of the lab's network link.
-func hostAddr(subnet netip.Prefix) netip.Addr { return subnet.Addr().Next() }
-func nodeAddr(subnet netip.Prefix) netip.Addr { return subnet.Addr().Next().Next() }
+// Addresses in the network of a lab, by their last byte: of this machine, of the first node, and of
+// the network's own host, which has the load balancer.
+const (
+	machineAddress  = 1
+	firstNode       = 2
+	balancerAddress = 254
+)
+
+func addressIn(subnet netip.Prefix, last int) netip.Addr {
+	a := subnet.Addr().As4()
+	a[3] = byte(last)
+	return netip.AddrFrom4(a)
+}
+
+// hardwareAddress returns the MAC address for an address in the lab's network. It stays the same
+// when a node is started again: the others know it.
+func hardwareAddress(address netip.Addr) string {
+	a := address.As4()
+	return net.HardwareAddr{0x02, 0x00, a[0], a[1], a[2], a[3]}.String()
+}
+
+// bridge is the name of the bridge in the lab's network.
+const bridge = "br0"
+
+// plug connects a node to the lab's network, unplug disconnects it.
+func (n *Node) plug(ctx context.Context, path string) error {
+	return n.lab.network().run(ctx, path, "ip", "link", "set", n.port(), "master", bridge, "up")
+}
+
+func (n *Node) unplug(ctx context.Context, path string) error {
+	return n.lab.network().run(ctx, path, "ip", "link", "set", n.port(), "nomaster")
+}
 
 // lockNetworks serializes the choice of networks. An abstract socket is a lock that leaves no file
 // and that the kernel releases when the process ends.
@@ -117,7 +146,7 @@ func setUpLink(name string, subnet netip.Prefix) error {
 	if err != nil {
 		return fmt.Errorf("find link %s: %w", name, err)
 	}
-	host := hostAddr(subnet)
+	host := addressIn(subnet, machineAddress)
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: host.AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}}
 	if err := netlink.AddrReplace(link, addr); err != nil {
 		return fmt.Errorf("give link %s the address %s: %w", name, host, err)

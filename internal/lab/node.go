@@ -12,16 +12,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// node is the data from which the files of a control-plane node are rendered. It is plain data, so
-// that tests can compare the files with golden files.
-type node struct {
+// nodeConfig is the data from which the files of a control-plane node are rendered. It is plain
+// data, so that tests can compare the files with golden files.
+type nodeConfig struct {
 	release versions.Release
 	rules   versions.Rules
-	// name is the name of the Node object, host the host name of the machine.
-	name, host string
-	// address is the address of the node, gateway the machine's end of the network link.
-	address, gateway netip.Addr
-	keys             credentials
+	// name is the name of the Node object.
+	name string
+	// address is the address of the node, pods the network of its pods.
+	address netip.Addr
+	pods    netip.Prefix
+	keys    credentials
 }
 
 // credentials are all keys and certificates of a cluster with one control-plane node.

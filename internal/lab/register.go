@@ -20,34 +20,39 @@ func direct(*http.Request) (*url.URL, error) { return nil, nil }
 // registerNode waits for the Node object and sets labels and taints as the layout does. The API
 // server does not let a kubelet set these labels itself.
 func (u *bringUp) registerNode(ctx context.Context) error {
-	nodes := u.client.CoreV1().Nodes()
-	if err := u.wait(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
-		_, err := nodes.Get(ctx, u.node.name, metav1.GetOptions{})
+	n, objects := u.lab.first(), u.client.CoreV1().Nodes()
+	if err := n.waitFor(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
+		_, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		return err
 	}); err != nil {
 		return err
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		n, err := nodes.Get(ctx, u.node.name, metav1.GetOptions{})
+		object, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		markNode(n, u.layout.labels(u.rules), u.layout.taints(u.rules))
-		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{})
+		markNode(object, u.layout.labels(u.rules), u.layout.taints(u.rules))
+		_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("label and taint node %s: %w", u.node.name, err)
+		return fmt.Errorf("label and taint node %s: %w", n.name, err)
 	}
-	if err := u.lab.startDaemon(proxyDaemon(u.binary("kube-proxy")), u.machine.path); err != nil {
+	if err := n.startDaemon(proxyDaemon(n.binary("kube-proxy")), u.machine.path); err != nil {
 		return err
 	}
-	return u.wait(ctx, "node "+u.node.name, "kubelet", func(ctx context.Context) error {
-		n, err := nodes.Get(ctx, u.node.name, metav1.GetOptions{})
+	return n.waitReady(ctx, u.client)
+}
+
+// waitReady waits until the Node object is ready.
+func (n *Node) waitReady(ctx context.Context, client kubernetes.Interface) error {
+	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error {
+		object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		return nodeReady(n)
+		return nodeReady(object)
 	})
 }
 
@@ -84,36 +89,52 @@ func nodeReady(n *corev1.Node) error {
 }
 
 // waitControlPlane waits until the static pods are running, the controllers have created the
-// objects that every pod needs, and the scheduler leads.
+// objects that every pod needs, the scheduler leads, and Services work on every node.
 func (u *bringUp) waitControlPlane(ctx context.Context) error {
-	for _, name := range u.layout.controlPlane {
-		pod := name + "-" + u.node.name
-		if err := u.wait(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error {
-			p, err := u.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			return podReady(p)
-		}); err != nil {
+	for _, n := range u.lab.masters() {
+		if err := n.waitStaticPods(ctx, u.client, u.layout.controlPlane, podReady); err != nil {
 			return err
 		}
 	}
-	if err := u.wait(ctx, "the default service account", "kubelet", func(ctx context.Context) error {
+	first := u.lab.first()
+	if err := first.waitFor(ctx, "the default service account", "kubelet", func(ctx context.Context) error {
 		_, err := u.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 		return err
 	}); err != nil {
 		return err
 	}
-	if err := u.wait(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) }); err != nil {
+	if err := first.waitFor(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) }); err != nil {
 		return err
 	}
-	return u.wait(ctx, "services", "kube-proxy", u.servicesWork)
+	for _, n := range u.lab.Nodes() {
+		if err := n.waitFor(ctx, "services", "kube-proxy", n.servicesWork); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitStaticPods waits until check returns no error for each of the node's static pods.
+func (n *Node) waitStaticPods(ctx context.Context, client kubernetes.Interface, names []string, check func(*corev1.Pod) error) error {
+	for _, name := range names {
+		pod := name + "-" + n.name
+		if err := n.waitFor(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error {
+			p, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			return check(p)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // servicesWork returns an error until kube-proxy has written the rules of Services
 // (pkg/proxy/healthcheck/proxier_health.go).
-func (u *bringUp) servicesWork(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", u.node.address), nil)
+func (n *Node) servicesWork(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", n.address), nil)
 	if err != nil {
 		return err
 	}

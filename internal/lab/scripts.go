@@ -6,6 +6,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
@@ -18,6 +19,9 @@ var holdScript string
 
 //go:embed scripts/node.sh
 var nodeScript string
+
+//go:embed scripts/network.sh
+var networkScript string
 
 //go:embed scripts/enter.sh
 var enterScript string
@@ -34,9 +38,15 @@ func boundPaths() []string {
 	}
 }
 
+// statePath is where pmk-sched keeps its state on a node. It is bind-mounted too, before what is
+// kept of the machine, since the labs may be below it.
+const statePath = "/var/lib/pmk-sched"
+
 // coveredPaths are directories of the machine in which a node needs entries that the machine does
 // not have. A lab mounts an overlay on them, so that the machine's directories do not change.
-func coveredPaths() []string { return []string{"/etc", "/opt", "/var/lib", "/var/log"} }
+func coveredPaths() []string {
+	return []string{"/etc", "/opt", "/usr/libexec", "/var/lib", "/var/log"}
+}
 
 // tunables are the kernel settings that a kubelet would set for the whole machine
 // (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). A lab's kubelet finds them set.
@@ -56,25 +66,32 @@ const cgroupDir = "/sys/fs/cgroup"
 
 // scriptData is the input of the scripts.
 type scriptData struct {
-	Name, Dir, Host        string
-	Link, Address, Gateway string
-	Prefix                 int
-	Roots, Groups          []string // the lab's cgroups, and those of the node's processes
-	Trees                  []tree
-	TreeLinks              map[string]string
-	Covered, Bound         []string
-	Kept                   []string // directories below Covered that stay the machine's own
-	Tunables               map[string]string
-	HolderPID              string // file
+	// What names the host: the network, or a node.
+	Name, Dir, What, Host       string
+	Bridge                      string
+	Link, MAC, Address, Gateway string
+	Prefix                      int
+	Nodes                       []scriptNode
+	Roots, Groups               []string // the host's cgroups, and those of its processes
+	Trees                       []tree
+	TreeLinks                   map[string]string
+	Covered, Bound              []string
+	State                       string
+	Kept                        []string // directories below Covered that stay the machine's own
+	Tunables                    map[string]string
+	HolderPID                   string // file
 }
 
 // tree is a cgroup hierarchy to mount.
 type tree struct{ Path, Type, Options string }
 
-// scripts renders the three scripts of a lab.
-func scripts(d scriptData) (map[string][]byte, error) {
+// scriptNode is a node that the others can reach.
+type scriptNode struct{ Host, Address, Pods string }
+
+// scripts renders the scripts of a host. initScript runs in its namespaces.
+func scripts(initScript string, d scriptData) (map[string][]byte, error) {
 	out := map[string][]byte{}
-	for name, text := range map[string]string{"hold": holdScript, "node.sh": nodeScript, "enter": enterScript} {
+	for name, text := range map[string]string{"hold": holdScript, "init.sh": initScript, "enter": enterScript} {
 		t, err := template.New(name).Funcs(template.FuncMap{"q": quote, "base": path.Base}).Option("missingkey=error").Parse(text)
 		if err != nil {
 			return nil, fmt.Errorf("read script %s: %w", name, err)
@@ -88,27 +105,41 @@ func scripts(d scriptData) (map[string][]byte, error) {
 	return out, nil
 }
 
-func (l *Lab) scriptData(n node, g group, kept []string) scriptData {
+// hostScripts returns what the scripts of every host need.
+func (l *Lab) hostScripts(h host, g group, what string) scriptData {
 	var groups []string
 	for _, dir := range g.dirs() {
-		groups = append(groups, filepath.Join(dir, nodeGroup))
+		groups = append(groups, filepath.Join(dir, hostGroup))
 	}
-	var trees []tree
+	return scriptData{
+		Name: l.Name(), Dir: h.dir, What: what, Roots: g.dirs(), Groups: groups, Prefix: 24, HolderPID: h.pidFile(holder),
+	}
+}
+
+func (l *Lab) networkScripts(g group, subnet netip.Prefix) scriptData {
+	d := l.hostScripts(l.network(), g, "the network")
+	d.Bridge, d.Link, d.Address = bridge, linkName(l.dir), addressIn(subnet, balancerAddress).String()
+	return d
+}
+
+func (n *Node) scripts(g group, subnet netip.Prefix, kept []string) scriptData {
+	d := n.lab.hostScripts(n.host, g, "node "+n.name)
 	for _, h := range g.hierarchies {
 		t := tree{Path: h.path, Type: "cgroup", Options: h.options}
 		if h.v2 {
 			t = tree{Path: h.path, Type: "cgroup2"}
 		}
-		trees = append(trees, t)
+		d.Trees = append(d.Trees, t)
 	}
-	kept = slices.Compact(slices.Sorted(slices.Values(kept)))
-	return scriptData{
-		Name: l.Name(), Dir: l.dir, Host: n.host, Link: linkName(l.dir),
-		Address: n.address.String(), Gateway: n.gateway.String(), Prefix: 24,
-		Roots: g.dirs(), Groups: groups, Trees: trees, TreeLinks: treeLinks(cgroupDir),
-		Covered: coveredPaths(), Bound: boundPaths(), Kept: kept, Tunables: tunables(),
-		HolderPID: l.pidFile("holder"),
+	for _, other := range n.lab.Nodes() {
+		d.Nodes = append(d.Nodes, scriptNode{Host: other.hostName, Address: other.address.String(), Pods: other.pods.String()})
 	}
+	d.Host, d.Link, d.MAC = n.hostName, n.port(), hardwareAddress(n.address)
+	d.Address, d.Gateway = n.address.String(), addressIn(subnet, machineAddress).String()
+	d.TreeLinks = treeLinks(cgroupDir)
+	d.Covered, d.Bound, d.State, d.Tunables = coveredPaths(), boundPaths(), statePath, tunables()
+	d.Kept = slices.Compact(slices.Sorted(slices.Values(kept)))
+	return d
 }
 
 // treeLinks returns the symbolic links for hierarchies with several names, such as cpu for
@@ -124,13 +155,13 @@ func treeLinks(dir string) map[string]string {
 	return links
 }
 
-func (l *Lab) writeScripts(d scriptData) error {
-	all, err := scripts(d)
+func (h host) writeScripts(initScript string, d scriptData) error {
+	all, err := scripts(initScript, d)
 	if err != nil {
 		return err
 	}
 	for name, data := range all {
-		if err := os.WriteFile(filepath.Join(l.dir, name), data, 0o755); err != nil {
+		if err := os.WriteFile(filepath.Join(h.dir, name), data, 0o755); err != nil {
 			return fmt.Errorf("write script: %w", err)
 		}
 	}

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,14 +25,26 @@ type Status struct {
 	Server  string `json:"server,omitempty"`
 	Version string `json:"version,omitempty"`
 	Problem string `json:"problem,omitempty"`
-	// Node is the name of the Node object of the control-plane node.
-	Node      string    `json:"node,omitempty"`
-	NodeReady bool      `json:"nodeReady"`
-	Workers   Workers   `json:"workers"`
+	// Nodes are the nodes with a kubelet; Workers counts the simulated ones.
+	Nodes   []NodeStatus `json:"nodes"`
+	Workers Workers      `json:"workers"`
+	// Processes are those outside of the nodes.
 	Processes []Process `json:"processes"`
-	// Kubeconfig works on the machine; Root is the node's file system.
+	// Kubeconfig works on the machine.
 	Kubeconfig string `json:"kubeconfig"`
-	Root       string `json:"root"`
+}
+
+// NodeStatus is the status of a node.
+type NodeStatus struct {
+	Name    string `json:"name"`
+	Role    Role   `json:"role"`
+	Address string `json:"address,omitempty"`
+	// Running is set unless the node is stopped; Ready is the condition of its Node object.
+	Running   bool      `json:"running"`
+	Ready     bool      `json:"ready"`
+	Processes []Process `json:"processes"`
+	// Root is the node's file system.
+	Root string `json:"root"`
 }
 
 // Workers counts the fake nodes.
@@ -40,7 +53,7 @@ type Workers struct {
 	Ready int `json:"ready"`
 }
 
-// Process is a process of the node that does not run in a container.
+// Process is a process of a lab that does not run in a container.
 type Process struct {
 	Name string `json:"name"`
 	// PID is 0 if the process is not running.
@@ -52,31 +65,57 @@ type Process struct {
 // status too; only an unreadable machine is an error.
 func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
-		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready,
-		Kubeconfig: l.Kubeconfig(), Root: l.Root(),
+		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready, Kubeconfig: l.Kubeconfig(),
 	}
 	if !l.state.Release.IsZero() {
 		s.Release = l.state.Release.String()
 	}
-	g, err := newGroup(l.dir)
-	if err != nil {
+	var err error
+	if s.Processes, err = l.network().list(l.networkDaemons()); err != nil {
 		return nil, err
 	}
-	running, err := g.processes()
-	if err != nil {
-		return nil, err
-	}
-	names := []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}
-	if l.state.Nodes > 0 {
-		names = append(names, "kwok")
-	}
-	for _, name := range names {
-		s.Processes = append(s.Processes, Process{Name: name, PID: l.pid(name, running), Log: l.logFile(name)})
+	for _, n := range l.Nodes() {
+		status := NodeStatus{Name: n.name, Role: n.role, Root: n.Root()}
+		if n.address.IsValid() {
+			status.Address = n.address.String()
+		}
+		if status.Processes, err = n.list(n.daemons()); err != nil {
+			return nil, err
+		}
+		status.Running = status.Processes[0].PID != 0
+		s.Nodes = append(s.Nodes, status)
 	}
 	if err := l.askServer(ctx, s); err != nil {
 		s.Problem = err.Error()
 	}
 	return s, nil
+}
+
+// networkDaemons returns the names of the processes outside of the nodes.
+func (l *Lab) networkDaemons() []string {
+	names := []string{holder}
+	if l.state.Nodes > 0 {
+		names = append(names, "kwok")
+	}
+	return names
+}
+
+// daemons returns the names of the node's processes.
+func (n *Node) daemons() []string {
+	return []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}
+}
+
+// list returns the named processes of the host.
+func (h host) list(names []string) ([]Process, error) {
+	running, err := h.processes()
+	if err != nil {
+		return nil, err
+	}
+	var found []Process
+	for _, name := range names {
+		found = append(found, Process{Name: name, PID: h.pid(name, running), Log: h.logFile(name)})
+	}
+	return found, nil
 }
 
 func (l *Lab) askServer(ctx context.Context, s *Status) error {
@@ -95,21 +134,18 @@ func (l *Lab) askServer(ctx context.Context, s *Status) error {
 		return fmt.Errorf("ask the API server: %w", err)
 	}
 	s.Version = version.GitVersion
-	name, err := l.NodeName()
-	if err != nil {
-		return err
+	var problems []error
+	for i, n := range s.Nodes {
+		object, err := client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("ask for node %s: %w", n.Name, err)
+		}
+		err = nodeReady(object)
+		s.Nodes[i].Ready = err == nil
+		problems = append(problems, err)
 	}
-	s.Node = name
-	n, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("ask for node %s: %w", name, err)
-	}
-	if err := nodeReady(n); err != nil {
-		return err
-	}
-	s.NodeReady = true
 	s.Workers.Ready, s.Workers.Total, err = l.workersReady(ctx, client)
-	return err
+	return errors.Join(append(problems, err)...)
 }
 
 func (l *Lab) workersReady(ctx context.Context, client kubernetes.Interface) (ready, total int, err error) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,8 +27,7 @@ type bringUp struct {
 	layout   layout
 	rules    versions.Rules
 	machine  machine
-	group    group
-	node     node
+	node     nodeConfig
 	programs map[string]string // by name, on the machine
 	archives []string          // of images
 	client   kubernetes.Interface
@@ -113,6 +111,9 @@ func newBringUp(o Options) (*bringUp, error) {
 	if o.Nodes < 0 || o.Nodes > 5000 {
 		return nil, problem.Invalidf("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)
 	}
+	if o.Masters > 1 || o.Workers > 0 {
+		return nil, problem.Invalidf("", "layout %s has one control-plane node, and no workers with a kubelet", l.name)
+	}
 	if err := checkFolders(o.Name, o.StateDir, o.CacheDir); err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func newBringUp(o Options) (*bringUp, error) {
 		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
 	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
-		Name: o.Name, Release: o.Release, Layout: l.name, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),
+		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),
 	}}
 	if _, err := os.Stat(lab.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, exists(o.Name, lab.dir)
@@ -142,7 +143,7 @@ func checkFolders(name, stateDir, cacheDir string) error {
 		}
 	}
 	const longestSocket = 107 // sockaddr_un.sun_path, with its end
-	if socket := filepath.Join(stateDir, name, "root") + containerdSocket; len(socket) > longestSocket {
+	if socket := filepath.Join(stateDir, name, "cp1", "root") + containerdSocket; len(socket) > longestSocket {
 		return problem.Invalidf("choose a shorter directory or name",
 			"directory %s: the path of containerd's socket, %s, would be longer than the %d characters that the kernel allows", stateDir, socket, longestSocket)
 	}
@@ -189,7 +190,7 @@ func (u *bringUp) checkMachine(ctx context.Context) (err error) {
 	if u.machine, err = lookAtMachine(u.o.Release, thisMachine(u.o.Env)); err != nil {
 		return err
 	}
-	return checkInotify("/proc")
+	return checkInotify("/proc", max(1, u.o.Masters)*inotifyOfMaster+u.o.Workers*inotifyOfWorker)
 }
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
@@ -214,7 +215,7 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 }
 
 func (u *bringUp) makeImages(ctx context.Context) (err error) {
-	u.archives, err = archives(ctx, node{release: u.o.Release}, u.programs, filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox)
+	u.archives, err = archives(ctx, nodeConfig{release: u.o.Release}, u.programs, filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox)
 	return err
 }
 
@@ -231,31 +232,22 @@ func (u *bringUp) claim() error {
 		return fmt.Errorf("create the lab's directory: %w", err)
 	}
 	u.made = true
-	for _, dir := range append(boundPaths(), "/var/log") {
-		if err := os.MkdirAll(filepath.Join(u.lab.Root(), dir), 0o755); err != nil {
-			return fmt.Errorf("create the lab's directory: %w", err)
+	for _, n := range u.lab.Nodes() {
+		if err := n.create(); err != nil {
+			return err
 		}
 	}
-	for _, dir := range []string{"log", "pid", "bin"} {
-		if err := os.MkdirAll(filepath.Join(u.lab.dir, dir), 0o755); err != nil {
-			return fmt.Errorf("create the lab's directory: %w", err)
-		}
-	}
-	return nil
+	return u.lab.network().create()
 }
 
-// describeNode sets the data for the node's files.
-func (u *bringUp) describeNode(subnet netip.Prefix) error {
-	address := nodeAddr(subnet)
-	name := u.layout.nodeName(u.lab.Name(), address.String())
-	keys, err := newCredentials(name, u.lab.Name(), address, time.Now())
+// describeNode sets the data for the files of a control-plane node.
+func (u *bringUp) describeNode() error {
+	n := u.lab.first()
+	keys, err := newCredentials(n.name, n.hostName, n.address, time.Now())
 	if err != nil {
 		return err
 	}
-	u.node = node{
-		release: u.o.Release, rules: u.rules, name: name, host: u.lab.Name(),
-		address: address, gateway: hostAddr(subnet), keys: keys,
-	}
-	u.lab.state.Subnet = subnet.String()
-	return u.lab.save()
+	u.node = n.config(u.rules)
+	u.node.keys = keys
+	return nil
 }

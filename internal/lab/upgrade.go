@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
 	"github.com/pmk-sched/pmk-sched/internal/problem"
@@ -51,7 +52,7 @@ func (u *bringUp) upgradeSteps(from versions.Rules) []step {
 		{name: "make images", do: u.makeImages},
 		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
 		{name: "upgrade the control plane", do: u.upgradeControlPlane, logs: []string{"kubelet", "etcd"}},
-		{name: "upgrade node " + u.node.name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, from) }, logs: []string{"kubelet"}},
+		{name: "upgrade node " + u.lab.first().name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, from) }, logs: []string{"kubelet"}},
 		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
 	}
 }
@@ -85,17 +86,24 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 	if err := upgradable(l.Release(), o.Release); err != nil {
 		return nil, versions.Rules{}, err
 	}
-	g, n, lay, err := l.reopen()
+	lay, err := findLayout(l.Layout())
 	if err != nil {
 		return nil, versions.Rules{}, err
 	}
-	before := n.rules
+	before, _, err := versions.Select(l.Release())
+	if err != nil {
+		return nil, versions.Rules{}, err
+	}
 	rules, warnings, err := versions.Select(o.Release)
 	if err != nil {
 		return nil, versions.Rules{}, err
 	}
 	for _, w := range warnings {
 		o.Log.Warn(w)
+	}
+	n := l.first()
+	if running, err := n.running(); err != nil || !running {
+		return nil, versions.Rules{}, errors.Join(err, l.notRunning())
 	}
 	client, err := l.client()
 	if err != nil {
@@ -104,12 +112,13 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 	if o.Programs == nil {
 		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
-	n.release, n.rules = o.Release, rules
-	o.Layout, o.Nodes = lay.name, l.state.Nodes
-	return &bringUp{
-		o: o, log: o.Log, lab: l, layout: lay, rules: rules, group: g, node: n, client: client,
+	u := &bringUp{
+		o: o, log: o.Log, lab: l, layout: lay, rules: rules, node: n.config(rules), client: client,
 		programs: map[string]string{}, unlock: func() {},
-	}, before, nil
+	}
+	u.node.release = o.Release
+	u.o.Layout, u.o.Masters, u.o.Workers, u.o.Nodes = lay.name, l.state.Masters, l.state.Workers, l.state.Nodes
+	return u, before, nil
 }
 
 // upgradable refuses what Kubernetes does not support: a downgrade, or skipping a minor. etcd
@@ -137,7 +146,7 @@ func (u *bringUp) upgradeControlPlane(ctx context.Context) error {
 	if err := u.replaceFiles(files); err != nil {
 		return err
 	}
-	return u.wait(ctx, "the API server of "+u.o.Release.String(), "kubelet", func(context.Context) error {
+	return u.lab.first().waitFor(ctx, "the API server of "+u.o.Release.String(), "kubelet", func(context.Context) error {
 		version, err := u.client.Discovery().ServerVersion()
 		if err == nil && version.GitVersion != u.o.Release.String() {
 			err = fmt.Errorf("it still runs %s", version.GitVersion)
@@ -155,55 +164,51 @@ func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
 	if err != nil {
 		return err
 	}
+	n := u.lab.first()
 	for _, name := range []string{"kube-proxy", "kubelet"} {
-		if err := u.lab.stop(ctx, name, u.group); err != nil {
+		if err := n.stop(ctx, name); err != nil {
 			return err
 		}
 	}
 	if err := errors.Join(u.replaceFiles(files), u.replacePrograms()); err != nil {
 		return err
 	}
-	for _, d := range []daemon{kubeletDaemon(u.layout, u.node, u.binary("kubelet")), proxyDaemon(u.binary("kube-proxy"))} {
-		if err := u.lab.startDaemon(d, u.machine.path); err != nil {
+	for _, d := range []daemon{kubeletDaemon(u.layout, u.node, n.binary("kubelet")), proxyDaemon(n.binary("kube-proxy"))} {
+		if err := n.startDaemon(d, u.machine.path); err != nil {
 			return err
 		}
 	}
-	if err := u.wait(ctx, "node "+u.node.name, "kubelet", func(ctx context.Context) error {
-		n, err := u.client.CoreV1().Nodes().Get(ctx, u.node.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if have := n.Status.NodeInfo.KubeletVersion; have != u.o.Release.String() {
-			return fmt.Errorf("its kubelet reports %s", have)
-		}
-		return nodeReady(n)
-	}); err != nil {
+	if err := n.waitUpgraded(ctx, u.client, u.o.Release); err != nil {
 		return err
 	}
 	return u.waitMirrors(ctx)
 }
 
+// waitUpgraded waits until the node is ready with the kubelet of release r.
+func (n *Node) waitUpgraded(ctx context.Context, client kubernetes.Interface, r versions.Release) error {
+	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error {
+		object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if have := object.Status.NodeInfo.KubeletVersion; have != r.String() {
+			return fmt.Errorf("its kubelet reports %s", have)
+		}
+		return nodeReady(object)
+	})
+}
+
 // waitMirrors waits until the API shows the new static pods: the old ones may have been ready as
 // well.
 func (u *bringUp) waitMirrors(ctx context.Context) error {
-	for _, name := range u.layout.controlPlane {
-		pod := name + "-" + u.node.name
-		if err := u.wait(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error {
-			p, err := u.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
-			if err != nil {
-				return err
+	return u.lab.first().waitStaticPods(ctx, u.client, u.layout.controlPlane, func(p *corev1.Pod) error {
+		for _, c := range p.Spec.Containers {
+			if c.Image != ComponentImage(c.Name, u.o.Release) {
+				return fmt.Errorf("pod %s runs %s", p.Name, c.Image)
 			}
-			for _, c := range p.Spec.Containers {
-				if c.Image != ComponentImage(c.Name, u.o.Release) {
-					return fmt.Errorf("pod %s runs %s", pod, c.Image)
-				}
-			}
-			return podReady(p)
-		}); err != nil {
-			return err
 		}
-	}
-	return nil
+		return podReady(p)
+	})
 }
 
 // remarkNode removes the labels and taints of the previous release that this one does not set, as
@@ -255,7 +260,7 @@ func (u *bringUp) replaceFiles(files []file) error {
 func (u *bringUp) replacePrograms() error {
 	to := map[string]string{}
 	for _, name := range kubernetesPrograms() {
-		to[u.binary(name)] = u.programs[name]
+		to[u.lab.first().binary(name)] = u.programs[name]
 	}
 	if path := u.layout.kubeletBinary; path != "" {
 		to[filepath.Join(u.lab.Root(), path)] = u.programs["kubelet"]

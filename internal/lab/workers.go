@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // workerSelector selects the nodes that kwok simulates.
@@ -122,21 +125,22 @@ func kwokDaemon(binary, kubeconfig, config, address string) daemon {
 	}}
 }
 
-// addWorkers starts kwok, creates the workers and waits until they are ready.
+// addWorkers starts kwok, where no failure of a node stops it, creates the workers and waits until they are ready.
 func (u *bringUp) addWorkers(ctx context.Context) error {
 	config := filepath.Join(u.lab.dir, "kwok.yaml")
 	if err := os.WriteFile(config, []byte(stages), 0o644); err != nil {
 		return fmt.Errorf("write kwok's configuration: %w", err)
 	}
-	d := kwokDaemon(u.binary("kwok"), u.layout.admin, config, u.node.address.String())
-	if err := u.lab.startDaemon(d, u.machine.path); err != nil {
+	first, network := u.lab.first(), u.lab.network()
+	d := kwokDaemon(first.binary("kwok"), u.lab.Kubeconfig(), config, first.address.String())
+	if err := network.startDaemon(d, u.machine.path); err != nil {
 		return err
 	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range u.o.Nodes {
 		group.Go(func() error {
-			n := worker(i+1, u.node)
+			n := worker(i+1, first.address, u.o.Release)
 			_, err := u.client.CoreV1().Nodes().Create(groupCtx, n, metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create worker %s: %w", n.Name, err)
@@ -147,7 +151,7 @@ func (u *bringUp) addWorkers(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return u.wait(ctx, "the workers", "kwok", func(ctx context.Context) error {
+	return network.waitFor(ctx, "the workers", "kwok", func(ctx context.Context) error {
 		ready, total, err := u.lab.workersReady(ctx, u.client)
 		if err == nil && ready < u.o.Nodes {
 			err = fmt.Errorf("%d of %d workers are ready", ready, total)
@@ -158,7 +162,7 @@ func (u *bringUp) addWorkers(ctx context.Context) error {
 
 // worker returns a Node object as a kubelet would register it. Its condition is not ready until
 // kwok updates it.
-func worker(number int, master node) *corev1.Node {
+func worker(number int, address netip.Addr, release versions.Release) *corev1.Node {
 	name := fmt.Sprintf("worker-%03d", number)
 	capacity := corev1.ResourceList{
 		corev1.ResourceCPU:              resource.MustParse("16"),
@@ -175,7 +179,7 @@ func worker(number int, master node) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity,
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: master.address.String()},
+				{Type: corev1.NodeInternalIP, Address: address.String()},
 				{Type: corev1.NodeHostName, Address: name},
 			},
 			Conditions: []corev1.NodeCondition{{
@@ -183,7 +187,7 @@ func worker(number int, master node) *corev1.Node {
 				LastHeartbeatTime: now, LastTransitionTime: now,
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
-				KubeletVersion:          master.release.String(),
+				KubeletVersion:          release.String(),
 				ContainerRuntimeVersion: "kwok://" + kwokVersion, OperatingSystem: runtime.GOOS, Architecture: runtime.GOARCH, OSImage: "kwok",
 			},
 		},

@@ -96,7 +96,7 @@ func TestFaultLabUpThatFailsShowsTheLogAndLeavesNothing(t *testing.T) {
 			o := options(t, stateDir, cacheDir, "broken")
 			o.Programs = broken{t, cacheDir, program, "#!/bin/sh\necho this " + program + " is broken\nexit 3\n"}
 			// lab up notices a kubelet that ends; the kubelet restarts a static pod that ends until the time is up.
-			ctx := newUntilSeen(t, filepath.Join(stateDir, o.Name, "root/var/log/pods/*", program, "*.log"), "is broken")
+			ctx := newUntilSeen(t, filepath.Join(stateDir, o.Name, "cp1/root/var/log/pods/*", program, "*.log"), "is broken")
 			_, err := lab.Up(ctx, o)
 			if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "this "+program+" is broken") {
 				t.Errorf("the error does not show why: %v", err)

@@ -133,10 +133,10 @@ func TestPMKLab(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := len(labs.Workers())
-		if status.Version != labs.Release || !status.NodeReady || status.Workers != (lab.Workers{Total: all, Ready: all}) || status.Problem != "" {
+		if status.Version != labs.Release || len(status.Nodes) != 1 || !status.Nodes[0].Ready || status.Workers != (lab.Workers{Total: all, Ready: all}) || status.Problem != "" {
 			t.Errorf("%+v", status)
 		}
-		for _, p := range status.Processes {
+		for _, p := range append(status.Processes, status.Nodes[0].Processes...) {
 			if p.PID == 0 {
 				t.Errorf("%s does not run", p.Name)
 			}
