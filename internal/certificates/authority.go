@@ -2,6 +2,7 @@ package certificates
 
 import (
 	"bytes"
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -26,7 +27,7 @@ func (p Pair) GoString() string { return p.String() }
 type Authority struct {
 	Pair
 	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	key  crypto.Signer
 }
 
 // NewAuthority returns a new self-signed authority. The template has everything but the serial number and the key.
@@ -43,7 +44,7 @@ func NewAuthority(template x509.Certificate) (*Authority, error) {
 	return ParseAuthority(pair)
 }
 
-// ParseAuthority reads an authority.
+// ParseAuthority reads an authority, with a key of any kind.
 func ParseAuthority(p Pair) (*Authority, error) {
 	cert, key, err := parse(p)
 	if err == nil && !cert.IsCA {
@@ -85,7 +86,7 @@ func EncodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 // serialBits is the size of a serial number: random and positive.
 const serialBits = 127
 
-func encode(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (Pair, error) {
+func encode(template, parent *x509.Certificate, key *ecdsa.PrivateKey, signer crypto.Signer) (Pair, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
 	if err != nil {
 		return Pair{}, fmt.Errorf("generate serial number: %w", err)
@@ -103,7 +104,7 @@ func encode(template, parent *x509.Certificate, key, signer *ecdsa.PrivateKey) (
 }
 
 // parse reads a pair. The key must be the certificate's.
-func parse(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func parse(p Pair) (*x509.Certificate, crypto.Signer, error) {
 	if len(bytes.TrimSpace(p.Cert)) == 0 {
 		return nil, nil, errors.New("the certificate is empty")
 	}
@@ -111,9 +112,9 @@ func parse(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	key, ok := both.PrivateKey.(*ecdsa.PrivateKey)
+	key, ok := both.PrivateKey.(crypto.Signer)
 	if !ok {
-		return nil, nil, fmt.Errorf("the key is a %T, not an ECDSA key", both.PrivateKey)
+		return nil, nil, fmt.Errorf("the key is a %T, which cannot sign", both.PrivateKey)
 	}
 	return both.Leaf, key, nil
 }

@@ -44,8 +44,17 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (bases map
 		if err := checkBusybox(o.Base.Busybox, platforms); err != nil {
 			return nil, "", err
 		}
-		img, err := busyboxBase(ctx, o.Base.Busybox, platforms[0], v1.Time{Time: o.created()})
-		return map[string]baseImage{platforms[0]: {image: img}}, "", err
+	}
+	if o.Base.Busybox != "" || o.Base.Empty {
+		bases = map[string]baseImage{}
+		for _, platform := range platforms {
+			img, err := ownBase(ctx, o.Base.Busybox, platform, v1.Time{Time: o.created()})
+			if err != nil {
+				return nil, "", err
+			}
+			bases[platform] = baseImage{image: img}
+		}
+		return bases, "", nil
 	}
 	found, origin, err := o.Base.candidates(ctx, o.Keychain)
 	if err != nil {
@@ -90,6 +99,9 @@ func (b Base) String() string {
 
 func (b Base) check() error {
 	set := 0
+	if b.Empty {
+		set++
+	}
 	for _, s := range []string{b.Reference, b.Archive, b.Layout, b.Busybox} {
 		if s != "" {
 			set++

@@ -111,6 +111,35 @@ func TestLayersAreSortedAndOwnedByRoot(t *testing.T) {
 	}
 }
 
+// An image of upstream's shape has no shell.
+func TestEmptyBaseHasNoPrograms(t *testing.T) {
+	o := busyboxOptions(t)
+	o.Base = Base{Empty: true}
+	img := build(t, o).Images["linux/amd64"]
+	if err := validate.Image(img); err != nil {
+		t.Fatal(err)
+	}
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, layer := range layers {
+		names = append(names, layerNames(t, layer)...)
+	}
+	all := strings.Join(names, "\n")
+	if strings.Contains(all, " bin/") || !strings.Contains(all, "etc/passwd") || !strings.Contains(all, "usr/local/bin/kube-scheduler") {
+		t.Errorf("files of the image:\n%s", all)
+	}
+	config, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Architecture != "amd64" || len(config.Config.Cmd) != 0 {
+		t.Errorf("configuration: %+v", config)
+	}
+}
+
 func TestSameInputGivesSameDigestFromAnyDirectory(t *testing.T) {
 	first, second := busyboxOptions(t), busyboxOptions(t)
 	later := time.Now().Add(time.Hour)

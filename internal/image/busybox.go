@@ -27,7 +27,7 @@ var applets string
 
 const busyboxHint = "apt-get install busybox-static, then use /bin/busybox; for other architectures use an image as the base"
 
-// busyboxFiles returns the other files of a busybox base.
+// busyboxFiles returns the files of a base other than busybox.
 func busyboxFiles() []entry {
 	return []entry{
 		{path: "dev", mode: 0o755, dir: true},
@@ -47,23 +47,27 @@ func busyboxFiles() []entry {
 	}
 }
 
-// busyboxBase returns an image with a static busybox binary, for its platform.
-func busyboxBase(ctx context.Context, file, platform string, created v1.Time) (v1.Image, error) {
-	entries := append(busyboxFiles(), entry{path: "bin/busybox", mode: 0o755, source: file})
-	for _, applet := range strings.Fields(applets) {
-		entries = append(entries, entry{path: "bin/" + applet, link: "busybox"})
+// ownBase returns a base for a platform, with a static busybox binary unless file is empty.
+func ownBase(ctx context.Context, file, platform string, created v1.Time) (v1.Image, error) {
+	entries, from := busyboxFiles(), "ADD users and directories"
+	if file != "" {
+		from = "COPY busybox /bin/busybox"
+		entries = append(entries, entry{path: "bin/busybox", mode: 0o755, source: file})
+		for _, applet := range strings.Fields(applets) {
+			entries = append(entries, entry{path: "bin/" + applet, link: "busybox"})
+		}
 	}
 	layer, err := newLayer(ctx, entries)
 	if err != nil {
-		return nil, fmt.Errorf("add busybox: %w", err)
+		return nil, fmt.Errorf("create base: %w", err)
 	}
 	img, err := mutate.Append(ociEmpty(), mutate.Addendum{Layer: layer})
 	if err != nil {
-		return nil, fmt.Errorf("add busybox: %w", err)
+		return nil, fmt.Errorf("create base: %w", err)
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
-		return nil, fmt.Errorf("add busybox: %w", err)
+		return nil, fmt.Errorf("create base: %w", err)
 	}
 	p, err := parsePlatform(platform)
 	if err != nil {
@@ -71,9 +75,11 @@ func busyboxBase(ctx context.Context, file, platform string, created v1.Time) (v
 	}
 	config.OS, config.Architecture, config.Variant = p.OS, p.Architecture, p.Variant
 	config.Created = created
-	config.History = []v1.History{{Created: created, CreatedBy: "COPY busybox /bin/busybox"}}
+	config.History = []v1.History{{Created: created, CreatedBy: from}}
 	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
-	config.Config.Cmd = []string{"sh"}
+	if file != "" {
+		config.Config.Cmd = []string{"sh"}
+	}
 	return mutate.ConfigFile(img, config)
 }
 

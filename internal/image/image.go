@@ -42,6 +42,8 @@ type Base struct {
 	// Busybox is a static busybox binary. The image has it at /bin/busybox, with links for its applets,
 	// the users root, nobody and nonroot, and /tmp.
 	Busybox string
+	// Empty is a base without programs: the users root, nobody and nonroot, and /tmp.
+	Empty bool
 	// Insecure allows plain HTTP for Reference. It is always allowed for a loopback address.
 	Insecure bool
 }
