@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # From nothing to a custom scheduler, built from source, that takes its first pod on a real Kubernetes master.
-# LAB, BRANCH, LAYOUT and NAME can be set in the environment.
+# LAB, BRANCH, LAYOUT, MASTERS and NAME can be set in the environment.
 set -Eeuo pipefail
 cd "$(dirname "$0")/.."
 
 lab=${LAB:-demo}
 branch=${BRANCH:-v1.24.3}
 layout=${LAYOUT:-pmk}
+masters=${MASTERS:-1}
 name=${NAME:-my-scheduler}
 pmk_sched=$PWD/bin/pmk-sched
 
@@ -14,13 +15,17 @@ trap 'echo "the demo ended early; its lab, if it is up: bin/pmk-sched lab down -
 
 say() { printf '\n\033[1m$ %s\033[0m\n' "$*"; }
 run() { say "$*"; "$@"; }
+on_node() { say "on node $1: ${*:2}"; "$pmk_sched" lab exec --name "$lab" --node "$1" -- "${@:2}"; }
 on_master() { say "on the master: $*"; "$pmk_sched" lab exec --name "$lab" -- "$@"; }
 
 if ! "$pmk_sched" lab status --name "$lab" >/dev/null 2>&1; then
-	run "$pmk_sched" lab up --name "$lab" --branch "$branch" --layout "$layout"
+	run "$pmk_sched" lab up --name "$lab" --branch "$branch" --layout "$layout" --masters "$masters"
 fi
 on_master "$pmk_sched" detect
-on_master "$pmk_sched" build --branch "$branch" --busybox /bin/busybox --tag "localhost/$name:$branch" --load containerd
+# The image is not in a registry: every node that may run the scheduler needs it.
+for node in $("$pmk_sched" lab exec --name "$lab" -- kubectl get nodes -l 'type!=kwok' -o jsonpath='{.items[*].metadata.name}'); do
+	on_node "$node" "$pmk_sched" build --branch "$branch" --busybox /bin/busybox --tag "localhost/$name:$branch" --load containerd
+done
 on_master "$pmk_sched" deploy --name "$name" --image "localhost/$name:$branch"
 on_master "$pmk_sched" verify --name "$name"
 on_master kubectl get pods -A -o wide

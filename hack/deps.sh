@@ -16,6 +16,7 @@ needed=(
 	'procps pkill'
 	'buildah buildah'
 	'prometheus prometheus'
+	'haproxy haproxy'
 )
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni
 
@@ -49,4 +50,5 @@ if [ -d /run/systemd/system ]; then
 	case " ${missing[*]} " in *' etcd-server '*) systemctl disable --quiet etcd.service ;; esac
 	case " ${missing[*]} " in *' containerd '*) systemctl disable --quiet containerd.service ;; esac
 	case " ${missing[*]} " in *' prometheus '*) systemctl disable --quiet prometheus.service ;; esac
+	case " ${missing[*]} " in *' haproxy '*) systemctl disable --quiet haproxy.service ;; esac
 fi

@@ -22,9 +22,11 @@ func labCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "lab",
 		Usage: "run a cluster of any supported release on this machine (Linux, root)",
-		Description: "A control-plane node with etcd, containerd and kubelet as processes in namespaces of their own. The network,\n" +
+		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The network,\n" +
 			"files and services of the machine are not changed, and `lab down` removes everything.",
-		Subcommands: []*cli.Command{labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labKubeconfigCommand(u)},
+		Subcommands: []*cli.Command{
+			labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labNodeCommand(u), labKubeconfigCommand(u),
+		},
 	}
 }
 
@@ -42,10 +44,13 @@ func labUpCommand(u *ui) *cli.Command {
 		UsageText: examples(
 			"pmk-sched lab up --branch v1.24.3",
 			"pmk-sched lab up --branch v1.36.3 --layout kubeadm --nodes 3 --name kubeadm",
+			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha",
 		),
 		Flags: labFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
 			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
+			&cli.IntFlag{Name: "masters", Value: 1, Usage: "`NUMBER` of control-plane nodes; several only with --layout kubeadm"},
+			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers with a kubelet; only with --layout kubeadm", DefaultText: "none"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},
 		),
@@ -102,15 +107,18 @@ func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 	if err != nil {
 		return lab.Options{}, err
 	}
-	if c.Int("nodes") < 0 {
-		return lab.Options{}, problem.Invalidf("", "invalid --nodes %d: must not be negative", c.Int("nodes"))
+	for _, flag := range []string{"masters", "workers", "nodes"} {
+		if c.Int(flag) < 0 {
+			return lab.Options{}, problem.Invalidf("", "invalid --%s %d: must not be negative", flag, c.Int(flag))
+		}
 	}
 	dir, err := filepath.Abs(c.String("lab-dir"))
 	if err != nil {
 		return lab.Options{}, fmt.Errorf("find --lab-dir: %w", err)
 	}
 	return lab.Options{
-		Name: c.String("name"), Release: release, Layout: c.String("layout"), Nodes: c.Int("nodes"),
+		Name: c.String("name"), Release: release, Layout: c.String("layout"),
+		Masters: c.Int("masters"), Workers: c.Int("workers"), Nodes: c.Int("nodes"),
 		StateDir: dir, CacheDir: u.session.CacheDir, Keep: c.Bool("keep"),
 	}, nil
 }
@@ -199,20 +207,20 @@ func labProcesses(w io.Writer, processes []lab.Process) {
 func labExecCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "exec",
-		Usage: "run a command on the control-plane node of a lab",
+		Usage: "run a command on a node of a lab",
 		UsageText: examples(
 			"pmk-sched lab exec -- kubectl get pods -A",
-			"pmk-sched lab exec --name kubeadm -- crictl ps",
+			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf",
 		),
 		ArgsUsage: "-- COMMAND ...",
-		Flags:     labFlags(),
+		Flags:     labFlags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node", DefaultText: "the first control-plane node"}),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {
 				return err
 			}
 			status, err := l.Exec(c.Context, lab.Command{
-				Argv: c.Args().Slice(), Env: os.Environ(), Stdin: u.in, Stdout: u.out.w, Stderr: u.err.w,
+				Node: c.String("node"), Argv: c.Args().Slice(), Env: os.Environ(), Stdin: u.in, Stdout: u.out.w, Stderr: u.err.w,
 			})
 			if err == nil && status != 0 {
 				return &exitError{status: status}

@@ -5,7 +5,9 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 
+	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -83,17 +85,8 @@ func kubeletConfiguration(l layout, n nodeConfig) ([]byte, error) {
 		// Detect a changed static pod soon even if its directory entry was replaced, which a watch
 		// on a single file misses.
 		"fileCheckFrequency": "5s",
-		// Create the mirror pod of a static pod that started before the API server in the next
-		// round instead of a minute later.
-		"syncFrequency": "2s",
-		// Report a node that has become ready at its next status check.
-		"nodeStatusUpdateFrequency": "1s",
-		"nodeStatusReportFrequency": "10s",
-		// Ignore how full the machine's disk is.
-		"evictionHard":                map[string]any{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
-		"imageGCHighThresholdPercent": 100,
-		"imageGCLowThresholdPercent":  99,
 	}
+	maps.Copy(c, kubeadm.KubeletTuning())
 	if !n.rules.ContainerRuntimeFlag {
 		c["containerRuntimeEndpoint"] = "unix://" + containerdSocket
 	}

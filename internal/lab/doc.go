@@ -1,15 +1,22 @@
-// Package lab runs a real Kubernetes control-plane node of any supported release on this machine,
-// without Docker and without changing the machine's own network, files or service manager.
+// Package lab runs a real Kubernetes cluster of any supported release on this machine, without
+// Docker and without changing the machine's own network, files or service manager.
 //
-// A lab is one node: a network, mount and UTS namespace in which etcd, containerd, the kubelet,
-// kube-proxy and, with fake workers, kwok run as plain processes, and the control plane runs as the
-// static pods of the chosen layout. The directories that a node keeps in /etc/pf9, /etc/kubernetes,
-// /var/lib/kubelet, /run and so on are in the lab's own directory below root/ and are bind-mounted
-// to their usual paths inside the mount namespace: a hostPath volume, the containerd socket and the
-// static pod path are as on a real node.
+// A lab has nodes and a network. A node is a network, mount, UTS and cgroup namespace in which
+// containerd, the kubelet and kube-proxy run as plain processes. The directories that a node keeps in
+// /etc/kubernetes, /var/lib/kubelet, /run and so on are in the node's directory below root/ and are
+// bind-mounted to their usual paths inside the mount namespace: a hostPath volume, the containerd
+// socket and the static pod path are as on a real node. The network is a namespace with a bridge that
+// connects the nodes and this machine, a load balancer in front of several API servers, and kwok,
+// which simulates further workers.
+//
+// A cluster is made in one of two ways. kubeadm of the release makes it, with several control-plane
+// nodes and workers if requested: "init", "join", images with the names and the shape of those that
+// Kubernetes releases. Or the lab itself writes the files of one control-plane node, in the layout of
+// PMK or kubeadm, and etcd is a process of the node.
 //
 // Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
-// its namespaces and end with them. That is how Down finds everything, even when Up was killed.
+// its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
+// how a node is stopped: all its processes at once.
 //
 // The binaries come from internal/build, the images from internal/image.
 package lab

@@ -41,7 +41,7 @@ func TestExecRefusesMissingProgram(t *testing.T) {
 
 func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 	r := release(t, "v1.24.3")
-	_, err := lookAtMachine(r, places{path: t.TempDir(), plugins: []string{t.TempDir()}})
+	_, err := lookAtMachine(r, true, places{path: t.TempDir(), plugins: []string{t.TempDir()}})
 	var missing *MissingError
 	if !errors.As(err, &missing) {
 		t.Fatalf("got %v", err)
@@ -51,7 +51,7 @@ func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 			t.Errorf("%q is not in: %s", what, missing)
 		}
 	}
-	want := "apt-get install -y --no-install-recommends containerd runc iptables iproute2 mount util-linux containernetworking-plugins busybox-static"
+	want := "apt-get install -y --no-install-recommends containerd runc iptables iproute2 mount util-linux haproxy containernetworking-plugins busybox-static"
 	if missing.Hint() != want {
 		t.Errorf("hint %q", missing.Hint())
 	}
@@ -60,7 +60,7 @@ func TestLookAtMachineReportsEverythingThatIsMissing(t *testing.T) {
 func TestLookAtMachineWithEverything(t *testing.T) {
 	dir := t.TempDir()
 	var names []string
-	for _, n := range needs() {
+	for _, n := range needs(true) {
 		names = append(names, n.program)
 	}
 	for _, name := range append(append(names, pluginsOfNetwork()...), "etcd") {
@@ -69,7 +69,7 @@ func TestLookAtMachineWithEverything(t *testing.T) {
 		}
 	}
 	at := places{path: dir, plugins: []string{dir}, root: true}
-	_, err := lookAtMachine(release(t, "v1.24.3"), at)
+	_, err := lookAtMachine(release(t, "v1.24.3"), true, at)
 	var missing *MissingError
 	if !errors.As(err, &missing) || missing.Hint() != "apt-get install -y --no-install-recommends busybox-static" {
 		t.Fatalf("only busybox is missing, got %v", err)
@@ -78,7 +78,7 @@ func TestLookAtMachineWithEverything(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "busybox"), []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lookAtMachine(release(t, "v1.24.3"), at); err == nil || !strings.Contains(err.Error(), "static") {
+	if _, err := lookAtMachine(release(t, "v1.24.3"), true, at); err == nil || !strings.Contains(err.Error(), "static") {
 		t.Errorf("dynamically linked busybox: %v", err)
 	}
 }

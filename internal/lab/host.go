@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -115,17 +116,32 @@ func (h host) startDaemon(d daemon, path string) error {
 
 // run runs a program in the host's namespaces. If the program fails, the error contains its output.
 func (h host) run(ctx context.Context, path string, argv ...string) error {
+	var out bytes.Buffer
+	return h.runTo(ctx, &out, path, argv, func() string { return lastLines(out.String(), 5) })
+}
+
+// runLogged is run for a program with much output, which goes to a log file with the program's name.
+func (h host) runLogged(ctx context.Context, path string, argv ...string) error {
+	name := filepath.Base(argv[0])
+	log, err := h.openLog(name)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", name, err)
+	}
+	defer log.Close()
+	return h.runTo(ctx, log, path, argv, func() string { return logTail(h.logFile(name), tailLines) })
+}
+
+func (h host) runTo(ctx context.Context, out io.Writer, path string, argv []string, tail func() string) error {
 	cmd := exec.CommandContext(ctx, h.enter(), argv...)
 	cmd.Dir = "/"
 	cmd.Env = daemonEnv(path)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, lastLines(out.String(), 5))
+		return fmt.Errorf("%s: %w: %s", filepath.Base(argv[0]), err, tail())
 	}
 	return nil
 }
@@ -177,7 +193,7 @@ func (h host) written(name string) int {
 
 // stop stops the process with the name and waits until it has exited.
 func (h host) stop(ctx context.Context, name string) error {
-	for killed, begin := syscall.SIGTERM, time.Now(); ; {
+	for begin := time.Now(); ; {
 		running, err := h.processes()
 		if err != nil {
 			return fmt.Errorf("stop %s: %w", name, err)
@@ -186,10 +202,11 @@ func (h host) stop(ctx context.Context, name string) error {
 		if pid == 0 {
 			return nil
 		}
+		signal, to := syscall.SIGTERM, pid
 		if time.Since(begin) > 10*time.Second {
-			killed = syscall.SIGKILL
+			signal, to = syscall.SIGKILL, -pid // with the processes of its group, such as a script's
 		}
-		if err := syscall.Kill(pid, killed); err != nil && !errors.Is(err, syscall.ESRCH) {
+		if err := syscall.Kill(to, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("stop %s: process %d: %w", name, pid, err)
 		}
 		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {

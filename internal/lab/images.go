@@ -14,13 +14,14 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
 // pauseScript is the program of PauseImage. As PID 1 of a pod sandbox it must handle SIGTERM, or
-// the kernel ignores the signal.
+// the kernel ignores the signal. "kubeadm upgrade" runs it with -v, which must end.
 const (
 	pausePath   = "/usr/local/bin/pause"
-	pauseScript = "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; done\n"
+	pauseScript = "#!/bin/sh\n[ \"$1\" != -v ] || exit 0\ntrap 'exit 0' TERM INT\nwhile :; do sleep 86400 & wait $!; done\n"
 )
 
 // labImage is an image that a lab loads into its containerd.
@@ -28,22 +29,50 @@ type labImage struct {
 	ref        string
 	entrypoint []string
 	files      []image.File
+	// shell is set for an image with busybox; others have no shell.
+	shell bool
+	// master is set for an image that only control-plane nodes need.
+	master bool
 }
 
-// labImages returns the images of a lab: the control plane from the programs, and the images that
-// hold only busybox.
-func labImages(n nodeConfig, programs map[string]string, pause, busybox string) []labImage {
-	images := []labImage{
-		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}}},
-		{ref: BusyboxImage, entrypoint: []string{"/bin/sh"}, files: []image.File{{Path: "/usr/local/bin/busybox", Source: busybox}}},
+// plainImages are the images for pods of any kind.
+func plainImages(pause, busybox string) []labImage {
+	return []labImage{
+		{ref: PauseImage, entrypoint: []string{pausePath}, files: []image.File{{Path: pausePath, Source: pause}}, shell: true},
+		{ref: BusyboxImage, entrypoint: []string{"/bin/sh"}, files: []image.File{{Path: "/usr/local/bin/busybox", Source: busybox}}, shell: true},
 	}
+}
+
+// labImages returns the images of a lab without kubeadm: the control plane from the programs, and
+// the images that hold only busybox.
+func labImages(n nodeConfig, programs map[string]string, pause, busybox string) []labImage {
+	images := plainImages(pause, busybox)
 	for _, name := range components() {
 		path := "/usr/local/bin/" + name
 		images = append(images, labImage{
 			ref:        ComponentImage(name, n.release),
 			entrypoint: []string{path},
 			files:      []image.File{{Path: path, Source: programs[name]}},
+			shell:      true, master: true,
 		})
+	}
+	return images
+}
+
+// kubeadmImages returns the images of a lab that kubeadm makes, with the names and the shape of
+// those that Kubernetes releases (build/server-image, cluster/images/etcd, build/pause): no shell,
+// a runner as the entrypoint, and the program is named only by the static pod's command.
+func kubeadmImages(names kubeadm.Images, programs map[string]string, pause, busybox string) []labImage {
+	images := append(plainImages(pause, busybox), labImage{
+		ref: names["pause"], entrypoint: []string{"/pause"}, files: []image.File{{Path: "/pause", Source: pause}}, shell: true,
+	})
+	for _, name := range kubeadm.Components() {
+		i := labImage{ref: names[name], files: []image.File{{Path: "/usr/local/bin/" + name, Source: programs[name]}}, master: true}
+		if name != "etcd" {
+			i.entrypoint = []string{"/" + runner}
+			i.files = append(i.files, image.File{Path: "/" + runner, Source: programs[runner]})
+		}
+		images = append(images, i)
 	}
 	return images
 }
@@ -60,8 +89,12 @@ func (i labImage) archive(ctx context.Context, dir, busybox string) (string, err
 		return path, nil
 	}
 	platform := build.Host().String()
+	base := image.Base{Empty: true}
+	if i.shell {
+		base = image.Base{Busybox: busybox}
+	}
 	built, err := image.Build(ctx, image.Options{
-		Base:       image.Base{Busybox: busybox},
+		Base:       base,
 		Platforms:  []string{platform},
 		Files:      map[string][]image.File{platform: i.files},
 		Entrypoint: i.entrypoint,
@@ -84,7 +117,7 @@ func (i labImage) archive(ctx context.Context, dir, busybox string) (string, err
 // change in place.
 func (i labImage) key(busybox string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%q\n", i.ref, i.entrypoint)
+	fmt.Fprintf(h, "%s\n%q\n%t\n", i.ref, i.entrypoint, i.shell)
 	for _, f := range append([]image.File{{Path: "/bin/busybox", Source: busybox}}, i.files...) {
 		info, err := os.Stat(f.Source)
 		if err != nil {
@@ -95,9 +128,16 @@ func (i labImage) key(busybox string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// archives writes all images to dir. Labs that start at the same time do so one after the other and
-// share the result.
-func archives(ctx context.Context, n nodeConfig, programs map[string]string, dir, busybox string) ([]string, error) {
+// archive is an image as a file.
+type archive struct {
+	path string
+	// master is set if only control-plane nodes need it.
+	master bool
+}
+
+// archives writes the images to dir. list returns them for the path of the pause program. Labs that
+// start at the same time do so one after the other and share the result.
+func archives(ctx context.Context, dir, busybox string, list func(pause string) []labImage) ([]archive, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("create images: %w", err)
 	}
@@ -112,13 +152,24 @@ func archives(ctx context.Context, n nodeConfig, programs map[string]string, dir
 			return nil, fmt.Errorf("create images: %w", err)
 		}
 	}
-	var paths []string
-	for _, i := range labImages(n, programs, pause, busybox) {
+	var made []archive
+	for _, i := range list(pause) {
 		path, err := i.archive(ctx, dir, busybox)
 		if err != nil {
 			return nil, err
 		}
-		paths = append(paths, path)
+		made = append(made, archive{path, i.master})
 	}
-	return paths, nil
+	return made, nil
+}
+
+// archivesFor returns the paths of the archives with the images that a node needs.
+func (u *bringUp) archivesFor(n *Node) []string {
+	var paths []string
+	for _, a := range u.archives {
+		if n.role == ControlPlane || !a.master {
+			paths = append(paths, a.path)
+		}
+	}
+	return paths
 }

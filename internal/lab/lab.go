@@ -71,7 +71,9 @@ type state struct {
 	Masters int              `json:"masters"`
 	Workers int              `json:"workers"`
 	Nodes   int              `json:"nodes"`
-	Created time.Time        `json:"created"`
+	// Kubeadm is set if kubeadm made the cluster, instead of the lab itself.
+	Kubeadm bool      `json:"kubeadm,omitempty"`
+	Created time.Time `json:"created"`
 	// Ready is set when Up has finished.
 	Ready bool `json:"ready"`
 	// Subnet is the network of the machine and the nodes, such as "198.18.3.0/24"; empty until

@@ -26,14 +26,19 @@ type machine struct {
 // need is a program and the Debian package that contains it.
 type need struct{ program, pkg string }
 
-func needs() []need {
-	return []need{
+// needs are what every lab needs, and a lab with a load balancer.
+func needs(balanced bool) []need {
+	needed := []need{
 		{"containerd", "containerd"}, {"ctr", "containerd"}, {"containerd-shim-runc-v2", "containerd"},
 		{"runc", "runc"},
 		{"iptables", "iptables"}, {"iptables-save", "iptables"}, {"iptables-restore", "iptables"},
 		{"ip", "iproute2"},
 		{"mount", "mount"}, {"umount", "mount"}, {"nsenter", "util-linux"}, {"unshare", "util-linux"},
 	}
+	if balanced {
+		needed = append(needed, need{balancer, "haproxy"})
+	}
+	return needed
 }
 
 // MissingError is returned when the machine lacks something that a lab needs.
@@ -57,7 +62,7 @@ func (e *MissingError) Hint() string {
 // Check checks, without changing anything, that the machine can run a lab of release r. env holds
 // PATH. The error is a *MissingError with everything that is missing.
 func Check(r versions.Release, env []string) error {
-	_, err := lookAtMachine(r, thisMachine(env))
+	_, err := lookAtMachine(r, false, thisMachine(env))
 	return err
 }
 
@@ -76,7 +81,7 @@ func thisMachine(env []string) places {
 	}
 }
 
-func lookAtMachine(r versions.Release, at places) (machine, error) {
+func lookAtMachine(r versions.Release, balanced bool, at places) (machine, error) {
 	m := machine{path: at.path}
 	var e MissingError
 	add := func(what, pkg string) {
@@ -88,7 +93,7 @@ func lookAtMachine(r versions.Release, at places) (machine, error) {
 	if !at.root {
 		add("root privileges (to create namespaces and cgroups)", "")
 	}
-	for _, n := range needs() {
+	for _, n := range needs(balanced) {
 		if findProgram(m.path, n.program) == "" {
 			add(n.program, n.pkg)
 		}

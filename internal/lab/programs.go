@@ -20,11 +20,26 @@ type Programs interface {
 	Module(ctx context.Context, module, version, pkg, name string) (string, error)
 }
 
-// Go modules that a lab compiles in addition to Kubernetes. Both work with every supported release.
+// Go modules that a lab compiles in addition to Kubernetes. Both work with every
+// supported release.
 const (
 	kwokModule, kwokVersion = "sigs.k8s.io/kwok", "v0.8.0"
 	kwokPackage             = kwokModule + "/cmd/kwok"
 	etcdModule, etcdVersion = "go.etcd.io/etcd/server/v3", "v3.6.8"
+)
+
+// runner is the entrypoint of the images that Kubernetes releases. It is the same program in all of
+// them, and its source is part of Kubernetes from 1.23 on.
+const (
+	runner                      = "go-runner"
+	runnerModule, runnerVersion = "k8s.io/component-base", "v0.24.3"
+	runnerPackage               = runnerModule + "/logs/kube-log-runner"
+)
+
+// crictl is what kubeadm up to 1.30 asks the container runtime with.
+const (
+	crictlModule, crictlVersion = "sigs.k8s.io/cri-tools", "v1.34.0"
+	crictlPackage               = crictlModule + "/cmd/crictl"
 )
 
 // components run as containers, the other programs as processes of the node.

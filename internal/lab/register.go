@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
 // direct is the proxy function for "none".
@@ -92,7 +94,7 @@ func nodeReady(n *corev1.Node) error {
 // objects that every pod needs, the scheduler leads, and Services work on every node.
 func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	for _, n := range u.lab.masters() {
-		if err := n.waitStaticPods(ctx, u.client, u.layout.controlPlane, podReady); err != nil {
+		if err := n.waitStaticPods(ctx, u.client, u.staticPods(), podReady); err != nil {
 			return err
 		}
 	}
@@ -112,6 +114,14 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// staticPods returns the names of the static pods of a control-plane node, without the node's.
+func (u *bringUp) staticPods() []string {
+	if u.lab.state.Kubeadm {
+		return kubeadm.Components()
+	}
+	return u.layout.controlPlane
 }
 
 // waitStaticPods waits until check returns no error for each of the node's static pods.

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -29,7 +27,14 @@ func (l *Lab) RestartNode(ctx context.Context) error {
 }
 
 func (n *Node) restart(ctx context.Context) error {
-	kubelet, err := n.kubelet()
+	rules, _, err := versions.Select(n.lab.Release())
+	if err != nil {
+		return err
+	}
+	if running, err := n.running(); err != nil || !running {
+		return errors.Join(err, n.lab.notRunning())
+	}
+	kubelet, err := n.kubelet(rules)
 	if err != nil {
 		return err
 	}
@@ -46,17 +51,6 @@ func (n *Node) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ready := func(ctx context.Context) error {
-		node, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if err := nodeReady(node); err != nil {
-			return err
-		}
-		// The Node object may still have the status from before the restart.
-		return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
-	}
 	// While containerd recovers its containers it does not serve CRI, and a kubelet that starts then exits. A service
 	// manager would start it again.
 	const attempts = 5
@@ -65,24 +59,20 @@ func (n *Node) restart(ctx context.Context) error {
 			return err
 		}
 		var exited *exitedError
-		if err := n.waitFor(ctx, "node "+n.name, "kubelet", ready); !errors.As(err, &exited) || attempt == attempts {
+		if err := n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.answers(ctx, client) }); !errors.As(err, &exited) || attempt == attempts {
 			return err
 		}
 	}
 }
 
-// kubelet returns how the kubelet of a running node is started.
-func (n *Node) kubelet() (daemon, error) {
+// kubelet returns how the kubelet of a node is started.
+func (n *Node) kubelet(rules versions.Rules) (daemon, error) {
+	if n.lab.state.Kubeadm {
+		return n.supervisedKubelet(), nil
+	}
 	lay, err := findLayout(n.lab.Layout())
 	if err != nil {
 		return daemon{}, err
-	}
-	rules, _, err := versions.Select(n.lab.Release())
-	if err != nil {
-		return daemon{}, err
-	}
-	if running, err := n.running(); err != nil || !running {
-		return daemon{}, errors.Join(err, n.lab.notRunning())
 	}
 	return kubeletDaemon(lay, n.config(rules), n.binary("kubelet")), nil
 }

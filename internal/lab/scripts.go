@@ -26,6 +26,9 @@ var networkScript string
 //go:embed scripts/enter.sh
 var enterScript string
 
+//go:embed scripts/kubelet.sh
+var kubeletScript string
+
 // boundPaths are the node's directories that a lab keeps in its own directory and bind-mounts. /run
 // comes last: it hides the machine's own, which is needed while mounting.
 func boundPaths() []string {
@@ -80,6 +83,7 @@ type scriptData struct {
 	Kept                        []string // directories below Covered that stay the machine's own
 	Tunables                    map[string]string
 	HolderPID                   string // file
+	Kubelet                     string
 }
 
 // tree is a cgroup hierarchy to mount.
@@ -92,17 +96,25 @@ type scriptNode struct{ Host, Address, Pods string }
 func scripts(initScript string, d scriptData) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for name, text := range map[string]string{"hold": holdScript, "init.sh": initScript, "enter": enterScript} {
-		t, err := template.New(name).Funcs(template.FuncMap{"q": quote, "base": path.Base}).Option("missingkey=error").Parse(text)
+		script, err := render(name, text, d)
 		if err != nil {
-			return nil, fmt.Errorf("read script %s: %w", name, err)
+			return nil, err
 		}
-		var b bytes.Buffer
-		if err := t.Execute(&b, d); err != nil {
-			return nil, fmt.Errorf("write script %s: %w", name, err)
-		}
-		out[name] = b.Bytes()
+		out[name] = script
 	}
 	return out, nil
+}
+
+func render(name, text string, d scriptData) ([]byte, error) {
+	t, err := template.New(name).Funcs(template.FuncMap{"q": quote, "base": path.Base}).Option("missingkey=error").Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("read script %s: %w", name, err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, d); err != nil {
+		return nil, fmt.Errorf("write script %s: %w", name, err)
+	}
+	return b.Bytes(), nil
 }
 
 // hostScripts returns what the scripts of every host need.
@@ -164,6 +176,23 @@ func (h host) writeScripts(initScript string, d scriptData) error {
 		if err := os.WriteFile(filepath.Join(h.dir, name), data, 0o755); err != nil {
 			return fmt.Errorf("write script: %w", err)
 		}
+	}
+	return nil
+}
+
+// supervisedKubelet returns the kubelet of a node that kubeadm configures.
+func (n *Node) supervisedKubelet() daemon {
+	return daemon{"kubelet", []string{filepath.Join(n.dir, "kubelet")}}
+}
+
+// writeKubeletScript writes the script that supervisedKubelet runs.
+func (n *Node) writeKubeletScript() error {
+	script, err := render("kubelet", kubeletScript, scriptData{Name: n.lab.Name(), What: "node " + n.name, Kubelet: n.binary("kubelet")})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(n.dir, "kubelet"), script, 0o755); err != nil {
+		return fmt.Errorf("write script: %w", err)
 	}
 	return nil
 }

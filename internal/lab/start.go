@@ -125,7 +125,8 @@ func (u *bringUp) startRuntime(ctx context.Context) error {
 }
 
 func (u *bringUp) loadImages(ctx context.Context) error {
-	return u.lab.first().loadImages(ctx, u.archives)
+	n := u.lab.first()
+	return n.loadImages(ctx, u.archivesFor(n))
 }
 
 // startAPIServer starts the kubelet, which starts the static pods, and waits for the API server.

@@ -94,6 +94,9 @@ func (l *Lab) Status(ctx context.Context) (*Status, error) {
 // networkDaemons returns the names of the processes outside of the nodes.
 func (l *Lab) networkDaemons() []string {
 	names := []string{holder}
+	if l.balanced() {
+		names = append(names, balancer)
+	}
 	if l.state.Nodes > 0 {
 		names = append(names, "kwok")
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -29,7 +30,9 @@ type bringUp struct {
 	machine  machine
 	node     nodeConfig
 	programs map[string]string // by name, on the machine
-	archives []string          // of images
+	images   kubeadm.Images    // of a cluster that kubeadm makes
+	archives []archive         // of images
+	secrets  secrets
 	client   kubernetes.Interface
 	made     bool // this run created the lab's directory
 	unlock   func()
@@ -43,18 +46,23 @@ type step struct {
 }
 
 func (u *bringUp) steps() []step {
-	release := u.o.Release.String()
 	steps := []step{
 		{name: "check this machine", do: u.checkMachine},
-		{name: "get Kubernetes " + release, do: u.getPrograms},
+		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
 		{name: "make images", do: u.makeImages},
 		{name: "make namespaces and network", do: u.makeNamespaces, logs: []string{holder}},
-		{name: "write the node's files", do: u.writeFiles},
-		{name: "start etcd and containerd", do: u.startRuntime, logs: []string{"etcd", "containerd"}},
-		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
-		{name: "start the API server", do: u.startAPIServer, logs: []string{"kubelet", "etcd", "containerd"}},
-		{name: "register node " + u.o.Name, do: u.registerNode, logs: []string{"kubelet"}},
-		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
+	}
+	if u.lab.state.Kubeadm {
+		steps = append(steps, u.kubeadmSteps()...)
+	} else {
+		steps = append(steps,
+			step{name: "write the node's files", do: u.writeFiles},
+			step{name: "start etcd and containerd", do: u.startRuntime, logs: []string{"etcd", "containerd"}},
+			step{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
+			step{name: "start the API server", do: u.startAPIServer, logs: []string{"kubelet", "etcd", "containerd"}},
+			step{name: "register node " + u.o.Name, do: u.registerNode, logs: []string{"kubelet"}},
+			step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
+		)
 	}
 	if u.o.Nodes > 0 {
 		steps = append(steps, step{name: fmt.Sprintf("add %d workers", u.o.Nodes), do: u.addWorkers, logs: []string{"kwok"}})
@@ -111,8 +119,15 @@ func newBringUp(o Options) (*bringUp, error) {
 	if o.Nodes < 0 || o.Nodes > 5000 {
 		return nil, problem.Invalidf("use a number from 0 to 5000", "a lab cannot have %d workers", o.Nodes)
 	}
-	if o.Masters > 1 || o.Workers > 0 {
-		return nil, problem.Invalidf("", "layout %s has one control-plane node, and no workers with a kubelet", l.name)
+	if o.Masters == 0 {
+		o.Masters = 1
+	}
+	if err := checkNodes(l.name, o.Masters, o.Workers); err != nil {
+		return nil, err
+	}
+	keys, err := newSecrets()
+	if err != nil {
+		return nil, err
 	}
 	if err := checkFolders(o.Name, o.StateDir, o.CacheDir); err != nil {
 		return nil, err
@@ -121,12 +136,34 @@ func newBringUp(o Options) (*bringUp, error) {
 		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
 	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
-		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),
+		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes, Kubeadm: madeByKubeadm(o), Created: time.Now().UTC().Truncate(time.Second),
 	}}
 	if _, err := os.Stat(lab.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, exists(o.Name, lab.dir)
 	}
-	return &bringUp{o: o, log: o.Log, layout: l, rules: rules, lab: lab, programs: map[string]string{}, unlock: func() {}}, nil
+	return &bringUp{o: o, log: o.Log, layout: l, rules: rules, lab: lab, secrets: keys, programs: map[string]string{}, unlock: func() {}}, nil
+}
+
+// madeByKubeadm reports whether kubeadm makes the cluster, instead of the lab itself.
+func madeByKubeadm(o Options) bool {
+	return o.Layout == LayoutKubeadm && (o.Masters > 1 || o.Workers > 0)
+}
+
+// checkNodes refuses numbers of nodes that a layout cannot have.
+func checkNodes(layout string, masters, workers int) error {
+	if layout != LayoutKubeadm {
+		if masters != 1 || workers != 0 {
+			return problem.Invalidf("use --layout kubeadm", "layout %s has one control-plane node, and no workers with a kubelet", layout)
+		}
+		return nil
+	}
+	if masters < 1 || masters > maxMasters {
+		return problem.Invalidf(fmt.Sprintf("use a number from 1 to %d", maxMasters), "a lab cannot have %d control-plane nodes", masters)
+	}
+	if workers < 0 || workers > maxWorkers {
+		return problem.Invalidf(fmt.Sprintf("use a number from 0 to %d", maxWorkers), "a lab cannot have %d workers with a kubelet", workers)
+	}
+	return nil
 }
 
 // checkFolders refuses directories that the lab's own mounts hide, and a state directory that would
@@ -186,23 +223,35 @@ func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 	return err
 }
 
-func (u *bringUp) checkMachine(ctx context.Context) (err error) {
-	if u.machine, err = lookAtMachine(u.o.Release, thisMachine(u.o.Env)); err != nil {
+func (u *bringUp) findPrograms(context.Context) (err error) {
+	u.machine, err = lookAtMachine(u.o.Release, u.lab.balanced(), thisMachine(u.o.Env))
+	return err
+}
+
+func (u *bringUp) checkMachine(ctx context.Context) error {
+	if err := u.findPrograms(ctx); err != nil {
 		return err
 	}
-	return checkInotify("/proc", max(1, u.o.Masters)*inotifyOfMaster+u.o.Workers*inotifyOfWorker)
+	return checkInotify("/proc", u.o.Masters*inotifyOfMaster+u.o.Workers*inotifyOfWorker)
 }
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
-	paths, err := u.o.Programs.Kubernetes(ctx, u.o.Release, kubernetesPrograms())
+	names := kubernetesPrograms()
+	if u.lab.state.Kubeadm {
+		names = append(names, "kubeadm")
+	}
+	paths, err := u.o.Programs.Kubernetes(ctx, u.o.Release, names)
 	if err != nil {
 		return err
 	}
 	for name, path := range paths {
 		u.programs[name] = path
 	}
-	if u.programs["etcd"] = u.machine.etcd; u.machine.etcd == "" {
-		if u.programs["etcd"], err = u.o.Programs.Module(ctx, etcdModule, etcdVersion, etcdModule, "etcd"); err != nil {
+	if err := u.getEtcd(ctx); err != nil {
+		return err
+	}
+	if u.lab.state.Kubeadm {
+		if u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner); err != nil {
 			return err
 		}
 	}
@@ -214,8 +263,36 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 	return nil
 }
 
+// getEtcd gets the etcd that kubeadm of the release names, or else one that serves the release.
+func (u *bringUp) getEtcd(ctx context.Context) (err error) {
+	version := etcdVersion
+	if u.lab.state.Kubeadm {
+		if u.images, err = u.listImages(ctx); err != nil {
+			return err
+		}
+		version = u.images.EtcdVersion()
+		// etcd has a module that builds from 3.5 on. Debian's etcd is 3.4.
+		switch {
+		case !strings.HasPrefix(version, "v3.4."):
+			u.machine.etcd = ""
+		case u.machine.etcd == "":
+			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server", "kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
+		}
+	}
+	if u.programs["etcd"] = u.machine.etcd; u.machine.etcd == "" {
+		u.programs["etcd"], err = u.o.Programs.Module(ctx, etcdModule, version, etcdModule, "etcd")
+	}
+	return err
+}
+
 func (u *bringUp) makeImages(ctx context.Context) (err error) {
-	u.archives, err = archives(ctx, nodeConfig{release: u.o.Release}, u.programs, filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox)
+	dir, busybox := filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox
+	u.archives, err = archives(ctx, dir, busybox, func(pause string) []labImage {
+		if u.lab.state.Kubeadm {
+			return kubeadmImages(u.images, u.programs, pause, busybox)
+		}
+		return labImages(nodeConfig{release: u.o.Release}, u.programs, pause, busybox)
+	})
 	return err
 }
 

@@ -22,8 +22,9 @@ import (
 )
 
 // Upgrade upgrades the lab o.Name to o.Release as an administrator would: first the control plane,
-// then the node's own programs, with the same data and keys. Workloads keep running. Layout, Nodes
-// and Keep of o are ignored. A release that Kubernetes does not upgrade to in one step is refused
+// then the node's own programs, with the same data and keys; with kubeadm where it made the cluster,
+// one node after the other. Workloads keep running. Layout, numbers of nodes and Keep of o are
+// ignored. A release that Kubernetes does not upgrade to in one step is refused
 // with an Invalid error. If Upgrade fails, calling it again continues.
 func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 	u, from, err := newUpgrade(ctx, o)
@@ -45,9 +46,12 @@ func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 }
 
 func (u *bringUp) upgradeSteps(from versions.Rules) []step {
+	if u.lab.state.Kubeadm {
+		return u.kubeadmUpgradeSteps()
+	}
 	release := u.o.Release.String()
 	return []step{
-		{name: "check this machine", do: u.checkMachine},
+		{name: "check this machine", do: u.findPrograms},
 		{name: "get Kubernetes " + release, do: u.getPrograms},
 		{name: "make images", do: u.makeImages},
 		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
@@ -83,7 +87,7 @@ func newUpgrade(ctx context.Context, o Options) (*bringUp, versions.Rules, error
 }
 
 func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
-	if err := upgradable(l.Release(), o.Release); err != nil {
+	if err := upgradable(l.Release(), o.Release, l.state.Kubeadm); err != nil {
 		return nil, versions.Rules{}, err
 	}
 	lay, err := findLayout(l.Layout())
@@ -122,15 +126,15 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 }
 
 // upgradable refuses what Kubernetes does not support: a downgrade, or skipping a minor. etcd
-// cannot read the data of one two minors older either.
-func upgradable(from, to versions.Release) error {
+// cannot read the data of one two minors older either; kubeadm upgrades it one minor at a time.
+func upgradable(from, to versions.Release, byKubeadm bool) error {
 	const hint = "take the lab down and create one with the other release"
 	switch {
 	case to.Compare(from) < 0:
 		return problem.Invalidf(hint, "a lab cannot go back from %s to %s", from, to)
 	case to.Major != from.Major || to.Minor > from.Minor+1:
 		return problem.Invalidf("upgrade one minor at a time", "a lab cannot go from %s to %s in one step", from, to)
-	case debianEtcdServes(from) && !debianEtcdServes(to):
+	case !byKubeadm && debianEtcdServes(from) && !debianEtcdServes(to):
 		return problem.Invalidf(hint, "a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
 	}
 	return nil
@@ -255,23 +259,37 @@ func (u *bringUp) replaceFiles(files []file) error {
 	return nil
 }
 
-// replacePrograms removes the old programs before it installs the new ones: they are links to
-// shared files.
+// replacePrograms replaces the programs of the hand-made node, in each place that the layout has.
 func (u *bringUp) replacePrograms() error {
-	to := map[string]string{}
+	n := u.lab.first()
+	programs := map[string]string{}
 	for _, name := range kubernetesPrograms() {
-		to[u.lab.first().binary(name)] = u.programs[name]
+		programs[name] = u.programs[name]
 	}
-	if path := u.layout.kubeletBinary; path != "" {
-		to[filepath.Join(u.lab.Root(), path)] = u.programs["kubelet"]
+	if err := n.replacePrograms(programs); err != nil || u.layout.kubeletBinary == "" {
+		return err
 	}
-	for path, from := range to {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
+	return replaceProgram(u.programs["kubelet"], filepath.Join(n.Root(), u.layout.kubeletBinary))
+}
+
+// replacePrograms replaces programs of the node.
+func (n *Node) replacePrograms(programs map[string]string) error {
+	for name, from := range programs {
+		if err := replaceProgram(from, n.binary(name)); err != nil {
+			return err
 		}
-		if err := linkOrCopy(from, path); err != nil {
-			return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
-		}
+	}
+	return nil
+}
+
+// replaceProgram removes the old program before it installs the new one: both are links to shared
+// files.
+func replaceProgram(from, path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
+	}
+	if err := linkOrCopy(from, path); err != nil {
+		return fmt.Errorf("replace %s: %w", filepath.Base(path), err)
 	}
 	return nil
 }

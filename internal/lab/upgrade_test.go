@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -21,10 +23,33 @@ func TestUpgradeRefusesSkippedMinorsAndDowngrades(t *testing.T) {
 	} {
 		from, _ := versions.Parse(c.from)
 		to, _ := versions.Parse(c.to)
-		err := upgradable(from, to)
+		err := upgradable(from, to, false)
 		if (err == nil) != (c.says == "") || (err != nil && !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
+	}
+}
+
+func TestKubeadmUpgradesEtcdToo(t *testing.T) {
+	if err := upgradable(release(t, "v1.33.13"), release(t, "v1.34.2"), true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStepsOfAnUpgradeByKubeadm(t *testing.T) {
+	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 2, 1)
+	l.state.Kubeadm = true
+	u := &bringUp{o: Options{Release: release(t, "v1.25.4")}, lab: l}
+	var names []string
+	for _, s := range u.upgradeSteps(versions.Rules{}) {
+		names = append(names, s.name)
+	}
+	want := []string{
+		"check this machine", "get Kubernetes v1.25.4", "make images", "load images",
+		"upgrade node demo", "upgrade node demo-2", "upgrade node demo-worker-1", "wait for the control plane",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Error(diff)
 	}
 }
 

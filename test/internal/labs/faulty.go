@@ -18,7 +18,7 @@ import (
 func (n *Node) Faulty(t testing.TB, behaviour, version string) string {
 	t.Helper()
 	reference := "localhost/" + behaviour + ":" + version
-	n.once(t, reference, func() { n.loadFaulty(t, reference, behaviour, version) })
+	n.once(t, n.NodeName+"."+reference, func() { n.loadFaulty(t, reference, behaviour, version) })
 	return reference
 }
 

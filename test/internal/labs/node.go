@@ -84,10 +84,21 @@ func SchedulerName(t testing.TB) string {
 	return fmt.Sprintf("sched-%08x", sum.Sum32())
 }
 
+// On returns another node of the same lab.
+func (n *Node) On(t testing.TB, name string) *Node {
+	t.Helper()
+	if _, err := n.Lab.Node(name); err != nil {
+		t.Fatal(err)
+	}
+	other := *n
+	other.NodeName = name
+	return &other
+}
+
 // Command is a command on the node: in its namespaces, with its kubeconfig.
 func (n *Node) Command(ctx context.Context, t testing.TB, argv ...string) *exec.Cmd {
 	t.Helper()
-	return exec.CommandContext(ctx, run.Program(t), append([]string{"lab", "exec", "--name", n.Name, "--"}, argv...)...)
+	return exec.CommandContext(ctx, run.Program(t), append([]string{"lab", "exec", "--name", n.Name, "--node", n.NodeName, "--"}, argv...)...)
 }
 
 // Exec runs a command on the node.
@@ -121,7 +132,13 @@ func (n *Node) Apply(t testing.TB, manifest string) {
 }
 
 // Path returns where a file of the node is on this machine.
-func (n *Node) Path(path string) string { return filepath.Join(n.Lab.Root(), path) }
+func (n *Node) Path(path string) string {
+	root := n.Lab.Root()
+	if node, err := n.Lab.Node(n.NodeName); err == nil {
+		root = node.Root()
+	}
+	return filepath.Join(root, path)
+}
 
 // Gateway returns the address of this machine as the node sees it.
 func (n *Node) Gateway(t testing.TB) string {
@@ -146,7 +163,7 @@ func (n *Node) Gateway(t testing.TB) string {
 // Load builds an image on this machine, which has the modules, into the node's containerd, once for each reference.
 func (n *Node) Load(t testing.TB, reference string, args ...string) {
 	t.Helper()
-	n.once(t, reference, func() {
+	n.once(t, n.NodeName+"."+reference, func() {
 		socket := n.Path(image.DefaultContainerdSocket)
 		run.PMKSched(t, append([]string{"build", "--busybox", "/bin/busybox", "--load", "containerd=" + socket, "--tag", reference}, args...)...).OK(t)
 	})

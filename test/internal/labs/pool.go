@@ -117,7 +117,10 @@ func (n *Node) bringUp(t testing.TB) {
 // Options describe a lab of the test's own.
 type Options struct {
 	Release, Layout string
-	Workers         int
+	// Workers is the number of simulated workers.
+	Workers int
+	// Masters is the number of control-plane nodes, 0 for one; Kubelets is the number of workers with a kubelet. Only kubeadm sets up several.
+	Masters, Kubelets int
 }
 
 // Start starts a lab for one test and takes it down in the end.
@@ -129,7 +132,8 @@ func Start(t testing.TB, o Options) *Node {
 			t.Errorf("take down lab %s: %s", n.Name, r)
 		}
 	})
-	run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes", strconv.Itoa(o.Workers)).OK(t)
+	run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", o.Release, "--layout", o.Layout, "--nodes", strconv.Itoa(o.Workers),
+		"--masters", strconv.Itoa(max(1, o.Masters)), "--workers", strconv.Itoa(o.Kubelets)).OK(t)
 	n.connect(t)
 	return n
 }

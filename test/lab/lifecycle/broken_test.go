@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// helper, set to a state directory, makes the test binary start a lab in it: a process to kill.
-const helper = "PMK_SCHED_LABTEST_UP"
+// helper, set to a state directory, makes the test binary start a lab in it: a process to kill. With helperMasters kubeadm makes it, with
+// so many control-plane nodes.
+const helper, helperMasters = "PMK_SCHED_LABTEST_UP", "PMK_SCHED_LABTEST_MASTERS"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(helper); dir != "" {
@@ -36,14 +38,17 @@ func bringUp(stateDir string) int {
 	if err != nil {
 		return 1
 	}
-	_, err = lab.Up(context.Background(), lab.Options{
+	o := lab.Options{
 		Name: prefix + "killed", Release: release, StateDir: stateDir, CacheDir: os.Getenv("PMK_SCHED_CACHE"), Env: os.Environ(), Nodes: 2,
 		OnStep: func(step string) func(error) {
 			fmt.Println(step)
 			return nil
 		},
-	})
-	if err != nil {
+	}
+	if masters, _ := strconv.Atoi(os.Getenv(helperMasters)); masters > 0 {
+		o.Layout, o.Masters = lab.LayoutKubeadm, masters
+	}
+	if _, err := lab.Up(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -56,6 +61,8 @@ type killPoint struct {
 	name, step string
 	// made returns a pattern of files, one of which exists when it is time.
 	made func(l *lab.Lab) string
+	// masters is the number of control-plane nodes that kubeadm sets up; 0 for a lab without kubeadm.
+	masters int
 }
 
 func inRoot(pattern string) func(*lab.Lab) string {
@@ -63,7 +70,7 @@ func inRoot(pattern string) func(*lab.Lab) string {
 }
 
 // whileTheAPIServerStarts is the point with the most to take down: network, etcd, containerd, kubelet, and pods that begin.
-var whileTheAPIServerStarts = killPoint{"while the API server starts", "start the API server", inRoot("var/log/pods/*/*")}
+var whileTheAPIServerStarts = killPoint{"while the API server starts", "start the API server", inRoot("var/log/pods/*/*"), 0}
 
 func TestLabDownAfterUpWasKilledLeavesNothing(t *testing.T) { whileTheAPIServerStarts.leavesNothing(t) }
 
@@ -96,7 +103,7 @@ func (p killPoint) killUp(t *testing.T, stateDir, cacheDir string) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), helper+"="+stateDir, "PMK_SCHED_CACHE="+cacheDir)
+	cmd.Env = append(os.Environ(), helper+"="+stateDir, helperMasters+"="+strconv.Itoa(p.masters), "PMK_SCHED_CACHE="+cacheDir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -17,13 +17,16 @@ import (
 
 func TestFaultLabDownAfterUpWasKilledLeavesNothing(t *testing.T) {
 	for _, p := range []killPoint{
-		{"before the network", "make namespaces and network", begun},
-		{"with a link", "make namespaces and network", func(l *lab.Lab) string { return "/sys/class/net/" + l.Link() }},
-		{"before the daemons", "start etcd and containerd", begun},
-		{"while images are loaded", "load images", inRoot("run/containerd/containerd.sock")},
+		{"before the network", "make namespaces and network", begun, 0},
+		{"with a link", "make namespaces and network", func(l *lab.Lab) string { return "/sys/class/net/" + l.Link() }, 0},
+		{"before the daemons", "start etcd and containerd", begun, 0},
+		{"while images are loaded", "load images", inRoot("run/containerd/containerd.sock"), 0},
 		whileTheAPIServerStarts,
-		{"while the node registers", "register node", begun},
-		{"while workers are added", "add 2 workers", begun},
+		{"while the node registers", "register node", begun, 0},
+		{"while workers are added", "add 2 workers", begun, 0},
+		{"while some nodes have namespaces", "make namespaces and network", func(l *lab.Lab) string { return filepath.Join(l.Dir(), "cp2/pid/holder") }, 3},
+		{"while kubeadm creates a cluster", "create the cluster", inRoot("var/log/pods/*/*"), 3},
+		{"while a node joins a cluster", "join node", func(l *lab.Lab) string { return filepath.Join(l.Dir(), "cp2/root/var/log/pods/*/*") }, 3},
 	} {
 		t.Run(p.name, p.leavesNothing)
 	}

@@ -1,0 +1,291 @@
+//go:build linux
+
+package lab
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+)
+
+// secrets are what nodes join a cluster with.
+type secrets struct{ token, certificateKey string }
+
+// newSecrets returns a random bootstrap token and certificate key
+// (cmd/kubeadm/app/apis/bootstraptoken/v1, cmd/kubeadm/app/phases/copycerts).
+func newSecrets() (secrets, error) {
+	var raw [3 + 8 + 32]byte
+	if _, err := rand.Read(raw[:]); err != nil {
+		return secrets{}, fmt.Errorf("generate a bootstrap token: %w", err)
+	}
+	text := hex.EncodeToString(raw[:])
+	return secrets{token: text[:6] + "." + text[6:22], certificateKey: text[22:]}, nil
+}
+
+// kubeadmSteps are the steps after the namespaces for a cluster that kubeadm makes.
+func (u *bringUp) kubeadmSteps() []step {
+	steps := []step{
+		{name: "write the nodes' files", do: u.writeNodes},
+		{name: "start containerd and load images", do: u.startNodes, logs: []string{"containerd"}},
+	}
+	if u.lab.balanced() {
+		steps = append(steps, step{name: "start the load balancer", do: u.startBalancer, logs: []string{balancer}})
+	}
+	steps = append(steps, step{name: "create the cluster on " + u.lab.first().hostName, do: u.initCluster, logs: []string{"kubelet", "containerd"}})
+	for _, n := range u.lab.Nodes()[1:] {
+		steps = append(steps, step{name: "join node " + n.hostName, do: func(ctx context.Context) error { return u.join(ctx, n.hostName) }, logs: []string{"kubelet", "containerd"}})
+	}
+	return append(steps, step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
+}
+
+// balanced reports whether the lab has a load balancer in front of its API servers.
+func (l *Lab) balanced() bool { return l.state.Masters > 1 }
+
+// server returns the host and port under which nodes find the API server.
+func (l *Lab) server() (string, error) {
+	if l.balanced() {
+		at, err := l.balancerAt()
+		return at.String(), err
+	}
+	return netip.AddrPortFrom(l.first().address, kubeadm.Port).String(), nil
+}
+
+// cluster returns what kubeadm is told about the cluster.
+func (u *bringUp) cluster() (kubeadm.Cluster, error) {
+	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: u.secrets.token}
+	if !u.lab.balanced() {
+		return c, nil
+	}
+	endpoint, err := u.lab.server()
+	c.Endpoint, c.CertificateKey = endpoint, u.secrets.certificateKey
+	return c, err
+}
+
+func (n *Node) forKubeadm() kubeadm.Node {
+	return kubeadm.Node{Name: n.name, Address: n.address, ControlPlane: n.role == ControlPlane}
+}
+
+// listImages returns the images of the release, as its own kubeadm names them.
+func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
+	// With a complete configuration kubeadm looks at nothing on this machine. The addresses do not matter.
+	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: u.secrets.token}
+	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, u.programs["kubeadm"], kubeadm.ImagesArgs("/dev/stdin")...)
+	cmd.Env = daemonEnv(u.machine.path)
+	var out, problems bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(config), &out, &problems
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("list the images of %s: %w: %s", u.o.Release, err, lastLines(problems.String(), 5))
+	}
+	return kubeadm.ParseImages(out.String())
+}
+
+// writeNodes writes the files of every node.
+func (u *bringUp) writeNodes(context.Context) error {
+	for _, n := range u.lab.Nodes() {
+		files, err := u.nodeFiles(n)
+		if err != nil {
+			return err
+		}
+		if err := n.write(files); err != nil {
+			return err
+		}
+		if err := n.install(u.programs, u.machine.cniDir); err != nil {
+			return err
+		}
+		if err := n.writeKubeletScript(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeFiles returns the files of a node that kubeadm does not write.
+func (u *bringUp) nodeFiles(n *Node) ([]file, error) {
+	proxy, err := proxyConfiguration(u.layout, n.config(u.rules))
+	if err != nil {
+		return nil, err
+	}
+	network, err := networkConfiguration(n.pods.String())
+	if err != nil {
+		return nil, err
+	}
+	return []file{
+		{proxyConfigPath, 0o644, proxy},
+		{"/etc/cni/net.d/10-lab.conflist", 0o644, network},
+		{containerdConfigPath, 0o644, containerdConfiguration(u.images["pause"])},
+	}, nil
+}
+
+// startNodes starts containerd on every node and loads the images.
+func (u *bringUp) startNodes(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2)
+	for _, n := range u.lab.Nodes() {
+		group.Go(func() error {
+			if err := n.startContainerd(ctx, u.machine.path); err != nil {
+				return fmt.Errorf("node %s: %w", n.name, err)
+			}
+			return n.loadImages(ctx, u.archivesFor(n))
+		})
+	}
+	return group.Wait()
+}
+
+// initCluster creates the cluster on the first node.
+func (u *bringUp) initCluster(ctx context.Context) error {
+	n := u.lab.first()
+	c, err := u.cluster()
+	if err != nil {
+		return err
+	}
+	config, err := c.Init(n.forKubeadm())
+	if err != nil {
+		return err
+	}
+	if err := u.kubeadm(ctx, n, config, kubeadm.InitArgs(n.kubeadmConfig(), u.lab.balanced())); err != nil {
+		return err
+	}
+	admin, err := os.ReadFile(filepath.Join(n.Root(), u.layout.admin))
+	if err != nil {
+		return fmt.Errorf("read the administrator's kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(u.lab.Kubeconfig(), admin, 0o600); err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if err := u.connect(ctx); err != nil {
+		return err
+	}
+	return u.startProxy(n)
+}
+
+// join lets a node join the cluster.
+func (u *bringUp) join(ctx context.Context, name string) error {
+	n, err := u.lab.Node(name)
+	if err != nil {
+		return err
+	}
+	c, err := u.cluster()
+	if err != nil {
+		return err
+	}
+	server, err := u.lab.server()
+	if err != nil {
+		return err
+	}
+	ca, err := os.ReadFile(filepath.Join(u.lab.Root(), kubeadmPKI, "ca.crt"))
+	if err != nil {
+		return fmt.Errorf("read the cluster's CA: %w", err)
+	}
+	hash, err := caHash(ca)
+	if err != nil {
+		return err
+	}
+	config, err := c.Join(n.forKubeadm(), kubeadm.Discovery{Server: server, CAHash: hash})
+	if err != nil {
+		return err
+	}
+	if err := u.kubeadm(ctx, n, config, kubeadm.JoinArgs(n.kubeadmConfig())); err != nil {
+		return err
+	}
+	return u.startProxy(n)
+}
+
+// kubeadm starts the kubelet of a node, which waits for its configuration, and runs kubeadm.
+func (u *bringUp) kubeadm(ctx context.Context, n *Node, config []byte, args []string) error {
+	if err := os.WriteFile(n.kubeadmConfig(), config, 0o600); err != nil {
+		return fmt.Errorf("write kubeadm's configuration: %w", err)
+	}
+	if err := n.startDaemon(n.supervisedKubelet(), u.machine.path); err != nil {
+		return err
+	}
+	return n.runKubeadm(ctx, u.machine.path, args)
+}
+
+// runKubeadm runs kubeadm, which looks for the kubelet and crictl in PATH.
+func (n *Node) runKubeadm(ctx context.Context, path string, args []string) error {
+	return n.runLogged(ctx, n.BinDir()+":"+path, append([]string{n.binary("kubeadm")}, args...)...)
+}
+
+// kubeadmConfig is the path of the configuration for kubeadm, on the machine and on the node.
+func (n *Node) kubeadmConfig() string { return filepath.Join(n.dir, "kubeadm.yaml") }
+
+// caHash returns the hash of a CA's public key by which nodes that join trust it
+// (cmd/kubeadm/app/util/pubkeypin).
+func caHash(text []byte) (string, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return "", errors.New("read the cluster's CA: no PEM block")
+	}
+	ca, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's CA: %w", err)
+	}
+	sum := sha256.Sum256(ca.RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// startProxy starts kube-proxy on a node, with a certificate that the cluster's CA signs.
+func (u *bringUp) startProxy(n *Node) error {
+	var ca certificates.Pair
+	for path, to := range map[string]*[]byte{"ca.crt": &ca.Cert, "ca.key": &ca.Key} {
+		text, err := os.ReadFile(filepath.Join(u.lab.Root(), kubeadmPKI, path))
+		if err != nil {
+			return fmt.Errorf("read the cluster's CA: %w", err)
+		}
+		*to = text
+	}
+	authority, err := certificates.ParseAuthority(ca)
+	if err != nil {
+		return fmt.Errorf("read the cluster's CA: %w", err)
+	}
+	const user = "system:kube-proxy"
+	pair, err := authority.Sign(certificate(identity{name: user}, time.Now()))
+	if err != nil {
+		return err
+	}
+	server, err := u.lab.server()
+	if err != nil {
+		return err
+	}
+	files, err := kubeconfigs([]kubeconfigAt{{u.layout.proxy, access{
+		server: "https://" + server, cluster: "kubernetes", user: user,
+		contexts: []contextName{{name: user + "@kubernetes"}}, ca: ca.Cert, pair: pair,
+	}}})
+	if err != nil {
+		return err
+	}
+	if err := n.write(files); err != nil {
+		return err
+	}
+	return n.startDaemon(proxyDaemon(n.binary("kube-proxy")), u.machine.path)
+}
+
+// waitCluster waits until every node is ready, and then for the control plane.
+func (u *bringUp) waitCluster(ctx context.Context) error {
+	for _, n := range u.lab.Nodes() {
+		if err := n.waitReady(ctx, u.client); err != nil {
+			return err
+		}
+	}
+	return u.waitControlPlane(ctx)
+}

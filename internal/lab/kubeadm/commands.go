@@ -1,0 +1,39 @@
+package kubeadm
+
+import "github.com/pmk-sched/pmk-sched/versions"
+
+// The preflight checks are skipped: they pull images, and look for a service manager and for kernel
+// modules of the machine. CoreDNS and kube-proxy are skipped: a lab has no DNS, and runs kube-proxy
+// as a process, since the images of a lab have no iptables.
+
+// InitArgs returns the arguments of "kubeadm init". shared uploads the certificates for further
+// control-plane nodes.
+func InitArgs(config string, shared bool) []string {
+	args := []string{"init", "--config=" + config, "--skip-phases=preflight,addon"}
+	if shared {
+		args = append(args, "--upload-certs")
+	}
+	return args
+}
+
+// JoinArgs returns the arguments of "kubeadm join".
+func JoinArgs(config string) []string {
+	return []string{"join", "--config=" + config, "--skip-phases=preflight"}
+}
+
+// ImagesArgs returns the arguments of the kubeadm command that prints the images of a cluster.
+func ImagesArgs(config string) []string {
+	return []string{"config", "images", "list", "--config=" + config}
+}
+
+// The checks of an upgrade would fail on what a lab lacks. The health check's pod may run on a
+// simulated worker, where it never ends.
+const ignoreChecks = "--ignore-preflight-errors=all"
+
+// UpgradeApplyArgs returns the arguments of the command that upgrades the cluster and the first node.
+func UpgradeApplyArgs(r versions.Release) []string {
+	return []string{"upgrade", "apply", r.String(), "--yes", ignoreChecks}
+}
+
+// UpgradeNodeArgs returns the arguments of the command that upgrades another node.
+func UpgradeNodeArgs() []string { return []string{"upgrade", "node", ignoreChecks} }

@@ -1,0 +1,163 @@
+package kubeadm
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Port is the port of every API server.
+const Port = 6443
+
+// Cluster is what the nodes of a cluster have in common.
+type Cluster struct {
+	Release versions.Release
+	// Endpoint is the host and port of the load balancer in front of the API servers. It is empty if
+	// the cluster has one control-plane node and no load balancer.
+	Endpoint string
+	// Services is the network of the Services.
+	Services string
+	// Socket is the path of the container runtime's socket.
+	Socket string
+	// Token is the bootstrap token with which nodes join. CertificateKey encrypts the certificates
+	// that control-plane nodes share; it is empty if there is only one.
+	Token, CertificateKey string
+}
+
+// Node is a node for which kubeadm runs.
+type Node struct {
+	// Name is the name of the Node object. It must be the host name.
+	Name         string
+	Address      netip.Addr
+	ControlPlane bool
+}
+
+// Discovery is how a node that joins finds and trusts the cluster.
+type Discovery struct {
+	// Server is the host and port of an API server or of the load balancer.
+	Server string
+	// CAHash is the hash of the cluster's CA, "sha256:…".
+	CAHash string
+}
+
+// API returns the newest configuration API that kubeadm of a release reads
+// (cmd/kubeadm/app/apis/kubeadm).
+func API(r versions.Release) string {
+	switch {
+	case r.Minor <= 21:
+		return "kubeadm.k8s.io/v1beta2"
+	case r.Minor <= 30:
+		return "kubeadm.k8s.io/v1beta3"
+	default:
+		return "kubeadm.k8s.io/v1beta4"
+	}
+}
+
+type object = map[string]any
+
+// Init renders the configuration for "kubeadm init" on the first node.
+func (c Cluster) Init(n Node) ([]byte, error) {
+	init := object{
+		"apiVersion":       API(c.Release),
+		"kind":             "InitConfiguration",
+		"bootstrapTokens":  []any{object{"token": c.Token}},
+		"localAPIEndpoint": localEndpoint(n),
+		"nodeRegistration": c.registration(n),
+	}
+	if c.CertificateKey != "" {
+		init["certificateKey"] = c.CertificateKey
+	}
+	cluster := object{
+		"apiVersion":        API(c.Release),
+		"kind":              "ClusterConfiguration",
+		"kubernetesVersion": c.Release.String(),
+		"networking":        object{"serviceSubnet": c.Services},
+	}
+	if c.Endpoint != "" {
+		cluster["controlPlaneEndpoint"] = c.Endpoint
+	}
+	return documents(init, cluster, c.kubelet())
+}
+
+// Join renders the configuration for "kubeadm join" on another node.
+func (c Cluster) Join(n Node, d Discovery) ([]byte, error) {
+	join := object{
+		"apiVersion": API(c.Release),
+		"kind":       "JoinConfiguration",
+		"discovery": object{"bootstrapToken": object{
+			"token": c.Token, "apiServerEndpoint": d.Server, "caCertHashes": []any{d.CAHash},
+		}},
+		"nodeRegistration": c.registration(n),
+	}
+	if n.ControlPlane {
+		join["controlPlane"] = object{"localAPIEndpoint": localEndpoint(n), "certificateKey": c.CertificateKey}
+	}
+	return documents(join)
+}
+
+func localEndpoint(n Node) object {
+	return object{"advertiseAddress": n.Address.String(), "bindPort": Port}
+}
+
+// registration is the part of a node. The arguments of the kubelet are a list in v1beta4.
+func (c Cluster) registration(n Node) object {
+	var args any = object{"node-ip": n.Address.String()}
+	if c.Release.Minor >= 31 {
+		args = []any{object{"name": "node-ip", "value": n.Address.String()}}
+	}
+	return object{"name": n.Name, "criSocket": "unix://" + c.Socket, "kubeletExtraArgs": args}
+}
+
+// kubelet is the configuration of every kubelet; kubeadm sets what is not given.
+func (c Cluster) kubelet() object {
+	k := object{
+		"apiVersion":      "kubelet.config.k8s.io/v1beta1",
+		"kind":            "KubeletConfiguration",
+		"cgroupDriver":    "cgroupfs",
+		"failSwapOn":      false,
+		"resolvConf":      "/etc/resolv.conf",
+		"volumePluginDir": "/var/lib/kubelet/volumeplugins",
+	}
+	for key, value := range KubeletTuning() {
+		k[key] = value
+	}
+	if c.Release.Minor >= 31 {
+		k["failCgroupV1"] = false
+	}
+	return k
+}
+
+// KubeletTuning returns fields of a KubeletConfiguration that make a lab start sooner and ignore how
+// full the machine's disk is.
+func KubeletTuning() map[string]any {
+	return map[string]any{
+		// Create the mirror pod of a static pod that started before the API server in the next
+		// round instead of a minute later.
+		"syncFrequency": "2s",
+		// Report a node that has become ready at its next status check.
+		"nodeStatusUpdateFrequency":   "1s",
+		"nodeStatusReportFrequency":   "10s",
+		"evictionHard":                object{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
+		"imageGCHighThresholdPercent": 100,
+		"imageGCLowThresholdPercent":  99,
+	}
+}
+
+func documents(objects ...object) ([]byte, error) {
+	var b bytes.Buffer
+	for i, o := range objects {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			return nil, fmt.Errorf("write %s: %w", o["kind"], err)
+		}
+		b.Write(text)
+	}
+	return b.Bytes(), nil
+}

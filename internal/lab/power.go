@@ -1,0 +1,194 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// StopNode kills every process of a node at once, as a loss of power does. Its files stay.
+func (l *Lab) StopNode(ctx context.Context, name string) error {
+	return l.change(ctx, name, "stop", func(n *Node, running bool) error {
+		if !running {
+			return nil
+		}
+		g, err := n.group()
+		if err != nil {
+			return err
+		}
+		if err := g.remove(ctx); err != nil {
+			return err
+		}
+		return n.forget(ctx)
+	})
+}
+
+// forget removes what remains of a node without processes: its link, which the kernel removes some
+// time later, its process IDs, and /run.
+func (n *Node) forget(ctx context.Context) error {
+	remove := `! ip link show dev "$0" >/dev/null 2>&1 || ip link delete dev "$0" 2>/dev/null || ! ip link show dev "$0" >/dev/null 2>&1`
+	if err := n.lab.network().run(ctx, systemPath(""), "sh", "-c", remove, n.port()); err != nil {
+		return fmt.Errorf("remove its link: %w", err)
+	}
+	for _, dir := range []string{filepath.Dir(n.pidFile(holder)), filepath.Join(n.Root(), "run")} {
+		if err := emptyDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emptyDir removes everything in a directory.
+func emptyDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
+}
+
+// StartNode starts a node that was stopped, and waits until it is ready. It does not wait for the
+// node if too many control-plane nodes are stopped for the API server to work.
+func (l *Lab) StartNode(ctx context.Context, name string) error {
+	return l.change(ctx, name, "start", func(n *Node, running bool) error {
+		if running {
+			return nil
+		}
+		// The last stop may have been interrupted.
+		if err := n.forget(ctx); err != nil {
+			return err
+		}
+		path := systemPath("")
+		if err := n.boot(ctx, path); err != nil {
+			return err
+		}
+		if err := n.startDaemons(ctx, path); err != nil {
+			return err
+		}
+		if quorum, err := l.hasQuorum(); err != nil || !quorum {
+			return err
+		}
+		client, err := l.client()
+		if err != nil {
+			return err
+		}
+		return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.answers(ctx, client) })
+	})
+}
+
+// startDaemons starts the processes of a node that was up before.
+func (n *Node) startDaemons(ctx context.Context, path string) error {
+	rules, _, err := versions.Select(n.lab.Release())
+	if err != nil {
+		return err
+	}
+	if !n.lab.state.Kubeadm {
+		if err := n.startDaemon(etcdDaemon(n.binary("etcd")), path); err != nil {
+			return err
+		}
+	}
+	if err := n.startContainerd(ctx, path); err != nil {
+		return err
+	}
+	kubelet, err := n.kubelet(rules)
+	if err != nil {
+		return err
+	}
+	for _, d := range []daemon{kubelet, proxyDaemon(n.binary("kube-proxy"))} {
+		if err := n.startDaemon(d, path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasQuorum reports whether most control-plane nodes are running.
+func (l *Lab) hasQuorum() (bool, error) {
+	masters := l.masters()
+	count := 0
+	for _, n := range masters {
+		running, err := n.running()
+		if err != nil {
+			return false, err
+		}
+		if running {
+			count++
+		}
+	}
+	return 2*count > len(masters), nil
+}
+
+// answers returns an error until the node is ready and its kubelet answers: right after a start the
+// Node object has the status from before.
+func (n *Node) answers(ctx context.Context, client kubernetes.Interface) error {
+	object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if err := nodeReady(object); err != nil {
+		return err
+	}
+	return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
+}
+
+// CutNode disconnects a node from the network: it keeps running, and reaches nothing but itself.
+func (l *Lab) CutNode(ctx context.Context, name string) error {
+	return l.change(ctx, name, "cut the network of", func(n *Node, running bool) error {
+		if !running {
+			return n.notRunning()
+		}
+		return n.unplug(ctx, systemPath(""))
+	})
+}
+
+// HealNode connects a node to the network again.
+func (l *Lab) HealNode(ctx context.Context, name string) error {
+	return l.change(ctx, name, "restore the network of", func(n *Node, running bool) error {
+		if !running {
+			return n.notRunning()
+		}
+		return n.plug(ctx, systemPath(""))
+	})
+}
+
+// change changes a node of a running lab while no other process changes the lab.
+func (l *Lab) change(ctx context.Context, name, verb string, do func(n *Node, running bool) error) error {
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockDir(ctx, l.dir, 10*time.Second)
+	if errors.Is(err, errLocked) {
+		return problem.Errorf("wait for the other command", "%s node %s: another process is working on lab %s", verb, n.name, l.Name())
+	}
+	if err != nil {
+		return fmt.Errorf("%s node %s: lock the lab: %w", verb, n.name, err)
+	}
+	defer unlock()
+	if running, err := l.network().running(); err != nil || !running {
+		return errors.Join(err, l.notRunning())
+	}
+	running, err := n.running()
+	if err != nil {
+		return fmt.Errorf("%s node %s: %w", verb, n.name, err)
+	}
+	if err := do(n, running); err != nil {
+		return fmt.Errorf("%s node %s: %w", verb, n.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package lab
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
+)
+
+// kubeadmUpgradeSteps are the steps of an upgrade of a cluster that kubeadm made: as an
+// administrator does it, one node after the other, each with kubeadm first and then the kubelet.
+func (u *bringUp) kubeadmUpgradeSteps() []step {
+	steps := []step{
+		{name: "check this machine", do: u.findPrograms},
+		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
+		{name: "make images", do: u.makeImages},
+		{name: "load images", do: u.loadImagesEverywhere, logs: []string{"containerd"}},
+	}
+	for i, n := range u.lab.Nodes() {
+		args := kubeadm.UpgradeNodeArgs()
+		if i == 0 {
+			args = kubeadm.UpgradeApplyArgs(u.o.Release)
+		}
+		steps = append(steps, step{
+			name: "upgrade node " + n.name,
+			do:   func(ctx context.Context) error { return u.upgradeWithKubeadm(ctx, n, args) },
+			logs: []string{"kubelet", "containerd"},
+		})
+	}
+	return append(steps, step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
+}
+
+// needsCrictl reports whether kubeadm of the release looks for images with crictl. Later releases
+// ask the container runtime themselves (cmd/kubeadm/app/util/runtime).
+func (u *bringUp) needsCrictl() bool { return u.o.Release.Minor <= 30 }
+
+func (u *bringUp) loadImagesEverywhere(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(2)
+	for _, n := range u.lab.Nodes() {
+		group.Go(func() error {
+			if running, err := n.running(); err != nil || !running {
+				return fmt.Errorf("every node must be running: %w", n.notRunning())
+			}
+			return n.loadImages(ctx, u.archivesFor(n))
+		})
+	}
+	return group.Wait()
+}
+
+// upgradeWithKubeadm upgrades what kubeadm manages on a node, and then the node's own programs.
+func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string) error {
+	first := map[string]string{"kubeadm": u.programs["kubeadm"]}
+	if u.needsCrictl() {
+		crictl, err := u.o.Programs.Module(ctx, crictlModule, crictlVersion, crictlPackage, "crictl")
+		if err != nil {
+			return err
+		}
+		first["crictl"] = crictl
+	}
+	if err := n.replacePrograms(first); err != nil {
+		return err
+	}
+	if err := n.runKubeadm(ctx, u.machine.path, args); err != nil {
+		return err
+	}
+	for _, name := range []string{"kube-proxy", "kubelet"} {
+		if err := n.stop(ctx, name); err != nil {
+			return err
+		}
+	}
+	if err := n.replacePrograms(u.programs); err != nil {
+		return err
+	}
+	for _, d := range []daemon{n.supervisedKubelet(), proxyDaemon(n.binary("kube-proxy"))} {
+		if err := n.startDaemon(d, u.machine.path); err != nil {
+			return err
+		}
+	}
+	return n.waitUpgraded(ctx, u.client, u.o.Release)
+}
