@@ -36,12 +36,6 @@ const (
 	runnerPackage               = runnerModule + "/logs/kube-log-runner"
 )
 
-// crictl is what kubeadm up to 1.30 asks the container runtime with.
-const (
-	crictlModule, crictlVersion = "sigs.k8s.io/cri-tools", "v1.34.0"
-	crictlPackage               = crictlModule + "/cmd/crictl"
-)
-
 // components run as containers, the other programs as processes of the node.
 func components() []string {
 	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}

@@ -29,6 +29,9 @@ var enterScript string
 //go:embed scripts/kubelet.sh
 var kubeletScript string
 
+//go:embed scripts/crictl.sh
+var crictlScript string
+
 // boundPaths are the node's directories that a lab keeps in its own directory and bind-mounts. /run
 // comes last: it hides the machine's own, which is needed while mounting.
 func boundPaths() []string {

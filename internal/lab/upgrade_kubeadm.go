@@ -5,6 +5,7 @@ package lab
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"golang.org/x/sync/errgroup"
 
@@ -54,16 +55,13 @@ func (u *bringUp) loadImagesEverywhere(ctx context.Context) error {
 
 // upgradeWithKubeadm upgrades what kubeadm manages on a node, and then the node's own programs.
 func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string) error {
-	first := map[string]string{"kubeadm": u.programs["kubeadm"]}
-	if u.needsCrictl() {
-		crictl, err := u.o.Programs.Module(ctx, crictlModule, crictlVersion, crictlPackage, "crictl")
-		if err != nil {
-			return err
-		}
-		first["crictl"] = crictl
-	}
-	if err := n.replacePrograms(first); err != nil {
+	if err := replaceProgram(u.programs["kubeadm"], n.binary("kubeadm")); err != nil {
 		return err
+	}
+	if u.needsCrictl() {
+		if err := os.WriteFile(n.binary("crictl"), []byte(crictlScript), 0o755); err != nil {
+			return fmt.Errorf("install crictl: %w", err)
+		}
 	}
 	if err := n.runKubeadm(ctx, u.machine.path, args); err != nil {
 		return err

@@ -3,6 +3,9 @@
 package lab
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -69,6 +72,39 @@ func TestUpgradeWritesNoKeys(t *testing.T) {
 			if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") || strings.Contains(text, "client-key-data") {
 				t.Errorf("%s: %s contains keys", l.name, f.path)
 			}
+		}
+	}
+}
+
+func TestCrictlAnswersKubeadm(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	crictl := write("crictl", crictlScript)
+	// It has one image, and answers only at the socket that kubeadm names.
+	write("ctr", `#!/bin/sh
+[ "$1 $2 $3 $4" = "--address /run/c.sock --namespace k8s.io" ] || exit 9
+shift 4
+case "$*" in
+version) echo 1.6.20 ;;
+"images list --quiet name==registry.k8s.io/pause:3.9") echo registry.k8s.io/pause:3.9 ;;
+"images list --quiet "*) ;;
+*) exit 8 ;;
+esac
+`)
+	for call, want := range map[string]bool{
+		"info": true, "inspecti registry.k8s.io/pause:3.9": true, "inspecti registry.k8s.io/pause:3.8": false, "rmp x": false,
+	} {
+		cmd := exec.Command(crictl, append([]string{"-r", "unix:///run/c.sock"}, strings.Fields(call)...)...)
+		cmd.Env = []string{"PATH=" + dir + ":/usr/bin:/bin"}
+		out, err := cmd.CombinedOutput()
+		if (err == nil) != want {
+			t.Errorf("crictl %s: %v\n%s", call, err, out)
 		}
 	}
 }
