@@ -134,7 +134,7 @@ func priority(pod *corev1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// retryHeld retries held pods after each query, until ctx is done. It has a goroutine of its own, so that a slow API server does
+// retryHeld retries held pods after each query, until ctx is done. It runs in a separate goroutine, so that a slow API server does
 // not delay queries.
 func (l *LoadAware) retryHeld(ctx context.Context) {
 	for {

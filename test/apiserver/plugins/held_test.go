@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// retryTime is how long a scheduler may take to bind a pod after the load fell. By itself it retries the pod after five minutes.
+// retryTime is how long a scheduler may take to bind a pod after the load fell. Without a retry the pod waits for five minutes.
 const retryTime = time.Minute
 
 // A pod that LoadAware rejected is bound soon after the load falls in a cluster where nothing else happens, by a scheduler that has the
