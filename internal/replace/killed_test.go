@@ -1,6 +1,7 @@
 package replace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -106,6 +107,28 @@ func TestFailedRunAfterAKilledOneReplacesItsCrashingScheduler(t *testing.T) {
 				n.crashing(t)
 				_, err := n.run(t, byLayout(layout))
 				if err == nil || !strings.Contains(err.Error(), "exit status 7") {
+					t.Fatalf("error %v", err)
+				}
+				n.isUndone(t, good, false)
+			})
+		})
+	}
+}
+
+// A scheduler that ends while it is verified is reported with its exit status, and replaced at once: verify would wait for a minute.
+func TestSchedulerThatEndsWhileItIsVerifiedIsReplacedAtOnce(t *testing.T) {
+	for _, layout := range []string{"kubeadm", "pmk"} {
+		t.Run(layout, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newTestNode(t, layout)
+				good, d := n.state(t), n.deps(t)
+				d.Verify = func(ctx context.Context, _ *Plan, _ bool) error {
+					n.crashing(t)
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				_, err := Run(t.Context(), d, n.info(), byLayout(layout))
+				if err == nil || !strings.Contains(err.Error(), "verify: wait for Pod/") || !strings.Contains(err.Error(), "exit status 7") {
 					t.Fatalf("error %v", err)
 				}
 				n.isUndone(t, good, false)

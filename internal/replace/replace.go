@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"go.uber.org/zap"
@@ -227,8 +228,21 @@ func (r *replaceRun) record(err error) error {
 	return err
 }
 
+// verify verifies the scheduler while it runs. If it ends meanwhile, that is the cause, and nothing more is waited for.
 func (r *replaceRun) verify(ctx context.Context) error {
-	return r.Verify(ctx, r.plan, !r.ran.Leads && r.plan.Elects)
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		defer stop()
+		ended <- r.watch(r.plan.Target).Stay(running, r.want, r.ran, math.MaxInt64)
+	}()
+	err := r.Verify(running, r.plan, !r.ran.Leads && r.plan.Elects)
+	stop()
+	var failed *staticpod.NotRunningError
+	if cause := <-ended; err != nil && ctx.Err() == nil && errors.As(cause, &failed) {
+		return r.record(cause)
+	}
+	return err
 }
 
 func (r *replaceRun) waitStable(ctx context.Context) error {

@@ -19,7 +19,16 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/sandbox"
 )
+
+// Programs of images run in a sandbox, which starts the test's own program.
+func TestMain(m *testing.M) {
+	if sandbox.Entering(os.Args) {
+		os.Exit(sandbox.Enter(os.Args))
+	}
+	os.Exit(m.Run())
+}
 
 const busybox = "/bin/busybox"
 
