@@ -37,14 +37,31 @@ type SnapshotRequest struct {
 	Version string
 }
 
-// Snapshot writes what a scheduler reads to a file, which is replaced when the snapshot is complete.
-func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) (*snapshot.Header, error) {
-	var header *snapshot.Header
-	err := s.takeSnapshot(ctx, r, func(h *snapshot.Header, objects *spool.Spool) error {
+// Snapshot writes what a scheduler reads to a file, which is replaced when the snapshot is complete. Only its owner may read it.
+func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) (header *snapshot.Header, err error) {
+	// Before anything is read, so that a wrong path fails at once.
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return nil, problem.Invalidf("", "write snapshot to %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	err = s.takeSnapshot(ctx, r, func(h *snapshot.Header, objects *spool.Spool) error {
 		header = h
-		return s.step("write "+file, func() error { return writeSnapshot(file, h, objects) })
+		return s.step("write "+file, func() error {
+			if err := archive.Write(f, h, objects); err != nil {
+				return err
+			}
+			return errors.Join(f.Sync(), os.Rename(f.Name(), file))
+		})
 	})
-	return header, err
+	if err != nil {
+		return nil, err
+	}
+	return header, f.Close()
 }
 
 // takeSnapshot calls use with what a scheduler reads. The objects are on disk, until use returns.
@@ -186,6 +203,9 @@ func anonymize(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, 
 	slices.SortStableFunc(order, func(x, y snapshot.Resource) int { return boolOrder(x.Kind == "Pod", y.Kind == "Pod") })
 	for i := range order {
 		resource := groupResource(&order[i])
+		if byName[resource] == nil {
+			return problem.Invalidf("take the snapshot again without --resource", "replace names in %s: it is not known which of their fields are names", resource)
+		}
 		from.Sort(resource)
 		err := from.Each(resource, func(_ string, text []byte) error {
 			if err := ctx.Err(); err != nil {
@@ -257,27 +277,4 @@ func anonymizationKey(h *snapshot.Header, objects *spool.Spool) ([]byte, error) 
 		}
 	}
 	return hash.Sum(nil), nil
-}
-
-// writeSnapshot replaces a file by the snapshot. Only its owner may read it.
-func writeSnapshot(file string, h *snapshot.Header, objects *spool.Spool) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-		}
-	}()
-	if err := archive.Write(f, h, objects); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return fmt.Errorf("write snapshot: %w", err)
-	}
-	return f.Close()
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
 // AwaitAccess waits until the API server lets a user do all that is asked. It watches RBAC objects, so new ones take effect a little later.
@@ -39,22 +36,9 @@ func (s *Server) AwaitAccess(ctx context.Context, user string, asked ...authoriz
 	return nil
 }
 
-// WriteKubeconfig writes a kubeconfig to a file: for a user with no permissions but those of RBAC objects, or, without a user, with all
-// permissions.
-func (s *Server) WriteKubeconfig(file, user string) error {
-	access := s.Config()
-	return clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"test": {Server: access.Host, CertificateAuthority: access.CAFile}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"test": {Token: access.BearerToken, Impersonate: user}},
-		Contexts:       map[string]*clientcmdapi.Context{"test": {Cluster: "test", AuthInfo: "test"}},
-		CurrentContext: "test",
-	}, file)
-}
-
 // Compact makes etcd forget all former versions of the objects, as the API server does every few minutes.
 func (s *Server) Compact(ctx context.Context) error {
-	etcd := "http://127.0.0.1:" + strconv.Itoa(s.etcdPort)
-	status, err := post(ctx, etcd+"/v3/maintenance/status", "{}")
+	status, err := post(ctx, s.EtcdURL()+"/v3/maintenance/status", "{}")
 	if err != nil {
 		return err
 	}
@@ -66,7 +50,7 @@ func (s *Server) Compact(ctx context.Context) error {
 	if err := json.Unmarshal(status, &answer); err != nil {
 		return fmt.Errorf("ask etcd for its revision: %w", err)
 	}
-	_, err = post(ctx, etcd+"/v3/kv/compaction", `{"physical": true, "revision": "`+answer.Header.Revision+`"}`)
+	_, err = post(ctx, s.EtcdURL()+"/v3/kv/compaction", `{"physical": true, "revision": "`+answer.Header.Revision+`"}`)
 	return err
 }
 

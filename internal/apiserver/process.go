@@ -1,0 +1,78 @@
+package apiserver
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	tailBytes = 4096
+	stopTime  = 20 * time.Second
+)
+
+// Process is a program that runs until it is stopped, or, on Linux, until this process is gone, however that ends.
+type Process struct {
+	cmd  *exec.Cmd
+	log  string
+	done chan struct{}
+}
+
+// StartProcess starts a program, whose output is appended to a file. Its environment is empty, so that neither proxies nor the
+// settings of the user's own cluster reach it.
+func StartProcess(log, program string, args ...string) (*Process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
+	}
+	defer out.Close()
+	cmd := exec.Command(program, args...)
+	cmd.Env = []string{} // not nil, which is that of this process
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = endWithParent()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
+	}
+	p := &Process{cmd: cmd, log: log, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	return p, nil
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Stop ends the process and returns when it is gone. A process that was never started is stopped.
+func (p *Process) Stop() error {
+	if p == nil {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(stopTime):
+	}
+	if err := p.cmd.Process.Kill(); err != nil {
+		return fmt.Errorf("stop %s: %w", filepath.Base(p.cmd.Path), err)
+	}
+	<-p.done
+	return nil
+}
+
+// Tail returns the end of what the process wrote, after its name.
+func (p *Process) Tail() string {
+	if p == nil {
+		return ""
+	}
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	return filepath.Base(p.cmd.Path) + ": " + string(text[max(0, len(text)-tailBytes):])
+}
