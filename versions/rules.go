@@ -75,6 +75,9 @@ type Rules struct {
 	// fallback: each patch release names its own.
 	Go string
 
+	// PodSecurity is set if kube-apiserver has the admission plugin of that name (from 1.22).
+	PodSecurity bool
+
 	// KubeletSkew is the number of minor releases by which a kubelet may be older than the API
 	// server: 2, and 3 from 1.28 (Kubernetes' version skew policy).
 	KubeletSkew int

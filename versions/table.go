@@ -65,6 +65,7 @@ func servingRows() []row {
 		{20, 23, func(r *Rules) { r.InsecurePort = true }},
 		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
 		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},
+		{22, onward, func(r *Rules) { r.PodSecurity = true }},
 	}
 }
 

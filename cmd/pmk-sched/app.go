@@ -40,7 +40,7 @@ func newApp(u *ui, name string) *cli.App {
 		Commands: []*cli.Command{
 			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
 			verifyCommand(u), statusCommand(u), logsCommand(u), credentialsCommand(u), historyCommand(u), rollbackCommand(u),
-			uninstallCommand(u), replaceCommand(u), restoreCommand(u), snapshotCommand(u),
+			uninstallCommand(u), replaceCommand(u), restoreCommand(u), snapshotCommand(u), simulateCommand(u),
 			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), completionCommand(u), versionCommand(u),
 		},
 		Flags:                     globalFlags(false),

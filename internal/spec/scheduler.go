@@ -68,6 +68,36 @@ func (s *Spec) Scheduler() (install.Options, error) {
 	return o, err
 }
 
+// Simulated is a scheduler to run without a cluster.
+type Simulated struct {
+	// Name is that of the scheduler; empty: the default scheduler.
+	Name string
+	// Branch is the release, or [pack.BranchAuto].
+	Branch string
+	// Plugins and Imports are compiled in.
+	Plugins []pack.Plugin
+	Imports []string
+	// Preset or Configuration is what it is configured with; ConfigurationName is the file of the latter.
+	Preset            string
+	Configuration     []byte
+	ConfigurationName string
+	Lossy             bool
+}
+
+// Simulation returns the scheduler with the plugins of the flags with and imports, or of the file.
+func (s *Spec) Simulation(with, imports []string) (Simulated, error) {
+	r := Simulated{Name: s.Name, Branch: s.Branch, Imports: imports, Lossy: s.flags.Lossy}
+	if len(imports) == 0 {
+		r.Imports = s.file.Spec.Source.Imports
+	}
+	var err error
+	if r.Plugins, err = s.file.plugins(with); err != nil {
+		return r, err
+	}
+	r.Preset, r.Configuration, r.ConfigurationName, err = s.configuration()
+	return r, err
+}
+
 // recordedFlags are those to deploy the same scheduler with again. They are recorded in the form that `build` takes too.
 func (s *Spec) recordedFlags() []string {
 	var recorded []string

@@ -1,0 +1,275 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/act"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/load"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Snapshot has the objects to load. Package archive and package spool have them.
+type Snapshot interface {
+	// Each calls do with each object, in the order of [snapshot.Kinds].
+	Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error
+}
+
+// Scheduler is the scheduler that is simulated.
+type Scheduler struct {
+	// Program is the path of the binary, Release its release.
+	Program string
+	Release versions.Release
+	// Name is that of the profile for pods that name a scheduler without a profile.
+	Name string
+	// Configuration returns the configuration with the path of a kubeconfig in it. insecurePort is a free port, for releases that need one.
+	Configuration func(kubeconfig string, insecurePort int) (*Configuration, error)
+}
+
+// Configuration is that of a scheduler.
+type Configuration struct {
+	YAML []byte
+	// Args are more flags, Profiles the names of its profiles.
+	Args, Profiles []string
+}
+
+// Options say what to simulate and with what.
+type Options struct {
+	Scenario  scenario.Scenario
+	Snapshot  Snapshot
+	Scheduler Scheduler
+	// KubeAPIServer and Etcd are the paths of the programs.
+	KubeAPIServer, Etcd string
+	// Dir is a private directory for data, keys and logs.
+	Dir string
+	// Timeout bounds the time that the scheduler gets to decide about all pods.
+	Timeout time.Duration
+	OnStep  func(name string) func(error)
+	Log     *zap.Logger
+}
+
+// Run runs a scenario. Everything that it starts has ended when it returns.
+func Run(ctx context.Context, o Options) (result *report.Report, err error) {
+	server, err := apiserver.Start(ctx, apiserver.Options{
+		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	r := &run{
+		o: o, server: server, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
+		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{},
+	}
+	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
+	begin := time.Now()
+	if err := r.step("load the snapshot", func() error { return r.load(ctx) }); err != nil {
+		return nil, err
+	}
+	r.report.Summary.LoadSeconds = time.Since(begin).Seconds()
+	err = r.step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.schedule(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	if err := r.readResult(ctx); err != nil {
+		return nil, err
+	}
+	r.report.Finish()
+	return r.report, nil
+}
+
+// run is one run of a scenario.
+type run struct {
+	o       Options
+	server  *apiserver.Server
+	loader  *load.Loader
+	waiting []scenario.Waiting
+	// waits are the keys of the pods in waiting.
+	waits map[string]bool
+	// deferred are the objects that refer to a pod in waiting, by the UID of the pod in the snapshot.
+	deferred map[string][]deferredObject
+	// before are the nodes of the pods that stay bound, and from those of the pods that are scheduled again, by namespace and name.
+	before, from map[string]string
+	// nodes are the names of the nodes of the scenario that the snapshot has.
+	nodes  map[string]bool
+	usage  report.Usage
+	report *report.Report
+}
+
+// deferredObject is an object that is created after the pod that it refers to.
+type deferredObject struct {
+	kind    *snapshot.Kind
+	version string
+	object  []byte
+}
+
+func (r *run) step(name string, do func() error) error {
+	if r.o.OnStep == nil {
+		return do()
+	}
+	done := r.o.OnStep(name)
+	err := do()
+	done(err)
+	return err
+}
+
+// apiServerArgs turn off what would change or refuse the objects of a snapshot, which have passed admission in their cluster
+// (test/integration/scheduler_perf does the same), and the limits of requests.
+func apiServerArgs(release versions.Release) []string {
+	off := "ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,LimitRanger,RuntimeClass," +
+		"StorageObjectInUseProtection,ResourceQuota,MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
+	if rules, _, err := versions.Select(release); err == nil && rules.PodSecurity {
+		off += ",PodSecurity"
+	}
+	return []string{
+		"--disable-admission-plugins=" + off,
+		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false", "--profiling=false",
+	}
+}
+
+// load creates the objects of the snapshot, except for the pods to schedule.
+func (r *run) load(ctx context.Context) (err error) {
+	if r.loader, err = load.New(ctx, r.server.Config(), r.o.Log); err != nil {
+		return err
+	}
+	err = r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		return r.loadOne(ctx, kind, version, o)
+	})
+	if err = errors.Join(r.loader.Wait(), err); err != nil {
+		return err
+	}
+	for _, node := range r.o.Scenario.Nodes {
+		if !r.nodes[node] {
+			return problem.Invalidf("", "the snapshot has no node %s", node)
+		}
+	}
+	scenario.Sort(r.waiting)
+	for resource, n := range r.loader.Skipped() {
+		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
+	}
+	slices.Sort(r.report.Notes)
+	return nil
+}
+
+func (r *run) note(format string, args ...any) {
+	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// loadOne creates an object now or keeps it for later.
+func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	key, err := kind.Key(o)
+	if err != nil {
+		return err
+	}
+	original := o
+	o, action := r.o.Scenario.Apply(kind, o)
+	if err := r.count(kind, key, original, action); err != nil {
+		return err
+	}
+	if action == scenario.Schedule {
+		text, err := snapshot.Encode(o)
+		if err != nil {
+			return err
+		}
+		w := scenario.NewWaiting(key, o, text)
+		r.waiting, r.waits[key] = append(r.waiting, w), true
+		if w.UID != "" {
+			r.deferred[w.UID] = []deferredObject{}
+		}
+		return nil
+	}
+	for _, uid := range scenario.References(kind, o) {
+		if list, ok := r.deferred[uid]; ok {
+			return r.deferObject(uid, list, kind, version, o)
+		}
+	}
+	return r.loader.Add(ctx, kind, version, o)
+}
+
+// deferObject keeps an object for later; what refers to it in turn comes later too.
+func (r *run) deferObject(uid string, list []deferredObject, kind *snapshot.Kind, version string, o map[string]any) error {
+	text, err := snapshot.Encode(o)
+	if err != nil {
+		return err
+	}
+	r.deferred[uid] = append(list, deferredObject{kind: kind, version: version, object: text})
+	return nil
+}
+
+// schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it has decided about all of them.
+func (r *run) schedule(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	wait, err := act.Start(ctx, r.server.Config(), r.o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		cancel()
+		wait()
+	}()
+	s, err := r.startScheduler()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.process.Stop()) }()
+	if err := s.awaitCache(ctx, r.usage.Nodes, len(r.before)); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := r.createWaiting(ctx, s.profiles); err != nil {
+		return err
+	}
+	if err := s.awaitDecisions(ctx, len(r.waiting)); err != nil {
+		return err
+	}
+	r.report.Summary.ScheduleSeconds = time.Since(begin).Seconds()
+	return nil
+}
+
+// createWaiting creates the pods to schedule in their order, each followed by the objects that refer to it.
+func (r *run) createWaiting(ctx context.Context, profiles []string) error {
+	pods, _ := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	others := 0
+	for _, w := range r.waiting {
+		pod, err := snapshot.Decode(w.Pod)
+		if err != nil {
+			return fmt.Errorf("read pod %s: %w", w.Key, err)
+		}
+		if scenario.UseProfile(pod, profiles, r.o.Scheduler.Name) {
+			others++
+		}
+		if err := r.loader.Create(ctx, pods, "v1", pod); err != nil {
+			return err
+		}
+		for _, d := range r.deferred[w.UID] {
+			o, err := snapshot.Decode(d.object)
+			if err != nil {
+				return fmt.Errorf("read an object of pod %s: %w", w.Key, err)
+			}
+			if err := r.loader.Create(ctx, d.kind, d.version, o); err != nil {
+				return err
+			}
+		}
+	}
+	if others > 0 {
+		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Name)
+	}
+	return nil
+}
+
+func (r *run) kubeconfig() (string, error) {
+	file := filepath.Join(r.o.Dir, "kubeconfig")
+	return file, r.server.WriteKubeconfig(file)
+}

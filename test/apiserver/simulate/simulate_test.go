@@ -1,0 +1,253 @@
+//go:build linux
+
+// Package simulate runs simulations with the scheduler and the API server of a release, on snapshots of manifests.
+package simulate
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// snapshotOf makes a snapshot of manifests.
+func snapshotOf(t *testing.T, manifests string, args ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "cluster.tar.gz")
+	run.PMKSched(t, append([]string{"snapshot", "--from", run.WriteFile(t, "objects.yaml", manifests), "--to-file", file}, args...)...).OK(t)
+	return file
+}
+
+// simulate runs `pmk-sched simulate pending` on manifests.
+func simulate(t *testing.T, manifests string, args ...string) report.Report {
+	t.Helper()
+	return simulateSnapshot(t, "pending", snapshotOf(t, manifests), args...)
+}
+
+func simulateSnapshot(t *testing.T, scenario, file string, args ...string) report.Report {
+	t.Helper()
+	args = append([]string{"simulate", scenario, "--snapshot", file, "--branch", apiserver.Release, "-o", "json"}, args...)
+	return run.Decode[report.Report](t, run.PMKSched(t, args...).OK(t).Stdout)
+}
+
+// node returns a node with CPUs, its labels and more of its specification, in flow style.
+func node(name string, cpus int, labels, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Node
+metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s, %[3]s}}
+spec: {%[4]s}
+status: {capacity: {cpu: "%[2]d", memory: 8Gi, pods: "110"}, allocatable: {cpu: "%[2]d", memory: 8Gi, pods: "110"}}
+`, name, cpus, labels, spec)
+}
+
+// pod returns a pod that requests CPU, with more of its metadata, specification and status.
+func pod(name, cpu, metadata, spec, status string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: shop, %s}
+spec:
+  containers: [{name: main, image: "shop/web:1", resources: {requests: {cpu: "%s"}}}]
+%s
+status: {%s}
+`, name, metadata, cpu, indent(spec), status)
+}
+
+func indent(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  " + strings.ReplaceAll(text, "\n", "\n  ")
+}
+
+// nodesOf returns where the pods went, by name.
+func nodesOf(r report.Report) map[string]string {
+	nodes := map[string]string{}
+	for _, p := range r.Placements {
+		nodes[p.Name] = p.Node
+	}
+	return nodes
+}
+
+// reasons returns why the pods have no node, by name.
+func reasons(r report.Report) map[string]string {
+	all := map[string]string{}
+	for _, u := range r.Unplaced {
+		all[u.Name] = u.Reason
+	}
+	return all
+}
+
+func TestPendingPodsArePlacedWhereTheyFit(t *testing.T) {
+	t.Parallel()
+	r := simulate(t, node("full", 4, "", "")+node("finished", 4, "", "")+node("leaving", 4, "", "")+node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
+		pod("running", "3", "", "nodeName: full", "phase: Running, startTime: \"2026-01-01T00:00:00Z\"")+
+		pod("done", "4", "", "nodeName: finished", "phase: Succeeded")+
+		pod("on-its-way-out", "3", `deletionTimestamp: "2026-01-01T00:00:00Z"`, "nodeName: leaving", "phase: Running")+
+		pod("fits", "3", "", "", "phase: Pending")+
+		pod("does-not-fit", "100", "", "", "phase: Pending"))
+	if diff := cmp.Diff(map[string]string{"fits": "finished"}, nodesOf(r)); diff != "" {
+		t.Errorf("placements (-want +got):\n%s", diff)
+	}
+	if why := reasons(r)["does-not-fit"]; !strings.Contains(why, "0/4 nodes are available") || !strings.Contains(why, "Insufficient cpu") || !strings.Contains(why, "unschedulable") {
+		t.Errorf("reasons %q", r.Unplaced)
+	}
+	s := r.Summary
+	if s.Nodes != 4 || s.Pods != 2 || s.Scheduled != 2 || s.Placed != 1 || s.Unplaced != 1 || s.Evicted != 0 || r.Release != apiserver.Release {
+		t.Errorf("summary %+v of release %s", s, r.Release)
+	}
+	if u := s.Utilization[0]; u.Resource != "cpu" || u.Before != 6.0/16 || u.After != 9.0/16 {
+		t.Errorf("utilization %+v", u)
+	}
+}
+
+// Pods are scheduled by priority and age, not by name; one that needs the room evicts one of lower priority.
+func TestPriorityDecidesWhoGetsTheRoom(t *testing.T) {
+	t.Parallel()
+	r := simulate(t, node("one", 4, "", "")+node("two", 4, "pool: special", "")+
+		pod("a-new", "3", `creationTimestamp: "2026-01-03T00:00:00Z"`, "priority: 0", "")+
+		pod("b-old", "3", `creationTimestamp: "2026-01-01T00:00:00Z"`, "priority: 0", "")+
+		pod("c-important", "3", `creationTimestamp: "2026-01-04T00:00:00Z"`, "priority: 10", "")+
+		pod("low", "3", "", "nodeName: two\npriority: -10", "phase: Running")+
+		pod("needs-two", "3", "", "priority: 5\nnodeSelector: {pool: special}", ""))
+	want := map[string]string{"c-important": "one", "needs-two": "two"}
+	if diff := cmp.Diff(want, nodesOf(r)); diff != "" {
+		t.Errorf("placements (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]report.Placement{{Namespace: "shop", Name: "low", Node: "two"}}, r.Evicted); diff != "" {
+		t.Errorf("evicted (-want +got):\n%s", diff)
+	}
+	if len(r.Unplaced) != 2 || reasons(r)["a-new"] == "" || reasons(r)["b-old"] == "" {
+		t.Errorf("unplaced %q", r.Unplaced)
+	}
+}
+
+const storage = `---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: zonal}
+provisioner: csi.example.com
+volumeBindingMode: WaitForFirstConsumer
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: new, namespace: shop, uid: 11111111-0000-0000-0000-000000000001}
+spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, resources: {requests: {storage: 1Gi}}}
+status: {phase: Pending}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: bound, namespace: shop, uid: 11111111-0000-0000-0000-000000000002, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, volumeName: in-b, resources: {requests: {storage: 1Gi}}}
+status: {phase: Bound}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: in-b}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: zonal
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: shop, name: bound, uid: 11111111-0000-0000-0000-000000000002}
+  csi: {driver: csi.example.com, volumeHandle: in-b}
+  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: In, values: [b]}]}]}}
+status: {phase: Bound}
+`
+
+func csiNode(name string) string {
+	return fmt.Sprintf("---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: %s}\nspec: {drivers: [{name: csi.example.com, nodeID: x, topologyKeys: [zone]}]}\n", name)
+}
+
+func withClaim(claim string) string {
+	return "volumes: [{name: data, persistentVolumeClaim: {claimName: " + claim + "}}]"
+}
+
+// A bound volume holds its pod in its zone. A claim that waits for a pod is provisioned in the zone of the first pod, and the second pod
+// follows it.
+func TestVolumesDecideTheZone(t *testing.T) {
+	t.Parallel()
+	r := simulate(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage+
+		pod("with-bound", "1", "", withClaim("bound"), "")+
+		pod("with-new-1", "1", `creationTimestamp: "2026-01-01T00:00:00Z"`, withClaim("new")+"\nnodeSelector: {zone: a}", "")+
+		pod("with-new-2", "1", `creationTimestamp: "2026-01-02T00:00:00Z"`, withClaim("new"), "")+
+		pod("without", "1", "", withClaim("missing"), ""))
+	want := map[string]string{"with-bound": "b", "with-new-1": "a", "with-new-2": "a"}
+	if diff := cmp.Diff(want, nodesOf(r)); diff != "" {
+		t.Errorf("placements (-want +got):\n%s", diff)
+	}
+	if why := reasons(r)["without"]; !strings.Contains(why, `"missing" not found`) {
+		t.Errorf("reasons %q", r.Unplaced)
+	}
+}
+
+// What admission and other schedulers would do in the cluster does not change the pods of a snapshot.
+func TestObjectsAreLoadedAsTheyAre(t *testing.T) {
+	t.Parallel()
+	r := simulate(t, `apiVersion: v1
+kind: Namespace
+metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted}}
+`+node("one", 4, "", "taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}]")+node("two", 4, "", "")+
+		pod("tolerates-nothing", "1", "", "overhead: {cpu: 100m}\npriority: 2000001000\npriorityClassName: none", "")+
+		pod("of-another-scheduler", "1", "", "schedulerName: other", ""))
+	want := map[string]string{"tolerates-nothing": "two", "of-another-scheduler": "two"}
+	if diff := cmp.Diff(want, nodesOf(r)); diff != "" {
+		t.Errorf("placements (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "1 pods name a scheduler") {
+		t.Errorf("notes %q", r.Notes)
+	}
+}
+
+// The configuration of a preset decides; without names the numbers are the same.
+func TestPresetAndNames(t *testing.T) {
+	t.Parallel()
+	objects := node("half", 4, "", "") + node("empty", 4, "", "") +
+		pod("running", "2", "", "nodeName: half", "phase: Running") + pod("new", "1", "", "", "")
+	for preset, want := range map[string]string{"spread": "empty", "binpack": "half"} {
+		if got := nodesOf(simulate(t, objects, "--preset", preset))["new"]; got != want {
+			t.Errorf("%s places the pod on %s, want %s", preset, got, want)
+		}
+	}
+	r := simulateSnapshot(t, "pending", snapshotOf(t, objects, "--anonymize"), "--preset", "binpack")
+	if len(r.Placements) != 1 || r.Placements[0].Name == "new" || r.Summary.Utilization[0].After != 3.0/8 {
+		t.Errorf("without names: %+v, %+v", r.Placements, r.Summary)
+	}
+}
+
+// Pods of a drained node go elsewhere, except for those of DaemonSets; scheduled again, all pods fit on one node.
+func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
+	t.Parallel()
+	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"
+	file := snapshotOf(t, node("one", 8, "", "")+node("two", 8, "", "")+
+		pod("daemon", "1", daemon, "nodeName: one", "phase: Running")+
+		pod("first", "2", "", "nodeName: one", "phase: Running")+
+		pod("second", "2", "", "nodeName: two", "phase: Running")+
+		pod("waits", "2", "", "nodeSelector: {none: none}", ""))
+	drained := simulateSnapshot(t, "drain", file, "one")
+	if diff := cmp.Diff([]report.Placement{{Namespace: "shop", Name: "first", Node: "two", From: "one"}}, drained.Placements); diff != "" {
+		t.Errorf("drain (-want +got):\n%s", diff)
+	}
+	if drained.Summary.Moved != 1 || drained.Summary.Scheduled != 1 || len(drained.Evicted) != 0 {
+		t.Errorf("drain: %+v, evicted %v", drained.Summary, drained.Evicted)
+	}
+	all := simulateSnapshot(t, "replace-all", file, "--preset", "binpack")
+	on := nodesOf(all)
+	if len(on) != 2 || on["first"] != on["second"] || reasons(all)["waits"] == "" || all.Summary.Moved != 1 {
+		t.Errorf("replace-all: placements %v, unplaced %v, %+v", on, all.Unplaced, all.Summary)
+	}
+}
+
+func TestSimulationsThatCannotRunAreRefused(t *testing.T) {
+	t.Parallel()
+	file := snapshotOf(t, node("one", 4, "", ""))
+	run.PMKSched(t, "simulate", "pending", "--snapshot", file).Fails(t, 2, "does not have the release", "--branch")
+	run.PMKSched(t, "simulate", "drain", "--snapshot", file, "--branch", apiserver.Release, "two").Fails(t, 2, "no node two")
+	run.PMKSched(t, "simulate", "pending", "--snapshot", run.WriteFile(t, "x", "y"), "--branch", apiserver.Release).Fails(t, 2, "not a gzip file")
+}
