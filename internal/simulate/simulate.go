@@ -271,5 +271,5 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 
 func (r *run) kubeconfig() (string, error) {
 	file := filepath.Join(r.o.Dir, "kubeconfig")
-	return file, r.server.WriteKubeconfig(file)
+	return file, r.server.WriteKubeconfig(file, "")
 }

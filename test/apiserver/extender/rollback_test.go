@@ -3,7 +3,9 @@
 package extender_test
 
 import (
+	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +32,15 @@ func (w *world) rollBack(t *testing.T, to int, server versions.Release) (*instal
 	return outcome, warnings, err
 }
 
-// withoutLeftovers removes from a state the configurations that are kept for other revisions.
-func withoutLeftovers(state, wanted map[string]any) map[string]any {
+// inUse removes from a state the configurations that its Deployment does not mount: revisions hold them.
+func inUse(t *testing.T, state map[string]any) map[string]any {
+	t.Helper()
+	deployment, err := json.Marshal(state["Deployment/sched"])
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name := range state {
-		if _, was := wanted[name]; !was && strings.HasPrefix(name, "ConfigMap/") {
+		if config, ok := strings.CutPrefix(name, "ConfigMap/"); ok && !strings.Contains(string(deployment), strconv.Quote(config)) {
 			delete(state, name)
 		}
 	}
@@ -43,17 +50,17 @@ func withoutLeftovers(state, wanted map[string]any) map[string]any {
 func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T) {
 	w := newWorld(t)
 	w.scheduler(t, "sched")
-	first := w.state(t, "sched")
+	first := inUse(t, w.state(t, "sched"))
 	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err != nil {
 		t.Fatal(err)
 	}
-	second := w.state(t, "sched")
+	second := inUse(t, w.state(t, "sched"))
 
 	outcome, warnings, err := w.rollBack(t, 0, release)
 	if err != nil || outcome.Revision != 3 {
 		t.Fatalf("revision %+v, %v", outcome, err)
 	}
-	if diff := cmp.Diff(first, withoutLeftovers(w.state(t, "sched"), first)); diff != "" {
+	if diff := cmp.Diff(first, inUse(t, w.state(t, "sched"))); diff != "" {
 		t.Errorf("not as in revision 1 (-want +got):\n%s", diff)
 	}
 	if slices.ContainsFunc(warnings, func(text string) bool { return strings.Contains(text, "deployed again") }) {
@@ -63,7 +70,7 @@ func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T)
 	if _, warnings, err = w.rollBack(t, 2, release); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(second, withoutLeftovers(w.state(t, "sched"), second)); diff != "" {
+	if diff := cmp.Diff(second, inUse(t, w.state(t, "sched"))); diff != "" {
 		t.Errorf("not as in revision 2 (-want +got):\n%s", diff)
 	}
 	if slices.ContainsFunc(warnings, func(text string) bool { return strings.Contains(text, "deployed again") }) {
@@ -90,11 +97,11 @@ func TestRollbackCallsAnExtenderWhereItIsNow(t *testing.T) {
 	if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: "ext", Namespace: w.ns}); err != nil {
 		t.Fatal(err)
 	}
-	before := w.state(t, "sched")
+	before := inUse(t, w.state(t, "sched"))
 	if _, _, err := w.rollBack(t, 2, release); err == nil || !strings.Contains(err.Error(), "it calls extender ext, which is not deployed any more") {
 		t.Fatalf("error %v", err)
 	}
-	if diff := cmp.Diff(before, w.state(t, "sched")); diff != "" {
+	if diff := cmp.Diff(before, inUse(t, w.state(t, "sched"))); diff != "" {
 		t.Errorf("the refused rollback changed something (-before +after):\n%s", diff)
 	}
 
@@ -125,10 +132,10 @@ func TestRollbackThatCannotWorkChangesNothing(t *testing.T) {
 	if _, err := extenders.Deploy(t.Context(), w.deps, w.deployment(t, w.options("ext"), "sched")); err != nil {
 		t.Fatal(err)
 	}
-	before := w.state(t, "sched")
+	before := inUse(t, w.state(t, "sched"))
 	unchanged := func(t *testing.T) {
 		t.Helper()
-		if diff := cmp.Diff(before, withoutLeftovers(w.state(t, "sched"), before)); diff != "" {
+		if diff := cmp.Diff(before, inUse(t, w.state(t, "sched"))); diff != "" {
 			t.Errorf("something changed (-before +after):\n%s", diff)
 		}
 	}
