@@ -49,6 +49,8 @@ func New(ctx context.Context, cfg *rest.Config, log *zap.Logger) (*Loader, error
 }
 
 // Add creates an object, or will. The objects of one kind are created at the same time; those of the next kind wait for them.
+//
+//nolint:contextcheck // the context of the group is made of ctx
 func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	if l.current != kind || l.group == nil {
 		if err := l.Wait(); err != nil {
@@ -61,8 +63,8 @@ func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o
 	if l.failed.Err() != nil {
 		return l.Wait()
 	}
-	ctx = l.failed
-	l.group.Go(func() error { return l.Create(ctx, kind, version, o) })
+	group := l.failed
+	l.group.Go(func() error { return l.Create(group, kind, version, o) })
 	return nil
 }
 

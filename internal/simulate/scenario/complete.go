@@ -96,23 +96,23 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 			}
 		}
 	case "services":
-		spec = ensure(o, "spec")
+		spec = specOf(o)
 		spec["clusterIP"] = "None" // no address is needed, and there are few
 	case "replicationcontrollers":
-		spec = ensure(o, "spec")
+		spec = specOf(o)
 		spec["template"] = template(part(spec, "selector"))
 	case "replicasets.apps", "statefulsets.apps":
-		spec = ensure(o, "spec")
+		spec = specOf(o)
 		spec["template"] = template(matching(part(spec, "selector")))
 		if resource == "statefulsets.apps" {
 			spec["serviceName"] = placeholder
 		}
 	case "persistentvolumes":
-		spec = ensure(o, "spec")
+		spec = specOf(o)
 		completeVolume(spec)
 		replaceUID(spec["claimRef"], uids)
 	case "csinodes.storage.k8s.io":
-		for _, d := range list(ensure(o, "spec"), "drivers") {
+		for _, d := range list(specOf(o), "drivers") {
 			asObject(d)["nodeID"] = placeholder
 		}
 		if spec["drivers"] == nil {
@@ -125,14 +125,14 @@ func completeSpec(resource string, o object, uids func(string) (string, bool)) {
 	}
 }
 
-// ensure returns a field that is an object, which is added if it is missing.
-func ensure(o object, field string) object {
-	if inner, ok := o[field].(object); ok {
-		return inner
+// specOf returns the specification of an object, which is added if it is missing.
+func specOf(o object) object {
+	if spec, ok := o["spec"].(object); ok {
+		return spec
 	}
-	inner := object{}
-	o[field] = inner
-	return inner
+	spec := object{}
+	o["spec"] = spec
+	return spec
 }
 
 func list(o object, field string) []any {

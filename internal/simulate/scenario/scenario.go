@@ -97,7 +97,7 @@ func unbound(pod object) object {
 // cordoned returns a node as `kubectl cordon` leaves it: the taint is the node controller's.
 func cordoned(node object) object {
 	node = clone(node)
-	spec := ensure(node, "spec")
+	spec := specOf(node)
 	spec["unschedulable"] = true
 	const key = "node.kubernetes.io/unschedulable"
 	taints := list(spec, "taints")

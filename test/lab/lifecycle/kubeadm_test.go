@@ -85,7 +85,7 @@ func TestThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 func runPodOn(t *testing.T, l *lab.Lab, label, value string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pod.json")
-	text := strings.Replace(fmt.Sprintf(pod, label), `"`+label+`": ""`, `"`+label+`": "`+value+`"`, 1)
+	text := strings.Replace(fmt.Sprintf(pod, "shell", label), `"`+label+`": ""`, `"`+label+`": "`+value+`"`, 1)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
