@@ -69,7 +69,7 @@ test-releases: deps build dist ## binaries, plugins and extenders of other relea
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading (root)
-	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2' ./test/lab/matrix ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle
+	hack/with-labs.sh go test -p 1 -count=1 -timeout 8h -tags labs -v -run 'Release|Plugins|Extender|Upgraded|SecondScheduler|TwoLabs|ControlPlaneNodes|RKE2' ./test/lab/matrix ./test/lab/plugins ./test/lab/extender ./test/lab/replace ./test/lab/lifecycle ./test/lab/nodes
 
 .PHONY: test-matrix
 test-matrix: deps ## every release in versions/releases.txt: build, image, flags, and configurations as its own scheduler reads them

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,9 +135,12 @@ func (l *Lab) hasQuorum() (bool, error) {
 	return 2*count > len(masters), nil
 }
 
-// answers returns an error until the node is ready and its kubelet answers: right after a start the
-// Node object has the status from before.
+// answers returns an error until the node is ready and its kubelet and its API server answer: right
+// after a start the Node object has the status from before.
 func (n *Node) answers(ctx context.Context, client kubernetes.Interface) error {
+	if err := n.apiServerAnswers(ctx); err != nil {
+		return err
+	}
 	object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -144,6 +149,28 @@ func (n *Node) answers(ctx context.Context, client kubernetes.Interface) error {
 		return err
 	}
 	return client.CoreV1().RESTClient().Get().Resource("nodes").Name(n.name).SubResource("proxy").Suffix("healthz").Do(ctx).Error()
+}
+
+// apiServerAnswers returns an error until the API server of a control-plane node is ready, which it is
+// after its member of etcd. Before that, the loss of another node can stop the cluster.
+func (n *Node) apiServerAnswers(ctx context.Context) error {
+	if n.role != ControlPlane {
+		return nil
+	}
+	layout, err := findLayout(n.lab.Layout())
+	if err != nil {
+		return err
+	}
+	cfg, err := n.lab.restConfig()
+	if err != nil {
+		return err
+	}
+	cfg.Host = "https://" + net.JoinHostPort(n.address.String(), strconv.Itoa(layout.port))
+	client, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
 // CutNode disconnects a node from the network: it keeps running, and reaches nothing but itself.

@@ -1,0 +1,114 @@
+//go:build linux && labs
+
+package nodes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
+
+const (
+	name     = "survivor"
+	manifest = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+)
+
+// Nodes of the control plane may be lost one at a time, also the one whose kubeconfig was read, and each node's default scheduler is replaced
+// and restored. The images are shaped like upstream's.
+func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
+	first := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm, Masters: 3, Workers: 2})
+	var nodes []*labs.Node
+	for _, node := range first.Lab.Nodes() {
+		nodes = append(nodes, first.On(t, node.Name()))
+	}
+	if len(nodes) != 3 {
+		t.Fatalf("%d nodes", len(nodes))
+	}
+	var image string
+	for _, node := range nodes {
+		image = node.Image(t)
+	}
+	first.PMKSched(t, "detect").OK(t).Prints(t, "3 with label node-role.kubernetes.io/control-plane")
+	first.PMKSched(t, append([]string{"deploy", "--name", name, "--image", image}, labs.Stable("1s")...)...).OK(t)
+	on := first.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].spec.nodeName}")
+	for _, node := range nodes {
+		if !strings.Contains(" "+on+" ", " "+node.NodeName+" ") {
+			t.Errorf("no replica on %s: %s", node.NodeName, on)
+		}
+	}
+	first.PMKSched(t, "verify", "--name", name).OK(t)
+	for i, node := range nodes {
+		if !t.Run("without node "+node.NodeName, func(t *testing.T) { survives(t, node, nodes[(i+1)%len(nodes)]) }) {
+			t.FailNow() // the cluster is not whole
+		}
+	}
+	t.Run("replaced node by node", func(t *testing.T) { replaced(t, nodes) })
+	first.PMKSched(t, "uninstall", "--name", name, "--yes").OK(t)
+	first.LeftNothing(t, name)
+}
+
+// survives stops a node: pods of the second and of the default scheduler are still bound.
+func survives(t *testing.T, lost, other *labs.Node) {
+	l := lost.Lab
+	if err := l.StopNode(t.Context(), lost.NodeName); err != nil {
+		t.Fatal(err)
+	}
+	for _, scheduler := range []string{name, "default-scheduler"} {
+		bound(t, other, scheduler)
+	}
+	if err := l.StartNode(t.Context(), lost.NodeName); err != nil {
+		t.Fatal(err)
+	}
+	run.Eventually(t, "all replicas are ready", func(context.Context) (bool, string) {
+		r := other.PMKSched(t, "status")
+		return r.Code == 0 && strings.Contains(r.Stdout, "3/3"), r.String()
+	})
+}
+
+// bound creates a pod of a scheduler and waits until it is bound.
+func bound(t *testing.T, n *labs.Node, scheduler string) {
+	t.Helper()
+	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "probe-"}, "spec": {"schedulerName": %q, "nodeSelector": {"type": "kwok"},
+		"tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": %q}]}}`, scheduler, lab.PauseImage)
+	pod := n.Kubectl(t, "create", "-o", "name", "-f", run.WriteFile(t, "pod.json", text))
+	run.Eventually(t, "a pod of "+scheduler+" is bound", func(context.Context) (bool, string) {
+		seen := n.Exec(t, "kubectl", "get", pod, "-o", "jsonpath={.spec.nodeName}")
+		return seen.Stdout != "", seen.String()
+	})
+	n.Kubectl(t, "delete", pod, "--wait=false")
+}
+
+// replaced replaces the default scheduler of every node, keeping its image, and restores the manifests to the same bytes.
+func replaced(t *testing.T, nodes []*labs.Node) {
+	read := func(n *labs.Node) []byte {
+		text, err := os.ReadFile(n.Path(manifest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	var originals [][]byte
+	for _, node := range nodes {
+		originals = append(originals, read(node))
+		node.PMKSched(t, append([]string{"replace", "--preset", "binpack", "--yes"}, labs.Stable("1s")...)...).OK(t)
+	}
+	nodes[0].PMKSched(t, "verify", "--default").OK(t)
+	nodes[0].PMKSched(t, "status").OK(t)
+	bound(t, nodes[0], "default-scheduler")
+	for i, node := range nodes {
+		node.PMKSched(t, "restore", "--yes").OK(t)
+		if !bytes.Equal(read(node), originals[i]) {
+			t.Errorf("the manifest of %s is not the original one", node.NodeName)
+		}
+	}
+	nodes[0].PMKSched(t, "verify", "--default").Fails(t, 3, "not replaced")
+}
