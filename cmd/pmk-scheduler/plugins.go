@@ -26,6 +26,7 @@ func plugins() []app.Option {
 type Portable0 struct {
 	adapter.Base
 	adapter.FilterPoint
+	adapter.SignPoint
 }
 
 func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -36,6 +37,7 @@ func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	return &Portable0{
 		Base:        host.Base(p),
 		FilterPoint: adapter.FilterPoint{Host: host, Plugin: p},
+		SignPoint:   adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
@@ -46,6 +48,7 @@ type Portable1 struct {
 	adapter.ScorePoint
 	adapter.ReservePoint
 	adapter.PostBindPoint
+	adapter.SignPoint
 }
 
 func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -59,6 +62,7 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
 		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
 		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
+		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
@@ -67,6 +71,7 @@ type Portable2 struct {
 	adapter.Base
 	adapter.PreScorePoint
 	adapter.ScorePoint
+	adapter.SignPoint
 }
 
 func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -78,6 +83,7 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		Base:          host.Base(p),
 		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
 		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 

@@ -36,6 +36,7 @@ func extensionPoints() []extensionPoint {
 		point("Bind", (*scheduler.BindPlugin)(nil), nil),
 		point("PostBind", (*scheduler.PostBindPlugin)(nil), nil),
 		point("Events", (*scheduler.EventsPlugin)(nil), nil),
+		point("Sign", (*scheduler.SignPlugin)(nil), nil),
 	}
 }
 

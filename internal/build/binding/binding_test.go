@@ -151,6 +151,8 @@ func TestComposeNamesTheStructsAndPointsOfAPlugin(t *testing.T) {
 		{"score with normalization", 24, []string{"Name", "NormalizeScore", "Score", "Helper"}, binding.Composition{Structs: []string{"ScorePoint"}, Points: []string{"Score"}}, ""},
 		{"in the framework's order", 37, []string{"Less", "Bind", "Unreserve", "Reserve"}, binding.Composition{Structs: []string{"QueueSortPoint", "ReservePoint", "BindPoint"}, Points: []string{"QueueSort", "Reserve", "Bind"}}, ""},
 		{"events are not configured", 20, []string{"Filter", "EventsToRegister"}, binding.Composition{Structs: []string{"FilterPoint", "EventsPoint"}, Points: []string{"Filter"}}, ""},
+		{"sign is not configured", 37, []string{"Score", "Sign"}, binding.Composition{Structs: []string{"ScorePoint", "SignPoint"}, Points: []string{"Score"}}, ""},
+		{"sign before batching", 20, []string{"Score", "Sign"}, binding.Composition{Structs: []string{"ScorePoint", "SignPoint"}, Points: []string{"Score"}}, ""},
 		{"prefilter from 1.24", 24, []string{"PreFilter", "AddPod", "RemovePod"}, binding.Composition{Structs: []string{"PreFilterPoint"}, Points: []string{"PreFilter"}}, ""},
 		{"prefilter before 1.24", 23, []string{"PreFilter"}, binding.Composition{Structs: []string{"PreFilterPoint", "NodeSetPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},
 		{"prefilter and filter before 1.24", 23, []string{"PreFilter", "Filter"}, binding.Composition{Structs: []string{"PreFilterPoint", "FilterPoint"}, Points: []string{"PreFilter", "Filter"}}, ""},

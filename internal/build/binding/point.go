@@ -37,6 +37,8 @@ func Points() []Point {
 		point("Score", "NormalizeScore"), reserve, point("Permit"), point("PreBind"), point("Bind"), point("PostBind"),
 		// 1.20 does not have it, but retries every pod after every event, which includes the events that a plugin names.
 		{Name: "Events", Struct: "EventsPoint", Methods: []string{"EventsToRegister"}, Since: OldestMinor},
+		// The framework has it from 1.35 on. Earlier releases compute the results of each pod, so that they do not need it.
+		{Name: "Sign", Struct: "SignPoint", Methods: []string{"Sign"}, Since: OldestMinor},
 	}
 }
 

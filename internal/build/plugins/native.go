@@ -69,7 +69,11 @@ var extensionMethods = []signature{
 	{"PreBind", "(ctx.Context, {C}, *v1.Pod, string) *{S}", 20, onward},
 	{"Bind", "(ctx.Context, {C}, *v1.Pod, string) *{S}", 20, onward},
 	{"PostBind", "(ctx.Context, {C}, *v1.Pod, string)", 20, onward},
+	{signPod, "(ctx.Context, *v1.Pod) ([]fwk.SignFragment, *{S})", 35, onward},
 }
+
+// signPod is the method of a native plugin that declares what of a pod its results depend on.
+const signPod = "SignPod"
 
 // cycleTypes are the types CycleState and Status before 1.34 and from 1.34.
 var cycleTypes = []struct {
@@ -157,6 +161,14 @@ func (f nativeFit) refuse(p Plugin, release versions.Release) error {
 
 // readable returns a signature with the usual names of packages.
 func readable(text string) string { return strings.ReplaceAll(text, "ctx.Context", "context.Context") }
+
+// nativeSigns reports whether a native package has a method SignPod.
+func nativeSigns(methods []method) bool {
+	return slices.ContainsFunc(methods, func(m method) bool {
+		_, known := minorsOf(m.name, m.text)
+		return known && m.name == signPod
+	})
+}
 
 // nativePoints returns the extension points of a native package by their names in a configuration,
 // from the methods that have the signature of some release.

@@ -117,6 +117,9 @@ type Info struct {
 	// Points are its extension points by their names in a configuration, such as filter and score,
 	// in the framework's order.
 	Points []string `json:"points"`
+	// Signs reports whether the plugin declares what of a pod its results depend on: Sign, or SignPod of a native plugin. Without it no pod
+	// of its profile is batched.
+	Signs bool `json:"signs,omitempty"`
 	// Rules reports whether the package has a function Rules, which returns the RBAC rules that the
 	// plugin needs.
 	Rules bool `json:"rules,omitempty"`

@@ -112,6 +112,45 @@ func TestPluginsAreDescribedFromTheirSources(t *testing.T) {
 	}
 }
 
+func TestPluginsThatSignPodsAreFound(t *testing.T) {
+	dir := pluginDirs(t)
+	for name, signs := range map[string]bool{"signing": true, "native135": true, "portable": false} {
+		infos, err := readPlugins(t, "v1.35.4", Plugin{Dir: filepath.Join(dir, name)})
+		if err != nil || infos[0].Signs != signs {
+			t.Errorf("%s: %+v, %v", name, infos, err)
+		}
+	}
+}
+
+// Otherwise no pod of a profile with them would be batched.
+func TestBundledPluginsThatFilterOrScoreSignPods(t *testing.T) {
+	sources := os.DirFS("../../..")
+	names, err := Builtins(sources)
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	release := versions.Releases()[0]
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Release: release, Rules: rules, Sources: sources, Platform: Platform{OS: "linux", Arch: "amd64", Go: rules.Go}}
+	for _, name := range names {
+		o.Plugins = append(o.Plugins, Plugin{Builtin: name})
+	}
+	set, err := Read(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, info := range set.Infos() {
+		if !info.Signs && slices.ContainsFunc(info.Points, func(point string) bool {
+			return slices.Contains([]string{"preFilter", "filter", "preScore", "score"}, point)
+		}) {
+			t.Errorf("%s does not sign pods", info.Name)
+		}
+	}
+}
+
 func TestInvalidPluginsAreRefusedBeforeCompiling(t *testing.T) {
 	dir := pluginDirs(t)
 	for name, test := range map[string]struct {

@@ -110,7 +110,7 @@ func (r *reader) native(p Plugin, pkg *pluginPackage, factory signature, found *
 	if !fit.minors.has(r.options.Release.Minor) {
 		return fit.refuse(p, r.options.Release)
 	}
-	found.info.Kind, found.info.Points = KindNative, nativePoints(methods)
+	found.info.Kind, found.info.Points, found.info.Signs = KindNative, nativePoints(methods), nativeSigns(methods)
 	return nil
 }
 
@@ -134,6 +134,7 @@ func (r *reader) portable(p Plugin, pkg *pluginPackage, fn *ast.FuncDecl, in sco
 	for _, point := range found.composition.Points {
 		found.info.Points = append(found.info.Points, configured(point))
 	}
+	_, found.info.Signs = methods["Sign"]
 	return nil
 }
 

@@ -97,7 +97,7 @@ func (b *BlockAll) Name() string { return Name }
 
 // Filter rejects the node if the pod's namespace is blocked.
 func (b *BlockAll) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
-	if b.namespaces != nil && !b.namespaces[pod.Namespace] {
+	if !b.blocks(pod) {
 		return nil
 	}
 	b.filtered.Inc()
@@ -105,4 +105,13 @@ func (b *BlockAll) Filter(ctx context.Context, _ scheduler.State, pod *corev1.Po
 		log.Info(5, "BlockAll rejected a node", "namespace", pod.Namespace, "pod", pod.Name, "node", node.Node().Name)
 	}
 	return b.blocked
+}
+
+func (b *BlockAll) blocks(pod *corev1.Pod) bool {
+	return b.namespaces == nil || b.namespaces[pod.Namespace]
+}
+
+// Sign returns whether the pod is blocked.
+func (b *BlockAll) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	return b.blocks(pod), nil
 }

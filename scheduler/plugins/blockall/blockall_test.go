@@ -39,6 +39,24 @@ func TestFilterRejectsPodsOfBlockedNamespaces(t *testing.T) {
 	}
 }
 
+func TestPodsAreSignedByWhetherTheyAreBlocked(t *testing.T) {
+	plugin, err := New(t.Context(), scheduler.NewArguments([]byte(`{"namespaces": ["a", "b"]}`)), &plugintest.Handle{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := map[string]interface{}{}
+	for _, namespace := range []string{"a", "b", "c"} {
+		part, status := plugin.Sign(t.Context(), podIn(namespace))
+		if !status.IsSuccess() {
+			t.Errorf("%s: %v", namespace, status)
+		}
+		signed[namespace] = part
+	}
+	if signed["a"] != signed["b"] || signed["a"] == signed["c"] {
+		t.Errorf("got %v", signed)
+	}
+}
+
 func TestInvalidArgumentsNameTheField(t *testing.T) {
 	for _, test := range []struct{ name, args, want string }{
 		{"unknown field", `{"namespace": "a"}`, `"namespace"`},

@@ -100,6 +100,38 @@ func TestBurstOfPodsIsSpreadOverNodes(t *testing.T) {
 	expect(t, "pods", map[string]int{"idle": 8, "busy": 4}, placed)
 }
 
+// This is what Sign declares.
+func TestResultsDependOnTheNodeAndNotOnThePod(t *testing.T) {
+	w := newWorld(t, server+`, "metrics": [{"name": "cpu", "maxPercent": 80}]}`)
+	w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.3, "full": 0.9})
+	results := func(pod *corev1.Pod) map[string]string {
+		all := map[string]string{}
+		for _, name := range []string{"a", "b", "full"} {
+			score, _ := w.Score(t.Context(), nil, pod, newNode(name))
+			all[name] = fmt.Sprint(w.Filter(t.Context(), nil, pod, newNode(name)), score)
+		}
+		return all
+	}
+	small, large := newPod("small", "100m"), newPod("large", "3")
+	before := results(small)
+	expect(t, "another pod", before, results(large))
+	for _, pod := range []*corev1.Pod{small, large} {
+		part, status := w.Sign(t.Context(), pod)
+		expect(t, "part of "+pod.Name, nil, part)
+		expect(t, "status of "+pod.Name, "Success", status.String())
+	}
+	if status := w.Reserve(t.Context(), nil, large, "a"); status != nil {
+		t.Fatal(status)
+	}
+	after := results(small)
+	if after["a"] == before["a"] {
+		t.Errorf("the pod on node a does not count: %v", after)
+	}
+	delete(before, "a")
+	delete(after, "a")
+	expect(t, "other nodes", before, after)
+}
+
 func TestPromisesDecreaseAsTheyAreMeasured(t *testing.T) {
 	w := newWorld(t, cpuOnly)
 	idle := map[string]float64{"a": 0}

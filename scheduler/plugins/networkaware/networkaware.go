@@ -154,3 +154,8 @@ func (n *NetworkAware) Score(ctx context.Context, state scheduler.State, pod *co
 	}
 	return score, nil
 }
+
+// Sign declares that the results do not depend on the pod: they depend on the objects of the custom resource only.
+func (n *NetworkAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
+	return nil, nil
+}

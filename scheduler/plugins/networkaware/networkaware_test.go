@@ -86,6 +86,30 @@ func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 	}
 }
 
+// This is what Sign declares.
+func TestScoresDoNotDependOnThePod(t *testing.T) {
+	n := newPlugin(t, minimal+`}`)
+	for _, object := range []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(20))} {
+		if err := n.values.set(object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	results := map[string]bool{}
+	for _, pod := range []*corev1.Pod{plugintest.NewPod("a", "small", nil), plugintest.NewPod("b", "large", plugintest.Requests("3", "1Gi"))} {
+		state := plugintest.NewState()
+		result := fmt.Sprint(n.PreScore(t.Context(), state, pod, nodes(2)))
+		for _, node := range nodes(2) {
+			score, status := n.Score(t.Context(), state, pod, node)
+			result += fmt.Sprint(" ", score, status)
+		}
+		part, status := n.Sign(t.Context(), pod)
+		results[fmt.Sprint(result, part, status)] = true
+	}
+	if len(results) != 1 {
+		t.Errorf("got %v", results)
+	}
+}
+
 func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 	plugin := newPlugin(t, `{"version": "v1", "resource": "links", "field": "status.latency", "nodeKey": "spec.node"}`)
 	link := func(name, node string, value interface{}) *unstructured.Unstructured {

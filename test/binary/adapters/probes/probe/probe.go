@@ -282,3 +282,15 @@ func (p *Probe) Bind(_ context.Context, _ scheduler.State, pod *corev1.Pod, node
 func (p *Probe) PostBind(_ context.Context, s scheduler.State, pod *corev1.Pod, node string) {
 	p.note("PostBind %s %s %v", pod.Name, node, count(s) != nil)
 }
+
+// Sign returns the pod's name.
+func (p *Probe) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	p.note("Sign %s", pod.Name)
+	switch pod.Name {
+	case "rejected":
+		return nil, scheduler.Unschedulable("it depends on other pods")
+	case "broken":
+		return nil, scheduler.Error(errors.New("no signature"))
+	}
+	return pod.Name, nil
+}

@@ -64,6 +64,10 @@ func TestTranscript(t *testing.T) {
 	klog.Flush()
 	d.say("log: five %v, six %v, error %v", strings.Contains(log.String(), "probe says five"), strings.Contains(log.String(), "probe says six"), strings.Contains(log.String(), "probe erred"))
 	d.queue()
+	for _, name := range []string{"normal", "rejected", "broken"} {
+		part, code := d.sign(pod(name))
+		d.flush("sign %s: %v %s", name, part, code)
+	}
 	d.pods()
 	d.say("metrics: %v", counted(t))
 	if err := ioutil.WriteFile(os.Getenv("TRANSCRIPT"), []byte(strings.Join(d.lines, "\n")+"\n"), 0o644); err != nil {
@@ -236,7 +240,7 @@ func (d *driver) plugin() {
 	bound := d.bound.Elem()
 	for i := 0; i < bound.NumMethod(); i++ {
 		switch name := bound.Type().Method(i).Name; name {
-		case "Base", "Name", "PreBindPreFlight": // the last from 1.34 on
+		case "Base", "Name", "PreBindPreFlight", "SignPod": // the last two from 1.34 and 1.35 on
 		default:
 			methods = append(methods, name)
 		}
