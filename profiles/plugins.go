@@ -18,6 +18,8 @@ type Plugin struct {
 	// named in a configuration: filter, preScore.
 	Name   string
 	Points []string
+	// Signs reports whether it declares what of a pod its results depend on: see [FindUnbatched].
+	Signs bool
 	// Enable are those of Points at which it is enabled. Nil means all of them, an empty list none.
 	Enable []string
 	// Weight multiplies its scores; 0 means the scheduler's default, 1.

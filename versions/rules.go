@@ -31,6 +31,13 @@ type Rules struct {
 	// (pkg/scheduler/framework/plugins/registry.go). The scheduler does not start if any other name
 	// is enabled, unless it is compiled in.
 	Plugins []string
+	// Batching is set if the release reuses the results of a pod for identical ones by default: the
+	// feature gate OpportunisticBatching (from 1.35). It does so only in profiles whose plugins all
+	// sign pods and that call no extender (computeBatchablePlugins in
+	// pkg/scheduler/framework/runtime/framework.go).
+	Batching bool
+	// UnsignedPlugins are in-tree plugins that filter or score and do not sign pods.
+	UnsignedPlugins []string
 	// Policy is set if the release reads the legacy kind Policy (1.20–1.22).
 	Policy bool
 

@@ -54,6 +54,8 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 			[]span{{20, 21, ConfigV1beta1}, {22, 22, ConfigV1beta2}, {23, 24, ConfigV1beta3}, {25, 37, ConfigV1}}},
 		{"render", func(r Rules) string { return r.Render },
 			[]span{{20, 22, ConfigV1beta1}, {23, 24, ConfigV1beta3}, {25, 37, ConfigV1}}},
+		{"batching", func(r Rules) string { return yes(r.Batching) }, []span{{20, 34, "no"}, {35, 37, "yes"}}},
+		{"unsigned plugins", func(r Rules) string { return list(r.UnsignedPlugins...) }, []span{{20, 36, ""}, {37, 37, "DeferredPodScheduling"}}},
 		{"policy", func(r Rules) string { return yes(r.Policy) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
 		{"liveness", func(r Rules) string { return r.LivenessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/livez"}}},
 		{"readiness", func(r Rules) string { return r.ReadinessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/readyz"}}},

@@ -54,6 +54,9 @@ func configurationRows() []row {
 		{25, 29, reject(ConfigV1, "SelectorSpread")},
 		{31, 32, reject(ConfigV1, "AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")},
 
+		{35, onward, func(r *Rules) { r.Batching = true }},
+		{37, onward, func(r *Rules) { r.UnsignedPlugins = []string{"DeferredPodScheduling"} }},
+
 		{20, 23, func(r *Rules) { r.Policy = true }},
 	}
 }

@@ -64,7 +64,7 @@ func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Pl
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.choosePluginRules, p.renderObjects, p.wireObjects}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.choosePluginRules, p.renderObjects, p.wireObjects}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err

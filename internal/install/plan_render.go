@@ -31,6 +31,15 @@ func (p *planner) renderConfiguration() error {
 	return nil
 }
 
+// noteBatching notes the profiles whose pods are not batched, and why.
+func (p *planner) noteBatching() error {
+	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins)
+	for _, u := range unbatched {
+		p.note("%s", u)
+	}
+	return err
+}
+
 // choosePluginRules collects the permissions of the plugins.
 func (p *planner) choosePluginRules() error {
 	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)

@@ -53,6 +53,15 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 	for _, n := range notes {
 		plan.Warnings = append(plan.Warnings, n.Message)
 	}
+	if len(set) > 0 {
+		unbatched, err := profiles.FindUnbatched(text, plan.Release, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range unbatched {
+			plan.Notes = append(plan.Notes, u.String())
+		}
+	}
 	bare, _, _ := strings.Cut(plan.Again, describedExtenders)
 	plan.Again = bare + describeWirings(wirings)
 	plan.Scheduler.Configuration = &profiles.Rendered{YAML: text}

@@ -46,7 +46,7 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 		contents := describe(built)
 		contents.Flags = flags
 		for _, info := range built {
-			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points})
+			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
 		}
 		return contents, nil
 	}
@@ -69,12 +69,12 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 			return nil, problem.Invalidf("build it with --with "+declared[i].String(), "image %s was built without plugin %s", reference, info.Name)
 		}
 		contents.Plugins = append(contents.Plugins, profiles.Plugin{
-			Name: info.Name, Points: info.Points, Weight: declared[i].Weight, Args: declared[i].Args, Enable: declared[i].Enable,
+			Name: info.Name, Points: info.Points, Signs: info.Signs, Weight: declared[i].Weight, Args: declared[i].Args, Enable: declared[i].Enable,
 		})
 	}
 	for _, info := range built {
 		if !slices.Contains(PluginNames(infos), info.Name) {
-			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Enable: []string{}})
+			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs, Enable: []string{}})
 		}
 	}
 	return contents, nil

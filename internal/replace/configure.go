@@ -77,6 +77,13 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	if c.text, err = p.setExtenders(s, c.text); err != nil {
 		return nil, err
 	}
+	unbatched, err := profiles.FindUnbatched(c.text, p.info.Release, p.o.Plugins)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range unbatched {
+		p.notef("%s", u)
+	}
 	if c.binary, err = p.checkWithBinary(ctx, s, image, c, kubeconfig); err != nil {
 		return nil, err
 	}
