@@ -62,7 +62,11 @@ type Env struct {
 }
 
 // Result is the created module.
-type Result struct{ Dir, Package string }
+type Result struct {
+	Dir, Package string
+	// Release is the release of a native plugin, and the newest one that a portable plugin is for.
+	Release versions.Release
+}
 
 // newPlugin is the data of the templates.
 type newPlugin struct {
@@ -108,7 +112,7 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Dir: dir, Package: p.Package}, writeModule(ctx, dir, files, o, env)
+	return &Result{Dir: dir, Package: p.Package, Release: release}, writeModule(ctx, dir, files, o, env)
 }
 
 var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*$`)

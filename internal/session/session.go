@@ -21,6 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/preflight"
 	"github.com/pmk-sched/pmk-sched/internal/scaffold"
 	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -86,7 +87,29 @@ func (s *Session) NewPlugin(ctx context.Context, r scaffold.Request) (*scaffold.
 	if err := s.chooseBranch(ctx, &r.Branch); err != nil {
 		return nil, err
 	}
-	return scaffold.Plugin(ctx, r, scaffold.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, OnStep: s.OnStep, Log: s.Log})
+	made, err := scaffold.Plugin(ctx, r, scaffold.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, OnStep: s.OnStep, Log: s.Log})
+	if err != nil {
+		return nil, err
+	}
+	return made, s.noteBatching(r.Kind, made.Release)
+}
+
+// noteBatching notes how a new plugin affects the batching of pods.
+func (s *Session) noteBatching(kind string, release versions.Release) error {
+	const since = "Kubernetes 1.35 and later"
+	switch kind {
+	case scaffold.Extender:
+		s.Note(since + " do not batch pods while an extender is called: " + profiles.UnbatchedCost)
+	case scaffold.Portable:
+		s.Note("method Sign returns what of a pod Filter and Score depend on: keep it up to date. Without it " + since + " do not batch the pods of the profile: " + profiles.UnbatchedCost)
+	case scaffold.Native:
+		rules, _, err := versions.Select(release)
+		if err != nil || !rules.Batching {
+			return err
+		}
+		s.Note("method SignPod returns what of a pod Filter depends on: keep it up to date. Without it pods of the profile are not batched: " + profiles.UnbatchedCost)
+	}
+	return nil
 }
 
 func (s *Session) buildEnv() pack.Env {
