@@ -103,8 +103,11 @@ func (l *Lab) networkDaemons() []string {
 	return names
 }
 
-// daemons returns the names of the node's processes.
+// daemons returns the names of the node's processes. kubeadm runs etcd in a pod.
 func (n *Node) daemons() []string {
+	if n.lab.state.Kubeadm {
+		return []string{holder, "containerd", "kubelet", "kube-proxy"}
+	}
 	return []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}
 }
 

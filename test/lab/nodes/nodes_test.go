@@ -74,17 +74,21 @@ func survives(t *testing.T, lost, other *labs.Node) {
 	})
 }
 
-// bound creates a pod of a scheduler and waits until it is bound.
+// bound creates a pod of a scheduler and waits until it is bound. While etcd elects a leader, requests fail.
 func bound(t *testing.T, n *labs.Node, scheduler string) {
 	t.Helper()
-	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "probe-"}, "spec": {"schedulerName": %q, "nodeSelector": {"type": "kwok"},
-		"tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": %q}]}}`, scheduler, lab.PauseImage)
-	pod := n.Kubectl(t, "create", "-o", "name", "-f", run.WriteFile(t, "pod.json", text))
+	pod := "probe-" + scheduler
+	file := run.WriteFile(t, "pod.json", fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q}, "spec": {"schedulerName": %q,
+		"nodeSelector": {"type": "kwok"}, "tolerations": [{"operator": "Exists"}], "terminationGracePeriodSeconds": 0,
+		"containers": [{"name": "main", "image": %q}]}}`, pod, scheduler, lab.PauseImage))
 	run.Eventually(t, "a pod of "+scheduler+" is bound", func(context.Context) (bool, string) {
-		seen := n.Exec(t, "kubectl", "get", pod, "-o", "jsonpath={.spec.nodeName}")
-		return seen.Stdout != "", seen.String()
+		seen := n.Exec(t, "sh", "-c", "kubectl apply -f "+file+" >&2 && kubectl get pod "+pod+" -o jsonpath={.spec.nodeName}")
+		return seen.Code == 0 && seen.Stdout != "", seen.String()
 	})
-	n.Kubectl(t, "delete", pod, "--wait=false")
+	run.Eventually(t, "the pod is deleted", func(context.Context) (bool, string) {
+		seen := n.Exec(t, "kubectl", "delete", "pod", pod, "--ignore-not-found")
+		return seen.Code == 0, seen.String()
+	})
 }
 
 // replaced replaces the default scheduler of every node, keeping its image, and restores the manifests to the same bytes.
