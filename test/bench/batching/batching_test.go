@@ -21,7 +21,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
@@ -161,24 +160,11 @@ func (x *bench) measure(b *testing.B, s side) (rate, hinted float64) {
 	process, address := x.scheduler(b, s)
 	process.Start()
 	defer process.Kill()
-	bound := map[string]bool{}
-	var first time.Time
-	for event := range events.ResultChan() {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok || event.Type == watch.Deleted {
-			continue
-		}
-		if len(bound) == 0 {
-			first = time.Now()
-		}
-		bound[pod.Name] = true
-		if len(bound) == pods {
-			rate = float64(pods) / time.Since(first).Seconds()
-			return rate, 100 * x.hints(ctx, b, address) / pods
-		}
+	rate, bound := controlplane.BindingRate(events.ResultChan(), pods)
+	if bound < pods {
+		b.Fatalf("%s bound only %d of %d pods", s.name, bound, pods)
 	}
-	b.Fatalf("%s bound only %d of %d pods", s.name, len(bound), pods)
-	return 0, 0
+	return rate, 100 * x.hints(ctx, b, address) / pods
 }
 
 var attempts = regexp.MustCompile(`^scheduler_batch_attempts_total\{.*result="hint_used".*\} (\S+)$`)

@@ -21,7 +21,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
@@ -223,23 +222,11 @@ func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
 	process := x.NewScheduler(b, s)
 	process.Start()
 	defer process.Kill()
-	bound := map[string]bool{}
-	var first time.Time
-	for event := range events.ResultChan() {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok || event.Type == watch.Deleted {
-			continue
-		}
-		if len(bound) == 0 {
-			first = time.Now()
-		}
-		bound[pod.Name] = true
-		if len(bound) == pods {
-			return float64(pods) / time.Since(first).Seconds()
-		}
+	rate, bound := controlplane.BindingRate(events.ResultChan(), pods)
+	if bound < pods {
+		b.Fatalf("%s bound only %d of %d pods", s.Name, bound, pods)
 	}
-	b.Fatalf("%s bound only %d of %d pods", s.Name, len(bound), pods)
-	return 0
+	return rate
 }
 
 // memory is what a process held at most, in megabytes.

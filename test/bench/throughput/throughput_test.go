@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -90,24 +90,11 @@ func measure(b *testing.B, n *labs.Node, scheduler string) float64 {
 	scale(b, n, scheduler, 1)
 	defer scale(b, n, scheduler, 0)
 	defer remove(ctx, b, n, ns)
-
-	bound := map[string]bool{}
-	var first time.Time
-	for event := range events.ResultChan() {
-		pod, ok := event.Object.(*corev1.Pod)
-		if !ok || event.Type == watch.Deleted {
-			continue
-		}
-		if len(bound) == 0 {
-			first = time.Now()
-		}
-		bound[pod.Name] = true
-		if len(bound) == pods {
-			return float64(pods) / time.Since(first).Seconds()
-		}
+	rate, bound := controlplane.BindingRate(events.ResultChan(), pods)
+	if bound < pods {
+		b.Fatalf("%s bound only %d of %d pods", scheduler, bound, pods)
 	}
-	b.Fatalf("%s bound only %d of %d pods", scheduler, len(bound), pods)
-	return 0
+	return rate
 }
 
 func createPods(ctx context.Context, b *testing.B, n *labs.Node, ns, scheduler string) {

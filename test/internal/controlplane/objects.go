@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/retry"
 
@@ -212,4 +213,25 @@ func (p *Plane) PriorityClass(ctx context.Context, t testing.TB, name string, va
 	if _, err := p.Kube.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// BindingRate reads the events of bound pods until as many different ones have come, and returns how many were bound a second since
+// the first. Without that many, it is 0; bound is their number.
+func BindingRate(events <-chan watch.Event, pods int) (rate float64, bound int) {
+	names := map[string]bool{}
+	var first time.Time
+	for event := range events {
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok || event.Type == watch.Deleted {
+			continue
+		}
+		if len(names) == 0 {
+			first = time.Now()
+		}
+		names[pod.Name] = true
+		if len(names) == pods {
+			return float64(pods) / time.Since(first).Seconds(), pods
+		}
+	}
+	return 0, len(names)
 }
