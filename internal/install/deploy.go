@@ -219,15 +219,13 @@ func (d *deployRun) apply(ctx context.Context) error {
 
 // tolerateShortage keeps the rollout of objects, which may be those of a revision, from waiting for nodes that are away now.
 func (d *deployRun) tolerateShortage(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
-	shortage := 0
-	for _, o := range objects {
-		if o.GetKind() != "Deployment" {
-			continue
-		}
-		var err error
-		if shortage, err = d.Applier.Shortage(ctx, o); err != nil {
-			return nil, err
-		}
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if i < 0 {
+		return objects, nil
+	}
+	shortage, err := d.Applier.Shortage(ctx, objects[i])
+	if err != nil {
+		return nil, err
 	}
 	return manifest.TolerateShortage(objects, shortage)
 }
