@@ -129,11 +129,15 @@ func (u *bringUp) nodeFiles(n *Node) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []file{
+	files := []file{
 		{proxyConfigPath, 0o644, proxy},
 		{"/etc/cni/net.d/10-lab.conflist", 0o644, network},
 		{containerdConfigPath, 0o644, containerdConfiguration(u.images["pause"])},
-	}, nil
+	}
+	if n.role == ControlPlane {
+		files = append(files, file{kubeadm.AuditPolicyPath, 0o600, []byte(kubeadm.AuditPolicy())})
+	}
+	return files, nil
 }
 
 // startNodes starts containerd on every node and loads the images.

@@ -39,7 +39,7 @@ func boundPaths() []string {
 		"/etc/pf9", "/etc/kubernetes", "/etc/cni", "/etc/containerd",
 		"/opt/cni", "/opt/pf9",
 		"/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/lib/kube-proxy",
-		"/var/log/containers", "/var/log/pods",
+		"/var/log/containers", "/var/log/kubernetes", "/var/log/pods",
 		"/run",
 	}
 }

@@ -3,7 +3,9 @@ package kubeadm
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -76,6 +78,7 @@ func (c Cluster) Init(n Node) ([]byte, error) {
 		"kind":              "ClusterConfiguration",
 		"kubernetesVersion": c.Release.String(),
 		"networking":        object{"serviceSubnet": c.Services},
+		"apiServer":         c.apiServer(),
 	}
 	if c.Endpoint != "" {
 		cluster["controlPlaneEndpoint"] = c.Endpoint
@@ -103,13 +106,22 @@ func localEndpoint(n Node) object {
 	return object{"advertiseAddress": n.Address.String(), "bindPort": Port}
 }
 
-// registration is the part of a node. The arguments of the kubelet are a list in v1beta4.
+// registration is the part of a node.
 func (c Cluster) registration(n Node) object {
-	var args any = object{"node-ip": n.Address.String()}
-	if c.Release.Minor >= 31 {
-		args = []any{object{"name": "node-ip", "value": n.Address.String()}}
-	}
+	args := c.extraArgs(map[string]string{"node-ip": n.Address.String()})
 	return object{"name": n.Name, "criSocket": "unix://" + c.Socket, "kubeletExtraArgs": args}
+}
+
+// extraArgs returns the arguments of a component, which are a list in v1beta4.
+func (c Cluster) extraArgs(args map[string]string) any {
+	if c.Release.Minor <= 30 {
+		return args
+	}
+	var list []any
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		list = append(list, object{"name": name, "value": args[name]})
+	}
+	return list
 }
 
 // kubelet is the configuration of every kubelet; kubeadm sets what is not given.
