@@ -26,7 +26,13 @@ type Binding struct {
 	// Code is the HTTP status, 0 if there was no response.
 	Code int
 	At   time.Time
+	// Server is the node whose API server logged the request. It is the node of the replica: schedulers on control-plane nodes use the
+	// API server of their own node.
+	Server string
 }
+
+// File is a log file of the API server of a node.
+type File struct{ Node, Path string }
 
 func (b Binding) bound() bool { return b.Code == 200 || b.Code == 201 }
 
@@ -55,10 +61,10 @@ type event struct {
 }
 
 // Read reads log files. A last line that is not complete yet is ignored.
-func Read(files ...string) (Log, error) {
+func Read(files ...File) (Log, error) {
 	bindings, log := map[string]Binding{}, Log{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
+		text, err := os.ReadFile(file.Path)
 		if err != nil {
 			return Log{}, fmt.Errorf("read audit log: %w", err)
 		}
@@ -68,13 +74,13 @@ func Read(files ...string) (Log, error) {
 			}
 			var e event
 			if err := json.Unmarshal(line, &e); err != nil {
-				return Log{}, fmt.Errorf("read audit log %s: %w: %q", file, err, line)
+				return Log{}, fmt.Errorf("read audit log %s: %w: %q", file.Path, err, line)
 			}
 			switch {
 			case e.ObjectRef.Resource == "leases":
 				log.addRenewal(e)
 			case e.ObjectRef.Subresource == "binding" || e.ObjectRef.Resource == "bindings":
-				addBinding(bindings, e)
+				addBinding(bindings, e, file.Node)
 			}
 		}
 	}
@@ -87,8 +93,9 @@ func Read(files ...string) (Log, error) {
 }
 
 // addBinding adds an event to the request that it is about, which has one when it is received and one when it is complete.
-func addBinding(bindings map[string]Binding, e event) {
+func addBinding(bindings map[string]Binding, e event, server string) {
 	b := bindings[e.AuditID]
+	b.Server = server
 	b.Pod, b.At = e.ObjectRef.Namespace+"/"+cmp.Or(e.ObjectRef.Name, e.RequestObject.Metadata.Name), e.Received
 	if e.Stage == "ResponseComplete" || e.Stage == "Panic" {
 		b.Node, b.Code = e.RequestObject.Target.Name, e.ResponseStatus.Code

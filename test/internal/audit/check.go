@@ -45,21 +45,14 @@ func (l Log) NotOnce(pods map[string]string) (problems []string) {
 }
 
 // NotByLeader returns a problem for each binding by a replica that did not hold the lease when the API server received the request.
-// A leader that has released the lease may bind until another holds it. replicas are the host names of the replicas that reported bindings, by pod. Bindings that no replica reported are counted.
-func (l Log) NotByLeader(lease string, replicas map[string]string) (problems []string, unreported int) {
+// A leader that has released the lease may bind until another holds it.
+func (l Log) NotByLeader(lease string) (problems []string) {
 	for _, b := range l.Bindings {
-		replica, reported := replicas[b.Pod]
-		switch {
-		case !b.bound():
-		case !reported:
-			unreported++
-		default:
-			if holder := l.holder(lease, b.At); hostOf(holder) != replica {
-				problems = append(problems, fmt.Sprintf("%s was bound by %s at %s, when %q held the lease", b.Pod, replica, b.At.Format(time.RFC3339Nano), holder))
-			}
+		if holder := l.holder(lease, b.At); b.bound() && hostOf(holder) != b.Server {
+			problems = append(problems, fmt.Sprintf("%s was bound by %s at %s, when %q held the lease", b.Pod, b.Server, b.At.Format(time.RFC3339Nano), holder))
 		}
 	}
-	return problems, unreported
+	return problems
 }
 
 // holder returns who held a lease last at a time.

@@ -250,33 +250,19 @@ func missingPods(ctx context.Context, kube kubernetes.Interface, masters int) er
 // Audit reads the audit logs of the API servers of a cluster that kubeadm made.
 func (n *Node) Audit(t testing.TB) audit.Log {
 	t.Helper()
-	var files []string
+	var files []audit.File
 	for _, m := range n.Masters(t) {
 		found, err := filepath.Glob(m.Path(filepath.Join(kubeadm.AuditLogDir, "audit*.log")))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("node %s has no audit log: %v", m.NodeName, err)
 		}
-		files = append(files, found...)
+		for _, file := range found {
+			files = append(files, audit.File{Node: m.NodeName, Path: file})
+		}
 	}
 	log, err := audit.Read(files...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return log
-}
-
-// Reported returns the host name of the replica that reported to have bound a pod, for the pods of a namespace by namespace/name. A
-// scheduler reports "name-hostname".
-func Reported(ctx context.Context, kube kubernetes.Interface, namespace, scheduler string) (map[string]string, error) {
-	events, err := kube.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=Scheduled"})
-	if err != nil {
-		return nil, err
-	}
-	replicas := map[string]string{}
-	for _, e := range events.Items {
-		if host, ok := strings.CutPrefix(e.ReportingInstance, scheduler+"-"); ok {
-			replicas[namespace+"/"+e.InvolvedObject.Name] = host
-		}
-	}
-	return replicas, nil
 }
