@@ -90,7 +90,7 @@ func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	scale := []byte(`{"spec":{"replicas":0}}`)
-	_, err := kubeClient(t).AppsV1().Deployments(ns).Patch(ctx, "edited", types.MergePatchType, scale, metav1.PatchOptions{FieldManager: "someone"})
+	_, err := server.Client(t).AppsV1().Deployments(ns).Patch(ctx, "edited", types.MergePatchType, scale, metav1.PatchOptions{FieldManager: "someone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || len(problem.Hints(err)) == 0 {
 			t.Errorf("error is %v", err)
 		}
-		if _, err := kubeClient(t).CoreV1().ConfigMaps(ns).Get(ctx, "fixed-config-b", metav1.GetOptions{}); err == nil || len(changes) > 0 {
+		if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Get(ctx, "fixed-config-b", metav1.GetOptions{}); err == nil || len(changes) > 0 {
 			t.Errorf("something was applied before all was accepted: %v", changes)
 		}
 	})
@@ -169,7 +169,7 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign-config-a", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}
-	if _, err := kubeClient(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	objs := objects(t, "foreign", ns, "a")
@@ -178,7 +178,7 @@ func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
 	if err == nil || err.Error() != refused {
 		t.Fatalf("error is %v", err)
 	}
-	if _, err := kubeClient(t).CoreV1().ServiceAccounts(ns).Get(ctx, "foreign", metav1.GetOptions{}); err == nil {
+	if _, err := server.Client(t).CoreV1().ServiceAccounts(ns).Get(ctx, "foreign", metav1.GetOptions{}); err == nil {
 		t.Error("the service account was made all the same")
 	}
 	changes, err := client.Delete(ctx, objs)
@@ -215,10 +215,10 @@ func TestNoPermissionNamesWhoMayNotDoWhat(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}},
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}}
-	if _, err := kubeClient(t).RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kubeClient(t).RbacV1().ClusterRoleBindings().Create(ctx, reader, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).RbacV1().ClusterRoleBindings().Create(ctx, reader, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.AwaitAccess(ctx, "jane", authorizationv1.ResourceAttributes{Verb: "list", Group: rbacv1.GroupName, Resource: "clusterrolebindings"}); err != nil {

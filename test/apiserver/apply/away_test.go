@@ -21,7 +21,7 @@ const awayLabel = "test-away"
 // threeNodes makes nodes with a label, of which the last is not ready.
 func threeNodes(ctx context.Context, t *testing.T) {
 	t.Helper()
-	nodes := kubeClient(t).CoreV1().Nodes()
+	nodes := server.Client(t).CoreV1().Nodes()
 	for i := range 3 {
 		node, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("away-%d", i), Labels: map[string]string{awayLabel: ""},

@@ -25,7 +25,7 @@ func impatient(o *apply.Options) { o.ControllerGrace = 2 * time.Second }
 // holdControllerLease creates the lease of a controller manager, and renews it until the test ends if it is to be alive.
 func holdControllerLease(ctx context.Context, t *testing.T, alive bool) {
 	t.Helper()
-	leases, holder := kubeClient(t).CoordinationV1().Leases("kube-system"), "master-1_x"
+	leases, holder := server.Client(t).CoordinationV1().Leases("kube-system"), "master-1_x"
 	lease, err := leases.Create(ctx, &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "kube-controller-manager"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder},
 	}, metav1.CreateOptions{})
@@ -134,7 +134,7 @@ func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
 	if _, err := client.Apply(ctx, objects(t, "leaving", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
-	deployments, foreground := kubeClient(t).AppsV1().Deployments(ns), metav1.DeletePropagationForeground
+	deployments, foreground := server.Client(t).AppsV1().Deployments(ns), metav1.DeletePropagationForeground
 	if err := deployments.Delete(ctx, "leaving", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 			t.Errorf("left, besides revisions: %s", kinds)
 		}
 	}
-	if _, err := kubeClient(t).AppsV1().Deployments(ns).Get(ctx, "alone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := server.Client(t).AppsV1().Deployments(ns).Get(ctx, "alone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment: %v", err)
 	}
 	if _, err := install.Uninstall(ctx, deps, ns, "alone"); err != nil {

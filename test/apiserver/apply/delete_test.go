@@ -27,7 +27,7 @@ import (
 // collectGarbage plays the garbage collector for one Deployment: it lets go of it when it is deleted in the foreground.
 func collectGarbage(ctx context.Context, t *testing.T, ns, name string) {
 	t.Helper()
-	deployments := kubeClient(t).AppsV1().Deployments(ns)
+	deployments := server.Client(t).AppsV1().Deployments(ns)
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(ctx)
 	t.Cleanup(func() { cancel(); <-done })
@@ -58,7 +58,7 @@ func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 	}
 	leftover := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "leftover-of-verify", Labels: ownership.Labels("gone")}}
 	leftover.Labels[ownership.LabelComponent] = ownership.ComponentVerify
-	if _, err := kubeClient(t).CoreV1().Namespaces().Create(ctx, leftover, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).CoreV1().Namespaces().Create(ctx, leftover, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	owned, err := client.Owned(ctx, "gone", ns)
@@ -103,7 +103,7 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 	if _, err := client.Apply(ctx, objects(t, "narrow", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
-	kube := kubeClient(t).RbacV1()
+	kube := server.Client(t).RbacV1()
 	all := []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
 	cluster := []rbacv1.PolicyRule{{APIGroups: []string{"", rbacv1.GroupName}, Resources: []string{"namespaces", "clusterroles", "clusterrolebindings"}, Verbs: []string{"list"}}}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "narrow"}}
@@ -157,7 +157,7 @@ func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
 func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
 	t.Parallel()
 	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
-	leases := kubeClient(t).CoordinationV1().Leases(ns)
+	leases := server.Client(t).CoordinationV1().Leases(ns)
 	behind := func() metav1.MicroTime { return metav1.NewMicroTime(time.Now().Add(-time.Hour)) } // as is the clock of its node
 	holder, now := "master_1234", behind()
 	lease, err := leases.Create(ctx, &coordinationv1.Lease{

@@ -43,7 +43,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 	if err := errors.Join(unlock(ctx), unlockOther(ctx)); err != nil {
 		t.Error(err)
 	}
-	if list, err := kubeClient(t).CoordinationV1().Leases(ns).List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+	if list, err := server.Client(t).CoordinationV1().Leases(ns).List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("leases are left: %v, %v", list, err)
 	}
 }
@@ -78,7 +78,7 @@ var skews = map[string]time.Duration{"behind": -24 * time.Hour, "ahead": 24 * ti
 func createLease(t *testing.T, ns, name string, skew time.Duration) *coordinationv1.Lease {
 	t.Helper()
 	holder, now := "jane@laptop#1", metav1.NewMicroTime(time.Now().Add(skew))
-	lease, err := kubeClient(t).CoordinationV1().Leases(ns).Create(testContext(t), &coordinationv1.Lease{
+	lease, err := server.Client(t).CoordinationV1().Leases(ns).Create(testContext(t), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: apply.LockName(name)},
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, AcquireTime: &now, RenewTime: &now},
 	}, metav1.CreateOptions{})
@@ -100,7 +100,7 @@ func TestLockThatIsRenewedIsNotTakenWhateverTheClocks(t *testing.T) {
 				for clock.Sleep(renewing, time.Second) == nil {
 					now := metav1.NewMicroTime(time.Now().Add(skew))
 					lease.Spec.RenewTime = &now
-					renewed, err := kubeClient(t).CoordinationV1().Leases(ns).Update(ctx, lease, metav1.UpdateOptions{})
+					renewed, err := server.Client(t).CoordinationV1().Leases(ns).Update(ctx, lease, metav1.UpdateOptions{})
 					if err != nil {
 						done <- err
 						return
@@ -152,17 +152,17 @@ func TestLostLockEndsItsContext(t *testing.T) {
 	}{
 		"taken": {func(t *testing.T, ns, lease string) {
 			other := []byte(`{"spec": {"holderIdentity": "john@desktop#2"}}`)
-			if _, err := kubeClient(t).CoordinationV1().Leases(ns).Patch(testContext(t), lease, types.MergePatchType, other, metav1.PatchOptions{}); err != nil {
+			if _, err := server.Client(t).CoordinationV1().Leases(ns).Patch(testContext(t), lease, types.MergePatchType, other, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "was taken over by john@desktop during the change"},
 		"deleted": {func(t *testing.T, ns, lease string) {
-			if err := kubeClient(t).CoordinationV1().Leases(ns).Delete(testContext(t), lease, metav1.DeleteOptions{}); err != nil {
+			if err := server.Client(t).CoordinationV1().Leases(ns).Delete(testContext(t), lease, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "was deleted during the change"},
 		"not permitted": {func(t *testing.T, ns, _ string) {
-			if err := kubeClient(t).RbacV1().RoleBindings(ns).Delete(testContext(t), "leases", metav1.DeleteOptions{}); err != nil {
+			if err := server.Client(t).RbacV1().RoleBindings(ns).Delete(testContext(t), "leases", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}, "expired during the change: read Lease/"},
@@ -197,7 +197,7 @@ func TestLostLockEndsItsContext(t *testing.T) {
 // leaseUser returns the configuration of a user who has permissions for Leases in a namespace by a RoleBinding named leases.
 func leaseUser(t *testing.T, ns string) *rest.Config {
 	t.Helper()
-	ctx, kube := testContext(t), kubeClient(t).RbacV1()
+	ctx, kube := testContext(t), server.Client(t).RbacV1()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "leases"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"},
 	}}}

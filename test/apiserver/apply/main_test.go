@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap/zaptest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
@@ -126,20 +125,11 @@ func newClient(t *testing.T, cfg *rest.Config, options ...func(*apply.Options)) 
 	return client
 }
 
-func kubeClient(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kube
-}
-
 // namespace makes a namespace of the test's own and returns its name.
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	ns, err := kubeClient(t).CoreV1().Namespaces().Create(testContext(t), ns, metav1.CreateOptions{})
+	ns, err := server.Client(t).CoreV1().Namespaces().Create(testContext(t), ns, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

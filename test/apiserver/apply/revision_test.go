@@ -101,7 +101,7 @@ func TestPruneKeepsTenRevisionsAndWhatTheyReferTo(t *testing.T) {
 		}
 	}
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "pruned-config-v2-copy"}}
-	if _, err := kubeClient(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	changes, err := client.Prune(ctx, ns, "pruned")
@@ -132,7 +132,7 @@ func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
 	for _, data := range []string{"a", "b", "c"} {
 		save(ctx, t, client, "edited", ns, data, apply.Deployed)
 	}
-	secrets := kubeClient(t).CoreV1().Secrets(ns)
+	secrets := server.Client(t).CoreV1().Secrets(ns)
 	foreign, err := client.SaveRevision(ctx, apply.Revision{Name: "other", Namespace: ns, Objects: objects(t, "other", ns, "x")})
 	if err != nil {
 		t.Fatal(err)

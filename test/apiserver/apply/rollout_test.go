@@ -50,7 +50,7 @@ func kubelet(ctx context.Context, t *testing.T, node string, present, previous s
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := kubeClient(t).CoreV1().Nodes()
+	nodes := server.Client(t).CoreV1().Nodes()
 	n, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func kubelet(ctx context.Context, t *testing.T, node string, present, previous s
 // startRollout makes the ReplicaSet and the pod that the controllers would make of a Deployment that has been applied.
 func startRollout(ctx context.Context, t *testing.T, ns, name, node string) *rollout {
 	t.Helper()
-	r := &rollout{t: t, kube: kubeClient(t), ns: ns, name: name}
+	r := &rollout{t: t, kube: server.Client(t), ns: ns, name: name}
 	d, err := r.kube.AppsV1().Deployments(ns).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)

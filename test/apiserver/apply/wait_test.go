@@ -176,7 +176,7 @@ func TestWaitStableEndsWithItsContext(t *testing.T) {
 	})
 	t.Run("Deployment deleted", func(t *testing.T) {
 		now, background := int64(0), metav1.DeletePropagationBackground
-		err := kubeClient(t).AppsV1().Deployments(r.ns).Delete(t.Context(), r.name, metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background})
+		err := server.Client(t).AppsV1().Deployments(r.ns).Delete(t.Context(), r.name, metav1.DeleteOptions{GracePeriodSeconds: &now, PropagationPolicy: &background})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -20,15 +19,6 @@ import (
 var server *apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
-
-func kubeClient(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kube
-}
 
 // testContext ends with the test, and before a hanging test is stopped from outside.
 func testContext(t *testing.T) context.Context {
@@ -40,7 +30,7 @@ func testContext(t *testing.T) context.Context {
 func namespace(ctx context.Context, t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	ns, err := kubeClient(t).CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	ns, err := server.Client(t).CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +40,7 @@ func namespace(ctx context.Context, t *testing.T) string {
 // node makes a ready node with that label and taints; it is gone when the test ends.
 func node(ctx context.Context, t *testing.T, name, label string, taints ...corev1.Taint) {
 	t.Helper()
-	nodes := kubeClient(t).CoreV1().Nodes()
+	nodes := server.Client(t).CoreV1().Nodes()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{label: ""}}, Spec: corev1.NodeSpec{Taints: taints}}
 	n, err := nodes.Create(ctx, n, metav1.CreateOptions{})
 	if err != nil {

@@ -58,7 +58,7 @@ func TestPreflightReportsAllFailures(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign.Labels = nil
-	if _, err := kubeClient(t).AppsV1().Deployments(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).AppsV1().Deployments(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	o := options("bad", ns)
@@ -92,14 +92,14 @@ func TestPreflightFindsPodThatUsesPort(t *testing.T) {
 	ns := namespace(ctx, t)
 	node(ctx, t, "master-taken", masterLabel, masterTaint)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-	if _, err := kubeClient(t).CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).CoreV1().ServiceAccounts(ns).Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "squatter"}, Spec: corev1.PodSpec{
 		HostNetwork: true, NodeName: "master-taken",
 		Containers: []corev1.Container{{Name: "c", Image: "localhost/x", Command: []string{"kube-scheduler", "--secure-port=10260"}}},
 	}}
-	if _, err := kubeClient(t).CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).CoreV1().Pods(ns).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	problems, err := runPreflight(ctx, t, server.Config(), options("taken", ns))
@@ -117,14 +117,14 @@ func TestPreflightReportsMissingPermissions(t *testing.T) {
 		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"*"}},
 	}
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, Rules: rules}
-	if _, err := kubeClient(t).RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "viewer"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "viewer"}},
 	}
-	if _, err := kubeClient(t).RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+	if _, err := server.Client(t).RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.AwaitAccess(ctx, "viewer", authorizationv1.ResourceAttributes{Verb: "list", Group: "apps", Resource: "deployments", Namespace: ns}); err != nil {

@@ -52,7 +52,7 @@ func nodeCredentials(t *testing.T, until time.Time) *cluster.NodeCredentials {
 
 func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *testing.T) {
 	ctx := testContext(t)
-	ns, kube := namespace(ctx, t), kubeClient(t)
+	ns, kube := namespace(ctx, t), server.Client(t)
 	client, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t), ControllerGrace: time.Second})
 	if err != nil {
 		t.Fatal(err)

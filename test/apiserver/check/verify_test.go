@@ -29,7 +29,7 @@ import (
 // account controller, which takes its time, the namespace controller, and a scheduler that does to a pod what bind says.
 func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.Context, pod *corev1.Pod) error) {
 	t.Helper()
-	kube := kubeClient(t).CoreV1()
+	kube := server.Client(t).CoreV1()
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	t.Cleanup(func() { cancel(); <-done })
@@ -78,7 +78,7 @@ func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.
 func bindTo(t *testing.T, node string, writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context, *corev1.Pod) error {
 	return func(ctx context.Context, pod *corev1.Pod) error {
 		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
-		return errors.Join(kubeClient(t).CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}), writer(ctx, pod))
+		return errors.Join(server.Client(t).CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}), writer(ctx, pod))
 	}
 }
 
@@ -89,7 +89,7 @@ func reference(pod *corev1.Pod) corev1.ObjectReference {
 // newEvent writes the event through events.k8s.io, as schedulers do since 1.19.
 func newEvent(t *testing.T, reason, controller, instance string) func(context.Context, *corev1.Pod) error {
 	return func(ctx context.Context, pod *corev1.Pod) error {
-		_, err := kubeClient(t).EventsV1().Events(pod.Namespace).Create(ctx, &eventsv1.Event{
+		_, err := server.Client(t).EventsV1().Events(pod.Namespace).Create(ctx, &eventsv1.Event{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: pod.Namespace}, EventTime: metav1.NowMicro(),
 			ReportingController: controller, ReportingInstance: instance, Action: "Binding", Reason: reason, Regarding: reference(pod),
 			Note: "0/1 nodes are available: 1 Insufficient cpu.", Type: corev1.EventTypeNormal,
@@ -101,7 +101,7 @@ func newEvent(t *testing.T, reason, controller, instance string) func(context.Co
 // oldEvent writes it through the core API.
 func oldEvent(t *testing.T, component, host string) func(context.Context, *corev1.Pod) error {
 	return func(ctx context.Context, pod *corev1.Pod) error {
-		_, err := kubeClient(t).CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
+		_, err := server.Client(t).CoreV1().Events(pod.Namespace).Create(ctx, &corev1.Event{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "e-", Namespace: pod.Namespace}, InvolvedObject: reference(pod),
 			Source: corev1.EventSource{Component: component, Host: host}, Reason: "Scheduled", Type: corev1.EventTypeNormal,
 		}, metav1.CreateOptions{})
@@ -112,7 +112,7 @@ func oldEvent(t *testing.T, component, host string) func(context.Context, *corev
 // deployed makes the Deployment and binding of scheduler name, as deploy leaves them, with a pod that runs on node.
 func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 	t.Helper()
-	kube, objs := kubeClient(t), schedulerObjects(name, ns)
+	kube, objs := server.Client(t), schedulerObjects(name, ns)
 	d, binding := &appsv1.Deployment{}, &rbacv1.ClusterRoleBinding{}
 	if err := errors.Join(
 		runtime.DefaultUnstructuredConverter.FromUnstructured(objs[0].Object, binding),
@@ -138,7 +138,7 @@ func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 // leftovers returns the namespaces that verifications of scheduler name have left.
 func leftovers(t *testing.T, name string) []string {
 	t.Helper()
-	list, err := kubeClient(t).CoreV1().Namespaces().List(testContext(t), metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + name})
+	list, err := server.Client(t).CoreV1().Namespaces().List(testContext(t), metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestVerifyExplainsPendingPod(t *testing.T) {
 		ns := namespace(ctx, t)
 		deployed(ctx, t, "broken", ns, "")
 		holder, seconds, old := "master_1", int32(15), metav1.MicroTime{Time: time.Now().Add(-time.Hour)}
-		leases := kubeClient(t).CoordinationV1().Leases(ns)
+		leases := server.Client(t).CoordinationV1().Leases(ns)
 		lease, err := leases.Get(ctx, "broken", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)

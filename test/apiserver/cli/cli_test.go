@@ -19,7 +19,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/image"
@@ -43,10 +42,7 @@ var controlPlane = []string{"cp-1", "cp-2", "cp-3"}
 // cluster makes three control-plane nodes of kubeadm with the static pods of their schedulers, and returns what runs pmk-sched.
 func cluster(t *testing.T) func(args ...string) run.Result {
 	t.Helper()
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube := server.Client(t)
 	ctx := run.Context(t)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	if _, err := kube.CoreV1().ServiceAccounts("kube-system").Create(ctx, account, metav1.CreateOptions{}); err != nil {
@@ -100,10 +96,7 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 	})
 	t.Run("a dry run applies nothing", func(t *testing.T) {
 		pmkSched(append([]string{"deploy", "--dry-run"}, own...)...).OK(t).Prints(t, "Deployment/kube-system/my-scheduler created")
-		kube, err := kubernetes.NewForConfig(server.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
+		kube := server.Client(t)
 		all := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
 		deployments, err := kube.AppsV1().Deployments("").List(run.Context(t), all)
 		if err != nil || len(deployments.Items) > 0 {

@@ -89,10 +89,7 @@ func startAPIServers(ctx context.Context, t *testing.T, kube kubernetes.Interfac
 
 // testEndpoint shows which API server the replicas use that have a copy of one node's credentials.
 func testEndpoint(t *testing.T, pmkSched func(args ...string) run.Result, image string) {
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube := server.Client(t)
 	ctx := run.Context(t)
 	own := []string{"--node-root", nodeFiles(t), "--name", "my-scheduler", "--image", image}
 	do := func(command ...string) run.Result { return pmkSched(append(command, own...)...) }

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -62,10 +61,7 @@ current-context: scheduler
 		"--authentication-kubeconfig=" + kubeconfig, "--authorization-kubeconfig=" + kubeconfig,
 	}, rendered.Args...)...).Start()
 
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube := server.Client(t)
 	run.Eventually(t, "the scheduler leads", func(ctx context.Context) (bool, string) {
 		found, err := kube.CoordinationV1().Leases("kube-system").Get(ctx, lease, metav1.GetOptions{})
 		if err != nil {

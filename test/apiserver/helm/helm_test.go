@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
@@ -26,10 +25,7 @@ var server *apiserver.Server
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
 func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	kube := server.Client(t)
 	config := kubeconfig(t)
 	run := func(args ...string) { helm.Run(t, append(args, "--kubeconfig", config, "-n", "kube-system")...) }
 	replicas := func(name string) int32 {
@@ -79,12 +75,11 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 // diff compares a scheduler that Helm installed with the chart of its description: what Helm adds to the objects is no difference, what the
 // release has otherwise is one.
 func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
-	kube, err := kubernetes.NewForConfig(server.Config())
+	kube := server.Client(t)
+	node, err := kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "control-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}},
+	}, metav1.CreateOptions{})
 	if err != nil {
-		t.Fatal(err)
-	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "control-1", Labels: map[string]string{"node-role.kubernetes.io/control-plane": ""}}}
-	if node, err = kube.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}

@@ -29,7 +29,7 @@ const retryTime = time.Minute
 func TestPodHeldByLoadAwareIsBoundWhenTheLoadFalls(t *testing.T) {
 	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	ctx := testContext(t)
-	kube := kubeClient(t)
+	kube := server.Client(t)
 	const namespace, node = "held", "held-1"
 	createNamespace(ctx, t, kube, namespace)
 	createReadyNode(ctx, t, kube, node)
@@ -114,7 +114,7 @@ func (l *loadServer) awaitQueries(t *testing.T, n int64) {
 func TestActivateChangesOnlyTheAnnotationOfThatPod(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	kube := kubeClient(t)
+	kube := server.Client(t)
 	const namespace = "activated"
 	old := createPods(ctx, t, kube, namespace, 1)[0]
 	h := newHandle(t, server.ConfigFor("system:kube-scheduler"))

@@ -25,7 +25,7 @@ func createNodes(ctx context.Context, t *testing.T) (nodes map[string]scheduler.
 	t.Helper()
 	nodes = map[string]scheduler.NodeInfo{}
 	instances = map[string]string{"load-1": "10.1.0.1:9100", "load-2": "load-2", "load-3": "host-3:9100"}
-	client := kubeClient(t).CoreV1().Nodes()
+	client := server.Client(t).CoreV1().Nodes()
 	for name := range instances {
 		object, err := client.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		if err != nil {

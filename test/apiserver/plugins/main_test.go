@@ -34,15 +34,6 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func kubeClient(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kube
-}
-
 // handle is what a scheduler would give to a plugin, with the identity of a user of the API server.
 type handle struct {
 	scheduler.Handle
@@ -133,7 +124,7 @@ func (l *lines) count(part string) (n int) {
 // user makes a user who may do what the rules say and nothing else, and returns the configuration of a client of his.
 func user(ctx context.Context, t *testing.T, name string, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
-	rbac := kubeClient(t).RbacV1()
+	rbac := server.Client(t).RbacV1()
 	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	t.Parallel()
 	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	ctx := testContext(t)
-	kube := kubeClient(t)
+	kube := server.Client(t)
 	for _, name := range []string{"panics-1", "panics-2"} {
 		createReadyNode(ctx, t, kube, name)
 	}

@@ -41,7 +41,7 @@ func TestTimestampNeverConflicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube := kubeClient(t)
+	kube := server.Client(t)
 	pods := createPods(ctx, t, kube, "stamped", stampedPods)
 	began := time.Now()
 	var updates atomic.Int64
@@ -77,7 +77,7 @@ func TestTimestampNeverConflicts(t *testing.T) {
 func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
-	kube := kubeClient(t)
+	kube := server.Client(t)
 	old := createPods(ctx, t, kube, "recreated", 1)[0]
 	now := int64(0)
 	if err := kube.CoreV1().Pods("recreated").Delete(ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {

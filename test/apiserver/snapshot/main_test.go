@@ -31,16 +31,6 @@ var server *apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
-// client returns a client with all permissions.
-func client(t *testing.T) kubernetes.Interface {
-	t.Helper()
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kube
-}
-
 // taken is a snapshot that a test has read.
 type taken struct {
 	Header  *snapshot.Header

@@ -45,7 +45,7 @@ const hidden = "DO-NOT-LEAVE"
 // makeSecrets creates objects with values that must not leave the cluster.
 func makeSecrets(t *testing.T, ns string) {
 	t.Helper()
-	kube, ctx := client(t), t.Context()
+	kube, ctx := server.Client(t), t.Context()
 	annotations := map[string]string{"note": hidden, "kubectl.kubernetes.io/last-applied-configuration": hidden}
 	meta := metav1.ObjectMeta{Name: "shop", Namespace: ns, Annotations: annotations, Labels: map[string]string{"app": "shop"}}
 	_, podErr := kube.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{
@@ -72,7 +72,7 @@ func makeSecrets(t *testing.T, ns string) {
 
 // What `snapshot --rbac` prints is enough for a snapshot, permits nothing else, and what must not leave the cluster does not.
 func TestSnapshotHasNoSecrets(t *testing.T) {
-	kube := client(t)
+	kube := server.Client(t)
 	user := grant(t, kube, nil)
 	ns := strings.ToLower(t.Name())
 	makeSecrets(t, ns)
@@ -109,7 +109,7 @@ func refused(t *testing.T, user string) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: resource, Namespace: "default"},
 			}}
-			answer, err := client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			answer, err := server.Client(t).AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
 			if err != nil || answer.Status.Allowed {
 				t.Errorf("%s %s: allowed %t, %v", verb, resource, answer.Status.Allowed, err)
 			}
@@ -127,7 +127,7 @@ func TestKindsWithoutPermissionAreSkippedUnlessRequired(t *testing.T) {
 	}
 	await := authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}
 	t.Run("services", func(t *testing.T) {
-		user := grant(t, client(t), without("services"))
+		user := grant(t, server.Client(t), without("services"))
 		if err := server.AwaitAccess(run.Context(t), user, await); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestKindsWithoutPermissionAreSkippedUnlessRequired(t *testing.T) {
 		}
 	})
 	t.Run("pods", func(t *testing.T) {
-		user := grant(t, client(t), without("pods"))
+		user := grant(t, server.Client(t), without("pods"))
 		if err := server.AwaitAccess(run.Context(t), user, await); err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +146,8 @@ func TestKindsWithoutPermissionAreSkippedUnlessRequired(t *testing.T) {
 }
 
 func TestSnapshotsOfOneStateAreTheSame(t *testing.T) {
-	ns := namespace(t, client(t))
-	createPods(t.Context(), t, client(t), ns, 0, 30)
+	ns := namespace(t, server.Client(t))
+	createPods(t.Context(), t, server.Client(t), ns, 0, 30)
 	first, second := take(t), take(t)
 	if diff := cmp.Diff(first.Objects, second.Objects); diff != "" {
 		t.Errorf("objects (-first +second):\n%s", diff)
@@ -190,7 +190,7 @@ const window = 1300
 // Pods are created and deleted in their order while snapshots are taken: a snapshot of one moment has a window without gaps. With pages of 500
 // of different moments it has more or fewer, and the Services that are created before the pods do not match.
 func TestSnapshotWhileObjectsChangeIsOfOneMoment(t *testing.T) {
-	kube := client(t)
+	kube := server.Client(t)
 	ns := namespace(t, kube)
 	createPods(t.Context(), t, kube, ns, 0, window)
 	ctx, stop := context.WithCancel(t.Context())
@@ -215,7 +215,7 @@ func TestSnapshotWhileObjectsChangeIsOfOneMoment(t *testing.T) {
 
 // slide creates a Service and a pod, and deletes the oldest pod, again and again.
 func slide(ctx context.Context, t *testing.T, ns string) error {
-	kube := client(t)
+	kube := server.Client(t)
 	now := int64(0)
 	for i := window; ctx.Err() == nil; i++ {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: podName(i)}, Spec: corev1.ServiceSpec{
@@ -281,7 +281,7 @@ func (s *sink) Truncate(resource string, n int) { s.keys[resource] = s.keys[reso
 
 // etcd forgets the version of the snapshot between two pages of pods: they are read again, at a newer version, and that is reported.
 func TestPodsAreReadAgainAfterACompaction(t *testing.T) {
-	kube := client(t)
+	kube := server.Client(t)
 	ns := namespace(t, kube)
 	createPods(t.Context(), t, kube, ns, 0, 40)
 	got := &sink{keys: map[string][]string{}, firstPod: func() {

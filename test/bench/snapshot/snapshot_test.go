@@ -39,10 +39,7 @@ var server *apiserver.Server
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
 func BenchmarkSnapshot(b *testing.B) {
-	kube, err := kubernetes.NewForConfig(server.Config())
-	if err != nil {
-		b.Fatal(err)
-	}
+	kube := server.Client(b)
 	fill(b, kube)
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {

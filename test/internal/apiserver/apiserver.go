@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"testing"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/apiserver"
@@ -49,6 +51,16 @@ func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
 	cfg := s.Config()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return cfg
+}
+
+// Client returns a client with all permissions.
+func (s *Server) Client(t testing.TB) kubernetes.Interface {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube
 }
 
 // Close stops everything and removes its directory.
