@@ -16,7 +16,7 @@ import (
 // commas, to the scheduler's command (platform9/nodelet, pf9-kube/master_utils.sh).
 type EnvChange struct{ Old, New *staticpod.File }
 
-var schedulerFlags = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?SCHEDULER_FLAGS=)("[^"\n]*"|'[^'\n]*'|[^\s"'#]*)[ \t]*\r?$`)
+var schedulerFlags = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?SCHEDULER_FLAGS=)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"'#\\]*)[ \t]*\r?$`)
 
 // readEnv returns the settings in file with --config naming the configuration; nil if the file does not exist.
 func readEnv(files staticpod.Files, file, config string) (*EnvChange, error) {
@@ -53,13 +53,18 @@ func withSchedulerFlag(file string, text []byte, config string) ([]byte, error) 
 		return nil, problem.Invalidf("keep one of them", "%s: SCHEDULER_FLAGS is set %d times", file, len(found))
 	}
 	from, to := found[0][4], found[0][5]
+	value, quote := string(text[from:to]), `"`
+	if strings.HasPrefix(value, `"`) || strings.HasPrefix(value, "'") {
+		// In the other quotes a shell would read another value.
+		value, quote = value[1:len(value)-1], value[:1]
+	}
 	var kept []string
-	for _, word := range strings.Split(strings.Trim(string(text[from:to]), `"'`), ",") {
+	for _, word := range strings.Split(value, ",") {
 		if word = strings.TrimSpace(word); word != "" && !strings.HasPrefix(word, "--config=") {
 			kept = append(kept, word)
 		}
 	}
-	value := `"` + strings.Join(append(kept, flag), ",") + `"`
+	value = quote + strings.Join(append(kept, flag), ",") + quote
 	return slices.Concat(text[:from], []byte(value), text[to:]), nil
 }
 
