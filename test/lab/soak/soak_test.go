@@ -46,9 +46,10 @@ kind: CustomScheduler
 metadata: {name: ` + scheduler + `}
 spec:
   ports: {secure: %[1]d}
-  plugins:
-  - name: loadaware
-    args: {prometheus: {url: "http://%[2]s"}, interval: 5s, metrics: [{name: cpu, maxPercent: 95}]}
+  source:
+    plugins:
+    - builtin: loadaware
+      args: {prometheus: {url: "http://%[2]s"}, interval: 5s, metrics: [{name: cpu, maxPercent: 95}]}
   extenders:
   - name: ` + extender + `
     image: localhost/pmk-extender:soak
