@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/prometheus"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -55,7 +56,7 @@ func TestBundledPlugins(t *testing.T) {
 	for _, s := range subjects() {
 		t.Run(s.release, func(t *testing.T) {
 			n := connect(t, labOf(t, s))
-			n.openMetrics(t)
+			controlplane.OpenMetrics(run.Context(t), t, n.Kube)
 			load := prometheus.StartExporter(t, one, two, three)
 			load.Load(map[string]float64{one: 0.95, two: 0.1, three: 0.1})
 			prom := prometheus.New(t, n.Gateway(t), time.Second, load, map[string]string{one: one, two: two + ":9100", three: three})

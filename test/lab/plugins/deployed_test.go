@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -37,29 +36,13 @@ func (n *node) metrics(t *testing.T) string {
 			}
 		}
 	}
-	// The API server sends no credentials: see openMetrics.
+	// The API server sends no credentials: see OpenMetrics.
 	text, err := n.Kube.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
 		Name("https:" + pod.Name + ":" + port).SubResource("proxy").Suffix("metrics").DoRaw(run.Context(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
-}
-
-// openMetrics lets anyone read the metrics of schedulers, for the test.
-func (n *node) openMetrics(t *testing.T) {
-	t.Helper()
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "read-metrics"}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:anonymous"}},
-	}
-	if _, err := n.Kube.RbacV1().ClusterRoles().Create(run.Context(t), role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.Kube.RbacV1().ClusterRoleBindings().Create(run.Context(t), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // metric is the sum of a metric's values, over those lines that hold a text such as result="ok"; -1 if there is none.

@@ -5,9 +5,7 @@ package soak
 import (
 	"context"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -19,8 +17,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/prometheus"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -79,6 +77,7 @@ func TestSchedulerAndExtenderDoNotGrow(t *testing.T) {
 	n.UninstallLater(t, scheduler)
 	n.PMKSched(t, "deploy", "-f", description, "--image", image).OK(t)
 	n.Kubectl(t, "create", "namespace", namespace)
+	controlplane.OpenMetrics(t.Context(), t, n.Kube)
 
 	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
@@ -175,23 +174,20 @@ var kept = map[string]float64{"process_resident_memory_bytes": 32 << 20, "go_gor
 // measure reads the metrics of the scheduler and of the extender's pods.
 func measure(ctx context.Context, t *testing.T, n *labs.Node) (map[string]float64, error) {
 	sample := map[string]float64{}
-	text, err := schedulerMetrics(ctx, n)
-	if err != nil {
-		return nil, fmt.Errorf("read the scheduler's metrics: %w", err)
-	}
-	add(sample, scheduler, text)
-	pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + extender})
-	if err != nil || len(pods.Items) == 0 {
-		return nil, fmt.Errorf("list the extender's pods: %d, %w", len(pods.Items), err)
-	}
-	for i, pod := range pods.Items {
-		text, err := n.Kube.CoreV1().Pods("kube-system").ProxyGet("https", pod.Name, "8443", "/metrics", nil).DoRaw(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read the extender's metrics: %w", err)
+	for name, on := range map[string]string{scheduler: strconv.Itoa(port), extender: "8443"} {
+		pods, err := n.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + name})
+		if err != nil || len(pods.Items) == 0 {
+			return nil, fmt.Errorf("list the pods of %s: %d, %w", name, len(pods.Items), err)
 		}
-		add(sample, extender+strconv.Itoa(i), string(text))
-		if pod.Status.ContainerStatuses[0].RestartCount > 0 {
-			return nil, fmt.Errorf("pod %s was restarted", pod.Name)
+		for i, pod := range pods.Items {
+			text, err := n.Kube.CoreV1().Pods("kube-system").ProxyGet("https", pod.Name, on, "/metrics", nil).DoRaw(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("read the metrics of pod %s: %w", pod.Name, err)
+			}
+			add(sample, name+strconv.Itoa(i), string(text))
+			if pod.Status.ContainerStatuses[0].RestartCount > 0 {
+				return nil, fmt.Errorf("pod %s was restarted", pod.Name)
+			}
 		}
 	}
 	return sample, nil
@@ -206,38 +202,6 @@ func add(sample map[string]float64, process, metrics string) {
 			}
 		}
 	}
-}
-
-// schedulerMetrics reads the metrics at the secure port as an administrator.
-func schedulerMetrics(ctx context.Context, n *labs.Node) (string, error) {
-	config := rest.CopyConfig(n.Config)
-	config.Insecure, config.CAData, config.CAFile = true, nil, ""
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return "", err
-	}
-	host, err := n.Lab.NodeName()
-	if err != nil {
-		return "", err
-	}
-	node, err := n.Kube.CoreV1().Nodes().Get(ctx, host, metav1.GetOptions{})
-	if err != nil {
-		return "", err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://%s:%d/metrics", node.Status.Addresses[0].Address, port), http.NoBody)
-	if err != nil {
-		return "", err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the scheduler answers %s", response.Status)
-	}
-	return string(text), err
 }
 
 // doNotGrow compares the medians of the second and the last quarter of the samples; the first is for caches to fill.
