@@ -38,12 +38,15 @@ const (
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 
-// file deploys the scheduler with loadaware compiled in, and an extender that it asks for every pod.
+// file deploys the scheduler with loadaware compiled in, and an extender that it asks for every pod. It looks at a twentieth of the nodes for
+// each pod: the machine has to keep up with the rate.
 const file = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: ` + scheduler + `}
 spec:
   ports: {secure: %[1]d}
+  configuration:
+    inline: {apiVersion: kubescheduler.config.k8s.io/v1beta3, kind: KubeSchedulerConfiguration, percentageOfNodesToScore: 5}
   source:
     plugins:
     - builtin: loadaware
