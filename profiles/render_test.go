@@ -253,6 +253,17 @@ func TestRenderReadsJSON(t *testing.T) {
 	}
 }
 
+// A scheduler takes a text that begins with a brace for JSON.
+func TestRenderWritesTheRootInBlockStyle(t *testing.T) {
+	out, err := convert(t, "v1.24.3", "{apiVersion: kubescheduler.config.k8s.io/v1beta3, kind: KubeSchedulerConfiguration, parallelism: 8}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(out.YAML), "apiVersion: ") {
+		t.Errorf("the document begins otherwise:\n%s", out.YAML)
+	}
+}
+
 func TestRenderReportsLeaderElection(t *testing.T) {
 	for value, want := range map[string]bool{"true": true, "yes": true, "false": false, "null": false} {
 		out, err := convert(t, "v1.24.3", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nleaderElection: {leaderElect: "+value+"}\n")

@@ -47,7 +47,6 @@ func (v *Validation) Valid() bool { return len(v.Problems) == 0 }
 // that they can be replaced.
 func (v *Validation) Standalone(kubeconfig string) ([]byte, error) {
 	if v.listens {
-		v.doc.Root.Style &^= yaml.FlowStyle
 		for _, name := range []string{"healthzBindAddress", "metricsBindAddress"} {
 			node.Put(v.doc.Root, name, node.String("127.0.0.1:"+schema.SchedulerInsecurePort))
 		}

@@ -117,8 +117,12 @@ func expandAliases(root *yaml.Node) *Problem {
 	return walk(root, 0)
 }
 
-// Encode writes a document as YAML.
+// Encode writes a document as YAML. Its root is in block style: a scheduler takes a text that begins with a brace for JSON
+// (apimachinery, pkg/util/yaml/decoder.go, hasJSONPrefix), which has no unquoted keys.
 func Encode(root *yaml.Node) ([]byte, error) {
+	block := *root
+	block.Style &^= yaml.FlowStyle
+	root = &block
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
