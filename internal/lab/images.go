@@ -163,6 +163,17 @@ func archives(ctx context.Context, dir, busybox string, list func(pause string) 
 	return made, nil
 }
 
+func (u *bringUp) makeImages(ctx context.Context) (err error) {
+	dir, busybox := filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox
+	u.archives, err = archives(ctx, dir, busybox, func(pause string) []labImage {
+		if u.lab.state.Kubeadm {
+			return kubeadmImages(u.images, u.programs, pause, busybox)
+		}
+		return labImages(nodeConfig{release: u.o.Release}, u.programs, pause, busybox)
+	})
+	return err
+}
+
 // archivesFor returns the paths of the archives with the images that a node needs.
 func (u *bringUp) archivesFor(n *Node) []string {
 	var paths []string

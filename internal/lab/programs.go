@@ -5,10 +5,12 @@ package lab
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -20,12 +22,10 @@ type Programs interface {
 	Module(ctx context.Context, module, version, pkg, name string) (string, error)
 }
 
-// Go modules that a lab compiles in addition to Kubernetes. Both work with every
-// supported release.
+// kwok works with every supported release.
 const (
 	kwokModule, kwokVersion = "sigs.k8s.io/kwok", "v0.8.0"
 	kwokPackage             = kwokModule + "/cmd/kwok"
-	etcdModule, etcdVersion = "go.etcd.io/etcd/server/v3", "v3.6.8"
 )
 
 // runner is the entrypoint of the images that Kubernetes releases. It is the same program in all of
@@ -89,4 +89,66 @@ func (c Compiled) Module(ctx context.Context, module, version, pkg, name string)
 		return "", fmt.Errorf("build %s %s: the build did not produce %s", module, version, name)
 	}
 	return b.Path, nil
+}
+
+func (u *bringUp) findPrograms(context.Context) (err error) {
+	u.machine, err = lookAtMachine(u.o.Release, u.lab.balanced(), thisMachine(u.o.Env))
+	return err
+}
+
+func (u *bringUp) checkMachine(ctx context.Context) error {
+	if err := u.findPrograms(ctx); err != nil {
+		return err
+	}
+	return checkInotify("/proc", u.o.Masters*inotifyOfMaster+u.o.Workers*inotifyOfWorker)
+}
+
+func (u *bringUp) getPrograms(ctx context.Context) error {
+	names := kubernetesPrograms()
+	if u.lab.state.Kubeadm {
+		names = append(names, "kubeadm")
+	}
+	paths, err := u.o.Programs.Kubernetes(ctx, u.o.Release, names)
+	if err != nil {
+		return err
+	}
+	for name, path := range paths {
+		u.programs[name] = path
+	}
+	if err := u.getEtcd(ctx); err != nil {
+		return err
+	}
+	if u.lab.state.Kubeadm {
+		if u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner); err != nil {
+			return err
+		}
+	}
+	if u.o.Nodes > 0 {
+		if u.programs["kwok"], err = u.o.Programs.Module(ctx, kwokModule, kwokVersion, kwokPackage, "kwok"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// getEtcd gets the etcd that kubeadm of the release names, or else one that serves the release.
+func (u *bringUp) getEtcd(ctx context.Context) (err error) {
+	version := build.EtcdVersion
+	if u.lab.state.Kubeadm {
+		if u.images, err = u.listImages(ctx); err != nil {
+			return err
+		}
+		version = u.images.EtcdVersion()
+		// etcd has a module that builds from 3.5 on. Debian's etcd is 3.4.
+		switch {
+		case !strings.HasPrefix(version, "v3.4."):
+			u.machine.etcd = ""
+		case u.machine.etcd == "":
+			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server", "kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
+		}
+	}
+	if u.programs["etcd"] = u.machine.etcd; u.machine.etcd == "" {
+		u.programs["etcd"], err = u.o.Programs.Module(ctx, build.EtcdModule, version, build.EtcdModule, "etcd")
+	}
+	return err
 }
