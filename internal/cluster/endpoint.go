@@ -118,12 +118,17 @@ func serversOf(text string) []string {
 	return hosts
 }
 
-// NodeAt returns the name of the control-plane node that has a name or an address.
+// NodeAt returns the name of the control-plane node that has a name or an address. An address of
+// several, such as a virtual one that all API servers advertise, is not that of a node.
 func (p ControlPlane) NodeAt(host string) (name string, found bool) {
 	for _, node := range p.Nodes {
-		if host != "" && (host == node.Address || slices.Contains(node.Names, host)) {
-			return node.Name, true
+		if host == "" || host != node.Address && !slices.Contains(node.Names, host) {
+			continue
 		}
+		if found {
+			return "", false
+		}
+		name, found = node.Name, true
 	}
-	return "", false
+	return name, found
 }

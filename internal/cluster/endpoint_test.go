@@ -57,6 +57,19 @@ func TestDetectAPIServersOfNodes(t *testing.T) {
 	}
 }
 
+// An address that all API servers advertise, such as a virtual one, is not that of a node.
+func TestNodeAtAnAddressOfSeveral(t *testing.T) {
+	p := ControlPlane{Nodes: []ControlPlaneNode{
+		{Name: "a", Address: "10.0.0.1", Names: []string{"a", "10.0.0.1", "192.0.2.100"}},
+		{Name: "b", Address: "10.0.0.2", Names: []string{"b", "10.0.0.2", "192.0.2.100"}},
+	}}
+	for host, want := range map[string]string{"10.0.0.2": "b", "a": "a", "192.0.2.100": "", "localhost": "", "": ""} {
+		if got, found := p.NodeAt(host); got != want || found != (want != "") {
+			t.Errorf("%q: %q, %v", host, got, found)
+		}
+	}
+}
+
 func TestDetectEndpointOfKubeadm(t *testing.T) {
 	for name, tc := range map[string]struct{ configuration, want, warning string }{
 		"with a port":          {"controlPlaneEndpoint: api.example.com:8443\n", "api.example.com:8443", ""},

@@ -30,14 +30,23 @@ type Endpoint struct {
 func (p *planner) chooseServer(auto bool) error {
 	credentials := &p.plan.Scheduler.Credentials
 	server, err := url.Parse(p.creds.Server)
-	if err != nil || p.info == nil || p.info.ControlPlane.Count < 2 || credentials.Mode == CredentialsHostPath {
+	if err != nil || p.info == nil || credentials.Mode == CredentialsHostPath {
 		return nil //nolint:nilerr // the URL is checked with the other credentials
+	}
+	if isLoopback(server.Hostname()) && !p.onControlPlane() {
+		p.warn("replicas use the API server of their own node (%s): nodes with the labels of --node-selector must be control-plane nodes", credentials.Server)
+	}
+	if p.info.ControlPlane.Count < 2 {
+		return nil
 	}
 	node, found := p.info.ControlPlane.NodeAt(server.Hostname())
 	layout, _ := cluster.LayoutNamed(p.info.Layout)
 	local, endpoint := p.localServer(layout), p.clusterEndpoint()
 	switch {
 	case !found && isLoopback(server.Hostname()):
+		if err := p.checkLoopback(server, auto); err != nil {
+			return err
+		}
 		p.note("API server %s: each replica uses that of its node", credentials.Server)
 	case !found:
 		p.note("API server %s: this node's kubeconfig names it for all replicas", credentials.Server)
@@ -56,10 +65,35 @@ func (p *planner) chooseServer(auto bool) error {
 	return p.listEndpoints(credentials.Server != p.creds.Server)
 }
 
+// onControlPlane reports whether replicas run only on control-plane nodes.
+func (p *planner) onControlPlane() bool {
+	_, selected := p.o.NodeSelector[p.info.ControlPlane.LabelKey]
+	return len(p.o.NodeSelector) == 0 || selected
+}
+
+// checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers of other nodes have another port or do not listen on
+// loopback: a copy of the kubeconfig does not serve there.
+func (p *planner) checkLoopback(server *url.URL, auto bool) error {
+	port := cmp.Or(server.Port(), "443")
+	for _, node := range p.info.ControlPlane.Nodes {
+		if node.APIServer == nil || node.APIServer.ServesLoopback() && strconv.Itoa(node.APIServer.Port) == port {
+			continue
+		}
+		at := net.JoinHostPort(node.APIServer.BindAddress, strconv.Itoa(node.APIServer.Port))
+		if !auto {
+			p.warn("the API server of node %s is at %s: a replica there cannot use %s, which this node's kubeconfig names", node.Name, at, p.creds.Server)
+			continue
+		}
+		return problem.Invalidf("use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials serviceaccount",
+			"this node's kubeconfig names the API server at %s, and that of node %s is at %s", p.creds.Server, node.Name, at)
+	}
+	return nil
+}
+
 // localServer returns the address at which every control-plane node reaches its own API server, if there is one. Nodes that are not ready
 // may have none that is known.
 func (p *planner) localServer(layout cluster.Layout) string {
-	if _, controlPlane := p.o.NodeSelector[p.info.ControlPlane.LabelKey]; layout.APIServerName == "" || len(p.o.NodeSelector) > 0 && !controlPlane {
+	if layout.APIServerName == "" || !p.onControlPlane() {
 		return ""
 	}
 	local := ""
@@ -127,7 +161,10 @@ func (p *planner) listEndpoints(chosen bool) error {
 		if node.APIServer == nil || !node.Ready {
 			continue
 		}
-		address := cmp.Or(node.APIServer.AdvertiseAddress, node.Address)
+		address := node.APIServer.AdvertiseAddress
+		if _, own := p.info.ControlPlane.NodeAt(address); !own {
+			address = node.Address
+		}
 		if bound, err := netip.ParseAddr(node.APIServer.BindAddress); address == "" || err != nil || bound.IsLoopback() {
 			continue
 		}

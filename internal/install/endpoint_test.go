@@ -1,9 +1,11 @@
 package install
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // A kubeconfig of kubeadm names one node. The API server that the replicas use depends on what the cluster has.
@@ -154,5 +156,81 @@ func TestReplicasDoNotDependOnOneNode(t *testing.T) {
 func setBind(info *cluster.Info, address string) {
 	for i := range info.ControlPlane.Nodes {
 		info.ControlPlane.Nodes[i].APIServer = &cluster.APIServer{Port: 6443, BindAddress: address}
+	}
+}
+
+// A kubeconfig of PMK names localhost, which is another API server on each node.
+func TestReplicasOnPMKUseTheirOwnNode(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change          func(*cluster.Info, *Options)
+		refused, warned string
+	}{
+		"the same port everywhere": {},
+		"a node that is down, whose API server is unknown": {
+			change: func(info *cluster.Info, _ *Options) {
+				info.ControlPlane.Nodes[2].APIServer, info.ControlPlane.Nodes[2].Ready = nil, false
+			},
+			warned: "start when their nodes are ready",
+		},
+		"another port": {
+			change:  func(info *cluster.Info, _ *Options) { info.ControlPlane.Nodes[2].APIServer.Port = 6443 },
+			refused: "that of node 10.0.0.3 is at 0.0.0.0:6443",
+		},
+		"not on loopback": {
+			change:  func(info *cluster.Info, _ *Options) { info.ControlPlane.Nodes[1].APIServer.BindAddress = "10.0.0.2" },
+			refused: "that of node 10.0.0.2 is at 10.0.0.2:443",
+		},
+		"another port, which the user accepts": {
+			change: func(info *cluster.Info, o *Options) {
+				info.ControlPlane.Nodes[2].APIServer.Port, o.Credentials = 6443, CredentialsNode
+			},
+			warned: "a replica there cannot use https://localhost:443",
+		},
+		"another port, and each node's own kubeconfig": {
+			change: func(info *cluster.Info, o *Options) {
+				info.ControlPlane.Nodes[2].APIServer.Port, o.Credentials = 6443, CredentialsHostPath
+			},
+		},
+		"other nodes": {
+			change: func(_ *cluster.Info, o *Options) { o.NodeSelector = map[string]string{"role": "infra"} },
+			warned: "must be control-plane nodes",
+		},
+		"other nodes of a cluster with one control-plane node": {
+			change: func(info *cluster.Info, o *Options) {
+				info.ControlPlane.Count, info.ControlPlane.Nodes = 1, info.ControlPlane.Nodes[:1]
+				o.NodeSelector = map[string]string{"role": "infra"}
+			},
+			warned: "must be control-plane nodes",
+		},
+		"some control-plane nodes": {
+			change: func(info *cluster.Info, o *Options) {
+				o.NodeSelector = map[string]string{info.ControlPlane.LabelKey: "", "zone": "a"}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			info := masterInfo("v1.24.3")
+			info.Layout, info.ControlPlane.Count, info.ControlPlane.Nodes = "pmk", 3, pmkNodes("10.0.0.1", "10.0.0.2", "10.0.0.3")
+			o := Options{Name: "my-scheduler", Image: "registry.example.com/my-scheduler:v1", Now: now}
+			if tc.change != nil {
+				tc.change(info, &o)
+			}
+			plan, err := NewPlan(info, nodeCredentials(), o)
+			if tc.refused != "" {
+				if !problem.IsInvalid(err) || !strings.Contains(err.Error(), tc.refused) {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := plan.Scheduler.Credentials.Server; got != "https://localhost:443" {
+				t.Errorf("the replicas use %s", got)
+			}
+			if got := strings.Join(plan.Warnings, "\n"); tc.warned != "" && !strings.Contains(got, tc.warned) || tc.warned == "" && got != "" {
+				t.Errorf("warnings %q", got)
+			}
+		})
 	}
 }

@@ -55,6 +55,19 @@ func kubeadmInfo(server *cluster.APIServer) *cluster.Info {
 	return info
 }
 
+// pmkNodes are control-plane nodes of PMK, named by their addresses: each API server has port 443 on every address.
+func pmkNodes(addresses ...string) []cluster.ControlPlaneNode {
+	var nodes []cluster.ControlPlaneNode
+	for _, address := range addresses {
+		nodes = append(nodes, cluster.ControlPlaneNode{
+			Name: address, Address: address, Names: []string{address}, Ready: true,
+			Taints:    []cluster.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: "NoSchedule"}},
+			APIServer: &cluster.APIServer{Port: 443, BindAddress: "0.0.0.0", AdvertiseAddress: address},
+		})
+	}
+	return nodes
+}
+
 // everyAddress is an API server that listens on every address.
 func everyAddress() *cluster.APIServer { return &cluster.APIServer{Port: 6443, BindAddress: "0.0.0.0"} }
 
@@ -109,7 +122,8 @@ func TestPlanDefaults(t *testing.T) {
 	down := kubeadmInfo(everyAddress())
 	down.ControlPlane.Nodes[1].Ready = false
 	pmk := masterInfo("v1.24.3")
-	pmk.ControlPlane.Count, pmk.ControlPlane.Nodes = 2, kubeadmInfo(everyAddress()).ControlPlane.Nodes
+	pmk.Layout, pmk.ControlPlane.Count = "pmk", 3
+	pmk.ControlPlane.Nodes = pmkNodes("10.0.0.1", "10.0.0.2", "10.0.0.3")
 	managed := masterInfo("v1.31.1")
 	managed.ControlPlane = cluster.ControlPlane{}
 	tests := map[string]struct {
@@ -124,7 +138,7 @@ func TestPlanDefaults(t *testing.T) {
 		"two-on-loopback":          {info: onNode, creds: ofNodeA()},
 		"two-with-an-endpoint":     {info: withEndpoint, creds: ofNodeA()},
 		"two-of-which-one-is-down": {info: down, creds: ofNodeA()},
-		"two-of-pmk":               {info: pmk, creds: nodeCredentials()},
+		"three-of-pmk":             {info: pmk, creds: nodeCredentials()},
 		"oldest":                   {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
 		"managed":                  {info: managed, o: Options{AnyNode: true}},
 		"offline":                  {o: Options{Branch: "v1.37.1"}},
