@@ -17,6 +17,7 @@ needed=(
 	'buildah buildah'
 	'prometheus prometheus'
 	'haproxy haproxy'
+	'keepalived keepalived'
 )
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni
 
@@ -51,4 +52,5 @@ if [ -d /run/systemd/system ]; then
 	case " ${missing[*]} " in *' containerd '*) systemctl disable --quiet containerd.service ;; esac
 	case " ${missing[*]} " in *' prometheus '*) systemctl disable --quiet prometheus.service ;; esac
 	case " ${missing[*]} " in *' haproxy '*) systemctl disable --quiet haproxy.service ;; esac
+	case " ${missing[*]} " in *' keepalived '*) systemctl disable --quiet keepalived.service ;; esac
 fi

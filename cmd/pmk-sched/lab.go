@@ -42,14 +42,14 @@ func labUpCommand(u *ui) *cli.Command {
 		Name:  "up",
 		Usage: "create a lab",
 		UsageText: examples(
-			"pmk-sched lab up --branch v1.24.3",
+			"pmk-sched lab up --branch v1.24.3 --masters 3",
 			"pmk-sched lab up --branch v1.36.3 --layout kubeadm --nodes 3 --name kubeadm",
 			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha",
 		),
 		Flags: labFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
 			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
-			&cli.IntFlag{Name: "masters", Value: 1, Usage: "`NUMBER` of control-plane nodes; several only with --layout kubeadm"},
+			&cli.IntFlag{Name: "masters", Value: 1, Usage: "`NUMBER` of control-plane nodes"},
 			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers with a kubelet; only with --layout kubeadm", DefaultText: "none"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},

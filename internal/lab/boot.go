@@ -56,7 +56,13 @@ func (n *Node) boot(ctx context.Context, path string) error {
 
 // config returns the data for the files of a control-plane node, without keys.
 func (n *Node) config(rules versions.Rules) nodeConfig {
-	return nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods}
+	c := nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods, virtual: n.lab.virtualAddress()}
+	if c.virtual.IsValid() {
+		for _, m := range n.lab.masters() {
+			c.members = append(c.members, member{m.hostName, m.address})
+		}
+	}
+	return c
 }
 
 // write writes files of the node.

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -26,13 +28,31 @@ type daemon struct {
 	argv []string
 }
 
-func etcdDaemon(binary string) daemon {
-	return daemon{"etcd", []string{
-		binary, "--name=lab", "--data-dir=/var/lib/etcd",
-		"--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL,
-		"--listen-peer-urls=http://127.0.0.1:2380", "--initial-advertise-peer-urls=http://127.0.0.1:2380",
-		"--initial-cluster=lab=http://127.0.0.1:2380",
-	}}
+// etcdPeerName is the CN of the certificates with which the members of etcd identify each other.
+const etcdPeerName = "etcd"
+
+// etcdDaemon returns the etcd of a control-plane node. It serves only this node's API server; several
+// are members of one cluster.
+func etcdDaemon(binary string, n nodeConfig) daemon {
+	argv := []string{binary, "--data-dir=/var/lib/etcd", "--listen-client-urls=" + etcdURL, "--advertise-client-urls=" + etcdURL}
+	if len(n.members) == 0 {
+		const peer = "http://127.0.0.1:2380"
+		return daemon{"etcd", append(argv, "--name=lab", "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=lab="+peer)}
+	}
+	var cluster []string
+	for _, m := range n.members {
+		peer := "https://" + netip.AddrPortFrom(m.address, 2380).String()
+		cluster = append(cluster, m.name+"="+peer)
+		if m.address == n.address {
+			argv = append(argv, "--name="+m.name, "--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer)
+		}
+	}
+	at := in(etcdPeerDir)
+	return daemon{"etcd", append(argv,
+		"--initial-cluster="+strings.Join(cluster, ","), "--initial-cluster-state=new",
+		at("peer-cert-file", "request.crt"), at("peer-key-file", "request.key"), at("peer-trusted-ca-file", "ca.crt"),
+		"--peer-client-cert-auth", "--peer-cert-allowed-cn="+etcdPeerName,
+	)}
 }
 
 func containerdDaemon() daemon {

@@ -47,7 +47,7 @@ func named() credentials {
 		apiServer: pair("api server"), kubeletServer: pair("kubelet serving"),
 		kubeletClient: pair("kubelet client"), frontProxyClient: pair("front proxy client"),
 		admin: pair("admin"), scheduler: pair("scheduler"), manager: pair("controller manager"),
-		kubelet: pair("kubelet"), proxy: pair("kube-proxy"),
+		kubelet: pair("kubelet"), proxy: pair("kube-proxy"), etcdPeer: pair("etcd's peers"),
 	}
 }
 
@@ -161,8 +161,8 @@ func TestScripts(t *testing.T) {
 func TestDaemons(t *testing.T) {
 	var b strings.Builder
 	for _, d := range []daemon{
-		etcdDaemon("etcd"), containerdDaemon(), proxyDaemon("kube-proxy"),
-		kwokDaemon("kwok", "admin.conf", "kwok.yaml", "198.18.3.2"),
+		etcdDaemon("etcd", nodeConfig{}), etcdDaemon("etcd", exampleLab(t, LayoutPMK, "v1.24.3", 3, 0).Nodes()[1].config(versions.Rules{})), containerdDaemon(), proxyDaemon("kube-proxy"),
+		kwokDaemon("kwok", "admin.conf", "kwok.yaml", "198.18.3.2"), keeperDaemon(),
 	} {
 		fmt.Fprintf(&b, "%s: %s\n", d.name, strings.Join(d.argv, " "))
 	}

@@ -55,15 +55,24 @@ func (u *bringUp) kubeadmSteps() []step {
 }
 
 // balanced reports whether the lab has a load balancer in front of its API servers.
-func (l *Lab) balanced() bool { return l.state.Masters > 1 }
+func (l *Lab) balanced() bool { return l.state.Layout == LayoutKubeadm && l.state.Masters > 1 }
 
-// server returns the host and port under which nodes find the API server.
+// server returns the host and port under which others than the control-plane nodes find the API
+// server: of the load balancer, the virtual address, or the only one.
 func (l *Lab) server() (string, error) {
 	if l.balanced() {
 		at, err := l.balancerAt()
 		return at.String(), err
 	}
-	return netip.AddrPortFrom(l.first().address, kubeadm.Port).String(), nil
+	lay, err := findLayout(l.Layout())
+	if err != nil {
+		return "", err
+	}
+	address := l.first().address
+	if virtual := l.virtualAddress(); virtual.IsValid() {
+		address = virtual
+	}
+	return netip.AddrPortFrom(address, uint16(lay.port)).String(), nil
 }
 
 // cluster returns what kubeadm is told about the cluster.
@@ -176,7 +185,7 @@ func (u *bringUp) initCluster(ctx context.Context) error {
 	if err := os.WriteFile(u.lab.Kubeconfig(), admin, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	if err := u.connect(ctx); err != nil {
+	if err := u.connect(ctx, "kubelet"); err != nil {
 		return err
 	}
 	return u.startProxy(n)

@@ -79,9 +79,14 @@ func TestBalancerConfiguration(t *testing.T) {
 }
 
 func TestServerOfACluster(t *testing.T) {
-	for masters, want := range map[int]string{1: "198.18.3.2:6443", 3: "198.18.3.254:6443"} {
-		if got, err := exampleLab(t, LayoutKubeadm, "v1.24.3", masters, 1).server(); err != nil || got != want {
-			t.Errorf("%d control-plane nodes: %q, %v", masters, got, err)
+	for want, l := range map[string]*Lab{
+		"198.18.3.2:6443":   exampleLab(t, LayoutKubeadm, "v1.24.3", 1, 1),
+		"198.18.3.254:6443": exampleLab(t, LayoutKubeadm, "v1.24.3", 3, 1),
+		"198.18.3.2:443":    exampleLab(t, LayoutPMK, "v1.24.3", 1, 0),
+		"198.18.3.253:443":  exampleLab(t, LayoutPMK, "v1.24.3", 3, 0),
+	} {
+		if got, err := l.server(); err != nil || got != want {
+			t.Errorf("%s with %d control-plane nodes: %q, %v", l.Layout(), l.state.Masters, got, err)
 		}
 	}
 }
@@ -258,11 +263,12 @@ func TestUpRefusesNodesThatALayoutCannotHave(t *testing.T) {
 		masters, workers int
 		says             string
 	}{
-		"several control-plane nodes of PMK": {LayoutPMK, 3, 0, "one control-plane node"},
-		"workers of PMK":                     {LayoutPMK, 1, 1, "one control-plane node"},
-		"too many control-plane nodes":       {LayoutKubeadm, 8, 0, "8 control-plane nodes"},
-		"too many workers":                   {LayoutKubeadm, 1, 21, "21 workers"},
-		"three of kubeadm":                   {LayoutKubeadm, 3, 2, ""},
+		"three of PMK":                        {LayoutPMK, 3, 0, ""},
+		"too many control-plane nodes of PMK": {LayoutPMK, 8, 0, "8 control-plane nodes"},
+		"workers of PMK":                      {LayoutPMK, 3, 1, "no workers with a kubelet"},
+		"too many control-plane nodes":        {LayoutKubeadm, 8, 0, "8 control-plane nodes"},
+		"too many workers":                    {LayoutKubeadm, 1, 21, "21 workers"},
+		"three of kubeadm":                    {LayoutKubeadm, 3, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := checkNodes(c.layout, c.masters, c.workers)
@@ -283,7 +289,7 @@ func TestUpRefusesNodesThatALayoutCannotHave(t *testing.T) {
 func TestAddressesDoNotOverlap(t *testing.T) {
 	l := exampleLab(t, LayoutKubeadm, "v1.24.3", maxMasters, maxWorkers)
 	subnet := netip.MustParsePrefix(l.state.Subnet)
-	seen := map[netip.Addr]bool{addressIn(subnet, machineAddress): true, addressIn(subnet, balancerAddress): true}
+	seen := map[netip.Addr]bool{addressIn(subnet, machineAddress): true, addressIn(subnet, balancerAddress): true, addressIn(subnet, movingAddress): true}
 	for _, n := range l.Nodes() {
 		if seen[n.address] || !subnet.Contains(n.address) {
 			t.Errorf("node %s has the address %s", n.name, n.address)

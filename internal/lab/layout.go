@@ -41,6 +41,9 @@ type layout struct {
 	// identities returns the files with keys and certificates, which do not change during the life
 	// of the cluster.
 	identities func(nodeConfig) ([]file, error)
+	// agentSettings is the file with the user's settings of the node agent, which writes the files of
+	// settings again whenever it starts; "" for a layout without such an agent.
+	agentSettings string
 	// settings returns the files that depend on the release, except those of every layout.
 	settings func(nodeConfig) ([]file, error)
 }

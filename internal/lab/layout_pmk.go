@@ -13,7 +13,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-const pmkDir = "/etc/pf9/kube.d"
+const (
+	pmkDir      = "/etc/pf9/kube.d"
+	etcdPeerDir = pmkDir + "/certs/etcd/peer"
+)
 
 // pmkLayout is Platform9 Managed Kubernetes as its public node agent sets it up (platform9/nodelet,
 // pf9-kube/conf): the kubelet watches a single file with one static pod, and the control-plane
@@ -38,9 +41,10 @@ func pmkLayout() layout {
 		taints: func(versions.Rules) []corev1.Taint {
 			return []corev1.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}}
 		},
-		controlPlane: []string{"k8s-master"},
-		identities:   pmkIdentities,
-		settings:     pmkSettings,
+		controlPlane:  []string{"k8s-master"},
+		identities:    pmkIdentities,
+		settings:      pmkSettings,
+		agentSettings: "/etc/pf9/kube.env",
 	}
 }
 
@@ -61,6 +65,10 @@ func pmkIdentities(n nodeConfig) ([]file, error) {
 		"kubelet/apiserver": k.kubeletClient, "kubelet/server": k.kubeletServer,
 	} {
 		files = append(files, keyFiles(pmkDir+"/certs/"+dir, map[string]certificates.Pair{"request": pair})...)
+	}
+	if len(n.members) > 0 {
+		files = append(files, file{etcdPeerDir + "/ca.crt", 0o644, k.ca.Cert})
+		files = append(files, keyFiles(etcdPeerDir, map[string]certificates.Pair{"request": k.etcdPeer})...)
 	}
 	return append(files, configs...), nil
 }
@@ -121,12 +129,12 @@ func pmkManifest(n nodeConfig) ([]byte, error) {
 			"--v=2",
 		}},
 		component{name: "kube-apiserver", release: n.release, mounts: []hostMount{certs, aggregator, kubeletClient}, args: pmkAPIServer(n, at)},
-		component{name: "kube-scheduler", release: n.release, mounts: []hostMount{kubeconfigs, configs}, args: []string{
+		component{name: "kube-scheduler", release: n.release, mounts: []hostMount{kubeconfigs, configs}, args: append([]string{
 			at("config", "configs/kube-scheduler.yaml"),
 			"--leader-elect=true",
 			"--profiling=false",
 			"--v=2",
-		}},
+		}, n.schedulerFlags...)},
 	)
 }
 

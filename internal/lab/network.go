@@ -88,11 +88,13 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// Addresses in the network of a lab, by their last byte: of this machine, of the first node, and of
-// the network's own host, which has the load balancer.
+// Addresses in the network of a lab, by their last byte: of this machine, of the first node, the one
+// that moves between control-plane nodes, and that of the network's own host, which has the load
+// balancer.
 const (
 	machineAddress  = 1
 	firstNode       = 2
+	movingAddress   = 253
 	balancerAddress = 254
 )
 

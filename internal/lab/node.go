@@ -22,14 +22,27 @@ type nodeConfig struct {
 	// address is the address of the node, pods the network of its pods.
 	address netip.Addr
 	pods    netip.Prefix
-	keys    credentials
+	// members are the control-plane nodes, if there are several and the lab itself sets up etcd.
+	members []member
+	// virtual is the address that one of several control-plane nodes has; invalid without one.
+	virtual netip.Addr
+	// schedulerFlags are flags of the scheduler from the settings of the node agent.
+	schedulerFlags []string
+	keys           credentials
 }
 
-// credentials are all keys and certificates of a cluster with one control-plane node.
+// member is a control-plane node as a member of etcd.
+type member struct {
+	name    string
+	address netip.Addr
+}
+
+// credentials are all keys and certificates of a control-plane node.
 type credentials struct {
 	ca, frontProxyCA                certificates.Pair
 	serviceAccount                  certificates.Pair // cert is the public key
 	apiServer, kubeletServer        certificates.Pair // serving
+	etcdPeer                        certificates.Pair
 	kubeletClient, frontProxyClient certificates.Pair // of the API server
 	admin, scheduler, manager       certificates.Pair
 	kubelet, proxy                  certificates.Pair
@@ -42,39 +55,51 @@ type file struct {
 	data []byte
 }
 
-// newCredentials creates the keys of a cluster: a CA for the cluster and one for the front proxy,
-// which API servers require since 1.37.
-func newCredentials(nodeName string, host string, address netip.Addr, now time.Time) (credentials, error) {
-	var c credentials
-	ca, err := newAuthority("kubernetes", now)
-	if err != nil {
-		return c, err
+// authorities are what the control-plane nodes of a cluster share: a CA for the cluster, one for the
+// front proxy, which API servers require since 1.37, and the keys of service accounts.
+type authorities struct {
+	cluster, frontProxy *certificates.Authority
+	serviceAccount      certificates.Pair
+}
+
+func newAuthorities(now time.Time) (a authorities, err error) {
+	if a.cluster, err = newAuthority("kubernetes", now); err != nil {
+		return a, err
 	}
-	front, err := newAuthority("front-proxy-ca", now)
-	if err != nil {
-		return c, err
+	if a.frontProxy, err = newAuthority("front-proxy-ca", now); err != nil {
+		return a, err
 	}
-	c.ca, c.frontProxyCA = ca.Pair, front.Pair
-	if c.serviceAccount, err = serviceAccountKeys(); err != nil {
-		return c, err
-	}
-	own := net.IP(address.AsSlice())
+	a.serviceAccount, err = serviceAccountKeys()
+	return a, err
+}
+
+// credentials creates the keys of a control-plane node.
+func (a authorities) credentials(n nodeConfig, host string, now time.Time) (credentials, error) {
+	var err error
+	ca, front := a.cluster, a.frontProxy
+	c := credentials{ca: ca.Pair, frontProxyCA: front.Pair, serviceAccount: a.serviceAccount}
+	own := net.IP(n.address.AsSlice())
 	loopback := net.IPv4(127, 0, 0, 1)
+	serving := []net.IP{own, loopback, net.ParseIP(serviceIP)}
+	if n.virtual.IsValid() {
+		serving = append(serving, n.virtual.AsSlice())
+	}
 	for _, w := range []struct {
 		to *certificates.Pair
 		by *certificates.Authority
 		id identity
 	}{
-		{&c.apiServer, ca, identity{name: "kube-apiserver", server: true, ips: []net.IP{own, loopback, net.ParseIP(serviceIP)},
+		{&c.apiServer, ca, identity{name: "kube-apiserver", server: true, ips: serving,
 			dns: []string{"localhost", host, "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}}},
-		{&c.kubeletServer, ca, identity{name: "system:node:" + nodeName, groups: []string{"system:nodes"}, server: true, ips: []net.IP{own, loopback}, dns: []string{host}}},
+		{&c.kubeletServer, ca, identity{name: "system:node:" + n.name, groups: []string{"system:nodes"}, server: true, ips: []net.IP{own, loopback}, dns: []string{host}}},
 		{&c.kubeletClient, ca, identity{name: "kube-apiserver-kubelet-client", groups: []string{"system:masters"}}},
 		{&c.frontProxyClient, front, identity{name: "front-proxy-client"}},
 		{&c.admin, ca, identity{name: "kubernetes-admin", groups: []string{"system:masters"}}},
 		{&c.scheduler, ca, identity{name: "system:kube-scheduler", groups: []string{"system:kube-scheduler"}}},
 		{&c.manager, ca, identity{name: "system:kube-controller-manager", groups: []string{"system:kube-controller-manager"}}},
-		{&c.kubelet, ca, identity{name: "system:node:" + nodeName, groups: []string{"system:nodes"}}},
+		{&c.kubelet, ca, identity{name: "system:node:" + n.name, groups: []string{"system:nodes"}}},
 		{&c.proxy, ca, identity{name: "system:kube-proxy", groups: []string{"system:node-proxier"}}},
+		{&c.etcdPeer, ca, identity{name: etcdPeerName, server: true, client: true, ips: []net.IP{own, loopback}}},
 	} {
 		if *w.to, err = w.by.Sign(certificate(w.id, now)); err != nil {
 			return c, err

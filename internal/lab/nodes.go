@@ -74,14 +74,14 @@ func (l *Lab) masters() []*Node { return l.Nodes()[:max(1, l.state.Masters)] }
 // first returns the node on which the cluster was created.
 func (l *Lab) first() *Node { return l.node(ControlPlane, 0) }
 
-// Node returns the node with the name; "" is the first one.
+// Node returns the node with the name, or with the host name; "" is the first one.
 func (l *Lab) Node(name string) (*Node, error) {
 	if name == "" {
 		return l.first(), nil
 	}
 	hint := "nodes of the lab:"
 	for _, n := range l.Nodes() {
-		if n.name == name {
+		if n.name == name || n.hostName == name {
 			return n, nil
 		}
 		hint += " " + n.name

@@ -74,11 +74,8 @@ func madeByKubeadm(o Options) bool {
 
 // checkNodes refuses numbers of nodes that a layout cannot have.
 func checkNodes(layout string, masters, workers int) error {
-	if layout != LayoutKubeadm {
-		if masters != 1 || workers != 0 {
-			return problem.Invalidf("use --layout kubeadm", "layout %s has one control-plane node, and no workers with a kubelet", layout)
-		}
-		return nil
+	if layout != LayoutKubeadm && workers != 0 {
+		return problem.Invalidf("use --layout kubeadm", "layout %s has no workers with a kubelet", layout)
 	}
 	if masters < 1 || masters > maxMasters {
 		return problem.Invalidf(fmt.Sprintf("use a number from 1 to %d", maxMasters), "a lab cannot have %d control-plane nodes", masters)

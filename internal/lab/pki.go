@@ -20,7 +20,8 @@ const certificateLifetime = 365 * 24 * time.Hour
 type identity struct {
 	name   string   // CN: the user
 	groups []string // O: the user's groups
-	server bool     // for serving, else for a client
+	server bool     // for serving
+	client bool     // for a client; the default without server
 	dns    []string
 	ips    []net.IP
 }
@@ -38,9 +39,12 @@ func newAuthority(name string, now time.Time) (*certificates.Authority, error) {
 }
 
 func certificate(id identity, now time.Time) x509.Certificate {
-	usage := x509.ExtKeyUsageClientAuth
+	var usages []x509.ExtKeyUsage
 	if id.server {
-		usage = x509.ExtKeyUsageServerAuth
+		usages = append(usages, x509.ExtKeyUsageServerAuth)
+	}
+	if id.client || !id.server {
+		usages = append(usages, x509.ExtKeyUsageClientAuth)
 	}
 	return x509.Certificate{
 		Subject: pkix.Name{CommonName: id.name, Organization: id.groups},
@@ -48,7 +52,7 @@ func certificate(id identity, now time.Time) x509.Certificate {
 		NotBefore:   now.Add(-time.Hour).UTC(),
 		NotAfter:    now.Add(certificateLifetime).UTC(),
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
-		ExtKeyUsage: []x509.ExtKeyUsage{usage},
+		ExtKeyUsage: usages,
 		DNSNames:    id.dns,
 		IPAddresses: id.ips,
 	}

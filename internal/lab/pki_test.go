@@ -17,7 +17,11 @@ import (
 func TestCredentialsVerify(t *testing.T) {
 	now := time.Now()
 	address := netip.MustParseAddr("198.18.3.2")
-	c, err := newCredentials("198.18.3.2", "demo", address, now)
+	shared, err := newAuthorities(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := shared.credentials(nodeConfig{name: "198.18.3.2", address: address, virtual: netip.MustParseAddr("198.18.3.253")}, "demo", now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +38,7 @@ func TestCredentialsVerify(t *testing.T) {
 		}
 		return cert
 	}
-	for _, host := range []string{"localhost", "127.0.0.1", "198.18.3.2", "10.96.0.1", "demo", "kubernetes.default.svc"} {
+	for _, host := range []string{"localhost", "127.0.0.1", "198.18.3.2", "198.18.3.253", "10.96.0.1", "demo", "kubernetes.default.svc"} {
 		if _, err := parse(c.apiServer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: host}); err != nil {
 			t.Errorf("the API server as %s: %v", host, err)
 		}
@@ -43,6 +47,14 @@ func TestCredentialsVerify(t *testing.T) {
 		t.Errorf("the kubelet: %v", err)
 	}
 	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	for _, usage := range [][]x509.ExtKeyUsage{client, {x509.ExtKeyUsageServerAuth}} {
+		if _, err := parse(c.etcdPeer).Verify(x509.VerifyOptions{Roots: roots(c.ca), DNSName: "198.18.3.2", KeyUsages: usage}); err != nil {
+			t.Errorf("the member of etcd: %v", err)
+		}
+	}
+	if got := parse(c.etcdPeer).Subject.CommonName; got != etcdPeerName {
+		t.Errorf("the member of etcd is %s", got)
+	}
 	for _, pair := range []certificates.Pair{c.kubeletClient, c.admin, c.scheduler, c.manager, c.kubelet, c.proxy} {
 		if _, err := parse(pair).Verify(x509.VerifyOptions{Roots: roots(c.ca), KeyUsages: client}); err != nil {
 			t.Errorf("%s: %v", parse(pair).Subject, err)

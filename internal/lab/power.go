@@ -100,7 +100,10 @@ func (n *Node) startDaemons(ctx context.Context, path string) error {
 		return err
 	}
 	if !n.lab.state.Kubeadm {
-		if err := n.startDaemon(etcdDaemon(n.binary("etcd")), path); err != nil {
+		if err := n.runAgent(rules); err != nil {
+			return err
+		}
+		if err := n.startDaemon(etcdDaemon(n.binary("etcd"), n.config(rules)), path); err != nil {
 			return err
 		}
 	}
@@ -111,7 +114,11 @@ func (n *Node) startDaemons(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range []daemon{kubelet, proxyDaemon(n.binary("kube-proxy"))} {
+	daemons := []daemon{kubelet, proxyDaemon(n.binary("kube-proxy"))}
+	if n.lab.virtualAddress().IsValid() {
+		daemons = append(daemons, keeperDaemon())
+	}
+	for _, d := range daemons {
 		if err := n.startDaemon(d, path); err != nil {
 			return err
 		}
@@ -157,20 +164,25 @@ func (n *Node) apiServerAnswers(ctx context.Context) error {
 	if n.role != ControlPlane {
 		return nil
 	}
-	layout, err := findLayout(n.lab.Layout())
-	if err != nil {
-		return err
-	}
-	cfg, err := n.lab.restConfig()
-	if err != nil {
-		return err
-	}
-	cfg.Host = "https://" + net.JoinHostPort(n.address.String(), strconv.Itoa(layout.port))
-	client, err := kubernetes.NewForConfig(cfg)
+	client, err := n.client()
 	if err != nil {
 		return err
 	}
 	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+}
+
+// client returns a client of the control-plane node's own API server.
+func (n *Node) client() (kubernetes.Interface, error) {
+	layout, err := findLayout(n.lab.Layout())
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := n.lab.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Host = "https://" + net.JoinHostPort(n.address.String(), strconv.Itoa(layout.port))
+	return kubernetes.NewForConfig(cfg)
 }
 
 // CutNode disconnects a node from the network: it keeps running, and reaches nothing but itself.

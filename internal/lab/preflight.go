@@ -26,19 +26,26 @@ type machine struct {
 // need is a program and the Debian package that contains it.
 type need struct{ program, pkg string }
 
-// needs are what every lab needs, and a lab with a load balancer.
-func needs(balanced bool) []need {
-	needed := []need{
+// commonNeeds are what every lab needs.
+func commonNeeds() []need {
+	return []need{
 		{"containerd", "containerd"}, {"ctr", "containerd"}, {"containerd-shim-runc-v2", "containerd"},
 		{"runc", "runc"},
 		{"iptables", "iptables"}, {"iptables-save", "iptables"}, {"iptables-restore", "iptables"},
 		{"ip", "iproute2"},
 		{"mount", "mount"}, {"umount", "mount"}, {"nsenter", "util-linux"}, {"unshare", "util-linux"},
 	}
-	if balanced {
-		needed = append(needed, need{balancer, "haproxy"})
+}
+
+// needs are what this lab needs.
+func (l *Lab) needs() []need {
+	switch {
+	case l.balanced():
+		return append(commonNeeds(), need{balancer, "haproxy"})
+	case l.state.Masters > 1:
+		return append(commonNeeds(), need{keeper, "keepalived"})
 	}
-	return needed
+	return commonNeeds()
 }
 
 // MissingError is returned when the machine lacks something that a lab needs.
@@ -62,7 +69,7 @@ func (e *MissingError) Hint() string {
 // Check checks, without changing anything, that the machine can run a lab of release r. env holds
 // PATH. The error is a *MissingError with everything that is missing.
 func Check(r versions.Release, env []string) error {
-	_, err := lookAtMachine(r, false, thisMachine(env))
+	_, err := lookAtMachine(r, commonNeeds(), thisMachine(env))
 	return err
 }
 
@@ -81,7 +88,7 @@ func thisMachine(env []string) places {
 	}
 }
 
-func lookAtMachine(r versions.Release, balanced bool, at places) (machine, error) {
+func lookAtMachine(r versions.Release, needed []need, at places) (machine, error) {
 	m := machine{path: at.path}
 	var e MissingError
 	add := func(what, pkg string) {
@@ -93,7 +100,7 @@ func lookAtMachine(r versions.Release, balanced bool, at places) (machine, error
 	if !at.root {
 		add("root privileges (to create namespaces and cgroups)", "")
 	}
-	for _, n := range needs(balanced) {
+	for _, n := range needed {
 		if findProgram(m.path, n.program) == "" {
 			add(n.program, n.pkg)
 		}

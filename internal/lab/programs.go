@@ -92,7 +92,7 @@ func (c Compiled) Module(ctx context.Context, module, version, pkg, name string)
 }
 
 func (u *bringUp) findPrograms(context.Context) (err error) {
-	u.machine, err = lookAtMachine(u.o.Release, u.lab.balanced(), thisMachine(u.o.Env))
+	u.machine, err = lookAtMachine(u.o.Release, u.lab.needs(), thisMachine(u.o.Env))
 	return err
 }
 

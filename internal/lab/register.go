@@ -19,17 +19,21 @@ import (
 // direct is the proxy function for "none".
 func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
-// registerNode waits for the Node object and sets labels and taints as the layout does. The API
-// server does not let a kubelet set these labels itself.
-func (u *bringUp) registerNode(ctx context.Context) error {
-	n, objects := u.lab.first(), u.client.CoreV1().Nodes()
+// register waits for the Node object of a control-plane node and sets labels and taints as the
+// layout does. The API server does not let a kubelet set these labels itself.
+func (u *bringUp) register(ctx context.Context, hostName string) error {
+	n, err := u.lab.Node(hostName)
+	if err != nil {
+		return err
+	}
+	objects := u.client.CoreV1().Nodes()
 	if err := n.waitFor(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
 		_, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		return err
 	}); err != nil {
 		return err
 	}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err

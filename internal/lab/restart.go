@@ -51,21 +51,32 @@ func (n *Node) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// While containerd recovers its containers it does not serve CRI, and a kubelet that starts then exits. A service
-	// manager would start it again.
-	const attempts = 5
-	for attempt := 1; ; attempt++ {
-		if err := n.startDaemon(kubelet, path); err != nil {
-			return err
-		}
-		var exited *exitedError
-		if err := n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.answers(ctx, client) }); !errors.As(err, &exited) || attempt == attempts {
-			return err
-		}
+	if err := n.startDaemon(kubelet, path); err != nil {
+		return err
 	}
+	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.answers(ctx, client) })
 }
 
-// kubelet returns how the kubelet of a node is started.
+// supervise runs a program again when it has exited, as a service manager does.
+const supervise = `child=
+stop() {
+	if [ -n "$child" ]; then
+		kill -TERM "$child"
+		wait "$child"
+	fi
+	exit 0
+}
+trap stop TERM
+while :; do
+	"$@" &
+	child=$!
+	wait "$child"
+	child=
+	sleep 1
+done`
+
+// kubelet returns how the kubelet of a node is started again. While containerd recovers its
+// containers it does not serve CRI, and a kubelet that starts then exits.
 func (n *Node) kubelet(rules versions.Rules) (daemon, error) {
 	if n.lab.state.Kubeadm {
 		return n.supervisedKubelet(), nil
@@ -74,5 +85,7 @@ func (n *Node) kubelet(rules versions.Rules) (daemon, error) {
 	if err != nil {
 		return daemon{}, err
 	}
-	return kubeletDaemon(lay, n.config(rules), n.binary("kubelet")), nil
+	d := kubeletDaemon(lay, n.config(rules), n.binary("kubelet"))
+	d.argv = append([]string{"sh", "-c", supervise, "sh"}, d.argv...)
+	return d, nil
 }

@@ -36,7 +36,7 @@ var crictlScript string
 // comes last: it hides the machine's own, which is needed while mounting.
 func boundPaths() []string {
 	return []string{
-		"/etc/pf9", "/etc/kubernetes", "/etc/cni", "/etc/containerd",
+		"/etc/pf9", "/etc/kubernetes", "/etc/cni", "/etc/containerd", "/etc/keepalived",
 		"/opt/cni", "/opt/pf9",
 		"/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet", "/var/lib/kube-proxy",
 		"/var/log/containers", "/var/log/kubernetes", "/var/log/pods",

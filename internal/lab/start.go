@@ -5,12 +5,11 @@ package lab
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -81,23 +80,26 @@ func (u *bringUp) makeNetwork(ctx context.Context) error {
 	return setUpLink(linkName(u.lab.dir), subnet)
 }
 
-// writeFiles writes the files of the control-plane node.
+// writeFiles writes the files of the control-plane nodes, and a kubeconfig for the machine.
 func (u *bringUp) writeFiles(context.Context) error {
-	if err := u.describeNode(); err != nil {
-		return err
-	}
-	files, err := u.layout.allFiles(u.node)
+	shared, err := newAuthorities(time.Now())
 	if err != nil {
 		return err
 	}
-	n := u.lab.first()
-	if err := n.write(files); err != nil {
+	var keys credentials
+	for _, n := range u.lab.masters() {
+		if keys, err = u.writeMaster(n, shared); err != nil {
+			return err
+		}
+	}
+	server, err := u.lab.server()
+	if err != nil {
 		return err
 	}
 	outside, err := kubeconfig(access{
-		server:  "https://" + net.JoinHostPort(u.node.address.String(), strconv.Itoa(u.layout.port)),
+		server:  "https://" + server,
 		cluster: u.lab.Name(), user: "kubernetes-admin", contexts: []contextName{{name: "lab-" + u.lab.Name()}},
-		ca: u.node.keys.ca.Cert, pair: u.node.keys.admin,
+		ca: keys.ca.Cert, pair: keys.admin,
 	})
 	if err != nil {
 		return err
@@ -105,47 +107,78 @@ func (u *bringUp) writeFiles(context.Context) error {
 	if err := os.WriteFile(u.lab.Kubeconfig(), outside, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	if err := n.install(u.programs, u.machine.cniDir); err != nil {
-		return err
-	}
-	if path := u.layout.kubeletBinary; path != "" {
-		if err := linkOrCopy(u.programs["kubelet"], filepath.Join(n.Root(), path)); err != nil {
-			return fmt.Errorf("install kubelet: %w", err)
-		}
-	}
 	return nil
 }
 
+// writeMaster writes the files of a control-plane node, and returns its keys.
+func (u *bringUp) writeMaster(n *Node, shared authorities) (credentials, error) {
+	c := n.config(u.rules)
+	var err error
+	if c.keys, err = shared.credentials(c, n.hostName, time.Now()); err != nil {
+		return c.keys, err
+	}
+	files, err := u.layout.allFiles(c)
+	if err != nil {
+		return c.keys, err
+	}
+	if c.virtual.IsValid() {
+		files = append(files, file{keeperConfigPath, 0o644, keeperConfiguration(c, n.checkAPIServer(u.layout))})
+	}
+	if err := n.write(files); err != nil {
+		return c.keys, err
+	}
+	if err := n.install(u.programs, u.machine.cniDir); err != nil {
+		return c.keys, err
+	}
+	if path := u.layout.kubeletBinary; path != "" {
+		if err := linkOrCopy(u.programs["kubelet"], filepath.Join(n.Root(), path)); err != nil {
+			return c.keys, fmt.Errorf("install kubelet: %w", err)
+		}
+	}
+	return c.keys, nil
+}
+
+// startRuntime starts etcd and containerd on every node. The members of etcd wait for each other.
 func (u *bringUp) startRuntime(ctx context.Context) error {
-	n := u.lab.first()
-	if err := n.startDaemon(etcdDaemon(n.binary("etcd")), u.machine.path); err != nil {
-		return err
+	for _, n := range u.lab.masters() {
+		if err := n.startDaemon(etcdDaemon(n.binary("etcd"), n.config(u.rules)), u.machine.path); err != nil {
+			return err
+		}
 	}
-	return n.startContainerd(ctx, u.machine.path)
-}
-
-func (u *bringUp) loadImages(ctx context.Context) error {
-	n := u.lab.first()
-	return n.loadImages(ctx, u.archivesFor(n))
-}
-
-// startAPIServer starts the kubelet, which starts the static pods, and waits for the API server.
-func (u *bringUp) startAPIServer(ctx context.Context) error {
-	n := u.lab.first()
-	if err := n.startDaemon(kubeletDaemon(u.layout, u.node, n.binary("kubelet")), u.machine.path); err != nil {
-		return err
+	group, ctx := errgroup.WithContext(ctx)
+	for _, n := range u.lab.masters() {
+		group.Go(func() error { return n.startContainerd(ctx, u.machine.path) })
 	}
-	return u.connect(ctx)
+	return group.Wait()
 }
 
-// connect waits until the API server answers.
-func (u *bringUp) connect(ctx context.Context) error {
+// startAPIServers starts the kubelet of every node, which starts the static pods, and waits for the
+// API servers.
+func (u *bringUp) startAPIServers(ctx context.Context) error {
+	for _, n := range u.lab.masters() {
+		if err := n.startDaemon(kubeletDaemon(u.layout, n.config(u.rules), n.binary("kubelet")), u.machine.path); err != nil {
+			return err
+		}
+	}
+	for _, n := range u.lab.masters() {
+		if err := n.waitFor(ctx, "the API server of node "+n.name, "kubelet", n.apiServerAnswers); err != nil {
+			return err
+		}
+	}
+	if u.o.Masters > 1 {
+		return nil // They are reached at the virtual address.
+	}
+	return u.connect(ctx, "kubelet")
+}
+
+// connect waits until the API server answers, or the named daemon of the first node has exited.
+func (u *bringUp) connect(ctx context.Context, daemon string) error {
 	client, err := u.lab.client()
 	if err != nil {
 		return err
 	}
 	u.client = client
-	return u.lab.first().waitFor(ctx, "the API server", "kubelet", func(ctx context.Context) error {
+	return u.lab.first().waitFor(ctx, "the API server", daemon, func(ctx context.Context) error {
 		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 	})
 }

@@ -108,7 +108,11 @@ func (n *Node) daemons() []string {
 	if n.lab.state.Kubeadm {
 		return []string{holder, "containerd", "kubelet", "kube-proxy"}
 	}
-	return []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}
+	names := []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}
+	if n.lab.virtualAddress().IsValid() {
+		names = append(names, keeper)
+	}
+	return names
 }
 
 // list returns the named processes of the host.

@@ -26,7 +26,6 @@ type bringUp struct {
 	layout   layout
 	rules    versions.Rules
 	machine  machine
-	node     nodeConfig
 	programs map[string]string // by name, on the machine
 	images   kubeadm.Images    // of a cluster that kubeadm makes
 	archives []archive         // of images
@@ -54,13 +53,18 @@ func (u *bringUp) steps() []step {
 		steps = append(steps, u.kubeadmSteps()...)
 	} else {
 		steps = append(steps,
-			step{name: "write the node's files", do: u.writeFiles},
+			step{name: "write the nodes' files", do: u.writeFiles},
 			step{name: "start etcd and containerd", do: u.startRuntime, logs: []string{"etcd", "containerd"}},
-			step{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
-			step{name: "start the API server", do: u.startAPIServer, logs: []string{"kubelet", "etcd", "containerd"}},
-			step{name: "register node " + u.o.Name, do: u.registerNode, logs: []string{"kubelet"}},
-			step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
+			step{name: "load images", do: u.loadImagesEverywhere, logs: []string{"containerd"}},
+			step{name: "start the API server", do: u.startAPIServers, logs: []string{"kubelet", "etcd", "containerd"}},
 		)
+		if u.o.Masters > 1 {
+			steps = append(steps, step{name: "start " + keeper, do: u.startKeepers, logs: []string{keeper}})
+		}
+		for _, n := range u.lab.masters() {
+			steps = append(steps, step{name: "register node " + n.hostName, do: func(ctx context.Context) error { return u.register(ctx, n.hostName) }, logs: []string{"kubelet"}})
+		}
+		steps = append(steps, step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
 	}
 	if u.o.Nodes > 0 {
 		steps = append(steps, step{name: fmt.Sprintf("add %d workers", u.o.Nodes), do: u.addWorkers, logs: []string{"kwok"}})
@@ -144,16 +148,4 @@ func (u *bringUp) claim() error {
 		}
 	}
 	return u.lab.network().create()
-}
-
-// describeNode sets the data for the files of a control-plane node.
-func (u *bringUp) describeNode() error {
-	n := u.lab.first()
-	keys, err := newCredentials(n.name, n.hostName, n.address, time.Now())
-	if err != nil {
-		return err
-	}
-	u.node = n.config(u.rules)
-	u.node.keys = keys
-	return nil
 }

@@ -49,16 +49,19 @@ func (u *bringUp) upgradeSteps(from versions.Rules) []step {
 	if u.lab.state.Kubeadm {
 		return u.kubeadmUpgradeSteps()
 	}
-	release := u.o.Release.String()
-	return []step{
+	steps := []step{
 		{name: "check this machine", do: u.findPrograms},
-		{name: "get Kubernetes " + release, do: u.getPrograms},
+		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
 		{name: "make images", do: u.makeImages},
-		{name: "load images", do: u.loadImages, logs: []string{"containerd"}},
-		{name: "upgrade the control plane", do: u.upgradeControlPlane, logs: []string{"kubelet", "etcd"}},
-		{name: "upgrade node " + u.lab.first().name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, from) }, logs: []string{"kubelet"}},
-		{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}},
+		{name: "load images", do: u.loadImagesEverywhere, logs: []string{"containerd"}},
 	}
+	for _, n := range u.lab.masters() {
+		steps = append(steps,
+			step{name: "upgrade the control plane of " + n.name, do: func(ctx context.Context) error { return u.upgradeControlPlane(ctx, n) }, logs: []string{"kubelet", "etcd"}},
+			step{name: "upgrade node " + n.name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, n, from) }, logs: []string{"kubelet"}},
+		)
+	}
+	return append(steps, step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
 }
 
 // newUpgrade returns the state for the steps, and the rules of the current release.
@@ -105,8 +108,7 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 	for _, w := range warnings {
 		o.Log.Warn(w)
 	}
-	n := l.first()
-	if running, err := n.running(); err != nil || !running {
+	if running, err := l.first().running(); err != nil || !running {
 		return nil, versions.Rules{}, errors.Join(err, l.notRunning())
 	}
 	client, err := l.client()
@@ -117,10 +119,9 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
 	u := &bringUp{
-		o: o, log: o.Log, lab: l, layout: lay, rules: rules, node: n.config(rules), client: client,
+		o: o, log: o.Log, lab: l, layout: lay, rules: rules, client: client,
 		programs: map[string]string{}, unlock: func() {},
 	}
-	u.node.release = o.Release
 	u.o.Layout, u.o.Masters, u.o.Workers, u.o.Nodes = lay.name, l.state.Masters, l.state.Workers, l.state.Nodes
 	return u, before, nil
 }
@@ -140,18 +141,29 @@ func upgradable(from, to versions.Release, byKubeadm bool) error {
 	return nil
 }
 
-// upgradeControlPlane replaces the static pods with those of the new release and waits until they
-// run.
-func (u *bringUp) upgradeControlPlane(ctx context.Context) error {
-	files, err := u.layout.settings(u.node)
+// upgraded returns the data for the files of a node in the release to which it is upgraded.
+func (u *bringUp) upgraded(n *Node) nodeConfig {
+	c := n.config(u.rules)
+	c.release = u.o.Release
+	return c
+}
+
+// upgradeControlPlane replaces the static pods of a node with those of the new release and waits
+// until they run.
+func (u *bringUp) upgradeControlPlane(ctx context.Context, n *Node) error {
+	files, err := n.settings(u.layout, u.upgraded(n))
 	if err != nil {
 		return err
 	}
-	if err := u.replaceFiles(files); err != nil {
+	if err := n.replaceFiles(files); err != nil {
 		return err
 	}
-	return u.lab.first().waitFor(ctx, "the API server of "+u.o.Release.String(), "kubelet", func(context.Context) error {
-		version, err := u.client.Discovery().ServerVersion()
+	client, err := n.client()
+	if err != nil {
+		return err
+	}
+	return n.waitFor(ctx, "the API server of "+u.o.Release.String(), "kubelet", func(context.Context) error {
+		version, err := client.Discovery().ServerVersion()
 		if err == nil && version.GitVersion != u.o.Release.String() {
 			err = fmt.Errorf("it still runs %s", version.GitVersion)
 		}
@@ -160,24 +172,23 @@ func (u *bringUp) upgradeControlPlane(ctx context.Context) error {
 }
 
 // upgradeNode replaces the kubelet and kube-proxy.
-func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
-	if err := u.remarkNode(ctx, from); err != nil {
+func (u *bringUp) upgradeNode(ctx context.Context, n *Node, from versions.Rules) error {
+	if err := u.remarkNode(ctx, n.name, from); err != nil {
 		return err
 	}
-	files, err := u.layout.sharedSettings(u.node)
+	files, err := u.layout.sharedSettings(u.upgraded(n))
 	if err != nil {
 		return err
 	}
-	n := u.lab.first()
 	for _, name := range []string{"kube-proxy", "kubelet"} {
 		if err := n.stop(ctx, name); err != nil {
 			return err
 		}
 	}
-	if err := errors.Join(u.replaceFiles(files), u.replacePrograms()); err != nil {
+	if err := errors.Join(n.replaceFiles(files), u.replacePrograms(n)); err != nil {
 		return err
 	}
-	for _, d := range []daemon{kubeletDaemon(u.layout, u.node, n.binary("kubelet")), proxyDaemon(n.binary("kube-proxy"))} {
+	for _, d := range []daemon{kubeletDaemon(u.layout, u.upgraded(n), n.binary("kubelet")), proxyDaemon(n.binary("kube-proxy"))} {
 		if err := n.startDaemon(d, u.machine.path); err != nil {
 			return err
 		}
@@ -185,7 +196,7 @@ func (u *bringUp) upgradeNode(ctx context.Context, from versions.Rules) error {
 	if err := n.waitUpgraded(ctx, u.client, u.o.Release); err != nil {
 		return err
 	}
-	return u.waitMirrors(ctx)
+	return u.waitMirrors(ctx, n)
 }
 
 // waitUpgraded waits until the node is ready with the kubelet of release r.
@@ -204,8 +215,8 @@ func (n *Node) waitUpgraded(ctx context.Context, client kubernetes.Interface, r 
 
 // waitMirrors waits until the API shows the new static pods: the old ones may have been ready as
 // well.
-func (u *bringUp) waitMirrors(ctx context.Context) error {
-	return u.lab.first().waitStaticPods(ctx, u.client, u.layout.controlPlane, func(p *corev1.Pod) error {
+func (u *bringUp) waitMirrors(ctx context.Context, n *Node) error {
+	return n.waitStaticPods(ctx, u.client, u.layout.controlPlane, func(p *corev1.Pod) error {
 		for _, c := range p.Spec.Containers {
 			if c.Image != ComponentImage(c.Name, u.o.Release) {
 				return fmt.Errorf("pod %s runs %s", p.Name, c.Image)
@@ -217,10 +228,10 @@ func (u *bringUp) waitMirrors(ctx context.Context) error {
 
 // remarkNode removes the labels and taints of the previous release that this one does not set, as
 // kubeadm's upgrade does (cmd/kubeadm/app/phases/upgrade/postupgrade.go), and adds the new ones.
-func (u *bringUp) remarkNode(ctx context.Context, from versions.Rules) error {
+func (u *bringUp) remarkNode(ctx context.Context, name string, from versions.Rules) error {
 	labels, taints := u.layout.labels(u.rules), u.layout.taints(u.rules)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		n, err := u.client.CoreV1().Nodes().Get(ctx, u.node.name, metav1.GetOptions{})
+		n, err := u.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -236,7 +247,7 @@ func (u *bringUp) remarkNode(ctx context.Context, from versions.Rules) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("label and taint node %s: %w", u.node.name, err)
+		return fmt.Errorf("label and taint node %s: %w", name, err)
 	}
 	return nil
 }
@@ -246,22 +257,21 @@ func hasTaint(list []corev1.Taint, t corev1.Taint) bool {
 }
 
 // replaceFiles replaces files atomically: the kubelet may read them at any time.
-func (u *bringUp) replaceFiles(files []file) error {
+func (n *Node) replaceFiles(files []file) error {
 	for _, f := range files {
-		next := filepath.Join(u.lab.dir, "next")
+		next := filepath.Join(n.dir, "next")
 		if err := os.WriteFile(next, f.data, f.mode); err != nil {
 			return fmt.Errorf("write %s: %w", f.path, err)
 		}
-		if err := os.Rename(next, filepath.Join(u.lab.Root(), f.path)); err != nil {
+		if err := os.Rename(next, filepath.Join(n.Root(), f.path)); err != nil {
 			return fmt.Errorf("write %s: %w", f.path, err)
 		}
 	}
 	return nil
 }
 
-// replacePrograms replaces the programs of the hand-made node, in each place that the layout has.
-func (u *bringUp) replacePrograms() error {
-	n := u.lab.first()
+// replacePrograms replaces the programs of a hand-made node, in each place that the layout has.
+func (u *bringUp) replacePrograms(n *Node) error {
 	programs := map[string]string{}
 	for _, name := range kubernetesPrograms() {
 		programs[name] = u.programs[name]

@@ -79,7 +79,7 @@ func processes(t *testing.T) map[int]string {
 	t.Helper()
 	programs := []string{
 		"etcd", "containerd", "containerd-shim", "runc", "ctr", "kubelet", "kube-proxy", "kube-apiserver",
-		"kube-controller", "kube-scheduler", "kubeadm", "haproxy", "kwok", "sleep", "pause", "sh", "busybox",
+		"kube-controller", "kube-scheduler", "kubeadm", "haproxy", "keepalived", "kwok", "sleep", "pause", "sh", "busybox",
 	}
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {

@@ -1,2 +1,3 @@
-// Package nodes tests schedulers on a cluster with three control-plane nodes that kubeadm makes. It needs the build tag labs.
+// Package nodes tests schedulers on clusters with three control-plane nodes: kubeadm's own, and those with the layout of PMK. It needs the
+// build tag labs.
 package nodes

@@ -17,15 +17,26 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 
-const (
-	name     = "survivor"
-	manifest = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-)
+const name = "survivor"
 
 // Nodes of the control plane may be lost one at a time, also the one whose kubeconfig was read, and each node's default scheduler is replaced
 // and restored. The images are shaped like upstream's.
 func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
-	first := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm, Masters: 3, Workers: 2})
+	nodes := three(t, labs.Release, lab.LayoutKubeadm)
+	deployed(t, nodes, "node-role.kubernetes.io/control-plane")
+	for i, node := range nodes {
+		if !t.Run("without node "+node.NodeName, func(t *testing.T) { survives(t, node, nodes[(i+1)%len(nodes)]) }) {
+			t.FailNow() // the cluster is not whole
+		}
+	}
+	t.Run("replaced node by node", func(t *testing.T) { replaced(t, nodes, "/etc/kubernetes/manifests/kube-scheduler.yaml") })
+	uninstalled(t, nodes[0])
+}
+
+// three starts a lab with three control-plane nodes.
+func three(t *testing.T, release, layout string) []*labs.Node {
+	t.Helper()
+	first := labs.Start(t, labs.Options{Release: release, Layout: layout, Masters: 3, Workers: 2})
 	var nodes []*labs.Node
 	for _, node := range first.Lab.Nodes() {
 		nodes = append(nodes, first.On(t, node.Name()))
@@ -33,11 +44,18 @@ func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 	if len(nodes) != 3 {
 		t.Fatalf("%d nodes", len(nodes))
 	}
+	return nodes
+}
+
+// deployed deploys a scheduler without flags that say how, and has a replica on each of the nodes, which have a label.
+func deployed(t *testing.T, nodes []*labs.Node, label string) {
+	t.Helper()
+	first := nodes[0]
 	var image string
 	for _, node := range nodes {
 		image = node.Image(t)
 	}
-	first.PMKSched(t, "detect").OK(t).Prints(t, "3 with label node-role.kubernetes.io/control-plane")
+	first.PMKSched(t, "detect").OK(t).Prints(t, "3 with label "+label)
 	first.PMKSched(t, append([]string{"deploy", "--name", name, "--image", image}, labs.Stable("1s")...)...).OK(t)
 	on := first.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name, "-o", "jsonpath={.items[*].spec.nodeName}")
 	for _, node := range nodes {
@@ -46,14 +64,12 @@ func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 		}
 	}
 	first.PMKSched(t, "verify", "--name", name).OK(t)
-	for i, node := range nodes {
-		if !t.Run("without node "+node.NodeName, func(t *testing.T) { survives(t, node, nodes[(i+1)%len(nodes)]) }) {
-			t.FailNow() // the cluster is not whole
-		}
-	}
-	t.Run("replaced node by node", func(t *testing.T) { replaced(t, nodes) })
-	first.PMKSched(t, "uninstall", "--name", name, "--yes").OK(t)
-	first.LeftNothing(t, name)
+}
+
+func uninstalled(t *testing.T, n *labs.Node) {
+	t.Helper()
+	n.PMKSched(t, "uninstall", "--name", name, "--yes").OK(t)
+	n.LeftNothing(t, name)
 }
 
 // survives stops a node: pods of the second and of the default scheduler are still bound.
@@ -92,27 +108,35 @@ func bound(t *testing.T, n *labs.Node, scheduler string) {
 }
 
 // replaced replaces the default scheduler of every node, keeping its image, and restores the manifests to the same bytes.
-func replaced(t *testing.T, nodes []*labs.Node) {
-	read := func(n *labs.Node) []byte {
-		text, err := os.ReadFile(n.Path(manifest))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text
-	}
+func replaced(t *testing.T, nodes []*labs.Node, manifest string) {
 	var originals [][]byte
 	for _, node := range nodes {
-		originals = append(originals, read(node))
-		node.PMKSched(t, append([]string{"replace", "--preset", "binpack", "--yes"}, labs.Stable("1s")...)...).OK(t)
+		originals = append(originals, read(t, node, manifest))
+		replace(t, node)
 	}
 	nodes[0].PMKSched(t, "verify", "--default").OK(t)
 	nodes[0].PMKSched(t, "status").OK(t)
 	bound(t, nodes[0], "default-scheduler")
 	for i, node := range nodes {
 		node.PMKSched(t, "restore", "--yes").OK(t)
-		if !bytes.Equal(read(node), originals[i]) {
+		if !bytes.Equal(read(t, node, manifest), originals[i]) {
 			t.Errorf("the manifest of %s is not the original one", node.NodeName)
 		}
 	}
 	nodes[0].PMKSched(t, "verify", "--default").Fails(t, 3, "not replaced")
+}
+
+func replace(t *testing.T, n *labs.Node) {
+	t.Helper()
+	n.PMKSched(t, append([]string{"replace", "--preset", "binpack", "--yes"}, labs.Stable("1s")...)...).OK(t)
+}
+
+// read reads a file of a node.
+func read(t *testing.T, n *labs.Node, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(n.Path(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
