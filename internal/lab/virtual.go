@@ -11,7 +11,8 @@ import (
 )
 
 // keeper gives the virtual address of several control-plane nodes to one of them, as on PMK: to
-// another one within seconds when that node is lost, and when its API server does not answer.
+// another one within seconds when that node is lost, and within a minute when its API server does not
+// answer (platform9/nodelet, pf9-kube/defaults.env).
 const (
 	keeper           = "keepalived"
 	keeperConfigPath = "/etc/keepalived/keepalived.conf"
@@ -47,9 +48,9 @@ func keeperConfiguration(n nodeConfig, check []string) []byte {
 
 vrrp_script apiserver {
   script "%s"
-  interval 5
-  timeout 5
-  fall 2
+  interval 10
+  timeout 9
+  fall 6
   rise 2
 }
 
@@ -77,7 +78,7 @@ vrrp_instance apiserver {
 // checkAPIServer is the command that asks the node's own API server whether it is ready. PMK's does
 // not answer without a certificate.
 func (n *Node) checkAPIServer(l layout) []string {
-	return []string{n.binary("kubectl"), "--kubeconfig=" + l.admin, "--request-timeout=4s", "get", "--raw=/readyz"}
+	return []string{n.binary("kubectl"), "--kubeconfig=" + l.admin, "--request-timeout=8s", "get", "--raw=/readyz"}
 }
 
 func keeperDaemon() daemon {
