@@ -1,0 +1,161 @@
+package health
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind is what a finding is about.
+type Kind string
+
+// Kinds.
+const (
+	Scheduler Kind = "scheduler"
+	Extender  Kind = "extender"
+	Node      Kind = "node"
+)
+
+// Workload is a second scheduler or an extender that was deployed. Fields that are nil or empty were not read, or do not
+// apply; Unknown has the reasons.
+type Workload struct {
+	Kind      Kind   `json:"kind"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Image     string `json:"image"`
+	Ready     int32  `json:"ready"`
+	Wanted    int32  `json:"wanted"`
+	// InstalledBy is pmk-sched or Helm.
+	InstalledBy string `json:"installedBy"`
+	// Release is the Kubernetes release of a scheduler; Server is that of the API server if their minors differ.
+	Release string `json:"release,omitempty"`
+	Server  string `json:"server,omitempty"`
+	// Revision is the newest deployed revision. Drift are the differences of the live objects from it.
+	Revision int           `json:"revision,omitempty"`
+	Drift    []ObjectDrift `json:"drift,omitempty"`
+	// Unfinished is a newer revision whose deployment has not ended.
+	Unfinished *Unfinished `json:"unfinished,omitempty"`
+	Replicas   []Replica   `json:"replicas"`
+	// Lease is that of leader election; nil if the scheduler does not use it, or for an extender.
+	Lease       *Lease       `json:"lease,omitempty"`
+	Credentials *Credentials `json:"credentials,omitempty"`
+	// Certificate is the one of its certificates that expires first.
+	Certificate *Certificate `json:"certificate,omitempty"`
+	// DependsOn is the one of several control-plane nodes whose API server all replicas use.
+	DependsOn  string      `json:"dependsOn,omitempty"`
+	Waiting    *Waiting    `json:"waiting,omitempty"`
+	Scheduling *Scheduling `json:"scheduling,omitempty"`
+	// Calls are the extenders that pmk-sched deployed and that the scheduler calls. Missing are those that are not deployed.
+	Calls   []string `json:"calls,omitempty"`
+	Missing []string `json:"missing,omitempty"`
+	// Service is that of an extender.
+	Service *Service `json:"service,omitempty"`
+	// Unreachable is why the API server reaches none of the pods of an extender, although some are ready.
+	Unreachable string  `json:"unreachable,omitempty"`
+	Events      []Event `json:"events,omitempty"`
+	// Unknown lists what could not be read.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// String names the workload: "scheduler s in namespace kube-system".
+func (w *Workload) String() string {
+	return fmt.Sprintf("%s %s in namespace %s", w.Kind, w.Name, w.Namespace)
+}
+
+// Unfinished is a revision that is pending.
+type Unfinished struct {
+	Revision int       `json:"revision"`
+	Since    time.Time `json:"since"`
+	By       string    `json:"by,omitempty"`
+}
+
+// Replica is one pod.
+type Replica struct {
+	Pod string `json:"pod"`
+	// Node is empty if the pod is not bound.
+	Node string `json:"node"`
+	// NodeProblem is why the node does not run it: "is not ready", "does not exist".
+	NodeProblem string `json:"nodeProblem,omitempty"`
+	Ready       bool   `json:"ready"`
+	// Leads reports whether it holds the lease.
+	Leads    bool      `json:"leads"`
+	Since    time.Time `json:"since"`
+	Restarts int32     `json:"restarts"`
+	// Terminating is set while the pod is being deleted.
+	Terminating bool `json:"terminating,omitempty"`
+	// Reason and Message are those of a container that waits or has ended, or of a pod that is not bound.
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Lease is the state of leader election.
+type Lease struct {
+	// Exists is false if the lease does not exist.
+	Exists bool   `json:"exists"`
+	Holder string `json:"holder"`
+	// Since is when the holder acquired it, Renewed when it was last renewed.
+	Since    time.Time     `json:"since,omitzero"`
+	Renewed  time.Time     `json:"renewed,omitzero"`
+	Duration time.Duration `json:"-"`
+	// Foreign is set if none of the replicas is the holder.
+	Foreign bool `json:"foreign,omitempty"`
+}
+
+// Credentials are those of a scheduler, without secrets.
+type Credentials struct {
+	Mode    string     `json:"mode"`
+	Subject string     `json:"subject,omitempty"`
+	Source  string     `json:"source"`
+	Renewal string     `json:"renewal"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// Certificate is a certificate in an object, or in a file of the node.
+type Certificate struct {
+	Object  string    `json:"object"`
+	Subject string    `json:"subject"`
+	Expires time.Time `json:"expires"`
+}
+
+// Waiting are the pods that name the scheduler and are not bound. Pods with scheduling gates do not count.
+type Waiting struct {
+	Pods int `json:"pods"`
+	// Oldest is the pod, namespace/name, that waits longest, since Since.
+	Oldest string    `json:"oldest,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Ignored are those that no scheduler has reported on, the oldest of them OldestIgnored.
+	Ignored       int       `json:"ignored"`
+	OldestIgnored string    `json:"oldestIgnored,omitempty"`
+	IgnoredSince  time.Time `json:"ignoredSince,omitzero"`
+}
+
+// Add counts a pod that is not bound, created at a time; tried reports whether a scheduler has reported on it.
+func (w *Waiting) Add(pod string, created time.Time, tried bool) {
+	w.Pods++
+	if w.Oldest == "" || created.Before(w.Since) {
+		w.Oldest, w.Since = pod, created
+	}
+	if tried {
+		return
+	}
+	w.Ignored++
+	if w.OldestIgnored == "" || created.Before(w.IgnoredSince) {
+		w.OldestIgnored, w.IgnoredSince = pod, created
+	}
+}
+
+// Service is the Service of an extender.
+type Service struct {
+	Exists bool `json:"exists"`
+	// Endpoints is how many of its endpoints are ready.
+	Endpoints int `json:"endpoints"`
+}
+
+// Event is the last occurrence of an event of a replica.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Type    string    `json:"type"`
+	Object  string    `json:"object"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Count   int32     `json:"count,omitempty"`
+}
