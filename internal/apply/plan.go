@@ -62,6 +62,8 @@ type step struct {
 	wanted *unstructured.Unstructured
 	live   *unstructured.Unstructured // nil: does not exist
 	change Change
+	// current and merged are the live object and what it would become, if it would be configured: without managed fields, Secrets masked.
+	current, merged *unstructured.Unstructured
 }
 
 // plan compares objects whose label [ownership.LabelManagedBy] is manager.
@@ -116,7 +118,7 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		s.change.Action = Created
 		s.change.Diff, err = textDiff(nil, wanted)
 	case err == nil:
-		s.change.Action = Configured
+		s.change.Action, s.current, s.merged = Configured, current, merged
 		if manager == ownership.Manager { // Helm overwrites what others changed, too
 			if s.change.Note, err = c.takenOver(ctx, wanted); err != nil {
 				return s, err
