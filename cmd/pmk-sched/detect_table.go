@@ -160,6 +160,14 @@ func flagList(command []string) string {
 	return strings.Join(strings.Fields(strings.Join(command[min(1, len(command)):], " ")), " ")
 }
 
+// expiry is the day on which a certificate expires.
+func expiry(c *cluster.MountedCertificate) string {
+	if c == nil {
+		return "-"
+	}
+	return c.Expires.Format(time.DateOnly)
+}
+
 func joinPorts(ports []int) string {
 	var list []string
 	for _, port := range ports {

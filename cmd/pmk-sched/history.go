@@ -64,7 +64,7 @@ const shortDigest = len("sha256:") + 12
 
 // shortImage is the image with the beginning of its digest.
 func shortImage(e install.HistoryEntry) string {
-	return e.Image + prefixed("@", e.Digest[:min(len(e.Digest), shortDigest)])
+	return shortReference(e.Image + prefixed("@", e.Digest))
 }
 
 // maxReason is how much of a reason fits into a table, in characters.

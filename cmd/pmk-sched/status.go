@@ -1,80 +1,99 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func statusCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "show the schedulers managed by pmk-sched and detect drift",
-		Description: "On a control-plane node its files are compared with what was written. The exit status is 3 if a file\n" +
-			"differs, if a replacement was interrupted, if a certificate of a scheduler or an extender expires within\n" +
-			"30 days, or if the API server does not reach the pods of an extender.",
+		Usage: "show what pmk-sched manages on the cluster, and what is wrong with it",
+		Description: "For each: differences of its objects from the newest revision, and who made them; replicas and their nodes; the\n" +
+			"lease; its release and the cluster's; credentials; pods that wait for it; scheduling attempts and latency; the last\n" +
+			"warnings. On a control-plane node the files of its default scheduler are compared with what was written.\n" +
+			"The exit status is 3 if something does not hold: docs/operations.md lists the findings. Nothing is changed; to compare,\n" +
+			"the API server is asked by dry run.",
 		UsageText: examples(
 			"pmk-sched status",
+			"pmk-sched status --name my-scheduler --watch",
 			"pmk-sched status -o json",
 		),
-		Flags: []cli.Flag{outputFlag("")},
+		Flags: []cli.Flag{
+			nameFlag("scheduler or extender"),
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print again when something has changed, until interrupted"},
+			outputFlag(""),
+		},
 		Action: func(c *cli.Context) error {
-			status, err := u.session.Status(c.Context)
-			var finding interface{ CheckFailed() bool }
-			if err != nil && !errors.As(err, &finding) {
+			read := func(ctx context.Context) (*session.Status, error) {
+				return u.session.Status(ctx, c.String("name"), u.namespace)
+			}
+			if c.Bool("watch") {
+				return watchStatus(c.Context, u, c.String("output"), statusInterval, read)
+			}
+			status, err := read(c.Context)
+			if status == nil || problem.IsInvalid(err) {
 				return err
 			}
 			u.warn(status.Unknown...)
-			return errors.Join(u.data(c.String("output"), status, statusTable(status)), err)
+			return errors.Join(u.data(c.String("output"), status, writeText(statusText(status))), err)
 		},
 	}
 }
 
-func statusTable(s *replace.Status) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var err error
-		line := func(format string, args ...any) {
-			if err == nil {
-				_, err = fmt.Fprintf(w, format+"\n", args...)
+// statusInterval is how often the status is read while it is watched.
+const statusInterval = 5 * time.Second
+
+// clearScreen moves the cursor of a terminal to its first line and clears the rest.
+const clearScreen = "\033[H\033[2J"
+
+// watchStatus prints the status when it has changed, until ctx ends, which is not an error. Only the first reading has to succeed.
+func watchStatus(ctx context.Context, u *ui, format string, interval time.Duration, read func(context.Context) (*session.Status, error)) error {
+	shown := ""
+	for {
+		status, err := read(ctx)
+		var findings *health.FindingsError
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the user ends it that way
+		case err != nil && !errors.As(err, &findings):
+			if shown == "" {
+				return err
+			}
+			u.warn(err.Error())
+		default:
+			text := statusText(status) + findingsText(status.Findings)
+			if text == shown {
+				break
+			}
+			shown = text
+			u.warn(status.Unknown...)
+			if format == "table" {
+				text = watchHeader(u.out.terminal) + text
+			}
+			if err := u.data(format, status, writeText(text)); err != nil {
+				return err
 			}
 		}
-		line("NODE\tREPLACED\tREADY\tLEADER\tIMAGE")
-		for _, n := range s.Nodes {
-			line("%s\t%s\t%s\t%s\t%s", n.Node, yesNo(n.Replaced), yesNo(n.Ready), yesNo(n.Leads), n.Image)
+		if clock.Sleep(ctx, interval) != nil {
+			return nil //nolint:nilerr // the user ends it that way
 		}
-		if len(s.Schedulers) > 0 {
-			line("\nSCHEDULER\tNAMESPACE\tREADY\tIMAGE\tCERTIFICATE EXPIRES")
-		}
-		for _, d := range s.Schedulers {
-			line("%s\t%s\t%d/%d\t%s\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image, expiry(d.Certificate))
-		}
-		if len(s.Extenders) > 0 {
-			line("\nEXTENDER\tNAMESPACE\tREADY\tIMAGE\tCERTIFICATE EXPIRES")
-		}
-		for _, d := range s.Extenders {
-			line("%s\t%s\t%d/%d\t%s\t%s", d.Name, d.Namespace, d.Ready, d.Wanted, d.Image, expiry(d.Certificate))
-		}
-		if h := s.Here; h != nil {
-			state := "unchanged"
-			if len(h.Drift) > 0 {
-				state = "changed since"
-			}
-			line("\nthis node\t%s, %s since %s, %s\nbackup\t%s", h.Node, h.State, h.Since.Format(time.RFC3339), state, h.Backup)
-		}
-		return err
 	}
 }
 
-// expiry is the day on which a certificate expires.
-func expiry(c *cluster.MountedCertificate) string {
-	if c == nil {
-		return "-"
+// watchHeader separates a status from the one before: on a terminal it replaces it.
+func watchHeader(terminal bool) string {
+	head := "at " + time.Now().UTC().Format(time.RFC3339) + "\n\n"
+	if terminal {
+		return clearScreen + head
 	}
-	return c.Expires.Format(time.DateOnly)
+	return "\n" + head
 }

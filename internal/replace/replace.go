@@ -40,8 +40,6 @@ type Deps struct {
 	// Binary finds the kube-scheduler that a container of the image runs; command has the programs that its command names: wrappers, then the
 	// scheduler. dir is a directory to write it to.
 	Binary func(ctx context.Context, image string, command []string, dir string) (configcheck.Binary, error)
-	// Answers returns an error unless the API server reaches one of the ready pods of an extender. It is for the status.
-	Answers func(ctx context.Context, name, namespace string) error
 	// Version and Check run it, as those of package configcheck do.
 	Version func(ctx context.Context, binary configcheck.Binary, dir string) (string, error)
 	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error

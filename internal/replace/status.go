@@ -12,19 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-// Status is what pmk-sched manages on a cluster and on this node.
+// Status is the state of the default schedulers of a cluster and of this node.
 type Status struct {
 	// Nodes are the control-plane nodes whose default scheduler is a static pod.
 	Nodes []NodeStatus `json:"nodes"`
-	// Schedulers are the second schedulers.
-	Schedulers []SchedulerStatus `json:"schedulers"`
-	// Extenders are those with their own Deployment.
-	Extenders []SchedulerStatus `json:"extenders"`
 	// Here is the state of this node; nil if its default scheduler is not replaced.
 	Here *HereStatus `json:"here,omitempty"`
 	// Unknown lists what could not be read.
@@ -40,19 +34,6 @@ type NodeStatus struct {
 	Image       string `json:"image"`
 	Ready       bool   `json:"ready"`
 	Leads       bool   `json:"leads"`
-}
-
-// SchedulerStatus is a scheduler, or an extender, that was deployed.
-type SchedulerStatus struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-	Image     string `json:"image"`
-	Ready     int32  `json:"ready"`
-	Wanted    int32  `json:"wanted"`
-	// Certificate is the one of its certificates that expires first; nil if it has none, or if that is unknown.
-	Certificate *cluster.MountedCertificate `json:"certificate,omitempty"`
-	// Unreachable is why the API server reaches none of the pods of an extender, although some are ready.
-	Unreachable string `json:"unreachable,omitempty"`
 }
 
 // HereStatus is the state of this node's files.
@@ -100,64 +81,22 @@ func (e *DriftError) Hint() string {
 	return "repair it with `pmk-sched replace`, or restore the original with `pmk-sched restore`"
 }
 
-// FindingsError is returned when a scheduler or an extender needs attention: its certificate expires soon or has expired, or its pods are
-// not reached.
-type FindingsError struct{ Findings []string }
-
-// Error lists the findings.
-func (e *FindingsError) Error() string { return strings.Join(e.Findings, "\n") }
-
-// CheckFailed reports that the status was read, and that something does not hold.
-func (e *FindingsError) CheckFailed() bool { return true }
-
-// ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError], an
-// [*FindingsError] or both.
+// ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError].
 func ReadStatus(ctx context.Context, d Deps, onNode bool) (*Status, error) {
-	s := &Status{Nodes: []NodeStatus{}, Schedulers: []SchedulerStatus{}, Extenders: []SchedulerStatus{}}
+	s := &Status{Nodes: []NodeStatus{}}
 	var err error
 	if onNode {
 		if s.Here, err = d.here(); err != nil {
 			return nil, err
 		}
 	}
-	for _, read := range []func(context.Context, *Status) error{d.nodes, d.schedulers} {
-		if err := read(ctx, s); err != nil {
-			s.Unknown = append(s.Unknown, err.Error())
-		}
+	if err := d.nodes(ctx, s); err != nil {
+		s.Unknown = append(s.Unknown, err.Error())
 	}
-	var found []error
 	if here := s.Here; here != nil && (len(here.Drift) > 0 || here.State == staticpod.Started) {
-		found = append(found, &DriftError{Here: here})
+		return s, &DriftError{Here: here}
 	}
-	if findings := append(s.expiring(d.Now()), s.unreachable()...); len(findings) > 0 {
-		found = append(found, &FindingsError{Findings: findings})
-	}
-	return s, errors.Join(found...)
-}
-
-// expiring returns a warning for each certificate that expires soon.
-func (s *Status) expiring(now time.Time) []string {
-	var warnings []string
-	for kind, list := range map[string][]SchedulerStatus{"scheduler": s.Schedulers, "extender": s.Extenders} {
-		for _, entry := range list {
-			if warning := entry.Certificate.Warning(fmt.Sprintf("%s %s in namespace %s", kind, entry.Name, entry.Namespace), now); warning != "" {
-				warnings = append(warnings, warning)
-			}
-		}
-	}
-	slices.Sort(warnings)
-	return warnings
-}
-
-// unreachable returns a finding for each extender whose pods are not reached.
-func (s *Status) unreachable() []string {
-	var findings []string
-	for _, e := range s.Extenders {
-		if e.Unreachable != "" {
-			findings = append(findings, fmt.Sprintf("extender %s in namespace %s: the API server does not reach its pods, so schedulers may not either: %s", e.Name, e.Namespace, e.Unreachable))
-		}
-	}
-	return findings
+	return s, nil
 }
 
 func (d Deps) nodes(ctx context.Context, s *Status) error {
@@ -182,36 +121,6 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 		s.Nodes = append(s.Nodes, n)
 	}
 	slices.SortFunc(s.Nodes, func(a, b NodeStatus) int { return strings.Compare(a.Node, b.Node) })
-	return nil
-}
-
-func (d Deps) schedulers(ctx context.Context, s *Status) error {
-	list, err := kubeapi.InstalledDeployments(ctx, d.Kube.AppsV1(), metav1.NamespaceAll)
-	if err != nil {
-		return kubeapi.Explain("list deployments", err)
-	}
-	for i, deployment := range list {
-		entry := SchedulerStatus{Name: deployment.Labels[ownership.LabelInstance], Namespace: deployment.Namespace, Ready: deployment.Status.ReadyReplicas, Wanted: 1}
-		if deployment.Spec.Replicas != nil {
-			entry.Wanted = *deployment.Spec.Replicas
-		}
-		for _, container := range deployment.Spec.Template.Spec.Containers {
-			if container.Name == schedulerContainer || container.Name == ownership.Extender {
-				entry.Image = container.Image
-			}
-		}
-		if entry.Certificate, err = cluster.ReadMountedCertificate(ctx, d.Kube.CoreV1(), &list[i]); err != nil {
-			s.Unknown = append(s.Unknown, fmt.Sprintf("%v: when the certificate of %s in namespace %s expires is unknown", err, entry.Name, entry.Namespace))
-		}
-		if deployment.Labels[ownership.LabelName] == ownership.Extender {
-			if err := d.Answers(ctx, entry.Name, entry.Namespace); err != nil {
-				entry.Unreachable = err.Error()
-			}
-			s.Extenders = append(s.Extenders, entry)
-			continue
-		}
-		s.Schedulers = append(s.Schedulers, entry)
-	}
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/podlog"
@@ -30,17 +29,13 @@ func (s *Session) Credentials(ctx context.Context, sp *spec.Spec) (*install.Cred
 	if err != nil {
 		return nil, err
 	}
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	readFile, err := s.readNodeFile()
 	if err != nil {
 		return nil, err
 	}
 	owned, err := deps.Applier.Owned(ctx, sp.Name, sp.Namespace)
 	if err != nil {
 		return nil, err
-	}
-	var readFile install.ReadNodeFile
-	if root != "" {
-		readFile = func(path string) (*cluster.NodeCredentials, error) { return cluster.LoadNodeCredentials(root, path) }
 	}
 	return install.DescribeCredentials(owned, sp.Namespace, sp.Name, readFile)
 }

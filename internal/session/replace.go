@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -119,24 +118,6 @@ func (s *Session) Restore(ctx context.Context, force bool) (*replace.RestoreOutc
 	return replace.Restore(ctx, deps, force)
 }
 
-// Status returns the state of the schedulers and extenders that pmk-sched manages. The error is a [*replace.DriftError] if
-// files of this node were changed.
-func (s *Session) Status(ctx context.Context) (*replace.Status, error) {
-	cfg, err := s.Connect()
-	if err != nil {
-		return nil, err
-	}
-	deps, err := s.replaceDeps(cfg)
-	if err != nil {
-		return nil, err
-	}
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
-	if err != nil {
-		return nil, err
-	}
-	return replace.ReadStatus(ctx, deps, root != "")
-}
-
 // explainInterrupted adds to an error that an interrupted replacement may be its cause.
 func explainInterrupted(d replace.Deps, err error) error {
 	list, e := staticpod.Backups(d.Files)
@@ -176,9 +157,6 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, reference, command, dir)
 		},
 		Version: configcheck.Version, Check: configcheck.Check,
-		Answers: func(ctx context.Context, name, namespace string) error {
-			return verify.ExtenderAnswers(ctx, cfg, name, namespace, manifest.ExtenderPort, s.Log)
-		},
 		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
 			return s.verifyReplacement(ctx, cfg, r, standby)
 		},

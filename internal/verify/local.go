@@ -22,29 +22,32 @@ import (
 // LocalMetrics returns a function that reads the metrics of the default scheduler of this machine with the credentials of
 // cfg. The scheduler's serving certificate is self-signed and is not verified.
 func LocalMetrics(cfg *rest.Config) func(ctx context.Context, node string) (string, error) {
-	return func(ctx context.Context, _ string) (_ string, err error) {
-		local := rest.CopyConfig(cfg)
-		local.Insecure, local.CAData, local.CAFile, local.ServerName = true, nil, "", ""
-		local.Timeout = 5 * time.Second
-		client, err := rest.HTTPClientFor(local)
-		if err != nil {
-			return "", err
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(versions.SecurePort)+"/metrics", nil)
-		if err != nil {
-			return "", err
-		}
-		response, err := client.Do(request)
-		if err != nil {
-			return "", err
-		}
-		defer func() { err = errors.Join(err, response.Body.Close()) }()
-		if response.StatusCode != http.StatusOK {
-			return "", fmt.Errorf("the scheduler answers %s", response.Status)
-		}
-		text, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
-		return string(text), err
+	return func(ctx context.Context, _ string) (string, error) { return MetricsAt(ctx, cfg, versions.SecurePort) }
+}
+
+// MetricsAt reads the metrics of the scheduler at a port of this machine, as LocalMetrics does.
+func MetricsAt(ctx context.Context, cfg *rest.Config, port int) (_ string, err error) {
+	local := rest.CopyConfig(cfg)
+	local.Insecure, local.CAData, local.CAFile, local.ServerName = true, nil, "", ""
+	local.Timeout = 5 * time.Second
+	client, err := rest.HTTPClientFor(local)
+	if err != nil {
+		return "", err
 	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(port)+"/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("the scheduler answers %s", response.Status)
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	return string(text), err
 }
 
 // RunningPrograms returns the SHA-256 of the programs that run in a container of this machine. Its processes are in a

@@ -10,10 +10,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +19,8 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/health"
 	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 // nodeCredentials are those of a control-plane node, valid until then.
@@ -52,7 +50,7 @@ func nodeCredentials(t *testing.T, until time.Time) *cluster.NodeCredentials {
 
 func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *testing.T) {
 	ctx := testContext(t)
-	ns, kube := namespace(ctx, t), server.Client(t)
+	ns := namespace(ctx, t)
 	client, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t), ControllerGrace: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -91,19 +89,13 @@ func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *t
 		if _, err := client.Apply(ctx, plan.Objects); err != nil {
 			t.Fatal(err)
 		}
-		status, err := replace.ReadStatus(ctx, replace.Deps{Kube: kube, Now: time.Now, Answers: func(context.Context, string, string) error { return nil }}, false)
-		var expiring *replace.FindingsError
-		if errors.As(err, &expiring) != c.warns || err != nil && (!expiring.CheckFailed() || !strings.Contains(err.Error(), "scheduler copier in namespace "+ns)) {
-			t.Errorf("%s until %s: got %v", c.mode, c.until, err)
+		s := &second{name: "copier", ns: ns, client: client, release: testRelease(t)}
+		w := s.read(ctx, t)
+		expiring := slices.ContainsFunc(w.Findings(now), func(f health.Finding) bool { return f.Code == health.CertificateExpiring && f.Namespace == ns })
+		if expiring != c.warns {
+			t.Errorf("%s until %s: findings %v", c.mode, c.until, w.Findings(now))
 		}
-		if status == nil || len(status.Unknown) > 0 {
-			t.Fatalf("%s: got %+v", c.mode, status)
-		}
-		at := slices.IndexFunc(status.Schedulers, func(s replace.SchedulerStatus) bool { return s.Namespace == ns })
-		if at < 0 {
-			t.Fatalf("%s: the scheduler is missing in %+v", c.mode, status)
-		}
-		switch found := status.Schedulers[at].Certificate; {
+		switch found := w.Certificate; {
 		case c.until.IsZero() && found != nil, !c.until.IsZero() && (found == nil || !found.Expires.Equal(c.until.UTC().Truncate(time.Second))):
 			t.Errorf("%s: got certificate %+v, want one until %s", c.mode, found, c.until)
 		}

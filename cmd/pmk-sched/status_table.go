@@ -1,0 +1,222 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+)
+
+// textWidth is the width of printed text, in columns.
+const textWidth = 100
+
+// statusText is the status as tables, followed by the details of each scheduler and extender.
+func statusText(s *session.Status) string {
+	var b strings.Builder
+	if len(s.Nodes) > 0 {
+		rows := [][]string{{"NODE", "REPLACED", "READY", "LEADER", "IMAGE"}}
+		for _, n := range s.Nodes {
+			rows = append(rows, []string{n.Node, yesNo(n.Replaced), yesNo(n.Ready), yesNo(n.Leads), shortReference(n.Image)})
+		}
+		b.WriteString(table(rows))
+	}
+	if h := s.Here; h != nil {
+		state := "unchanged"
+		if len(h.Drift) > 0 {
+			state = "changed since"
+		}
+		b.WriteString("\n" + paragraph("this node", fmt.Sprintf("%s, %s since %s, %s", h.Node, h.State, h.Since.Format(time.RFC3339), state)))
+		b.WriteString(paragraph("backup", h.Backup))
+	}
+	b.WriteString(workloadTable("SCHEDULER", s.Schedulers, s.Findings))
+	b.WriteString(workloadTable("EXTENDER", s.Extenders, s.Findings))
+	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
+		b.WriteString("\n" + w.String() + "\n" + details(w))
+	}
+	fmt.Fprintf(&b, "\n%d requests to the API server%s\n", s.Requests, prefixed(" ", s.Server))
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// workloadTable has a line for each scheduler or extender, with the codes of its findings.
+func workloadTable(title string, list []*health.Workload, findings []health.Finding) string {
+	if len(list) == 0 {
+		return ""
+	}
+	rows := [][]string{{title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS"}}
+	for _, w := range list {
+		revision, expires := "-", "-"
+		if w.Revision > 0 {
+			revision = strconv.Itoa(w.Revision)
+		}
+		if w.Certificate != nil {
+			expires = w.Certificate.Expires.Format(time.DateOnly)
+		}
+		rows = append(rows, []string{w.Name, w.Namespace, fmt.Sprintf("%d/%d", w.Ready, w.Wanted), orDash(w.Release), revision, expires, codesOf(w, findings)})
+	}
+	return "\n" + table(rows)
+}
+
+// codesOf are the codes of the findings about a scheduler or extender, each once.
+func codesOf(w *health.Workload, findings []health.Finding) string {
+	var codes []string
+	for _, f := range findings {
+		if f.Kind == w.Kind && f.Name == w.Name && f.Namespace == w.Namespace && !slices.Contains(codes, string(f.Code)) {
+			codes = append(codes, string(f.Code))
+		}
+	}
+	if len(codes) > 2 {
+		codes = append(codes[:2], fmt.Sprintf("%d more", len(codes)-2))
+	}
+	if len(codes) == 0 {
+		return "none"
+	}
+	return strings.Join(codes, ", ")
+}
+
+// details are what is known of a scheduler or extender, one fact a paragraph.
+func details(w *health.Workload) string {
+	var b strings.Builder
+	fact := func(name, text string) {
+		if text != "" {
+			b.WriteString(paragraph(name, text))
+		}
+	}
+	fact("image", shortReference(w.Image))
+	for _, r := range w.Replicas {
+		fact("replica", replicaText(r))
+	}
+	if l := w.Lease; l != nil {
+		switch {
+		case !l.Exists:
+			fact("lease", "does not exist")
+		case l.Holder == "":
+			fact("lease", "has no holder")
+		default:
+			fact("lease", "held by "+l.Holder+" since "+instant(l.Since))
+		}
+	}
+	if c := w.Credentials; c != nil {
+		expires := ""
+		if c.Expires != nil {
+			expires = "expires " + instant(*c.Expires)
+		}
+		fact("credentials", joinNonEmpty(c.Mode, c.Subject, expires))
+	}
+	if p := w.Waiting; p != nil && p.Pods == 0 {
+		fact("waiting", "no pods")
+	} else if p != nil {
+		fact("waiting", fmt.Sprintf("%d pods, the oldest, %s, since %s; %d of them not reported on by the scheduler", p.Pods, p.Oldest, instant(p.Since), p.Ignored))
+	}
+	fact("scheduling", schedulingText(w.Scheduling))
+	fact("extenders", strings.Join(w.Calls, ", "))
+	if s := w.Service; s != nil && s.Exists {
+		fact("endpoints", fmt.Sprintf("%d ready", s.Endpoints))
+	}
+	for _, e := range w.Events {
+		fact("event", instant(e.Time)+" "+e.Object+" "+e.Reason+": "+strings.Join(strings.Fields(e.Message), " "))
+	}
+	return b.String()
+}
+
+func replicaText(r health.Replica) string {
+	state := "not ready"
+	if r.Ready {
+		state = "ready"
+	}
+	text := joinNonEmpty(r.Pod+" on "+orDash(r.Node), state+" since "+instant(r.Since))
+	if r.Leads {
+		text += ", leader"
+	}
+	if r.Terminating {
+		text += ", being deleted"
+	}
+	if r.Restarts > 0 {
+		text += fmt.Sprintf(", restarts: %d", r.Restarts)
+	}
+	if r.NodeProblem != "" {
+		text += ", its node " + r.NodeProblem
+	}
+	return text
+}
+
+// schedulingText is what the replicas have counted, or why that is unknown.
+func schedulingText(s *health.Scheduling) string {
+	if s == nil {
+		return ""
+	}
+	if s.Replicas == 0 {
+		return "unknown: " + s.Unknown
+	}
+	text := fmt.Sprintf("%d scheduled, %d unschedulable, %d errors", s.Scheduled, s.Unschedulable, s.Errors)
+	if s.P99 > 0 {
+		text += fmt.Sprintf("; latency p50 %s, p99 %s", seconds(s.P50), seconds(s.P99))
+	}
+	return text + prefixed("; not of all replicas: ", s.Unknown)
+}
+
+// seconds is a duration in milliseconds or, above a second, in seconds.
+func seconds(s float64) string {
+	if s < 1 {
+		return fmt.Sprintf("%.1f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+// instant is a time in UTC; "-" if it is not set.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// findingsText are the findings with what to do about each.
+func findingsText(findings []health.Finding) string {
+	if len(findings) == 0 {
+		return "\nno findings\n"
+	}
+	var b strings.Builder
+	b.WriteString("\nFINDINGS\n")
+	for _, f := range findings {
+		b.WriteString(wrapText(f.String(), "", "  "))
+		if f.Detail != "" {
+			b.WriteString(strings.TrimRight(f.Detail, "\n") + "\n")
+		}
+		if f.Hint != "" {
+			b.WriteString(wrapText("hint: "+f.Hint, "  ", "  "))
+		}
+	}
+	return b.String()
+}
+
+// table aligns rows.
+func table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(w, strings.Join(row, "\t")) // writing to memory does not fail
+	}
+	_ = w.Flush()
+	return b.String()
+}
+
+// paragraph is a named fact, indented.
+func paragraph(name, text string) string {
+	return wrapText(text, fmt.Sprintf("  %-13s", name), strings.Repeat(" ", 15))
+}
+
+// wrapText breaks a text into lines of at most [textWidth] columns; it does not break words.
+func wrapText(text, first, next string) string {
+	return first + strings.Join(wrap(text, textWidth-len(next)), "\n"+next) + "\n"
+}
+
+// shortReference is an image with the beginning of its digest.
+func shortReference(image string) string {
+	name, digest, _ := strings.Cut(image, "@")
+	return name + prefixed("@", digest[:min(len(digest), shortDigest)])
+}

@@ -1,0 +1,175 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/health/observe"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
+)
+
+// Status is the state of all that pmk-sched manages on a cluster and on this node.
+type Status struct {
+	// Server is the release of the API server; empty if it does not answer.
+	Server string `json:"server"`
+	// Nodes are the control-plane nodes whose default scheduler is a static pod, Here the state of this node's files.
+	Nodes []replace.NodeStatus `json:"nodes"`
+	Here  *replace.HereStatus  `json:"here,omitempty"`
+	// Schedulers are the second schedulers, Extenders those extenders that have their own Deployment.
+	Schedulers []*health.Workload `json:"schedulers"`
+	Extenders  []*health.Workload `json:"extenders"`
+	// Findings are what does not hold, Unknown what could not be read.
+	Findings []health.Finding `json:"findings"`
+	Unknown  []string         `json:"unknown,omitempty"`
+	// Requests is how many requests were sent to the API server.
+	Requests int64 `json:"requests"`
+}
+
+// Status reads the state of all that pmk-sched manages or, with a name, of that scheduler or extender. The status is complete if the error is a
+// [*health.FindingsError].
+func (s *Session) Status(ctx context.Context, name, namespace string) (*Status, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	var requests atomic.Int64
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &requests} })
+	status := &Status{
+		Nodes: []replace.NodeStatus{}, Schedulers: []*health.Workload{}, Extenders: []*health.Workload{}, Findings: []health.Finding{}, // lists in JSON too
+	}
+	if name == "" {
+		if err := s.defaultStatus(ctx, cfg, status); err != nil {
+			return nil, err
+		}
+	}
+	failed := s.observe(ctx, cfg, status, name, namespace)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	now := time.Now()
+	for _, list := range [][]*health.Workload{status.Schedulers, status.Extenders} {
+		for _, w := range list {
+			status.Findings = append(status.Findings, w.Findings(now)...)
+			for _, unknown := range w.Unknown {
+				status.Unknown = append(status.Unknown, w.String()+": "+unknown)
+			}
+		}
+	}
+	status.Requests = requests.Load()
+	if len(status.Findings) > 0 {
+		failed = errors.Join(&health.FindingsError{Findings: status.Findings}, failed)
+	}
+	return status, failed
+}
+
+// counter counts requests.
+type counter struct {
+	http.RoundTripper
+	requests *atomic.Int64
+}
+
+func (c counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests.Add(1)
+	return c.RoundTripper.RoundTrip(r)
+}
+
+// defaultStatus reads the default schedulers and this node's files.
+func (s *Session) defaultStatus(ctx context.Context, cfg *rest.Config, status *Status) error {
+	deps, err := s.replaceDeps(cfg)
+	if err != nil {
+		return err
+	}
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return err
+	}
+	found, err := replace.ReadStatus(ctx, deps, root != "")
+	var drift *replace.DriftError
+	if err != nil && !errors.As(err, &drift) {
+		return err
+	}
+	status.Nodes, status.Here, status.Unknown = found.Nodes, found.Here, found.Unknown
+	if drift != nil {
+		status.Findings = append(status.Findings, nodeFinding(drift))
+	}
+	for _, n := range found.Nodes {
+		if n.Replaced && !n.Ready {
+			status.Findings = append(status.Findings, health.Finding{
+				Code: health.DefaultNotReady, Kind: health.Node, Name: n.Node, Text: "its replaced default scheduler is not ready",
+				Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the original",
+			})
+		}
+	}
+	return nil
+}
+
+// nodeFinding is the finding about this node's files.
+func nodeFinding(e *replace.DriftError) health.Finding {
+	f := health.Finding{Code: health.NodeFilesDrifted, Kind: health.Node, Name: e.Here.Node, Hint: e.Hint()}
+	if e.Here.State == staticpod.Started {
+		f.Code = health.ReplaceUnfinished
+	}
+	f.Text, f.Detail, _ = strings.Cut(e.Error(), "\n")
+	return f
+}
+
+// observe reads the second schedulers and the extenders.
+func (s *Session) observe(ctx context.Context, cfg *rest.Config, status *Status, name, namespace string) error {
+	short := rest.CopyConfig(cfg)
+	short.Timeout = requestTimeout
+	release, err := cluster.ServerRelease(short)
+	if err != nil {
+		return err
+	}
+	status.Server = release.String()
+	o := observe.Options{
+		Name: name, Namespace: namespace, Release: release, Machine: cluster.MachineNames(),
+		Answers: func(ctx context.Context, name, namespace string) error {
+			return verify.ExtenderAnswers(ctx, cfg, name, namespace, manifest.ExtenderPort, s.Log)
+		},
+		LocalMetrics: func(ctx context.Context, port int) (string, error) { return verify.MetricsAt(ctx, cfg, port) },
+	}
+	if o.ReadFile, err = s.readNodeFile(); err != nil {
+		return err
+	}
+	if o.Kube, err = kubernetes.NewForConfig(short); err != nil {
+		return err
+	}
+	if o.Objects, err = apply.New(short, apply.Options{Log: s.Log, Patience: requestTimeout}); err != nil {
+		return err
+	}
+	found, err := observe.Run(ctx, o)
+	if err != nil {
+		return kubeapi.Explain("read schedulers and extenders", err)
+	}
+	if name != "" && len(found.Schedulers)+len(found.Extenders) == 0 {
+		return problem.Invalidf("`pmk-sched status` lists those that are deployed", "no scheduler or extender %s is deployed", name)
+	}
+	status.Schedulers, status.Extenders = found.Schedulers, found.Extenders
+	return nil
+}
+
+// readNodeFile returns how to read a kubeconfig of this node; nil if this is not a control-plane node.
+func (s *Session) readNodeFile() (install.ReadNodeFile, error) {
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil || root == "" {
+		return nil, err
+	}
+	return func(path string) (*cluster.NodeCredentials, error) { return cluster.LoadNodeCredentials(root, path) }, nil
+}
