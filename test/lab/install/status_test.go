@@ -1,0 +1,135 @@
+//go:build linux
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// statusReport is what is read of status -o json.
+type statusReport struct {
+	Server     string `json:"server"`
+	Requests   int    `json:"requests"`
+	Schedulers []struct {
+		Name     string `json:"name"`
+		Ready    int    `json:"ready"`
+		Revision int    `json:"revision"`
+		Replicas []struct {
+			Node  string `json:"node"`
+			Leads bool   `json:"leads"`
+		} `json:"replicas"`
+		Scheduling *struct {
+			Scheduled int     `json:"scheduled"`
+			P99       float64 `json:"p99Seconds"`
+			Leading   int     `json:"leading"`
+			Unknown   string  `json:"unknown"`
+		} `json:"scheduling"`
+	} `json:"schedulers"`
+	Findings []struct {
+		Code string `json:"code"`
+	} `json:"findings"`
+}
+
+// status reads the status of one scheduler, which may have findings.
+func status(t *testing.T, n *labs.Node, name string) (statusReport, run.Result) {
+	t.Helper()
+	r := n.PMKSched(t, "status", "--name", name, "-o", "json")
+	if r.Code != 0 && r.Code != 3 {
+		t.Fatal(r)
+	}
+	return run.Decode[statusReport](t, r.Stdout), r
+}
+
+// expectFindings waits until the status has exactly these findings.
+func expectFindings(t *testing.T, n *labs.Node, name string, want ...string) {
+	t.Helper()
+	run.Eventually(t, fmt.Sprintf("the findings are %v", want), func(context.Context) (bool, string) {
+		report, r := status(t, n, name)
+		var codes []string
+		for _, f := range report.Findings {
+			codes = append(codes, f.Code)
+		}
+		return strings.Join(codes, " ") == strings.Join(want, " ") && (r.Code == 3) == (len(want) > 0), r.String()
+	})
+}
+
+func TestStatusOfARealScheduler(t *testing.T) {
+	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
+	n.PMKSched(t, "status", "--name", name).Fails(t, 2, "no scheduler or extender "+name+" is deployed")
+	n.Deploy(t, name, n.Image(t))
+	n.PMKSched(t, "verify", "--name", name).OK(t)
+	expectFindings(t, n, name)
+	report, r := status(t, n, name)
+	if len(report.Schedulers) != 1 || report.Server != n.Release || report.Requests == 0 {
+		t.Fatal(r)
+	}
+	s := report.Schedulers[0]
+	if s.Ready != 1 || s.Revision != 1 || len(s.Replicas) != 1 || s.Replicas[0].Node != n.NodeName || !s.Replicas[0].Leads {
+		t.Errorf("status: %s", r)
+	}
+	if m := s.Scheduling; m == nil || m.Unknown != "" || m.Scheduled < 1 || m.P99 <= 0 || m.Leading != 1 { // the node itself may read them
+		t.Errorf("scheduling: %s", r)
+	}
+
+	t.Run("edited by hand", func(t *testing.T) {
+		n.Kubectl(t, "annotate", "deployment", name, "-n", "kube-system", "of=another-tool")
+		n.Kubectl(t, "patch", "deployment", name, "-n", "kube-system", "-p", `{"spec":{"revisionHistoryLimit":3,"strategy":{"rollingUpdate":{"maxUnavailable":"50%"}}}}`)
+		expectFindings(t, n, name, "drift")
+		n.PMKSched(t, "status", "--name", name).Fails(t, 3, "spec.strategy.rollingUpdate.maxUnavailable is ", "(kubectl")
+		n.TryDeploy(t, name, n.Image(t)).OK(t)
+		expectFindings(t, n, name)
+	})
+	t.Run("permissions removed", func(t *testing.T) {
+		n.Kubectl(t, "delete", "clusterrolebinding", name+"-as-kube-scheduler")
+		expectFindings(t, n, name, "object-missing")
+		n.TryDeploy(t, name, n.Image(t)).OK(t)
+		expectFindings(t, n, name)
+	})
+	t.Run("scaled to nothing", func(t *testing.T) {
+		n.Kubectl(t, "scale", "deployment", name, "-n", "kube-system", "--replicas=0")
+		expectFindings(t, n, name, "drift", "no-leader")
+		n.TryDeploy(t, name, n.Image(t)).OK(t)
+		expectFindings(t, n, name)
+	})
+	t.Run("image missing", func(t *testing.T) {
+		n.Kubectl(t, "set", "image", "deployment/"+name, "-n", "kube-system", "kube-scheduler=localhost/missing:v1")
+		run.Eventually(t, "the image is a finding", func(context.Context) (bool, string) {
+			r := n.PMKSched(t, "status", "--name", name)
+			return r.Code == 3 && strings.Contains(r.Stderr, "[image-unavailable]") && strings.Contains(r.Stderr, "[drift]"), r.String()
+		})
+		n.TryDeploy(t, name, n.Image(t)).OK(t)
+		expectFindings(t, n, name)
+	})
+	t.Run("watched", func(t *testing.T) {
+		n.Shell(t, fmt.Sprintf(watchScript, run.Program(t), name, filepath.Join(t.TempDir(), "status")))
+		n.TryDeploy(t, name, n.Image(t)).OK(t)
+		expectFindings(t, n, name)
+	})
+}
+
+// watchScript watches the status while an object is deleted, and fails unless both states are printed and the end is not a failure.
+const watchScript = `
+program=%s name=%s out=%s
+"$program" status --name "$name" --watch >"$out" &
+watcher=$!
+await() {
+	tries=0
+	until grep -q "$1" "$out"; do
+		tries=$((tries + 1))
+		test "$tries" -lt 300
+		sleep 0.2
+	done
+}
+await 'no findings'
+kubectl delete clusterrolebinding "$name-as-kube-scheduler"
+await 'object-missing'
+kill -TERM "$watcher"
+wait "$watcher"
+`
