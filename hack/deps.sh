@@ -15,7 +15,7 @@ needed=(
 	'mount mount'
 	'procps pkill'
 	'buildah buildah'
-	'prometheus prometheus'
+	'prometheus prometheus promtool'
 	'haproxy haproxy'
 	'keepalived keepalived'
 )

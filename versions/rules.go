@@ -50,6 +50,8 @@ type Rules struct {
 	// InsecurePort is set if the release opens a plain HTTP listener (default 10251), which a
 	// configuration file cannot disable (1.20–1.22).
 	InsecurePort bool
+	// Metrics are the metrics of the release whose names other releases do not have.
+	Metrics Metrics
 
 	// LeaderElectFlagsWithConfig is set if --leader-elect* apply in addition to --config (from
 	// 1.22); before, only the configuration applies.

@@ -17,7 +17,7 @@ const onward = math.MaxInt
 // table has every difference between minor releases except names (plugins, flags). Each range is
 // [from, before).
 func table() []row {
-	return slices.Concat(configurationRows(), servingRows(), sourceRows(), nodeRows())
+	return slices.Concat(configurationRows(), servingRows(), metricRows(), sourceRows(), nodeRows())
 }
 
 // configurationRows come from pkg/scheduler/apis/config/scheme/scheme.go (accepted, oldest first)

@@ -24,10 +24,12 @@ func renderCommand(u *ui) *cli.Command {
 			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
 			"pmk-sched render -f pmk-sched.yaml --to-file scheduler.yaml",
 			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
+			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml",
 		),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "offline", Usage: "do not ask a cluster; requires --branch"},
 			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
+			&cli.BoolFlag{Name: "monitoring", Usage: "print a ServiceMonitor, alerting rules and a dashboard for the scheduler instead"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
 			outputFlag("to-file", "yaml", "json", "table")),
@@ -35,6 +37,9 @@ func renderCommand(u *ui) *cli.Command {
 			chart := c.String("helm-chart")
 			if entries, err := os.ReadDir(chart); chart != "" && err == nil && len(entries) > 0 {
 				return problem.Invalidf("", "write a chart to %s: the directory is not empty", chart)
+			}
+			if chart != "" && c.Bool("monitoring") {
+				return problem.Invalidf("", "--helm-chart and --monitoring are mutually exclusive")
 			}
 			sp, err := readSpec(c, u)
 			if err != nil {
@@ -47,13 +52,23 @@ func renderCommand(u *ui) *cli.Command {
 			if chart != "" {
 				return writeChart(u, plan, chart, c.Bool("show-secrets"))
 			}
-			text, err := install.Render(plan, c.Bool("show-secrets"))
+			text, err := renderPlan(u, plan, c.Bool("monitoring"), c.Bool("show-secrets"))
 			if err != nil {
 				return err
 			}
 			return u.objects(c.String("output"), c.String("to-file"), text)
 		},
 	}
+}
+
+// renderPlan returns the objects of the plan, or those that monitor its scheduler, as YAML.
+func renderPlan(u *ui, plan *install.Plan, monitoring, secrets bool) ([]byte, error) {
+	if !monitoring {
+		return install.Render(plan, secrets)
+	}
+	text, warnings, err := install.RenderMonitoring(plan)
+	u.warn(warnings...)
+	return text, err
 }
 
 func toFileFlag() cli.Flag {

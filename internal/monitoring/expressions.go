@@ -1,0 +1,50 @@
+package monitoring
+
+import "fmt"
+
+// apiServers selects the API servers by the job that the Prometheus operator and the examples of
+// Prometheus give them.
+const apiServers = `job=~"apiserver|kubernetes-apiservers"`
+
+// of returns the series of a metric of this scheduler, with further matchers: `result="error"`.
+func (m monitored) of(metric string, matchers ...string) string {
+	text := fmt.Sprintf("%s{job=%q,namespace=%q", metric, m.objectName(), m.Namespace)
+	for _, matcher := range matchers {
+		text += "," + matcher
+	}
+	return text + "}"
+}
+
+// leader is 1 for the replica that leads, and 0 for the others.
+func (m monitored) leader() string {
+	return m.of("leader_election_master_status", fmt.Sprintf("name=%q", m.Name))
+}
+
+// ofLeader returns the series of a metric of the replica that leads. Others count pending pods too,
+// and do not schedule them.
+func (m monitored) ofLeader(metric string, matchers ...string) string {
+	return fmt.Sprintf("(%s and on (instance) (%s == 1))", m.of(metric, matchers...), m.leader())
+}
+
+// pending is the number of pods that wait for this scheduler. Gated pods wait for something else.
+func (m monitored) pending() string {
+	return fmt.Sprintf("sum(%s)", m.ofLeader("scheduler_pending_pods", `queue!="gated"`))
+}
+
+// rate returns how often a counter of this scheduler counts in a second, by labels.
+func (m monitored) rate(metric, by string, matchers ...string) string {
+	return fmt.Sprintf("sum by (%s) (rate(%s[5m]))", by, m.of(metric, matchers...))
+}
+
+// quantile returns a quantile of a histogram of this scheduler by labels; by may be empty.
+func (m monitored) quantile(q, histogram, by string) string {
+	if by != "" {
+		by = ", " + by
+	}
+	return fmt.Sprintf("histogram_quantile(%s, %s)", q, m.rate(histogram+"_bucket", "le"+by))
+}
+
+// releases returns one series for each minor release of programs, which is in the label release.
+func releases(buildInfo string) string {
+	return fmt.Sprintf(`count by (release) (label_replace(%s, "release", "$1", "git_version", "v([0-9]+[.][0-9]+).*"))`, buildInfo)
+}
