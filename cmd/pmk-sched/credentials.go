@@ -13,8 +13,8 @@ import (
 func credentialsCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "credentials",
-		Usage:       "show the credentials of a deployed scheduler",
-		Subcommands: []*cli.Command{credentialsShowCommand(u)},
+		Usage:       "show and refresh the credentials of a deployed scheduler",
+		Subcommands: []*cli.Command{credentialsShowCommand(u), credentialsRefreshCommand(u)},
 	}
 }
 

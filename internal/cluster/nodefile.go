@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
@@ -42,6 +43,19 @@ func readNodeFile(root, path string) (content []byte, err error) {
 		return nil, fmt.Errorf("read %s: larger than %d bytes", path, maxNodeFile)
 	}
 	return content, nil
+}
+
+// NodeFileTime returns when a file of a node was written.
+func NodeFileTime(root, path string) (time.Time, error) {
+	onHost, err := OnHost(root, path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	info, err := os.Stat(onHost)
+	if err != nil {
+		return time.Time{}, problem.NodeFile("read", path, err)
+	}
+	return info.ModTime(), nil
 }
 
 // nodeFileExists reports whether a file of a node exists.

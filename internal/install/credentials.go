@@ -1,8 +1,6 @@
 package install
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"slices"
 	"time"
@@ -125,7 +123,7 @@ func (r *CredentialsReport) configMap(owned []*unstructured.Unstructured, namesp
 }
 
 // renewedByDeploy is how a copy of a node's certificate is renewed.
-const renewedByDeploy = "the next `pmk-sched deploy` on a control-plane node takes that node's certificate"
+const renewedByDeploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that node's certificate"
 
 // secret describes the certificate in a Secret.
 func (r *CredentialsReport) secret(owned []*unstructured.Unstructured, namespace, name string) error {
@@ -139,11 +137,7 @@ func (r *CredentialsReport) secret(owned []*unstructured.Unstructured, namespace
 
 // certificate describes the first certificate of PEM text.
 func (r *CredentialsReport) certificate(text []byte) error {
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return fmt.Errorf("read the certificate in %s: not PEM", r.Source)
-	}
-	parsed, err := x509.ParseCertificate(block.Bytes)
+	parsed, err := parseCertificate(text)
 	if err != nil {
 		return fmt.Errorf("read the certificate in %s: %w", r.Source, err)
 	}

@@ -36,7 +36,7 @@ func TestCredentialsOfEachMode(t *testing.T) {
 	creds := nodeCertificate(t)
 	expires := now.AddDate(1, 0, 0)
 	const file = "/srv/kubernetes/kubeconfigs/kubeconfig-for-my-scheduler.yaml"
-	const deploy = "the next `pmk-sched deploy` on a control-plane node takes that node's certificate"
+	const deploy = "`pmk-sched credentials refresh` or `pmk-sched deploy` on a control-plane node takes that node's certificate"
 	const restart = "with the node's certificates; a scheduler reads a renewed file when its container restarts"
 	fromNode := func(path string) (*cluster.NodeCredentials, error) {
 		if path != creds.Path {

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+)
+
+func credentialsRefreshCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "refresh",
+		Usage: "replace the client certificate of a scheduler by a newer one",
+		Description: "Takes the certificate of this control-plane node, which must be newer than the one in use, checks with the API\n" +
+			"server that it works, deploys it as a new revision and verifies that the scheduler schedules. With --csr the\n" +
+			"cluster signs a new certificate; the request is approved if you may, otherwise the command prints how and waits.\n" +
+			"Credentials serviceaccount and hostpath renew automatically: the command prints how, and what shows it.",
+		UsageText: examples(
+			"pmk-sched credentials refresh --name my-scheduler",
+			"pmk-sched credentials refresh --name my-scheduler --csr",
+		),
+		Flags: []cli.Flag{
+			nameFlag("scheduler"), fileFlag(),
+			&cli.BoolFlag{Name: "csr", Usage: "request a certificate with a CertificateSigningRequest"},
+			timeoutFlag(defaultTimeout, "the certificate, and for the scheduler"),
+			stableForFlag(10 * time.Second),
+			outputFlag(""),
+		},
+		Action: func(c *cli.Context) error {
+			sp, err := readName(c, u)
+			if err != nil {
+				return err
+			}
+			done, err := u.session.RefreshCredentials(c.Context, sp, session.RefreshOptions{
+				Request:       c.Bool("csr"),
+				DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")},
+			})
+			if err != nil {
+				return err
+			}
+			if done.Refreshed {
+				u.say("scheduler %s uses the new certificate (revision %d), which expires on %s", sp.Name, done.Revision, done.Expires.UTC().Format(time.RFC3339))
+			}
+			return u.data(c.String("output"), done, refreshText(done))
+		},
+	}
+}
+
+// refreshText prints the changes, or why nothing was changed.
+func refreshText(r *session.Refresh) func(io.Writer) error {
+	if r.Refreshed {
+		return writeText(r.Changes.String())
+	}
+	lines := []string{"nothing to refresh: credentials " + r.Mode}
+	if r.Renewal != "" {
+		lines[0] += " are renewed automatically: " + r.Renewal
+	}
+	if r.Expires != nil {
+		lines = append(lines, "certificate expires on "+r.Expires.UTC().Format(time.RFC3339))
+	}
+	return func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, strings.Join(append(lines, r.Seen...), "\n"))
+		return err
+	}
+}

@@ -1,0 +1,212 @@
+package session
+
+import (
+	"context"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/signing"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+// Refresh is what RefreshCredentials did.
+type Refresh struct {
+	// Mode is that of the credentials.
+	Mode string `json:"mode"`
+	// Refreshed is set if the scheduler got another certificate.
+	Refreshed bool `json:"refreshed"`
+	// Expires is when the certificate in use expires now; nil if unknown.
+	Expires *time.Time `json:"expires,omitempty"`
+	// Renewal is how the credentials are renewed, and Seen what shows it, if nothing is to be done.
+	Renewal string   `json:"renewal,omitempty"`
+	Seen    []string `json:"seen,omitempty"`
+	// Revision and Changes are those of the deployment.
+	Revision int             `json:"revision,omitempty"`
+	Changes  apply.ChangeSet `json:"changes,omitempty"`
+}
+
+// RefreshOptions is how to refresh credentials.
+type RefreshOptions struct {
+	// Request requests a certificate from the cluster instead of taking this node's.
+	Request bool
+	install.DeployOptions
+}
+
+// RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and verifies that the scheduler schedules. The new
+// certificate is checked with the API server first. Credentials that renew themselves are described.
+func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o RefreshOptions) (*Refresh, error) {
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, err
+	}
+	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	if err != nil {
+		return nil, err
+	}
+	revisions, err := deps.Ledger.AllRevisions(ctx, sp.Namespace, sp.Name)
+	if err != nil {
+		return nil, err
+	}
+	if len(revisions) == 0 {
+		return nil, notDeployed(ctx, deps, sp)
+	}
+	current, err := install.CurrentRevision(revisions, sp.Namespace, sp.Name)
+	if err != nil {
+		return nil, err
+	}
+	r := &refresher{s: s, cfg: cfg, deps: deps, root: root, current: current, o: o}
+	if r.report, err = install.DescribeCredentials(current.Objects, sp.Namespace, sp.Name, r.fileReader()); err != nil {
+		return nil, err
+	}
+	switch r.report.Mode {
+	case install.CredentialsServiceAccount, install.CredentialsHostPath:
+		return r.describe(ctx)
+	}
+	return r.refresh(ctx, sp)
+}
+
+// nodeFileReader returns what reads a kubeconfig of the node with that root; nil if there is none.
+func nodeFileReader(root string) install.ReadNodeFile {
+	if root == "" {
+		return nil
+	}
+	return func(path string) (*cluster.NodeCredentials, error) { return cluster.LoadNodeCredentials(root, path) }
+}
+
+// refresher is one call of RefreshCredentials.
+type refresher struct {
+	s       *Session
+	cfg     *rest.Config
+	deps    install.Deps
+	root    string
+	current *apply.Revision
+	report  *install.CredentialsReport
+	file    *install.NodeFile // which the pods mount, if it is readable here
+	o       RefreshOptions
+}
+
+// fileReader returns what reads a kubeconfig of this node, and when it was written; nil if this is not a control-plane node.
+func (r *refresher) fileReader() install.ReadNodeFile {
+	read := nodeFileReader(r.root)
+	if read == nil {
+		return nil
+	}
+	return func(path string) (*cluster.NodeCredentials, error) {
+		found, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		written, err := cluster.NodeFileTime(r.root, path)
+		r.file = &install.NodeFile{NodeCredentials: found, Written: written}
+		return found, err
+	}
+}
+
+// describe returns how credentials that renew themselves are renewed, and what shows it.
+func (r *refresher) describe(ctx context.Context) (*Refresh, error) {
+	kube, err := kubernetes.NewForConfig(r.cfg)
+	if err != nil {
+		return nil, err
+	}
+	selector := labels.SelectorFromSet(labels.Set{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: r.current.Name})
+	pods, err := kube.CoreV1().Pods(r.current.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector.String()})
+	if err != nil {
+		return nil, kubeapi.Explain("list the pods of scheduler "+r.current.Name, err)
+	}
+	done := &Refresh{Mode: r.report.Mode, Expires: r.report.Expires, Renewal: r.report.Renewal}
+	if r.report.Mode == install.CredentialsServiceAccount {
+		done.Seen = install.DescribeTokens(pods.Items, time.Now())
+		return done, nil
+	}
+	if r.report.Unknown != "" {
+		r.s.Warn("subject and expiry are unknown: " + r.report.Unknown)
+	}
+	done.Seen = install.DescribeFile(pods.Items, r.file)
+	return done, nil
+}
+
+// refresh deploys another certificate.
+func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error) {
+	fresh, err := r.newCertificate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := install.PlanRefresh(r.current, fresh, time.Now())
+	if errors.Is(err, install.ErrSameCertificate) {
+		return &Refresh{Mode: r.report.Mode, Expires: r.report.Expires, Seen: []string{
+			"the scheduler already uses " + fresh.String() + "; --csr requests a new one",
+		}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.s.report(plan)
+	err = r.s.step("check the new certificate", func() error {
+		return signing.Check(ctx, r.cfg, certificates.Pair{Cert: fresh.Cert, Key: fresh.Key}, sp.Namespace, sp.Name)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("check %s: %w", fresh, err)
+	}
+	outcome, err := install.Deploy(ctx, r.deps, plan, r.o.DeployOptions)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.s.Verify(ctx, sp, VerifyOptions{}); err != nil {
+		return nil, problem.WithHint(fmt.Errorf("verify scheduler %s with the new certificate (revision %d): %w", sp.Name, outcome.Revision, err),
+			"`"+plan.Command("rollback")+"` deploys the former certificate again")
+	}
+	report, err := install.DescribeCredentials(plan.Objects, sp.Namespace, sp.Name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Refresh{Mode: report.Mode, Refreshed: true, Expires: report.Expires, Revision: outcome.Revision, Changes: outcome.Changes}, nil
+}
+
+// newCertificate returns the certificate of this node, or one that the cluster signs.
+func (r *refresher) newCertificate(ctx context.Context) (install.Successor, error) {
+	if r.o.Request {
+		return r.requestCertificate(ctx)
+	}
+	path, ok := cluster.SchedulerKubeconfig(r.root)
+	if r.root == "" || !ok {
+		return install.Successor{}, problem.Invalidf("run it on a control-plane node whose certificates were renewed, or request a certificate from the cluster with --csr",
+			"credentials %s are refreshed with the certificate of a control-plane node, and this machine is not one", r.report.Mode)
+	}
+	found, err := cluster.ReadNodeCredentials(r.root, path)
+	if err != nil {
+		return install.Successor{}, problem.WithHint(err, "--csr requests a certificate from the cluster")
+	}
+	return install.Successor{CA: found.CA, Cert: found.Cert, Key: found.Key, Origin: path}, nil
+}
+
+// requestCertificate has the cluster sign a certificate with the user and the groups of the one in use.
+func (r *refresher) requestCertificate(ctx context.Context) (fresh install.Successor, err error) {
+	used, leaf, err := install.ReadCertificate(r.current)
+	if err != nil {
+		return fresh, err
+	}
+	err = r.s.step("request a certificate", func() error {
+		pair, err := signing.Certificate(ctx, r.cfg, signing.Request{
+			Name:    ownership.Manager + "-" + r.current.Name,
+			Subject: pkix.Name{CommonName: leaf.Subject.CommonName, Organization: leaf.Subject.Organization},
+			Timeout: r.o.Timeout, Note: r.s.Note,
+		})
+		fresh = install.Successor{CA: used.CA, Cert: pair.Cert, Key: pair.Key, Origin: "the cluster's signer", Requested: true}
+		return err
+	})
+	return fresh, err
+}
