@@ -31,6 +31,10 @@ type Scheduler struct {
 	Source []byte
 	// Binary is the program; empty is the release's own.
 	Binary string
+	// LeaderElect has it lead with a lease of its name in kube-system.
+	LeaderElect bool
+	// Args are more flags, which win.
+	Args []string
 }
 
 // NewScheduler configures a scheduler as pmk-sched renders it for the release; Start starts it.
@@ -38,7 +42,7 @@ func (p *Plane) NewScheduler(t testing.TB, s Scheduler) *Process {
 	t.Helper()
 	request := profiles.Request{
 		Release: p.Release, SchedulerName: s.Name, Kubeconfig: p.Kubeconfig,
-		Extenders: s.Extenders, Plugins: s.Plugins, Source: s.Source,
+		Extenders: s.Extenders, Plugins: s.Plugins, Source: s.Source, LeaderElect: s.LeaderElect,
 		InsecurePort: int(netip.MustParseAddrPort(FreeAddress(t)).Port()), // for several schedulers of 1.20 to 1.22 at once
 	}
 	render := profiles.Render
@@ -57,7 +61,7 @@ func (p *Plane) NewScheduler(t testing.TB, s Scheduler) *Process {
 	if s.Policy {
 		args = append(args, "--policy-configmap="+p.policy(t, rendered.Policy), "--policy-configmap-namespace="+metav1.NamespaceSystem)
 	}
-	return NewProcess(t, cmp.Or(s.Binary, p.scheduler), args...)
+	return NewProcess(t, cmp.Or(s.Binary, p.scheduler), append(args, s.Args...)...)
 }
 
 // policy puts a Policy where a scheduler reads it.

@@ -53,6 +53,14 @@ type credentialsReport struct {
 	Source  string     `json:"source"`
 }
 
+// unchanged is what `credentials refresh` prints, by mode, when there is nothing to do.
+var unchanged = map[string]string{
+	"node":           "the scheduler already uses the certificate of " + schedulerConf,
+	"node-inline":    "the scheduler already uses the certificate of " + schedulerConf,
+	"hostpath":       schedulerConf + " of this node was written on ",
+	"serviceaccount": ": the kubelet requests a token for 1h0m7s and renews it before it expires",
+}
+
 func TestCredentialsShowEachMode(t *testing.T) {
 	n := labs.Shared(t, "kubeadm")
 	for _, mode := range []string{"node", "node-inline", "hostpath", "serviceaccount"} {
@@ -64,6 +72,7 @@ func TestCredentialsShowEachMode(t *testing.T) {
 			if got.Mode != mode || got.Source == "" || strings.Contains(shown.Stdout, "PRIVATE KEY") {
 				t.Errorf("credentials: %s", shown)
 			}
+			n.PMKSched(t, "credentials", "refresh", "--name", name).OK(t).Prints(t, "nothing to refresh: credentials "+mode, unchanged[mode])
 			if mode == "serviceaccount" {
 				if got.Subject != "system:serviceaccount:kube-system:"+name || got.Expires != nil {
 					t.Errorf("credentials: %s", shown)
