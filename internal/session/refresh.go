@@ -111,8 +111,11 @@ func (r *refresher) fileReader() install.ReadNodeFile {
 			return nil, err
 		}
 		written, err := cluster.NodeFileTime(r.root, path)
+		if err != nil {
+			return nil, err
+		}
 		r.file = &install.NodeFile{NodeCredentials: found, Written: written}
-		return found, err
+		return found, nil
 	}
 }
 
