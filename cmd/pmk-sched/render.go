@@ -22,7 +22,6 @@ func renderCommand(u *ui) *cli.Command {
 			"and port of the result then. Keys are redacted unless --show-secrets is given.",
 		UsageText: examples(
 			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
-			"pmk-sched render -f pmk-sched.yaml --to-file scheduler.yaml",
 			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
 			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml",
 		),

@@ -42,7 +42,7 @@ func TestOtherCredentialsNeedWhatMountsThem(t *testing.T) {
 		"no Deployment":          {without("Deployment"), manifest.ModeNode, "no Deployment"},
 		"no volume":              {objects(t, scheduler(t, "v1.24.3", manifest.ModeServiceAccount)), manifest.ModeNode, "has no volume credentials"},
 		"the file of the node":   {objects(t, scheduler(t, "v1.24.3", manifest.ModeHostPath)), manifest.ModeNodeInline, "volume kubeconfig-file of Deployment/my-scheduler is neither"},
-		"nothing to be replaced": {all, manifest.ModeServiceAccount, "credentials serviceaccount have no certificate"},
+		"nothing to be replaced": {all, manifest.ModeHostPath, "credentials hostpath have no certificate"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := manifest.WithCredentials(tt.objects, credentials(tt.mode))
