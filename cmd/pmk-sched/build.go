@@ -39,6 +39,8 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "load", Usage: "load the image into `containerd[=SOCKET]` or docker on this machine"},
 			&cli.StringFlag{Name: "binary", Usage: "write the program itself to `FILE`"},
 			&cli.BoolFlag{Name: "extender", Usage: "build the extender, which serves every release, with portable plugins only"},
+			&cli.BoolFlag{Name: "lock", Usage: "write pmk-sched.lock next to the file of -f: modules with sums, Go, base and plugins of the image"},
+			&cli.BoolFlag{Name: "locked", Usage: "fail if the build differs from pmk-sched.lock"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and print its path"},
 			outputFlag("archive"),
 		},
@@ -69,7 +71,7 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 		Source: c.String("source"), Platforms: c.StringSlice("platform"), Base: c.String("base"), Busybox: c.String("busybox"), Tag: c.String("tag"),
 		Archives: c.StringSlice("archive"), Load: c.StringSlice("load"), Push: c.Bool("push"), Binary: c.String("binary"),
 		With: c.StringSlice("with"), Imports: c.StringSlice("import"), Nearest: c.Bool("nearest"), Keep: c.Bool("keep"),
-		Extender: c.Bool("extender"), Set: givenFlags(c),
+		Extender: c.Bool("extender"), Lock: c.Bool("lock"), Locked: c.Bool("locked"), Set: givenFlags(c),
 	}
 }
 

@@ -108,6 +108,15 @@ func TestRunBuildsTheSchedulerOfTheRelease(t *testing.T) {
 	if diff := cmp.Diff(want, result.Info); diff != "" {
 		t.Errorf("info (-want +got):\n%s", diff)
 	}
+	sums, err := ModuleSums(binary.Path)
+	if err != nil || len(sums) != len(want.Modules) {
+		t.Errorf("sums of the modules: %+v, %v", sums, err)
+	}
+	for i, m := range sums {
+		if m.ModuleVersion != want.Modules[i] || !strings.HasPrefix(m.Sum, "h1:") {
+			t.Errorf("module %+v, want %+v with a sum", m, want.Modules[i])
+		}
+	}
 	if len(steps) != 5 {
 		t.Errorf("steps: got %q, want read, fetch, resolve, compile, check", steps)
 	}

@@ -1,11 +1,13 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -210,17 +212,40 @@ func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path str
 
 // linkedModules returns the modules that are linked into a binary.
 func linkedModules(path string) ([]ModuleVersion, error) {
-	info, err := buildinfo.ReadFile(path)
+	sums, err := ModuleSums(path)
 	if err != nil {
 		return nil, err
 	}
 	var linked []ModuleVersion
-	for _, dep := range info.Deps {
-		version := dep.Version
-		if dep.Replace != nil && dep.Replace.Version != "" {
-			version = dep.Replace.Version
-		}
-		linked = append(linked, ModuleVersion{Path: dep.Path, Version: version})
+	for _, m := range sums {
+		linked = append(linked, m.ModuleVersion)
 	}
+	return linked, nil
+}
+
+// ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"), which is empty for a directory.
+type ModuleSum struct {
+	ModuleVersion
+	Sum string
+}
+
+// ModuleSums returns the modules that are linked into a binary, sorted by path.
+func ModuleSums(path string) ([]ModuleSum, error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var linked []ModuleSum
+	for _, dep := range info.Deps {
+		m := ModuleSum{ModuleVersion{Path: dep.Path, Version: dep.Version}, dep.Sum}
+		if dep.Replace != nil {
+			m.Sum = dep.Replace.Sum
+			if dep.Replace.Version != "" {
+				m.Version = dep.Replace.Version
+			}
+		}
+		linked = append(linked, m)
+	}
+	slices.SortFunc(linked, func(a, b ModuleSum) int { return cmp.Compare(a.Path, b.Path) })
 	return linked, nil
 }

@@ -50,6 +50,9 @@ func Build(ctx context.Context, o Options) (*Built, error) {
 		}
 		b.Images[platform] = img
 	}
+	if b.BaseDigest, err = digestBases(bases, platforms); err != nil {
+		return nil, err
+	}
 	if err := b.seal(platforms, o.Annotations); err != nil {
 		return nil, err
 	}
@@ -90,6 +93,23 @@ func (b *Built) seal(platforms []string, annotations map[string]string) error {
 	}
 	b.Digest = digest.String()
 	return nil
+}
+
+// digestBases returns the digest of the base; for several platforms, that of the list of their digests.
+func digestBases(bases map[string]baseImage, platforms []string) (string, error) {
+	var digests []string
+	for _, platform := range platforms {
+		digest, err := bases[platform].image.Digest()
+		if err != nil {
+			return "", fmt.Errorf("digest base for %s: %w", platform, err)
+		}
+		digests = append(digests, digest.String())
+	}
+	if len(digests) == 1 {
+		return digests[0], nil
+	}
+	all, _, err := v1.SHA256(strings.NewReader(strings.Join(digests, "\n")))
+	return all.String(), err
 }
 
 // assemble returns the image for one platform.

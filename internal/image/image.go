@@ -95,4 +95,6 @@ type Built struct {
 	// Base is the reference by digest of the base, NAME@sha256:…, which gives the same image again. It is
 	// empty unless the base is in a registry.
 	Base string
+	// BaseDigest identifies the content of the base for the platforms: "sha256:…".
+	BaseDigest string
 }

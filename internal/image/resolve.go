@@ -24,3 +24,16 @@ func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, 
 	}
 	return ref + "@" + found.Digest.String(), nil
 }
+
+// SameRepository reports whether two image names are of one repository, whatever their tags and digests are.
+func SameRepository(a, b string) (bool, error) {
+	first, err := parseReference(a, false)
+	if err != nil {
+		return false, err
+	}
+	second, err := parseReference(b, false)
+	if err != nil {
+		return false, err
+	}
+	return first.Context().Name() == second.Context().Name(), nil
+}

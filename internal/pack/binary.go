@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -121,24 +120,27 @@ func (r Request) writeBinaries(built *build.Result) ([]string, error) {
 }
 
 // copyProgram copies an executable file atomically.
-func copyProgram(from, to string) (err error) {
+func copyProgram(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
+	return writeFile(to, 0o755, in)
+}
+
+// writeFile writes a file atomically.
+func writeFile(to string, mode os.FileMode, content io.Reader) error {
 	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := os.Remove(part.Name()); err == nil && e != nil && !errors.Is(e, fs.ErrNotExist) {
-			err = e
-		}
-	}()
-	_, err = io.Copy(part, in)
-	if err = errors.Join(err, part.Chmod(0o755), part.Close()); err != nil {
-		return err
+	_, err = io.Copy(part, content)
+	if err = errors.Join(err, part.Chmod(mode), part.Close()); err == nil {
+		err = os.Rename(part.Name(), to)
 	}
-	return os.Rename(part.Name(), to)
+	if err != nil {
+		err = errors.Join(err, os.Remove(part.Name()))
+	}
+	return err
 }

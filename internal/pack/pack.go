@@ -5,6 +5,7 @@ package pack
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -50,6 +51,8 @@ type Request struct {
 	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
 	Extender bool
 	Version  string
+	// Lock is a file to write a [Lock] of the build to. Locked is such a file, from which the build must not differ. Empty: none.
+	Lock, Locked string
 }
 
 // Env is the machine that builds, and where progress is reported.
@@ -92,6 +95,10 @@ type Binary struct {
 
 // Run compiles, packs and delivers.
 func Run(ctx context.Context, r Request, env Env) (*Result, error) {
+	locking, err := newLocking(&r)
+	if err != nil {
+		return nil, err
+	}
 	built, err := r.compile(ctx, env)
 	if err != nil {
 		return nil, err
@@ -101,19 +108,22 @@ func Run(ctx context.Context, r Request, env Env) (*Result, error) {
 	}
 	r.Tag = strings.ReplaceAll(r.Tag, manifest.ReleaseInImage, built.Info.Release)
 	result := r.describe(built)
+	if err := locking.check(r.Version, built); err != nil {
+		return nil, err
+	}
 	if r.Binary != "" {
 		if result.Written, err = r.writeBinaries(built); err != nil {
 			return nil, err
 		}
 		if r.None() {
-			return result, nil // only the program was requested
+			return result, locking.write(result) // only the program was requested
 		}
 	}
-	if err := r.packImage(ctx, env, built, result); err != nil || r.Extender {
+	if err := r.packImage(ctx, env, built, result, locking); err != nil || r.Extender {
 		return result, err
 	}
 	built.Flags = r.Flags
-	return result, record(env.CacheDir, built, r.Tag, result.Digest)
+	return result, errors.Join(record(env.CacheDir, built, r.Tag, result.Digest), locking.write(result))
 }
 
 // compile has the program compiled, or finds it in the build cache.
@@ -173,7 +183,7 @@ func (r Request) describe(built *build.Result) *Result {
 }
 
 // packImage makes the image and delivers it.
-func (r Request) packImage(ctx context.Context, env Env, built *build.Result, result *Result) error {
+func (r Request) packImage(ctx context.Context, env Env, built *build.Result, result *Result, locking *locking) error {
 	path := image.SchedulerPath
 	if r.Extender {
 		path = image.ExtenderPath
@@ -200,6 +210,9 @@ func (r Request) packImage(ctx context.Context, env Env, built *build.Result, re
 		return err
 	}
 	result.Digest, result.Base = made.Digest, made.Base
+	if err := locking.checkBase(made); err != nil {
+		return err
+	}
 	written, err := image.Deliver(ctx, made, r.Tag, r.Destinations, env.OnStep)
 	result.Written = append(result.Written, written...)
 	if err == nil && len(result.Written) == 0 {

@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 
@@ -26,6 +27,8 @@ type BuildFlags struct {
 	With, Imports []string
 	Nearest, Keep bool
 	Extender      bool
+	// Lock writes the lock file, Locked compares the build with it.
+	Lock, Locked bool
 	// Set are the names of the flags that were given.
 	Set []string
 }
@@ -43,6 +46,9 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 		if err := excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import"); err != nil {
 			return r, err
 		}
+	}
+	if err := s.lock(f, &r); err != nil {
+		return r, err
 	}
 	list, err := d.plugins(f.With)
 	if err != nil {
@@ -74,6 +80,32 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	}
 	r.Base, err = parseBase(base, f.Busybox)
 	return r, err
+}
+
+// lockName is the name of the lock file of a build without a file.
+const lockName = "pmk-sched.lock"
+
+// lock sets the lock files of a request.
+func (s *Spec) lock(f BuildFlags, r *pack.Request) error {
+	switch {
+	case f.Lock && f.Locked:
+		return problem.Invalidf("", "--lock and --locked exclude each other")
+	case f.Extender && (f.Lock || f.Locked):
+		return problem.Invalidf("", "--extender excludes --lock and --locked: a lock is of a scheduler")
+	case f.Lock:
+		r.Lock = s.lockFile()
+	case f.Locked:
+		r.Locked = s.lockFile()
+	}
+	return nil
+}
+
+// lockFile is the lock file next to the document, with its name; without a document, in the working directory.
+func (s *Spec) lockFile() string {
+	if !s.file.regular {
+		return lockName
+	}
+	return strings.TrimSuffix(s.flags.File, filepath.Ext(s.flags.File)) + filepath.Ext(lockName)
 }
 
 // tag is the requested name of the image, else the document's, else one with the release and a hash of the plugins.

@@ -34,9 +34,7 @@ func Hash(plugins []Plugin, imports []string, sources fs.FS) (string, error) {
 	}
 	contents := map[string]map[string][]byte{}
 	for _, m := range r.set.modules {
-		files := maps.Clone(m.files)
-		files["go.mod"], files["go.sum"] = modfile.Format(m.mod.Syntax), []byte(m.sums)
-		contents[m.path] = files
+		contents[m.path] = m.contents()
 	}
 	if r.set.api == nil && sources != nil {
 		files, err := readSources(sources)
@@ -46,9 +44,36 @@ func Hash(plugins []Plugin, imports []string, sources fs.FS) (string, error) {
 		contents[APIModule] = files
 	}
 	slices.Sort(names)
-	data, err := json.Marshal([]any{names, slices.Compact(slices.Sorted(slices.Values(imports))), contents})
+	sum, err := hashJSON([]any{names, slices.Compact(slices.Sorted(slices.Values(imports))), contents})
 	if err != nil {
 		return "", fmt.Errorf("hash plugins: %w", err)
+	}
+	return sum, nil
+}
+
+// contents returns the files of the module by name, with its go.mod and go.sum.
+func (m *pluginModule) contents() map[string][]byte {
+	files := maps.Clone(m.files)
+	if m.mod != nil { // the module of the bundled plugins has none
+		files["go.mod"], files["go.sum"] = modfile.Format(m.mod.Syntax), []byte(m.sums)
+	}
+	return files
+}
+
+// sum returns the hash of the module and of the directories that it replaces modules with.
+func (m *pluginModule) sum() (string, error) {
+	contents := map[string]map[string][]byte{m.path: m.contents()}
+	for _, other := range m.replacements {
+		contents[other.path] = other.contents()
+	}
+	return hashJSON(contents)
+}
+
+// hashJSON returns the hash of a value in JSON, which sorts the keys of maps.
+func hashJSON(value any) (string, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return "", err
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), nil

@@ -100,7 +100,8 @@ func (r *reader) moduleIn(root, shownAs string) (*pluginModule, error) {
 		if !filepath.IsAbs(at) {
 			at = filepath.Join(root, at)
 		}
-		if _, found := r.read[at]; found {
+		if known, found := r.read[at]; found {
+			m.replacements = append(m.replacements, known)
 			continue
 		}
 		other, err := readModule(at)
@@ -108,7 +109,7 @@ func (r *reader) moduleIn(root, shownAs string) (*pluginModule, error) {
 			return nil, fmt.Errorf("its go.mod replaces %s with %s: %w", replaced.Old.Path, replaced.New.Path, err)
 		}
 		other.path, other.shownAs, other.platform = replaced.Old.Path, filepath.Join(shownAs, replaced.New.Path), r.options.Platform
-		r.read[at] = other
+		r.read[at], m.replacements = other, append(m.replacements, other)
 		r.set.modules = append(r.set.modules, other)
 	}
 	return m, nil

@@ -29,6 +29,8 @@ type pluginModule struct {
 	mod      *modfile.File
 	sums     string
 	platform Platform
+	// replacements are the directories that its go.mod replaces modules with.
+	replacements []*pluginModule
 }
 
 // names returns the names of the files, sorted.

@@ -123,4 +123,7 @@ type Info struct {
 	// Rules reports whether the package has a function Rules, which returns the RBAC rules that the
 	// plugin needs.
 	Rules bool `json:"rules,omitempty"`
+	// SHA256 is the hash, in lower-case hexadecimal, of the sources of its module and of the directories
+	// that its go.mod replaces modules with.
+	SHA256 string `json:"sha256,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/pmk-sched/pmk-sched/internal/problem"
@@ -107,8 +108,42 @@ func TestPluginsAreDescribedFromTheirSources(t *testing.T) {
 		{Name: "Native", Kind: KindNative, Package: "example.com/native/sub", Origin: "dir example.com/native", Points: []string{"score"}},
 		{Name: "BlockAll", Kind: KindPortable, Package: APIModule + "/scheduler/plugins/blockall", Origin: "builtin:blockall", Points: []string{"filter"}, Rules: true},
 	}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Info{}, "SHA256")); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// The hash of a plugin changes with the files of its module, and with those of a directory that replaces a module of its go.mod.
+func TestPluginHashFollowsItsSources(t *testing.T) {
+	dir := pluginDirs(t)
+	sum := func() string {
+		t.Helper()
+		infos, err := readPlugins(t, "v1.24.3", Plugin{Dir: filepath.Join(dir, "portable")})
+		if err != nil || len(infos[0].SHA256) != 64 {
+			t.Fatalf("%+v, %v", infos, err)
+		}
+		return infos[0].SHA256
+	}
+	first := sum()
+	if again := sum(); again != first {
+		t.Errorf("the same sources have the hashes %s and %s", first, again)
+	}
+	write(t, filepath.Join(dir, "portable/more.go"), "package portable\n")
+	second := sum()
+	if second == first {
+		t.Error("another file does not change the hash")
+	}
+	write(t, filepath.Join(dir, "other/go.mod"), "module example.com/other\n\ngo 1.18\n")
+	write(t, filepath.Join(dir, "other/other.go"), "package other\n")
+	mod, err := os.ReadFile(filepath.Join(dir, "portable", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "portable/go.mod"), string(mod)+"\nreplace example.com/other => ../other\n")
+	third := sum()
+	write(t, filepath.Join(dir, "other/other.go"), "package other\n\nconst Changed = true\n")
+	if changed := sum(); third == second || changed == third {
+		t.Error("the directory of a replacement does not change the hash")
 	}
 }
 

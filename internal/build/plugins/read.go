@@ -86,7 +86,11 @@ func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	if err != nil {
 		return err
 	}
-	found := resolved{given: p, info: Info{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules}}
+	sum, err := m.sum()
+	if err != nil {
+		return fmt.Errorf("hash plugin %s: %w", p, err)
+	}
+	found := resolved{given: p, info: Info{Name: name, Package: pkg.path, Origin: origin(p, m), Rules: rules, SHA256: sum}}
 	if native != nil {
 		err = r.native(p, pkg, *native, &found)
 	} else {
