@@ -156,10 +156,13 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 		want pack.Request
 	}{
 		"least":     {args: nil, want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: releaseTag}},
-		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag}},
+		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag, Flags: []string{"--platform=linux/amd64,linux/arm64"}}},
 		"platform twice": {
 			args: []string{"--platform", "linux/amd64", "--platform", "linux/arm64"},
-			want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag},
+			want: pack.Request{
+				Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag,
+				Flags: []string{"--platform=linux/amd64", "--platform=linux/arm64"},
+			},
 		},
 		"busybox and containerd": {
 			args: []string{"--branch", "v1.24.3", "--busybox", "bb", "--tag", "localhost/x:v1", "--load", "containerd=/x.sock", "--load", "docker", "--archive", "a.tar", "--archive", "b"},
@@ -167,6 +170,7 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1", Destinations: image.Destinations{
 					Archives: []string{"a.tar", "b"}, Load: []image.Runtime{{Name: "containerd", Socket: "/x.sock"}, {Name: "docker"}},
 				},
+				Flags: []string{"--busybox=bb"},
 			},
 		},
 		"file": {
@@ -175,7 +179,7 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 		},
 		"busybox wins over the file's base": {
 			args: []string{"-f", "all.yaml", "--busybox", "bb"},
-			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7"},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7", Flags: []string{"--busybox=bb"}},
 		},
 	}
 	for name, tt := range tests {
@@ -191,6 +195,13 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 			})
 			if err != nil {
 				t.Fatal(err)
+			}
+			dir, err := os.Getwd()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, flag := range got.Flags { // paths are recorded in full
+				got.Flags[i] = strings.Replace(flag, dir+"/", "", 1)
 			}
 			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(pack.Request{}, "Version")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

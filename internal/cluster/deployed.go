@@ -83,21 +83,23 @@ func deployedFlags(deployment *appsv1.Deployment) []string {
 // upgradeCommand returns the commands that build and deploy a scheduler again,
 // for the release of the API server.
 func upgradeCommand(deployed DeployedScheduler, flags []string) string {
-	image := retag(deployed.Image, deployed.Release, deployed.Due)
+	image := Retag(deployed.Image, deployed.Release, deployed.Due)
 	program := []string{"pmk-sched"}
 	if deployed.Namespace != kubeSystem {
 		program = append(program, "-n", deployed.Namespace)
 	}
 	build := slices.Concat(program, []string{"build"})
-	var deploys []string
+	var deploys, base []string
 	for _, flag := range flags {
 		switch name, value, _ := strings.Cut(flag, "="); name {
 		case "--file":
 			build, deploys = append(build, flag), append(deploys, flag)
 		case "--with":
 			build, deploys = append(build, flag), append(deploys, "--plugins="+value)
-		case "--import": // only for the build
+		case "--import", "--source", "--platform": // only for the build
 			build = append(build, flag)
+		case "--base", "--busybox":
+			base = []string{flag}
 		case "--any-node": // as older releases of pmk-sched recorded it
 			deploys = append(deploys, "--node-selector=any")
 		default:
@@ -105,8 +107,13 @@ func upgradeCommand(deployed DeployedScheduler, flags []string) string {
 		}
 	}
 	build = append(build, "--branch", deployed.Due, "--tag", image)
-	if strings.HasPrefix(image, "localhost/") {
-		build = append(build, "--busybox", "/bin/busybox", "--load", "containerd")
+	local := strings.HasPrefix(image, "localhost/")
+	if local && base == nil {
+		base = []string{"--busybox", "/bin/busybox"}
+	}
+	build = append(build, base...)
+	if local {
+		build = append(build, "--load", "containerd")
 	} else {
 		build = append(build, "--push")
 	}
@@ -114,9 +121,9 @@ func upgradeCommand(deployed DeployedScheduler, flags []string) string {
 	return shellCommand(build) + " && " + shellCommand(deploy)
 }
 
-// retag returns the name of the image for another release, without a digest. It
+// Retag returns the name of the image for another release, without a digest. It
 // replaces the release in the tag. If there is none, the release becomes the tag.
-func retag(image, from, to string) string {
+func Retag(image, from, to string) string {
 	image, _, _ = strings.Cut(image, "@")
 	repository, tag := image, ""
 	if colon := strings.LastIndex(image, ":"); colon > strings.LastIndex(image, "/") {

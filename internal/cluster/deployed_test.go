@@ -91,7 +91,7 @@ func TestRetag(t *testing.T) {
 		"registry.example/s@sha256:" + "0123456789":  "registry.example/s:v1.25.4",
 		"registry.example/s:v1.24.3-gpu@sha256:0123": "registry.example/s:v1.25.4-gpu",
 	} {
-		if got := retag(image, "v1.24.3", "v1.25.4"); got != want {
+		if got := Retag(image, "v1.24.3", "v1.25.4"); got != want {
 			t.Errorf("%s: got %s, want %s", image, got, want)
 		}
 	}

@@ -103,15 +103,15 @@ func (d *detector) checkSchedulers() {
 		if !pod.Ready {
 			d.warn("the default scheduler's pod %s/%s is not ready", pod.Namespace, pod.Name)
 		}
-		release, ok := imageRelease(pod.Image)
+		release, ok := ImageRelease(pod.Image)
 		if ok && (release.Major != d.info.Release.Major || release.Minor != d.info.Release.Minor) {
 			d.warn("the default scheduler on node %s is %s, the API server is %s: an upgrade of the control plane is in progress or incomplete", pod.Node, release, d.info.Release)
 		}
 	}
 }
 
-// imageRelease returns the release in the tag of an image.
-func imageRelease(image string) (versions.Release, bool) {
+// ImageRelease returns the release in the tag of an image.
+func ImageRelease(image string) (versions.Release, bool) {
 	image, _, _ = strings.Cut(image, "@")
 	colon := strings.LastIndex(image, ":")
 	if colon < strings.LastIndex(image, "/") || colon < 0 {

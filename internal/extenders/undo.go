@@ -37,7 +37,7 @@ func redeploy(ctx context.Context, d install.Deps, revision *apply.Revision, how
 	if err != nil {
 		return err
 	}
-	plan.Scheduler.Configuration = nil
+	plan.Scheduler.Configuration, how.Verify = nil, nil
 	_, err = install.Deploy(ctx, d, plan, how)
 	return err
 }

@@ -86,6 +86,8 @@ type DeployOptions struct {
 	StableFor time.Duration
 	// NoRollback keeps a failed deployment for inspection.
 	NoRollback bool
+	// Verify, if set, proves that a stable scheduler schedules, before the former one is given up. It is not called for an extender.
+	Verify func(ctx context.Context, plan *Plan) error
 }
 
 // defaultTimeout leaves time to pull an image over a slow line.
@@ -132,16 +134,21 @@ func (d *deployRun) steps() []steps.Step {
 	if d.o.NoRollback {
 		restore = nil
 	}
-	return []steps.Step{
+	list := []steps.Step{
 		{Name: "preflight checks", Do: d.preflight},
 		{Name: "lock", Hold: d.takeLock, Always: d.lock.release},
 		{Name: "check configuration", Do: d.checkConfiguration},
 		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
 		{Name: "apply", Do: d.apply, Undo: restore},
 		{Name: "wait until stable", Do: d.waitStable},
-		{Name: "mark deployed", Do: d.markDeployed, Commit: true},
-		{Name: "prune", Do: d.prune},
 	}
+	if d.o.Verify != nil && d.plan.Extender == nil {
+		list = append(list, steps.Step{Name: "verify", Do: func(ctx context.Context) error { return d.o.Verify(ctx, d.plan) }})
+	}
+	return append(list,
+		steps.Step{Name: "mark deployed", Do: d.markDeployed, Commit: true},
+		steps.Step{Name: "prune", Do: d.prune},
+	)
 }
 
 func (d *deployRun) preflight(ctx context.Context) error {

@@ -244,6 +244,30 @@ func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 	}
 }
 
+// A scheduler that is stable and does not schedule is not kept. The undo verifies nothing: the former scheduler ran before.
+func TestSchedulerThatIsNotVerifiedIsRolledBack(t *testing.T) {
+	for name, fails := range map[string]bool{"verified": false, "not verified": true} {
+		t.Run(name, func(t *testing.T) {
+			r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed)}, owned: []*unstructured.Unstructured{object("ConfigMap", "new"), object("Deployment", "my-scheduler")}}
+			want := []string{"preflight", "lock", "binary", "save revision 2", applyNew, "wait", "verify my-scheduler", "revision 2 deployed", "delete ", "prune", "unlock"}
+			if fails {
+				r.fails = map[string]error{"verify my-scheduler": errors.New("no pod was bound")}
+				want = append(want[:7:7], applyOld, "delete ConfigMap/new", "wait", "revision 2 failed", "unlock")
+			}
+			verify := func(_ context.Context, plan *Plan) error { return r.call("verify %s", plan.Name) }
+			plan := testPlan(t)
+			plan.Origin = "upgrade from v1.23.17"
+			_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{Verify: verify})
+			if diff := cmp.Diff(want, r.calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+			if (err != nil) != fails || fails && (!strings.Contains(err.Error(), "verify: no pod was bound") || hintOf(err) != "revision 1, which ran before, is restored") {
+				t.Errorf("error %v with hint %q", err, hintOf(err))
+			}
+		})
+	}
+}
+
 func revisionSecret() *unstructured.Unstructured {
 	secret := object("Secret", "pmk-sched-my-scheduler-revision-1")
 	secret.SetLabels(map[string]string{ownership.LabelRevision: "1"})

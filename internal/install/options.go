@@ -79,6 +79,9 @@ type Options struct {
 	Flags []string
 	// Version of pmk-sched, recorded in a label.
 	Version string
+	// Origin and Replaces are those of the plan, for an upgrade.
+	Origin   string
+	Replaces int
 	// Now is the time at which certificates must be valid.
 	Now time.Time
 }

@@ -36,7 +36,7 @@ type Plan struct {
 	Before []*Plan
 	// Again is the description of the revision that the plan deploys again, or empty.
 	Again string
-	// Origin is recorded in the revision: "rollback to revision 2". Replaces is the revision that must be the current one when the plan is
+	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3". Replaces is the revision that must be the current one when the plan is
 	// deployed; 0: any.
 	Origin   string
 	Replaces int
@@ -60,7 +60,7 @@ const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 // cluster info is nil, and o.Branch is required. creds is nil if this is not a control-plane node.
 func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
-	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, TakenPorts: map[int]string{}}}
+	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin, Replaces: o.Replaces, TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
-// Lock is the content of pmk-sched.lock: what decides the bytes of a scheduler's image, so that the same image can be built again later.
-type Lock struct {
+// lock is the content of pmk-sched.lock: what decides the bytes of a scheduler's image, so that the same image can be built again later.
+type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
 	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains others.
@@ -29,23 +29,23 @@ type Lock struct {
 	Go string `yaml:"go"`
 	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. Empty: only a program was built.
 	Base    string         `yaml:"base,omitempty"`
-	Plugins []LockedPlugin `yaml:"plugins,omitempty"`
+	Plugins []lockedPlugin `yaml:"plugins,omitempty"`
 	Imports []string       `yaml:"imports,omitempty"`
 	// Binaries are the programs in the image.
-	Binaries []LockedBinary `yaml:"binaries"`
+	Binaries []lockedBinary `yaml:"binaries"`
 	// Modules are those linked into the binaries, as `PATH VERSION SUM`, sorted.
 	Modules []string `yaml:"modules"`
 }
 
-// LockedPlugin is a compiled-in plugin with the hash of its sources.
-type LockedPlugin struct {
+// lockedPlugin is a compiled-in plugin with the hash of its sources.
+type lockedPlugin struct {
 	Name   string `yaml:"name"`
 	Origin string `yaml:"origin"`
 	SHA256 string `yaml:"sha256"`
 }
 
-// LockedBinary is the program for one platform.
-type LockedBinary struct {
+// lockedBinary is the program for one platform.
+type lockedBinary struct {
 	Platform string `yaml:"platform"`
 	SHA256   string `yaml:"sha256"`
 }
@@ -57,16 +57,16 @@ const (
 )
 
 // newLock describes a build, without its base.
-func newLock(version string, built *build.Result) (*Lock, error) {
-	l := &Lock{
+func newLock(version string, built *build.Result) (*lock, error) {
+	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
 		Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go, Imports: built.Info.Imports,
 	}
 	for _, p := range built.Info.Plugins {
-		l.Plugins = append(l.Plugins, LockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
+		l.Plugins = append(l.Plugins, lockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
 	}
 	for _, b := range built.Binaries {
-		l.Binaries = append(l.Binaries, LockedBinary{Platform: b.Platform.String(), SHA256: b.SHA256})
+		l.Binaries = append(l.Binaries, lockedBinary{Platform: b.Platform.String(), SHA256: b.SHA256})
 		modules, err := build.ModuleSums(b.Path)
 		if err != nil {
 			return nil, fmt.Errorf("read the modules of %s: %w", b.Program, err)
@@ -75,15 +75,15 @@ func newLock(version string, built *build.Result) (*Lock, error) {
 			l.Modules = append(l.Modules, strings.TrimSpace(m.Path+" "+m.Version+" "+m.Sum))
 		}
 	}
-	slices.SortFunc(l.Plugins, func(a, b LockedPlugin) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(l.Binaries, func(a, b LockedBinary) int { return strings.Compare(a.Platform, b.Platform) })
+	slices.SortFunc(l.Plugins, func(a, b lockedPlugin) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Binaries, func(a, b lockedBinary) int { return strings.Compare(a.Platform, b.Platform) })
 	slices.Sort(l.Modules)
 	l.Modules = slices.Compact(l.Modules)
 	return l, nil
 }
 
-// Marshal returns the file.
-func (l *Lock) Marshal() ([]byte, error) {
+// marshal returns the file.
+func (l *lock) marshal() ([]byte, error) {
 	out := bytes.NewBufferString(lockComment)
 	encoder := yaml.NewEncoder(out)
 	encoder.SetIndent(2)
@@ -94,8 +94,8 @@ func (l *Lock) Marshal() ([]byte, error) {
 }
 
 // write replaces the file.
-func (l *Lock) write(file string) error {
-	text, err := l.Marshal()
+func (l *lock) write(file string) error {
+	text, err := l.marshal()
 	if err == nil {
 		err = writeFile(file, 0o644, bytes.NewReader(text))
 	}
@@ -108,17 +108,17 @@ func (l *Lock) write(file string) error {
 const lockHint = "`pmk-sched build --lock` with the same flags writes it"
 
 // readLock reads a file that --lock wrote.
-func readLock(file string) (*Lock, error) {
+func readLock(file string) (*lock, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, problem.Invalidf(lockHint, "read --locked: %w", err)
 	}
-	return ParseLock(file, text)
+	return parseLock(file, text)
 }
 
-// ParseLock reads the content of a file that --lock wrote.
-func ParseLock(file string, text []byte) (*Lock, error) {
-	l := &Lock{}
+// parseLock reads the content of a file that --lock wrote.
+func parseLock(file string, text []byte) (*lock, error) {
+	l := &lock{}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(l); err != nil && !errors.Is(err, io.EOF) {

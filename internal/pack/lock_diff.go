@@ -31,9 +31,9 @@ func (e *LockedError) CheckFailed() bool { return true }
 // maxModules is how many differences of modules are listed: another release has hundreds.
 const maxModules = 10
 
-// Differences returns how a build differs from the lock, one line each, the causes before their effects. Binaries that differ without a cause
+// differences returns how a build differs from the lock, one line each, the causes before their effects. Binaries that differ without a cause
 // are listed as such.
-func (l *Lock) Differences(built *Lock) []string {
+func (l *lock) differences(built *lock) []string {
 	var list []string
 	field := func(name, locked, got string) {
 		if locked != got {
@@ -57,15 +57,15 @@ func (l *Lock) Differences(built *Lock) []string {
 	return list
 }
 
-func comparePlugins(locked, built []LockedPlugin) []string {
-	byName := func(plugins []LockedPlugin) map[string]LockedPlugin {
-		m := map[string]LockedPlugin{}
+func comparePlugins(locked, built []lockedPlugin) []string {
+	byName := func(plugins []lockedPlugin) map[string]lockedPlugin {
+		m := map[string]lockedPlugin{}
 		for _, p := range plugins {
 			m[p.Name] = p
 		}
 		return m
 	}
-	return compare(byName(locked), byName(built), func(name string, a, b LockedPlugin) string {
+	return compare(byName(locked), byName(built), func(name string, a, b lockedPlugin) string {
 		switch {
 		case a.Name == "":
 			return fmt.Sprintf("plugin %s (%s): not locked", name, b.Origin)
@@ -78,8 +78,8 @@ func comparePlugins(locked, built []LockedPlugin) []string {
 	})
 }
 
-func compareBinaries(locked, built []LockedBinary) []string {
-	byPlatform := func(binaries []LockedBinary) map[string]string {
+func compareBinaries(locked, built []lockedBinary) []string {
+	byPlatform := func(binaries []lockedBinary) map[string]string {
 		m := map[string]string{}
 		for _, b := range binaries {
 			m[b.Platform] = b.SHA256

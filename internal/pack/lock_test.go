@@ -20,16 +20,16 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // someLock is a lock of two platforms with two plugins.
-func someLock() *Lock {
-	return &Lock{
+func someLock() *lock {
+	return &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: "v0.1.0", Release: "v1.24.3", Source: "modules", Go: "1.18.3",
 		Base: "docker.io/library/busybox@sha256:" + strings.Repeat("ba", 32),
-		Plugins: []LockedPlugin{
+		Plugins: []lockedPlugin{
 			{Name: "BlockAll", Origin: "builtin:blockall", SHA256: strings.Repeat("01", 32)},
 			{Name: "QuietHours", Origin: "dir quiethours", SHA256: strings.Repeat("02", 32)},
 		},
 		Imports: []string{"example.com/scheme"},
-		Binaries: []LockedBinary{
+		Binaries: []lockedBinary{
 			{Platform: "linux/amd64", SHA256: strings.Repeat("03", 32)}, {Platform: "linux/arm64", SHA256: strings.Repeat("04", 32)},
 		},
 		Modules: []string{"example.com/a v1.0.0 h1:a=", "example.com/local v0.0.0", "k8s.io/kubernetes v1.24.3 h1:k="},
@@ -37,7 +37,7 @@ func someLock() *Lock {
 }
 
 func TestLockIsReadAsItIsWritten(t *testing.T) {
-	text, err := someLock().Marshal()
+	text, err := someLock().marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestLockIsReadAsItIsWritten(t *testing.T) {
 	if diff := cmp.Diff(string(want), string(text)); diff != "" {
 		t.Errorf("(run with -update if this is meant) (-want +got):\n%s", diff)
 	}
-	read, err := ParseLock(golden, text)
+	read, err := parseLock(golden, text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestLockIsReadAsItIsWritten(t *testing.T) {
 
 func TestFileThatIsNotALockIsRefused(t *testing.T) {
 	for _, text := range []string{"", "release: v1.24.3", "apiVersion: pmk-sched.io/v1alpha1\nkind: Lock\nunknown: 1\n", "{"} {
-		if _, err := ParseLock("x.lock", []byte(text)); !problem.IsInvalid(err) {
+		if _, err := parseLock("x.lock", []byte(text)); !problem.IsInvalid(err) {
 			t.Errorf("%q: got %v, want an error about the file", text, err)
 		}
 	}
@@ -76,37 +76,37 @@ func TestFileThatIsNotALockIsRefused(t *testing.T) {
 
 func TestDifferencesFromALock(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(*Lock)
+		change func(*lock)
 		want   []string
 	}{
-		"none":                        {func(*Lock) {}, nil},
-		"another pmk-sched":           {func(l *Lock) { l.PMKSched = "v0.2.0" }, nil},
-		"the program alone":           {func(l *Lock) { l.Base = "" }, nil},
-		"go":                          {func(l *Lock) { l.Go = "1.18.10" }, []string{"go: locked 1.18.3, got 1.18.10"}},
-		"base":                        {func(l *Lock) { l.Base = "sha256:1" }, []string{"base: locked " + someLock().Base + ", got sha256:1"}},
-		"sources of a plugin":         {func(l *Lock) { l.Plugins[1].SHA256 = "x" }, []string{"plugin QuietHours (dir quiethours): its sources have changed"}},
-		"another plugin":              {func(l *Lock) { l.Plugins = append(l.Plugins, LockedPlugin{Name: "New", Origin: "dir new"}) }, []string{"plugin New (dir new): not locked"}},
-		"no plugin":                   {func(l *Lock) { l.Plugins = l.Plugins[:1] }, []string{"plugin QuietHours (dir quiethours): locked, but not built"}},
-		"a plugin from another place": {func(l *Lock) { l.Plugins[0].Origin = "dir x" }, []string{"plugin BlockAll: locked from builtin:blockall, got it from dir x"}},
-		"imports":                     {func(l *Lock) { l.Imports = nil }, []string{"imports: locked example.com/scheme, got none"}},
+		"none":                        {func(*lock) {}, nil},
+		"another pmk-sched":           {func(l *lock) { l.PMKSched = "v0.2.0" }, nil},
+		"the program alone":           {func(l *lock) { l.Base = "" }, nil},
+		"go":                          {func(l *lock) { l.Go = "1.18.10" }, []string{"go: locked 1.18.3, got 1.18.10"}},
+		"base":                        {func(l *lock) { l.Base = "sha256:1" }, []string{"base: locked " + someLock().Base + ", got sha256:1"}},
+		"sources of a plugin":         {func(l *lock) { l.Plugins[1].SHA256 = "x" }, []string{"plugin QuietHours (dir quiethours): its sources have changed"}},
+		"another plugin":              {func(l *lock) { l.Plugins = append(l.Plugins, lockedPlugin{Name: "New", Origin: "dir new"}) }, []string{"plugin New (dir new): not locked"}},
+		"no plugin":                   {func(l *lock) { l.Plugins = l.Plugins[:1] }, []string{"plugin QuietHours (dir quiethours): locked, but not built"}},
+		"a plugin from another place": {func(l *lock) { l.Plugins[0].Origin = "dir x" }, []string{"plugin BlockAll: locked from builtin:blockall, got it from dir x"}},
+		"imports":                     {func(l *lock) { l.Imports = nil }, []string{"imports: locked example.com/scheme, got none"}},
 		"modules": {
-			func(l *Lock) { l.Modules = []string{"example.com/a v1.1.0 h1:b=", "example.com/local v0.0.0"} },
+			func(l *lock) { l.Modules = []string{"example.com/a v1.1.0 h1:b=", "example.com/local v0.0.0"} },
 			[]string{"module example.com/a: locked v1.0.0 h1:a=, got v1.1.0 h1:b=", "module k8s.io/kubernetes: locked v1.24.3 h1:k=, got none"},
 		},
-		"platform":     {func(l *Lock) { l.Binaries = l.Binaries[:1] }, []string{"binary linux/arm64: locked, but not built"}},
-		"new platform": {func(l *Lock) { l.Binaries = append(l.Binaries, LockedBinary{"linux/s390x", "x"}) }, []string{"binary linux/s390x: not locked"}},
+		"platform":     {func(l *lock) { l.Binaries = l.Binaries[:1] }, []string{"binary linux/arm64: locked, but not built"}},
+		"new platform": {func(l *lock) { l.Binaries = append(l.Binaries, lockedBinary{"linux/s390x", "x"}) }, []string{"binary linux/s390x: not locked"}},
 		"binary of another pmk-sched": {
-			func(l *Lock) { l.Binaries[0].SHA256, l.PMKSched = "x", "v0.2.0" },
+			func(l *lock) { l.Binaries[0].SHA256, l.PMKSched = "x", "v0.2.0" },
 			[]string{"binary linux/amd64: locked sha256 " + strings.Repeat("03", 32) + ", got x", "pmk-sched: locked v0.1.0, got v0.2.0"},
 		},
 		"release and commit": {
-			func(l *Lock) { l.Release, l.Source, l.Commit = "v1.24.4", "git:x", "abc" },
+			func(l *lock) { l.Release, l.Source, l.Commit = "v1.24.4", "git:x", "abc" },
 			[]string{"release: locked v1.24.3, got v1.24.4", "source: locked modules, got git:x", "commit: locked none, got abc"},
 		},
 	} {
 		built := someLock()
 		tt.change(built)
-		if diff := cmp.Diff(tt.want, someLock().Differences(built)); diff != "" {
+		if diff := cmp.Diff(tt.want, someLock().differences(built)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -117,7 +117,7 @@ func TestManyModulesThatDifferAreCounted(t *testing.T) {
 	for _, letter := range "abcdefghijklmnop" {
 		built.Modules = append(built.Modules, "example.org/"+string(letter)+" v1.0.0")
 	}
-	got := someLock().Differences(built)
+	got := someLock().differences(built)
 	if len(got) != maxModules+1 || got[maxModules] != "and 6 more modules" {
 		t.Errorf("got %q", got)
 	}

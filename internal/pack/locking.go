@@ -14,7 +14,7 @@ import (
 type locking struct {
 	// lockFile is written, lockedFile is compared with; empty: not.
 	lockFile, lockedFile string
-	locked, built        *Lock
+	locked, built        *lock
 }
 
 // newLocking reads the lock to compare with. What the request leaves open, a minor release or the digest of a tag, is taken from it.
@@ -78,7 +78,7 @@ func (l *locking) compare() error {
 	if l.locked == nil {
 		return nil
 	}
-	if differences := l.locked.Differences(l.built); len(differences) > 0 {
+	if differences := l.locked.differences(l.built); len(differences) > 0 {
 		return &LockedError{File: l.lockedFile, Differences: differences}
 	}
 	return nil

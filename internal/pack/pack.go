@@ -51,7 +51,7 @@ type Request struct {
 	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
 	Extender bool
 	Version  string
-	// Lock is a file to write a [Lock] of the build to. Locked is such a file, from which the build must not differ. Empty: none.
+	// Lock is a file to write what decides the bytes of the image to. Locked is such a file, from which the build must not differ. Empty: none.
 	Lock, Locked string
 }
 
@@ -123,6 +123,9 @@ func Run(ctx context.Context, r Request, env Env) (*Result, error) {
 		return result, err
 	}
 	built.Flags = r.Flags
+	if r.Source != "" { // without a password
+		built.Flags = append(built.Flags, "--source="+built.Info.Source)
+	}
 	return result, errors.Join(record(env.CacheDir, built, r.Tag, result.Digest), locking.write(result))
 }
 

@@ -76,10 +76,16 @@ func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome
 // Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them. A failure undoes
 // all of it.
 func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
+	return s.deploy(ctx, sp, how, "", 0)
+}
+
+// deploy is Deploy with an origin to record, and the revision that must be the current one; 0: any.
+func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how install.DeployOptions, origin string, replaces int) (*install.Plan, *install.Outcome, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, nil, err
 	}
+	r.Options.Origin, r.Options.Replaces = origin, replaces
 	cfg, deps, err := s.connectDeps()
 	if err != nil {
 		return nil, nil, err

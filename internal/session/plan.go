@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -134,6 +135,17 @@ func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (er
 	for _, warning := range r.Info.Warnings {
 		s.Warn(warning)
 	}
+	if err := s.readCredentials(ctx, cfg, r); err != nil {
+		return err
+	}
+	if err := s.pinImage(ctx, r); err != nil {
+		return err
+	}
+	return s.addPlugins(ctx, r)
+}
+
+// readCredentials adds to the request the credentials of the node, and the address of the API server for a scheduler without them.
+func (s *Session) readCredentials(ctx context.Context, cfg *rest.Config, r *request) (err error) {
 	// Unless the user asks for it, a key is used for its own cluster only.
 	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != install.Auto
 	if path := r.Info.Credentials.Kubeconfig; path != "" && r.Options.WantsNodeCredentials() && allowed {
@@ -144,10 +156,7 @@ func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (er
 	if r.Credentials == nil || !r.Options.WantsNodeCredentials() {
 		r.Options.APIServer = cluster.APIServerForPods(ctx, cfg)
 	}
-	if err := s.pinImage(ctx, r); err != nil {
-		return err
-	}
-	return s.addPlugins(ctx, r)
+	return nil
 }
 
 // pinImage adds the digest to the name of the image: from here on everything is about that one image.
@@ -173,7 +182,11 @@ func (s *Session) addPlugins(ctx context.Context, r *request) error {
 	}
 	s.warnOfPlugins(contents, r.Options.PluginRules != nil)
 	r.Options.Plugins, r.Options.Rules = contents.Plugins, contents.Rules
-	r.Options.Flags = append(r.Options.Flags, contents.FlagsToRecord(r.declared)...)
+	for _, flag := range contents.FlagsToRecord(r.declared) {
+		if !slices.Contains(r.Options.Flags, flag) {
+			r.Options.Flags = append(r.Options.Flags, flag)
+		}
+	}
 	return nil
 }
 

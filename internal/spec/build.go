@@ -39,7 +39,7 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	r := pack.Request{
 		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Spec.Source.From), Tag: f.Tag,
 		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
-		Binary:       f.Binary, Keep: f.Keep, Flags: pluginFlags(f.With, f.Imports), Extender: f.Extender, Version: s.flags.Version,
+		Binary:       f.Binary, Keep: f.Keep, Flags: append(pluginFlags(f.With, f.Imports), imageFlags(f)...), Extender: f.Extender, Version: s.flags.Version,
 	}
 	if f.Extender {
 		const hint = "leave --%s out: one extender serves every release"
@@ -145,6 +145,25 @@ func parseBase(base, busybox string) (image.Base, error) {
 	default:
 		return image.ParseBase(cmp.Or(base, "busybox"))
 	}
+}
+
+// imageFlags returns the flags that name platforms and base, valid in any directory.
+func imageFlags(f BuildFlags) []string {
+	var flags []string
+	for _, platform := range f.Platforms {
+		flags = append(flags, "--platform="+platform)
+	}
+	if f.Busybox != "" {
+		flags = append(flags, "--busybox="+absolute(f.Busybox))
+	}
+	if f.Base != "" {
+		base := f.Base
+		if _, err := os.Stat(base); err == nil {
+			base = absolute(base)
+		}
+		flags = append(flags, "--base="+base)
+	}
+	return flags
 }
 
 func parsePlatforms(values []string) ([]build.Platform, error) {

@@ -145,6 +145,8 @@ func (s *Spec) configuration() (preset string, text []byte, name string, err err
 	switch f := s.flags; {
 	case f.Config != "" && f.Preset != "":
 		return "", nil, "", problem.Invalidf("", "--config and --preset exclude each other")
+	case f.Configuration != nil:
+		return "", f.Configuration, f.ConfigurationName, nil
 	case f.Config != "":
 		text, err = ReadFile("--config", f.Config)
 		return "", text, f.Config, err

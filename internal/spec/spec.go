@@ -26,6 +26,9 @@ type Flags struct {
 	PolicyConfigMap                     *bool
 	Lossy                               bool
 	NodeSelector, Plugins               []string
+	// Configuration is a configuration in place of Config, and ConfigurationName its name in messages.
+	Configuration     []byte
+	ConfigurationName string
 	// Given are the flags to record, as --name=value.
 	Given []string
 	// Version of pmk-sched, recorded in a label.
@@ -49,12 +52,16 @@ func Read(f Flags) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	return resolve(f, d), nil
+}
+
+func resolve(f Flags, d *document) *Spec {
 	return &Spec{
 		Name:      cmp.Or(f.Name, d.Metadata.Name),
 		Namespace: cmp.Or(f.Namespace, d.Metadata.Namespace, DefaultNamespace),
 		Branch:    cmp.Or(f.Branch, d.Spec.Source.Branch, pack.BranchAuto),
 		file:      d, flags: f,
-	}, nil
+	}
 }
 
 // RequireName returns an error if neither the flags nor the file name the scheduler.

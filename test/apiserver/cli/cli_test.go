@@ -133,6 +133,7 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 			t.Errorf("the plan has the nodes %v, want %v", nodes, controlPlane)
 		}
 	})
+	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
 }
 
 // pushUpstream pushes an image shaped like upstream's, with a real kube-scheduler, to a registry and returns its name. The entrypoint is

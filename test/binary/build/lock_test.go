@@ -14,7 +14,9 @@ func TestLockedBuildIsTheSameUntilAPluginChanges(t *testing.T) {
 	dir := t.TempDir()
 	pmkSched(t, dir, "plugin", "new", "--branch", "v1.24.3", "QuietHours").OK(t)
 	plugin := filepath.Join(dir, "quiethours")
-	args := func(more ...string) []string { return append([]string{"build", "-f", "pmk-sched.yaml", "--busybox", "/bin/busybox"}, more...) }
+	args := func(more ...string) []string {
+		return append([]string{"build", "-f", "pmk-sched.yaml", "--busybox", "/bin/busybox"}, more...)
+	}
 	read := func(name string) string {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(plugin, name))

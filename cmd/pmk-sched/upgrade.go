@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+func upgradeCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "upgrade",
+		Usage: "deploy a scheduler at the release of the API server",
+		Description: "Builds the image with the same plugins, converts the configuration, deploys with the same flags or file, and\n" +
+			"verifies that the scheduler binds a pod; otherwise the former revision is restored. With --check nothing is\n" +
+			"changed: the exit status is 3 if an upgrade is due. Without --name it covers all schedulers, and default\n" +
+			"schedulers that were replaced.",
+		UsageText: examples(
+			"pmk-sched upgrade --check",
+			"pmk-sched upgrade --name my-scheduler",
+			"pmk-sched upgrade -f pmk-sched.yaml --image registry.example.com/kube-scheduler:v1.25.4",
+		),
+		Flags: []cli.Flag{
+			nameFlag("scheduler"), fileFlag(),
+			&cli.BoolFlag{Name: "check", Usage: "print what is due and what would change"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to upgrade to", DefaultText: "the API server's"},
+			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere", DefaultText: "build it"},
+			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
+			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry", DefaultText: "as before"},
+			&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+			timeoutFlag(defaultTimeout, "the scheduler"),
+			stableForFlag(10 * time.Second),
+			outputFlag(""),
+		},
+		Action: func(c *cli.Context) error {
+			o, err := readUpgrade(c, u)
+			if err != nil {
+				return err
+			}
+			check := c.Bool("check")
+			if !check || c.IsSet("file") || c.IsSet("image") {
+				if err := o.Spec.RequireName(); err != nil {
+					return err
+				}
+			}
+			if check {
+				return checkUpgrade(c, u, o)
+			}
+			report, outcome, err := u.session.Upgrade(c.Context, o)
+			switch {
+			case err != nil:
+				return err
+			case report.Due:
+				u.say("scheduler %s is upgraded from %s to %s (revision %d), and binds pods", report.Name, report.Release, report.Target, outcome.Revision)
+			default:
+				u.say("scheduler %s is up to date: %s", report.Name, report.Release)
+			}
+			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+		},
+	}
+}
+
+func readUpgrade(c *cli.Context, u *ui) (session.UpgradeOptions, error) {
+	for _, flag := range []string{"base", "busybox"} {
+		if c.IsSet("image") && c.IsSet(flag) {
+			return session.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
+		}
+	}
+	f := nameFlags(c, u)
+	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
+	if f.Lossy {
+		f.Given = []string{"--lossy=true"}
+	}
+	sp, err := spec.Read(f)
+	return session.UpgradeOptions{
+		Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"),
+		Deploy: install.DeployOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")},
+	}, err
+}
+
+// checkUpgrade prints what is due.
+func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
+	report, err := u.session.CheckUpgrade(c.Context, o, u.namespace)
+	if err != nil {
+		return err
+	}
+	u.warn(report.Unknown...)
+	if err := u.data(c.String("output"), report, upgradeTable(report)); err != nil {
+		return err
+	}
+	if due, all := report.Due(); due > 0 {
+		return &checkFailed{fmt.Sprintf("%d of %d schedulers are not at %s", due, all, report.Release)}
+	}
+	u.say("up to date: %s", report.Release)
+	return nil
+}
+
+func upgradeTable(r *session.UpgradeReport) func(io.Writer) error {
+	return func(w io.Writer) error {
+		var err error
+		line := func(format string, args ...any) {
+			if err == nil {
+				_, err = fmt.Fprintf(w, format+"\n", args...)
+			}
+		}
+		line("SCHEDULER\tNAMESPACE\tRELEASE\tTARGET\tDUE")
+		for _, s := range r.Schedulers {
+			line("%s\t%s\t%s\t%s\t%s", s.Name, s.Namespace, orDash(s.Release), s.Target, yesNo(s.Due))
+		}
+		for _, s := range r.Schedulers {
+			if s.Due {
+				writeUpgrade(line, s)
+			}
+		}
+		if len(r.Nodes) > 0 {
+			line("\nNODE\tDEFAULT SCHEDULER\tREPLACED\tDUE\tNEEDS")
+		}
+		for _, n := range r.Nodes {
+			line("%s\t%s\t%s\t%s\t%s", n.Node, n.Image, yesNo(n.Replaced), yesNo(n.Due), orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
+		}
+		return err
+	}
+}
+
+// writeUpgrade writes what an upgrade of one scheduler does.
+func writeUpgrade(line func(string, ...any), s session.Upgrade) {
+	line("\n%s", s.Name)
+	row := func(name string, values ...string) {
+		for _, value := range values {
+			if value != "" {
+				line("  %s\t%s", name, value)
+				name = ""
+			}
+		}
+	}
+	row("blocked", strings.Split(s.Blocked, "\n")...)
+	row("needs", s.Needs...)
+	image := s.NewImage
+	if s.Build {
+		image += " (to build" + prefixed(", with ", strings.Join(s.Plugins, ", ")) + ")"
+	}
+	if s.Blocked == "" {
+		row("image", image)
+		row("config API", configAPI(s))
+	}
+	row("change", s.Changes...)
+	row("warning", s.Warnings...)
+	row("known problem", s.KnownProblems...)
+	row("upgrade with", s.Command)
+}
+
+// configAPI returns the config API of a scheduler, and the new one if its configuration is converted.
+func configAPI(s session.Upgrade) string {
+	if s.From == s.To {
+		return s.To
+	}
+	return s.From + ", converted to " + s.To
+}

@@ -1,0 +1,244 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// UpgradeOptions say to what a scheduler is upgraded.
+type UpgradeOptions struct {
+	// Spec names the scheduler and its file. Its image was built elsewhere; empty: it is built. Its branch is the release of the image; auto: the
+	// API server's.
+	Spec *spec.Spec
+	// Base and Busybox are the base of the image that is built; both empty: that of the image before.
+	Base, Busybox string
+	// Deploy is how the scheduler is rolled out.
+	Deploy install.DeployOptions
+}
+
+// upgradeRun is the upgrade of one scheduler.
+type upgradeRun struct {
+	*Session
+	o         UpgradeOptions
+	cfg       *rest.Config
+	deps      install.Deps
+	info      *cluster.Info
+	installed *install.Installed
+	revision  int
+	target    versions.Release
+	report    *Upgrade
+	// again deploys the scheduler at the new release, with an image that build makes unless it exists.
+	again *spec.Spec
+	build *pack.Request
+}
+
+// newUpgrade reads how the scheduler was deployed, and compares its release with the target. The run has no plan yet.
+func (s *Session) newUpgrade(ctx context.Context, cfg *rest.Config, deps install.Deps, info *cluster.Info, o UpgradeOptions) (*upgradeRun, error) {
+	u := &upgradeRun{Session: s, o: o, cfg: cfg, deps: deps, info: info, target: info.Release}
+	last, err := s.lastDeployed(ctx, deps, info, o.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if u.installed, err = install.ReadInstalled(last); err != nil {
+		return nil, err
+	}
+	if branch := o.Spec.Branch; branch != pack.BranchAuto && o.Spec.GivesBranch() {
+		if u.target, err = s.ResolveBranch(ctx, branch); err != nil {
+			return nil, err
+		}
+	}
+	u.revision = last.Number
+	u.report = &Upgrade{
+		Name: o.Spec.Name, Namespace: o.Spec.Namespace, Release: u.installed.Release.String(), Target: u.target.String(), Image: u.installed.Image,
+		Due: u.installed.Release.Compare(u.target) != 0,
+	}
+	return u, nil
+}
+
+// lastDeployed returns the current revision of a scheduler.
+func (s *Session) lastDeployed(ctx context.Context, deps install.Deps, info *cluster.Info, sp *spec.Spec) (*apply.Revision, error) {
+	revisions, err := deps.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
+	if err != nil {
+		return nil, err
+	}
+	if last := apply.LastDeployed(revisions); last != nil {
+		return last, nil
+	}
+	for _, d := range info.Scheduler.Deployed {
+		if d.Name == sp.Name && d.Namespace == sp.Namespace {
+			return nil, problem.Invalidf("upgrade what Helm installed with a chart of the new release (`pmk-sched render --helm-chart`), and deploy other schedulers again with their flags or file",
+				"scheduler %s in namespace %s has no revision that records how it was deployed", sp.Name, sp.Namespace)
+		}
+	}
+	return nil, notDeployed(ctx, deps, sp)
+}
+
+// plan decides how the scheduler is deployed at the target, and completes the report. It changes nothing.
+func (u *upgradeRun) plan(ctx context.Context) error {
+	if err := u.describeAgain(); err != nil {
+		return err
+	}
+	r, err := u.newRequest(ctx, u.again)
+	if err != nil {
+		return err
+	}
+	r.Info = u.info
+	if err := u.readCredentials(ctx, u.cfg, r); err != nil {
+		return err
+	}
+	if err := u.addPlugins(ctx, r); err != nil {
+		return err
+	}
+	plan, err := extenders.PlanScheduler(ctx, u.deps, r.SchedulerDeployment)
+	if err != nil {
+		return err
+	}
+	return u.describe(plan, r)
+}
+
+// describeAgain sets the spec and the request to build its image.
+func (u *upgradeRun) describeAgain() error {
+	rules, _, err := versions.Select(u.target)
+	if err != nil {
+		return err
+	}
+	again, build, err := u.o.Spec.Again(spec.Deployed{
+		Flags: u.installed.Flags, Credentials: u.credentials(),
+		Configuration: u.installed.Configuration, ConfigurationName: fmt.Sprintf("configuration of revision %d", u.revision),
+	}, u.report.Target, rules.Policy)
+	if err != nil || u.o.Spec.GivenImage() != "" {
+		u.again = again
+		return err
+	}
+	if !again.ImageOfFile() {
+		again = again.WithImage(cluster.Retag(u.installed.Image, u.report.Release, u.report.Target))
+	}
+	if u.again, err = u.withTag(again, &build); err != nil {
+		return err
+	}
+	if u.o.Base != "" || u.o.Busybox != "" {
+		build.Base, build.Busybox = u.o.Base, u.o.Busybox
+	}
+	request, err := u.again.Build(build)
+	u.build = &request
+	return err
+}
+
+// withTag names the image that is built, and where it goes: an image without a registry goes to this machine's containerd.
+func (u *upgradeRun) withTag(again *spec.Spec, build *spec.BuildFlags) (*spec.Spec, error) {
+	options, err := again.Scheduler()
+	if err != nil {
+		return nil, err
+	}
+	build.Tag = strings.ReplaceAll(options.Image, manifest.ReleaseInImage, u.report.Target)
+	if strings.HasPrefix(build.Tag, "localhost/") {
+		build.Load = []string{"containerd"}
+	} else {
+		build.Push = true
+	}
+	return again.WithImage(build.Tag), nil
+}
+
+// credentials are those to choose if none were requested: a scheduler does not change them because another machine upgrades it.
+func (u *upgradeRun) credentials() string {
+	mode := u.installed.Credentials
+	if own := u.info.Credentials; mode == install.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {
+		return install.Auto // deploy chooses it here, and the address of the API server with it
+	}
+	return mode
+}
+
+// describe completes the report.
+func (u *upgradeRun) describe(plan *install.Plan, r *request) error {
+	report, rendered := u.report, plan.Scheduler.Configuration
+	report.NewImage, report.From, report.To = plan.Scheduler.Image, u.installed.APIVersion, rendered.APIVersion
+	report.Build = u.build != nil
+	for _, p := range r.Options.Plugins {
+		report.Plugins = append(report.Plugins, p.Name)
+	}
+	notes, _ := profiles.SplitNotes(rendered.Notes, cmp.Or(r.Options.ConfigurationName, "configuration"))
+	report.Changes, report.Warnings = notes, slices.Concat(plan.Warnings, u.again.Pinned(u.report.Target))
+	known, err := knownProblems(plan)
+	if err != nil {
+		return err
+	}
+	for _, outcome := range known {
+		if outcome.Detail != "" {
+			report.KnownProblems = append(report.KnownProblems, outcome.Detail)
+		}
+	}
+	report.Command = plan.Command("upgrade")
+	return nil
+}
+
+// Upgrade deploys a scheduler again at the release of the API server. It builds the image with the same plugins, converts the configuration, rolls
+// out, verifies, and restores the former revision if anything fails. It does nothing unless the upgrade is due.
+func (s *Session) Upgrade(ctx context.Context, o UpgradeOptions) (*Upgrade, *install.Outcome, error) {
+	cfg, deps, info, err := s.inspectForUpgrade(ctx, o.Spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := s.newUpgrade(ctx, cfg, deps, info, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !u.report.Due {
+		return u.report, &install.Outcome{Revision: u.revision, Changes: apply.ChangeSet{}}, nil
+	}
+	if err := u.plan(ctx); err != nil {
+		return nil, nil, fmt.Errorf("upgrade %s from %s to %s: %w", u.report.Name, u.report.Release, u.report.Target, err)
+	}
+	if u.build != nil {
+		if _, err := s.Build(ctx, *u.build); err != nil {
+			return nil, nil, fmt.Errorf("build %s for %s: %w", u.report.NewImage, u.report.Name, err)
+		}
+	}
+	for _, warning := range u.again.Pinned(u.report.Target) {
+		s.Warn(warning)
+	}
+	how := o.Deploy
+	how.Verify = func(ctx context.Context, plan *install.Plan) error {
+		return s.verifyUpgrade(ctx, cfg, plan, how.Timeout)
+	}
+	_, outcome, err := s.deploy(ctx, u.again, how, "upgrade from "+u.report.Release, u.revision)
+	return u.report, outcome, err
+}
+
+// inspectForUpgrade connects and inspects the cluster for the scheduler of a spec, which may have no name.
+func (s *Session) inspectForUpgrade(ctx context.Context, sp *spec.Spec) (*rest.Config, install.Deps, *cluster.Info, error) {
+	cfg, deps, err := s.connectDeps()
+	if err != nil {
+		return nil, deps, nil, err
+	}
+	info, err := s.inspect(ctx, cfg, sp.Name, sp.Namespace)
+	return cfg, deps, info, err
+}
+
+// verifyTime is how long the upgraded scheduler may take to bind a pod.
+const verifyTime = time.Minute
+
+// verifyUpgrade verifies that the upgraded scheduler binds a pod.
+func (s *Session) verifyUpgrade(ctx context.Context, cfg *rest.Config, plan *install.Plan, timeout time.Duration) error {
+	_, err := verify.Scheduler(ctx, cfg, verify.Options{
+		Name: plan.Name, Namespace: plan.Namespace, Timeout: min(cmp.Or(timeout, verifyTime), verifyTime), Log: s.Log,
+	})
+	return err
+}

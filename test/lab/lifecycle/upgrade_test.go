@@ -1,0 +1,98 @@
+//go:build linux && labs
+
+package lifecycle
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/lab"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// blocking describes the scheduler with a plugin that lets no node pass: it becomes stable, and binds no pod.
+const blocking = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: my-scheduler}
+spec:
+  source: {plugins: [{builtin: blockall}]}
+  image: {repository: localhost/blocking}
+`
+
+// The article's configuration and a plugin survive each upgrade of a cluster of kubeadm. What cannot work is rolled back.
+func TestSchedulerIsUpgradedAfterItsCluster(t *testing.T) {
+	n := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm, Kubelets: 1})
+	image := "localhost/my-scheduler:" + labs.Release
+	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", image, "--load", "containerd", "--with", "builtin:timestamp").OK(t)
+	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config", filepath.Join(run.Root(), "test/testdata/article/my-scheduler.yaml")).OK(t)
+	n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+labs.Release)
+	n.PMKSched(t, "upgrade", "--name", "my-scheduler").OK(t).Prints(t, "scheduler my-scheduler is up to date")
+
+	from := labs.Release
+	for _, step := range []struct {
+		release string
+		upgrade bool
+	}{{"v1.25.4", true}, {"v1.26.3", false}, {"v1.27.3", false}, {"v1.28.15", true}, {"v1.29.2", true}} {
+		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", step.release).OK(t)
+		n.AwaitReady(t)
+		due := checkDue(t, n)
+		if due.Release != from || due.Target != step.release || due.Blocked != "" || due.NewImage != "localhost/my-scheduler:"+step.release || !slices.Equal(due.Plugins, []string{"Timestamp"}) {
+			t.Errorf("after the upgrade of the cluster to %s: %+v", step.release, due)
+		}
+		if !step.upgrade {
+			continue
+		}
+		if from == labs.Release {
+			isRolledBack(t, n, image, step.release)
+		}
+		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").OK(t).Prints(t, "is upgraded from "+from+" to "+step.release, "and binds pods")
+		n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+step.release)
+		n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
+		keepsItsConfiguration(t, n, step.release)
+		n.PMKSched(t, "history", "--name", "my-scheduler").OK(t).Prints(t, "upgrade from "+from)
+		n.PMKSched(t, "rollback", "--name", "my-scheduler", "--to", "1").Fails(t, 2, "its kube-scheduler is "+labs.Release)
+		from = step.release
+	}
+	n.Uninstall(t, "my-scheduler")
+}
+
+// checkDue returns what `upgrade --check` reports of the one scheduler, which is due.
+func checkDue(t *testing.T, n *labs.Node) session.Upgrade {
+	t.Helper()
+	r := n.PMKSched(t, "upgrade", "--check", "-o", "json")
+	r.Fails(t, 3, "1 of 1 schedulers are not at")
+	report := run.Decode[session.UpgradeReport](t, r.Stdout)
+	if len(report.Schedulers) != 1 || !report.Schedulers[0].Due || len(report.Nodes) > 0 {
+		t.Fatalf("report: %+v", report)
+	}
+	return report.Schedulers[0]
+}
+
+// isRolledBack checks that the scheduler runs as before after upgrades that cannot work: one that ends, and one that binds no pod.
+func isRolledBack(t *testing.T, n *labs.Node, image, release string) {
+	t.Helper()
+	crash := "localhost/crash:" + release
+	n.Faulty(t, "crash", release)
+	n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--image", crash).Fails(t, 1, "this scheduler ends at once", "which ran before, is restored")
+	file := run.WriteFile(t, "blocking.yaml", blocking)
+	n.PMKSched(t, "upgrade", "-f", file, "--busybox", "/bin/busybox", "--stable-for", "1s").Fails(t, 3, "verify", "which ran before, is restored")
+	if got := n.Kubectl(t, "get", "deployment", "-n", "kube-system", "my-scheduler", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != image {
+		t.Errorf("the image is %s, want %s", got, image)
+	}
+	n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
+}
+
+// keepsItsConfiguration checks that the configuration for a release has the article's setting and the plugin.
+func keepsItsConfiguration(t *testing.T, n *labs.Node, release string) {
+	t.Helper()
+	config := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+release, "-o", "yaml")
+	for _, text := range []string{"kubescheduler.config.k8s.io/v1\n", "LeastAllocated", "weight: 3", "name: Timestamp"} {
+		if !strings.Contains(config, text) {
+			t.Errorf("the configuration for %s lacks %q:\n%s", release, text, config)
+		}
+	}
+}
