@@ -36,11 +36,18 @@ func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 		deployment("kube-system", "fits", "v1.24.17", "localhost/fits:v1.24.17", ""),
 		deployment("gpu", "pushed", "v1.23.17", "registry.example/team/pushed:1.23.17-2", `["--file=my scheduler.yaml","--preset=binpack","; reboot"]`),
 		deployment("gpu", "plugins", "v1.23.17", "localhost/p:v1.23.17-plugins-0123456789", `["--preset=spread","--with=builtin:timestamp","--with=/src/my plugin","--import=example.com/scheme"]`),
+		deployment("gpu", "based", "v1.23.17", "localhost/b:v1.23.17", `["--platform=linux/amd64","--source=git:https://example.com/k.git","--busybox=/opt/busybox"]`),
 		deployment("gpu", "unsaid", "", "registry.example/unsaid:2", ""),
 		other,
 	}
 	info := detect(t, s)
 	want := []DeployedScheduler{
+		{
+			Name: "based", Namespace: "gpu", Image: "localhost/b:v1.23.17", Release: "v1.23.17", Due: "v1.24.3",
+			Command: "pmk-sched -n gpu build --platform=linux/amd64 --source=git:https://example.com/k.git --branch v1.24.3" +
+				" --tag localhost/b:v1.24.3 --busybox=/opt/busybox --load containerd" +
+				" && pmk-sched -n gpu deploy --name based --image localhost/b:v1.24.3 --branch v1.24.3",
+		},
 		{
 			Name: "plugins", Namespace: "gpu", Image: "localhost/p:v1.23.17-plugins-0123456789", Release: "v1.23.17", Due: "v1.24.3",
 			Command: "pmk-sched -n gpu build --with=builtin:timestamp '--with=/src/my plugin' --import=example.com/scheme --branch v1.24.3" +
