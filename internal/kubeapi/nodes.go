@@ -11,11 +11,11 @@ import (
 // NodeRejection returns why a node accepts no pod with these tolerations, as a predicate ("is cordoned"). It is empty if the
 // node accepts the pod.
 func NodeRejection(node *corev1.Node, tolerations []corev1.Toleration) string {
-	if node.Spec.Unschedulable && !tolerates(tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+	if node.Spec.Unschedulable && !Tolerates(tolerations, corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
 		return "is cordoned"
 	}
 	for _, taint := range node.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(tolerations, taint) {
+		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !Tolerates(tolerations, taint) {
 			return "has the taint " + taint.ToString()
 		}
 	}
@@ -27,8 +27,8 @@ func NodeRejection(node *corev1.Node, tolerations []corev1.Toleration) string {
 	return "is not ready"
 }
 
-// tolerates follows k8s.io/api/core/v1 Toleration: an empty key with Exists matches all, an empty effect matches all effects.
-func tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+// Tolerates reports whether one of the tolerations tolerates a taint, as in k8s.io/api/core/v1: an empty key with Exists matches all, an empty effect matches all effects.
+func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
 		effect := t.Effect == "" || t.Effect == taint.Effect
 		key := t.Key == taint.Key || t.Key == "" && t.Operator == corev1.TolerationOpExists

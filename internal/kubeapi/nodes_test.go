@@ -24,12 +24,12 @@ func TestTolerates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := tolerates([]corev1.Toleration{tc.toleration}, taint); got != tc.want {
+			if got := Tolerates([]corev1.Toleration{tc.toleration}, taint); got != tc.want {
 				t.Errorf("tolerates: %t", got)
 			}
 		})
 	}
-	if tolerates(nil, taint) {
+	if Tolerates(nil, taint) {
 		t.Error("no toleration tolerates")
 	}
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/explain"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+)
+
+func explainCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "explain",
+		Usage:     "explain why a pod is pending, or why it is where it is",
+		ArgsUsage: "POD",
+		Description: "Nodes are grouped by what rejects the pod and counted, the plugin or extender is named, and what would make\n" +
+			"the pod fit is computed from the nodes and the pods on them. For a pod that does not exist, events of its\n" +
+			"workload show why it is not created. --namespace is the pod's, by default \"default\". Changes nothing.",
+		UsageText: examples(
+			"pmk-sched explain web-0",
+			"pmk-sched explain -n shop -o json web-0",
+		),
+		Flags: []cli.Flag{outputFlag("")},
+		Action: func(c *cli.Context) error {
+			if c.NArg() == 0 {
+				return problem.Invalidf(seeHelp(c), "the name of a pod is required")
+			}
+			report, err := u.session.Explain(c.Context, cmp.Or(u.namespace, metav1.NamespaceDefault), c.Args().First())
+			if err != nil {
+				return err
+			}
+			for _, unknown := range report.Unknown {
+				u.warn(unknown)
+			}
+			return u.data(c.String("output"), report, explainTable(report))
+		},
+	}
+}
+
+func explainTable(r *explain.Report) func(io.Writer) error {
+	return func(w io.Writer) error {
+		var text bytes.Buffer
+		age := (time.Duration(r.Seconds) * time.Second).String()
+		switch r.State {
+		case explain.Bound:
+			fmt.Fprintf(&text, "pod %s/%s is on node %s: %s\n", r.Namespace, r.Pod, r.Node, r.Summary)
+		case explain.Missing:
+			fmt.Fprintf(&text, "pod %s/%s does not exist: %s\n", r.Namespace, r.Pod, r.Summary)
+		default:
+			fmt.Fprintf(&text, "pod %s/%s is pending for %s: %s\n", r.Namespace, r.Pod, age, r.Summary)
+		}
+		fmt.Fprintln(&text, "\nNODES\tCAUSE\tBY\tREASON")
+		for _, f := range r.Findings {
+			nodes := "-"
+			if f.Nodes > 0 {
+				nodes = fmt.Sprintf("%d/%d", f.Nodes, r.Nodes)
+			}
+			fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", nodes, f.Cause, orDash(f.By), oneLine(f.Text))
+		}
+		fixes := 0
+		for _, f := range r.Findings {
+			if f.Fix == "" {
+				continue
+			}
+			if fixes++; fixes == 1 {
+				fmt.Fprintln(&text, "\nto make it fit:")
+			}
+			fmt.Fprintf(&text, "- %s\n", oneLine(f.Fix))
+		}
+		if r.Message != "" {
+			fmt.Fprintf(&text, "\nmessage of scheduler %s:\n%s\n", r.Scheduler, r.Message)
+		}
+		_, err := text.WriteTo(w)
+		return err
+	}
+}
+
+// oneLine replaces what would break a table.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

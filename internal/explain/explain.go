@@ -1,0 +1,281 @@
+// Package explain says why a pod is pending, or why it is where it is, from objects that were read before. It does no I/O; package
+// collect reads the objects.
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+)
+
+// Input is what was read of the cluster.
+type Input struct {
+	Namespace, Name string
+	// Pod is nil if there is no pod of that name.
+	Pod *corev1.Pod
+	// Events are those of the pod, or, without a pod, those of workloads that may not create it.
+	Events []corev1.Event
+	Nodes  []corev1.Node
+	// Usage is what the pods on a node use, by the node's name.
+	Usage map[string]*Usage
+	// Claims are the claims of the pod's volumes, in the order of the volumes.
+	Claims []Claim
+	// Classes are the StorageClasses of the cluster.
+	Classes []storagev1.StorageClass
+	// Schedulers are those that the cluster has.
+	Schedulers []Scheduler
+	// Unknown has a message for each kind of object that could not be read.
+	Unknown []string
+	Now     time.Time
+}
+
+// Cause is the kind of a [Finding].
+type Cause string
+
+// Causes.
+const (
+	Scheduled    Cause = "Scheduled"
+	Gated        Cause = "SchedulingGated"
+	NoScheduler  Cause = "NoScheduler"
+	Down         Cause = "SchedulerDown"
+	NotTried     Cause = "NotTriedYet"
+	Retry        Cause = "WaitsForRetry"
+	Failed       Cause = "SchedulerError"
+	NoNodes      Cause = "NoNodes"
+	Preempting   Cause = "Preempting"
+	Priority     Cause = "Priority"
+	Resource     Cause = "InsufficientResource"
+	Taint        Cause = "Taint"
+	NotReady     Cause = "NodeNotReady"
+	Cordoned     Cause = "NodeCordoned"
+	NodeAffinity Cause = "NodeAffinity"
+	NodeName     Cause = "NodeName"
+	NodeFeatures Cause = "NodeFeatures"
+	PodAffinity  Cause = "PodAffinity"
+	AntiAffinity Cause = "PodAntiAffinity"
+	Spread       Cause = "TopologySpread"
+	HostPort     Cause = "HostPort"
+	MissingClaim Cause = "MissingClaim"
+	UnboundClaim Cause = "UnboundClaim"
+	MissingClass Cause = "MissingStorageClass"
+	MissingPV    Cause = "MissingVolume"
+	NoVolume     Cause = "NoVolume"
+	VolumeNode   Cause = "VolumeNodeAffinity"
+	VolumeZone   Cause = "VolumeZone"
+	VolumeLimit  Cause = "VolumeLimit"
+	VolumeInUse  Cause = "VolumeInUse"
+	NoCapacity   Cause = "StorageCapacity"
+	Device       Cause = "ResourceClaim"
+	Gang         Cause = "PodGroup"
+	Plugin       Cause = "PluginRejected"
+	PluginError  Cause = "PluginFailed"
+	ExtenderNo   Cause = "ExtenderRejected"
+	ExtenderDown Cause = "ExtenderFailed"
+	Quota        Cause = "Quota"
+	Refused      Cause = "CreationRefused"
+	Deleted      Cause = "Terminating"
+)
+
+// Finding is one reason.
+type Finding struct {
+	Cause Cause `json:"cause"`
+	// Resource is what is insufficient: cpu, memory, ….
+	Resource string `json:"resource,omitempty"`
+	// By is the plugin or extender that decided it.
+	By string `json:"by,omitempty"`
+	// Nodes is the number of nodes that it applies to; 0: it does not depend on the node.
+	Nodes int `json:"nodes,omitempty"`
+	// Examples are some of these nodes.
+	Examples []string `json:"examples,omitempty"`
+	Text     string   `json:"text"`
+	// Fix is what would make the pod fit.
+	Fix string `json:"fix,omitempty"`
+}
+
+// States of a pod.
+const (
+	Pending = "pending"
+	Bound   = "scheduled"
+	Missing = "missing"
+)
+
+// Report explains a pod.
+type Report struct {
+	Namespace string `json:"namespace"`
+	Pod       string `json:"pod"`
+	// State is one of Pending, Bound and Missing.
+	State     string `json:"state"`
+	Scheduler string `json:"scheduler,omitempty"`
+	Priority  int32  `json:"priority"`
+	Node      string `json:"node,omitempty"`
+	// Seconds is the age of the pod.
+	Seconds int64 `json:"seconds"`
+	// Nodes is the number of nodes of the cluster.
+	Nodes int `json:"nodes"`
+	// Summary is the explanation in a sentence; Findings are all reasons, the most important one first.
+	Summary  string    `json:"summary"`
+	Findings []Finding `json:"findings"`
+	// Message is the complete message of the scheduler, from the condition PodScheduled.
+	Message string `json:"message,omitempty"`
+	// Schedulers are the names of those that exist.
+	Schedulers []string `json:"schedulers"`
+	// Unknown has a message for each kind of object that could not be read.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Pod explains a pod.
+func Pod(in Input) *Report {
+	r := &Report{Namespace: in.Namespace, Pod: in.Name, State: Missing, Nodes: len(in.Nodes), Schedulers: schedulerNames(in.Schedulers), Unknown: in.Unknown}
+	switch pod := in.Pod; {
+	case pod == nil:
+		r.Findings = refusals(in.Events)
+	case pod.Spec.NodeName != "":
+		r.describe(in)
+		r.State, r.Node = Bound, pod.Spec.NodeName
+		r.Findings = placement(in)
+	default:
+		r.describe(in)
+		r.State = Pending
+		r.Findings = pending(in)
+	}
+	r.Summary = summary(r.Findings)
+	return r
+}
+
+func (r *Report) describe(in Input) {
+	r.Scheduler, r.Seconds = schedulerOf(in.Pod), int64(in.Now.Sub(in.Pod.CreationTimestamp.Time)/time.Second)
+	if in.Pod.Spec.Priority != nil {
+		r.Priority = *in.Pod.Spec.Priority
+	}
+	if c := scheduledCondition(in.Pod); c != nil {
+		r.Message = c.Message
+	}
+}
+
+// schedulerOf returns the name of the scheduler of a pod.
+func schedulerOf(pod *corev1.Pod) string {
+	if pod.Spec.SchedulerName == "" {
+		return corev1.DefaultSchedulerName
+	}
+	return pod.Spec.SchedulerName
+}
+
+func scheduledCondition(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodScheduled {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// maxSummary is how many findings a summary has.
+const maxSummary = 3
+
+func summary(findings []Finding) string {
+	var texts []string
+	for _, f := range findings[:min(len(findings), maxSummary)] {
+		texts = append(texts, f.Text)
+	}
+	if more := len(findings) - maxSummary; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+// pending explains a pod without a node.
+func pending(in Input) []Finding {
+	if in.Pod.DeletionTimestamp != nil {
+		return []Finding{{Cause: Deleted, Text: "the pod is being deleted, so no scheduler places it"}}
+	}
+	if f := gated(in.Pod); f != nil {
+		return []Finding{*f}
+	}
+	condition := scheduledCondition(in.Pod)
+	tried := condition != nil && condition.Status == corev1.ConditionFalse
+	down, exists := schedulerState(in, tried)
+	if !exists {
+		return []Finding{*down}
+	}
+	var findings []Finding
+	if down != nil {
+		findings = append(findings, *down)
+	}
+	if f := nominated(in); f != nil {
+		findings = append(findings, *f)
+	}
+	if tried {
+		findings = append(findings, rejected(in, condition)...)
+	} else {
+		findings = append(findings, untried(in, down != nil)...)
+	}
+	return findings
+}
+
+// gated explains a pod with scheduling gates.
+func gated(pod *corev1.Pod) *Finding {
+	if len(pod.Spec.SchedulingGates) == 0 {
+		return nil
+	}
+	var gates []string
+	for _, g := range pod.Spec.SchedulingGates {
+		gates = append(gates, g.Name)
+	}
+	names := strings.Join(gates, ", ")
+	return &Finding{
+		Cause: Gated, By: "SchedulingGates", Text: "the pod has the scheduling gates " + names,
+		Fix: "the controller that set them has to remove them: " + names,
+	}
+}
+
+// nominated explains a pod for which others are preempted.
+func nominated(in Input) *Finding {
+	node := in.Pod.Status.NominatedNodeName
+	if node == "" {
+		return nil
+	}
+	text := fmt.Sprintf("the pod is nominated to node %s", node)
+	if u := in.Usage[node]; u != nil && len(u.Terminating) > 0 {
+		text += fmt.Sprintf(", where %s terminating: %s", count(len(u.Terminating), "pod is", "pods are"), list(u.Terminating))
+	}
+	return &Finding{Cause: Preempting, By: "DefaultPreemption", Text: text, Examples: []string{node}, Fix: "wait until the preempted pods have ended"}
+}
+
+// untried explains a pod that no scheduler has reported.
+func untried(in Input, down bool) []Finding {
+	findings := claimFindings(in)
+	for _, group := range groupObstacles(obstacles(in)) {
+		findings = append(findings, group.finding(in))
+	}
+	if !down {
+		age := in.Now.Sub(in.Pod.CreationTimestamp.Time).Round(time.Second)
+		findings = slices.Insert(findings, 0, Finding{
+			Cause: NotTried, Text: fmt.Sprintf("scheduler %s has not reported the pod in %s", schedulerOf(in.Pod), max(age, 0)),
+			Fix: "look for errors and for the length of its queue: pmk-sched logs, pmk-sched verify --name " + schedulerOf(in.Pod),
+		})
+	}
+	return findings
+}
+
+// count returns a number with its noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// maxNames is how many names are listed.
+const maxNames = 3
+
+// list joins the first of some names.
+func list(names []string) string {
+	if more := len(names) - maxNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,283 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// rejected explains a pod that a scheduler has tried to place.
+func rejected(in Input, condition *corev1.PodCondition) []Finding {
+	message, ok := parseFit(condition.Message)
+	if !ok {
+		return failed(in, condition.Message)
+	}
+	groups := groupObstacles(obstacles(in))
+	var findings []Finding
+	for _, reason := range message.reasons {
+		findings = append(findings, reasonFindings(in, reason, groups)...)
+	}
+	findings = mergeClaims(findings, claimFindings(in))
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(weight(b), weight(a)) })
+	if f := noVictims(in, message.preemption, findings); f != nil {
+		findings = append(findings, *f)
+	}
+	if f := changed(in, findings); f != nil {
+		findings = append(findings, *f)
+	}
+	return findings
+}
+
+// weight orders findings: those of the pod first, then those of most nodes. Of the others, taints and affinities are last: they usually
+// are what they should be.
+func weight(f Finding) int {
+	const most = 1 << 30
+	w := f.Nodes * 4
+	switch f.Cause {
+	case MissingClaim, MissingClass, MissingPV, UnboundClaim:
+		return most
+	case Taint, NodeAffinity:
+		return w
+	case Cordoned, NotReady:
+		return w + 1
+	case Plugin, ExtenderNo:
+		return w + 3
+	}
+	return w + 2
+}
+
+// reasonFindings describes a reason of the scheduler with what the objects add to it.
+func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
+	if reason.text == generic {
+		return nil
+	}
+	cause, plugin := classify(reason.text)
+	if cause == "" {
+		return []Finding{foreign(in, reason)}
+	}
+	f := Finding{Cause: cause, By: plugin, Nodes: reason.nodes, Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+	switch cause {
+	case Resource:
+		f.Resource = resourceOf(reason.text)
+		return []Finding{withGroup(in, f, groups)}
+	case Taint, NotReady, Cordoned:
+		return taintFindings(in, f, reason.text, groups)
+	case NodeAffinity, HostPort:
+		return []Finding{withGroup(in, f, groups)}
+	}
+	f.detail(in)
+	return []Finding{f}
+}
+
+// resourceOf returns the resource of a reason of NodeResourcesFit.
+func resourceOf(text string) string {
+	if name, ok := strings.CutPrefix(text, "Insufficient "); ok {
+		return strings.TrimSpace(name)
+	}
+	return string(corev1.ResourcePods)
+}
+
+// withGroup adds what was computed for the same cause. The number of nodes stays that of the scheduler.
+func withGroup(in Input, f Finding, groups []group) Finding {
+	at := slices.IndexFunc(groups, func(g group) bool { return g.cause == f.Cause && g.resource == f.Resource })
+	if at < 0 {
+		return f
+	}
+	own := groups[at].finding(in)
+	f.Examples, f.Fix = own.Examples, own.Fix
+	if own.Nodes == f.Nodes {
+		f.Text = own.Text
+	} else {
+		f.Text += " (now " + own.Text + ")"
+	}
+	return f
+}
+
+// taintFindings describes a reason about taints. From 1.34 on it names none, so that the taints of the nodes are used.
+func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
+	named := taintKey.FindStringSubmatch(text)
+	var findings []Finding
+	for _, g := range groups {
+		if named != nil && !strings.HasPrefix(g.detail, named[1]+"=") && !strings.HasPrefix(g.detail, named[1]+":") {
+			continue
+		}
+		if named == nil && f.Cause == Taint && (g.cause == Taint || g.cause == NotReady) || g.cause == f.Cause {
+			findings = append(findings, g.finding(in))
+		}
+	}
+	if len(findings) == 0 {
+		f.detail(in)
+		return []Finding{f}
+	}
+	if len(findings) == 1 {
+		findings[0].Nodes = f.Nodes
+	}
+	return findings
+}
+
+// foreign describes a reason that no plugin of kube-scheduler gives.
+func foreign(in Input, reason countedReason) Finding {
+	f := Finding{Cause: Plugin, Nodes: reason.nodes, Text: fmt.Sprintf("%s: %s", count(reason.nodes, "node", "nodes"), reason.text)}
+	s := findScheduler(in.Schedulers, schedulerOf(in.Pod))
+	if s == nil {
+		return f
+	}
+	f.By = s.suspects(reason.text)
+	if len(s.Plugins) == 0 && len(s.Extenders) > 0 {
+		f.Cause = ExtenderNo
+	}
+	if f.By != "" {
+		f.Text += ", by " + f.By
+	}
+	return f
+}
+
+// detail adds what the pod requires.
+func (f *Finding) detail(in Input) {
+	switch f.Cause {
+	case PodAffinity:
+		f.add(podTerms(in.Pod, false), "start a pod that the affinity selects in a topology domain with room, or relax the affinity")
+	case AntiAffinity:
+		f.add(podTerms(in.Pod, true), "add nodes, or relax the anti-affinity of this pod and of those that are running")
+	case Spread:
+		f.add(spreadTerms(in.Pod), "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room in the topology domains with the fewest pods")
+	case VolumeZone, VolumeNode:
+		f.add(where(in), "make room on a node that reaches the volume, or move the volume")
+	case VolumeInUse:
+		f.add("", "stop the pod that uses the volume, or use an access mode for several pods")
+	case VolumeLimit:
+		f.add("", "add a node, or stop pods with volumes of the same driver")
+	case NodeName:
+		f.add("the pod names node "+in.Pod.Spec.NodeName, "")
+	case Gang:
+		f.add("", "create the other pods of the group")
+	case NoVolume:
+		f.add("", "create a PersistentVolume of the claim's class and size on one of the nodes")
+	case Taint:
+		f.add("", "add a toleration to the pod, or remove the taint")
+	case NotReady:
+		f.add("", "repair the nodes")
+	case Cordoned:
+		f.add("", "kubectl uncordon a node")
+	}
+}
+
+func (f *Finding) add(text, fix string) {
+	if text != "" {
+		f.Text += " (" + text + ")"
+	}
+	f.Fix = fix
+}
+
+// podTerms describes the required affinity or anti-affinity to pods.
+func podTerms(pod *corev1.Pod, anti bool) string {
+	a := pod.Spec.Affinity
+	var terms []corev1.PodAffinityTerm
+	verb := "requires"
+	switch {
+	case a == nil:
+	case anti && a.PodAntiAffinity != nil:
+		verb, terms = "excludes", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	case !anti && a.PodAffinity != nil:
+		terms = a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	var texts []string
+	for _, t := range terms {
+		texts = append(texts, fmt.Sprintf("%s pods %s in the same %s", verb, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// spreadTerms describes the required topology spread constraints.
+func spreadTerms(pod *corev1.Pod) string {
+	var texts []string
+	for _, c := range pod.Spec.TopologySpreadConstraints {
+		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
+			texts = append(texts, fmt.Sprintf("spreads pods %s over %s with maxSkew %d", metav1.FormatLabelSelector(c.LabelSelector), c.TopologyKey, c.MaxSkew))
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+// mergeClaims replaces what the scheduler reports of claims by what is wrong with them, which is more precise.
+func mergeClaims(findings, claims []Finding) []Finding {
+	if len(claims) == 0 {
+		return findings
+	}
+	nodes := 0
+	rest := slices.DeleteFunc(slices.Clone(findings), func(f Finding) bool {
+		switch f.Cause {
+		case UnboundClaim, MissingClaim, MissingClass, MissingPV, NoVolume:
+			nodes = max(nodes, f.Nodes)
+			return true
+		}
+		return false
+	})
+	for i := range claims {
+		claims[i].Nodes = nodes
+	}
+	return append(rest, claims...)
+}
+
+// noVictims explains why a pod that lacks resources preempts no others.
+func noVictims(in Input, message string, findings []Finding) *Finding {
+	if in.Pod.Status.NominatedNodeName != "" || !slices.ContainsFunc(findings, func(f Finding) bool { return f.Cause == Resource }) {
+		return nil
+	}
+	if p := in.Pod.Spec.PreemptionPolicy; p != nil && *p == corev1.PreemptNever {
+		return &Finding{Cause: Priority, By: "DefaultPreemption", Text: "the pod preempts no others: its preemptionPolicy is Never"}
+	}
+	lower := 0
+	for _, u := range in.Usage {
+		lower += u.Lower
+	}
+	if in.Usage == nil || lower > 0 {
+		if strings.Contains(message, "No preemption victims found") {
+			return &Finding{Cause: Priority, By: "DefaultPreemption", Text: "preempting pods of lower priority would not make room"}
+		}
+		return nil
+	}
+	priority := int32(0)
+	if in.Pod.Spec.Priority != nil {
+		priority = *in.Pod.Spec.Priority
+	}
+	return &Finding{
+		Cause: Priority, By: "DefaultPreemption", Text: fmt.Sprintf("no running pod has a lower priority than %d, so that none is preempted", priority),
+		Fix: "a PriorityClass with a higher value, if the pod is more important than those that run",
+	}
+}
+
+// changed reports nodes that have no obstacle any more, if all that the scheduler reported can be computed.
+func changed(in Input, findings []Finding) *Finding {
+	if in.Usage == nil {
+		return nil
+	}
+	for _, f := range findings {
+		switch f.Cause {
+		case Resource, Taint, NotReady, Cordoned, NodeAffinity, HostPort, Priority:
+		default:
+			return nil
+		}
+	}
+	blocked := map[string]bool{}
+	for _, o := range obstacles(in) {
+		blocked[o.node] = true
+	}
+	var free []string
+	for i := range in.Nodes {
+		if name := in.Nodes[i].Name; !blocked[name] {
+			free = append(free, name)
+		}
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	return &Finding{
+		Cause: Retry, Examples: free[:min(len(free), maxNames)],
+		Text: fmt.Sprintf("since then %s room for the pod: %s; the scheduler tries again within minutes", count(len(free), "node has", "nodes have"), list(free)),
+	}
+}
