@@ -39,8 +39,8 @@ func newApp(u *ui, name string) *cli.App {
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: []*cli.Command{
 			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
-			verifyCommand(u), statusCommand(u), explainCommand(u), logsCommand(u), credentialsCommand(u), historyCommand(u), rollbackCommand(u),
-			upgradeCommand(u),
+			verifyCommand(u), statusCommand(u), explainCommand(u), logsCommand(u), sysdumpCommand(u), credentialsCommand(u), historyCommand(u),
+			rollbackCommand(u), upgradeCommand(u),
 			uninstallCommand(u), replaceCommand(u), restoreCommand(u), snapshotCommand(u), simulateCommand(u),
 			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), completionCommand(u), versionCommand(u),
 		},

@@ -54,23 +54,50 @@ func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.U
 	return slices.DeleteFunc(found, func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) }), err
 }
 
+// Managed lists the objects of all schedulers and extenders, or of the one with that name, that pmk-sched deployed or Helm installed from a
+// chart of pmk-sched. It continues after an error: the error has all, and the objects that could be read are returned.
+func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
+	var managed []*unstructured.Unstructured
+	var failed []error
+	for _, manager := range []string{ownership.Manager, ownership.Helm} {
+		of := map[string]string{ownership.LabelManagedBy: manager}
+		if name != "" {
+			of[ownership.LabelInstance] = name
+		}
+		for _, gvk := range ownedKinds {
+			found, err := c.listOwnedKind(ctx, gvk, of, ns)
+			if err != nil {
+				failed = append(failed, err)
+			}
+			managed = append(managed, found...)
+		}
+	}
+	managed = slices.DeleteFunc(managed, func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) })
+	return inOrder(managed), errors.Join(failed...)
+}
+
 func (c *Client) labeled(ctx context.Context, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
 	var owned []*unstructured.Unstructured
 	for _, gvk := range ownedKinds {
-		if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
-			continue
-		}
-		of := maps.Clone(labels)
-		if gvk.Kind == "Namespace" {
-			of[ownership.LabelComponent] = ownership.ComponentVerify
-		}
-		found, err := c.listKind(ctx, gvk, of, ns)
+		found, err := c.listOwnedKind(ctx, gvk, labels, ns)
 		if err != nil {
 			return nil, err
 		}
 		owned = append(owned, found...)
 	}
 	return inOrder(owned), nil
+}
+
+// listOwnedKind lists one of the ownedKinds.
+func (c *Client) listOwnedKind(ctx context.Context, gvk schema.GroupVersionKind, labels map[string]string, ns string) ([]*unstructured.Unstructured, error) {
+	if _, err := c.api.RESTMapper().RESTMapping(gvk.GroupKind(), "v1"); gvk == budgetBefore21 && err == nil {
+		return nil, nil
+	}
+	of := maps.Clone(labels)
+	if gvk.Kind == "Namespace" {
+		of[ownership.LabelComponent] = ownership.ComponentVerify
+	}
+	return c.listKind(ctx, gvk, of, ns)
 }
 
 // listKind lists one kind in all namespaces or, without permission for that, in ns and kube-system. A kind that the cluster does not

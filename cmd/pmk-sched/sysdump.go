@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+func sysdumpCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "sysdump",
+		Usage: "write what a bug report needs to one archive, without secrets",
+		Description: "Objects, revisions, events, logs, metrics, configuration, versions and facts about the nodes, of all schedulers and\n" +
+			"extenders or of the one that --name selects. Data of Secrets, private keys, tokens, passwords, environment\n" +
+			"variables and copies of objects in annotations are removed. errors.txt in the archive lists what could not be\n" +
+			"read. Changes nothing on the cluster. Read the archive before you publish it.",
+		UsageText: examples(
+			"pmk-sched sysdump",
+			"pmk-sched sysdump --name my-scheduler --archive bug.tar.gz",
+		),
+		Flags: []cli.Flag{
+			nameFlag("scheduler or extender"),
+			&cli.StringFlag{Name: "archive", Usage: "write to `FILE`", DefaultText: "pmk-sched-sysdump-TIME.tar.gz"},
+			outputFlag("archive"),
+		},
+		Action: func(c *cli.Context) error {
+			sp, err := spec.Read(nameFlags(c, u))
+			if err != nil {
+				return err
+			}
+			file := c.String("archive")
+			if file == "" {
+				file = "pmk-sched-sysdump-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
+			}
+			summary, err := u.session.Sysdump(c.Context, sp, file, ownVersion())
+			if err != nil {
+				return err
+			}
+			for _, unread := range summary.Errors {
+				u.warn(oneLine(unread))
+			}
+			return u.data(c.String("output"), summary, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes)
+				return err
+			})
+		},
+	}
+}

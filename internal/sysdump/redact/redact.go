@@ -1,0 +1,146 @@
+// Package redact removes secrets from objects of Kubernetes, configuration and logs: data of Secrets, private keys, tokens, passwords and the
+// material of kubeconfigs. It does no I/O.
+package redact
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Marker takes the place of a secret.
+const Marker = "REDACTED"
+
+const (
+	// shortest is the length of a value from which on it is searched for in other text. Shorter ones occur in ordinary words.
+	shortest = 6
+	// longLine is the length of a line of a key that is searched for alone.
+	longLine = 32
+	// longest is the length of a value up to which it is searched for: longer ones are archives.
+	longest = 64 << 10
+)
+
+// Redactor removes secrets. It knows how they look, and the values that it was taught with Learn.
+type Redactor struct {
+	known map[string]bool
+	// replacer replaces the known values; nil: it has to be made again.
+	replacer *strings.Replacer
+}
+
+// New returns a redactor that knows no values.
+func New() *Redactor { return &Redactor{known: map[string]bool{}} }
+
+// Learn makes the redactor remove a value wherever it occurs, as it is and in base64. Of text in YAML, such as a kubeconfig, it
+// learns the values of its sensitive fields too.
+func (r *Redactor) Learn(value []byte) {
+	if len(value) == 0 || len(value) > longest {
+		return
+	}
+	text := string(value)
+	forms := []string{text}
+	if utf8.Valid(value) {
+		forms = append(forms, partsOf(text)...)
+	}
+	for _, form := range slices.Clone(forms) {
+		for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+			forms = append(forms, encoding.EncodeToString([]byte(form)))
+		}
+		if decoded, err := base64.StdEncoding.DecodeString(form); err == nil {
+			forms = append(forms, string(decoded))
+		}
+	}
+	for _, form := range forms {
+		if len(form) >= shortest && !strings.Contains(Marker, form) {
+			r.known[form] = true
+		}
+	}
+	r.replacer = nil
+}
+
+// partsOf returns what of a value may occur alone.
+func partsOf(text string) []string {
+	parts := []string{strings.TrimSpace(text)}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); len(line) >= longLine {
+			parts = append(parts, line)
+		}
+	}
+	return append(parts, sensitiveFields(text)...)
+}
+
+// replaceKnown replaces the learned values.
+func (r *Redactor) replaceKnown(text string) string {
+	if r.replacer == nil {
+		r.replacer = replacerOf(slices.Sorted(maps.Keys(r.known)))
+	}
+	return r.replacer.Replace(text)
+}
+
+// LearnEncoded makes the redactor learn a value that is in base64, as in an object of kind Secret.
+func (r *Redactor) LearnEncoded(value string) {
+	r.Learn([]byte(value))
+	if decoded, err := base64.StdEncoding.DecodeString(value); err == nil {
+		r.Learn(decoded)
+	}
+}
+
+// replacerOf returns a replacer that prefers the longest value.
+func replacerOf(values []string) *strings.Replacer {
+	sorted := slices.Clone(values)
+	slices.SortStableFunc(sorted, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, v := range sorted {
+		pairs = append(pairs, v, Marker)
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// LearnSecret makes the redactor learn the values of an object of kind Secret, by their keys. Certificates and namespaces are no secrets.
+func (r *Redactor) LearnSecret(data map[string][]byte) {
+	for key, value := range data {
+		if key != "namespace" && !strings.HasSuffix(key, ".crt") {
+			r.Learn(value)
+		}
+	}
+}
+
+// sensitiveFields returns the values of the sensitive fields of text in YAML or JSON.
+func sensitiveFields(text string) []string {
+	if !strings.Contains(text, ":") {
+		return nil
+	}
+	var found []string
+	for _, document := range strings.Split(text, "\n---") {
+		var parsed any
+		if yaml.Unmarshal([]byte(document), &parsed) == nil {
+			found = appendSensitive(found, parsed)
+		}
+	}
+	return found
+}
+
+func appendSensitive(found []string, value any) []string {
+	switch v := value.(type) {
+	case []any:
+		for _, item := range v {
+			found = appendSensitive(found, item)
+		}
+	case map[string]any:
+		for key, item := range v {
+			if text, ok := item.(string); ok && isSensitiveKey(key) {
+				for line := range strings.Lines(text) {
+					if line = strings.TrimSpace(line); len(line) >= shortest {
+						found = append(found, line)
+					}
+				}
+				continue
+			}
+			found = appendSensitive(found, item)
+		}
+	}
+	return found
+}

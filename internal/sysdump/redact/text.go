@@ -1,0 +1,78 @@
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// sensitiveName is how names of sensitive fields, flags and variables end.
+const sensitiveName = `(?:password|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key(?:[-_.]?id)?|private[-_.]?key|signing[-_.]?key|encryption[-_.]?key|` +
+	`client[-_.]?key|client-key-data|client-certificate-data|certificate-authority-data)`
+
+var (
+	sensitiveKey = regexp.MustCompile(`(?i)` + sensitiveName + `$`)
+	// assignment matches `name: value`, `name=value` and `"name":"value"` on one line.
+	assignment = regexp.MustCompile(`(?i)(` + sensitiveName + `["']?[ \t]*[:=][ \t]*)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"',;&}\])]+)`)
+	// plain are values that are no secrets: a block in YAML, a truth value.
+	plain = regexp.MustCompile(`^(?:[{\[|>].*|true|false|null|none|nil|""|'')$`)
+
+	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----`)
+	// brokenKey is the beginning of a private key without its end.
+	brokenKey = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[A-Za-z0-9+/=\s\\]*`)
+	// encodedPEM is base64 of text that begins with -----BEGIN.
+	encodedPEM     = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=_-]{20,}`)
+	jwt            = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`)
+	bootstrapToken = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	authorization  = regexp.MustCompile(`(?i)(authorization["']?[ \t]*[:=][ \t]*["'\[]*)(?:(basic|bearer|digest|negotiate)[ \t]+)?[^\s"'\]]+`)
+	bearer         = regexp.MustCompile(`(?i)(\bbearer[ \t]+)[A-Za-z0-9._~+/=-]{8,}`)
+	userInfo       = regexp.MustCompile(`(://)[^\s/@:"']*:[^\s/@"']+@`)
+	// secretObject matches text that has an object of kind Secret in YAML or JSON, escaped in JSON too.
+	secretObject = regexp.MustCompile(`\bkind\\*["']?[ \t]*:[ \t]*\\*["']?Secret(?:List)?\b`)
+)
+
+// isSensitiveKey reports whether a field of that name has a secret.
+func isSensitiveKey(name string) bool { return sensitiveKey.MatchString(name) }
+
+// Text removes secrets from text: the learned values, private keys, tokens, passwords in URLs and values of sensitive names.
+func (r *Redactor) Text(text string) string {
+	text = r.replaceKnown(text)
+	if found := sensitiveFieldsOf(text); len(found) > 0 {
+		text = replacerOf(found).Replace(text)
+	}
+	text = privateKey.ReplaceAllLiteralString(text, Marker)
+	text = brokenKey.ReplaceAllLiteralString(text, Marker)
+	text = encodedPEM.ReplaceAllLiteralString(text, Marker)
+	text = jwt.ReplaceAllLiteralString(text, Marker)
+	text = bootstrapToken.ReplaceAllLiteralString(text, Marker)
+	text = authorization.ReplaceAllString(text, "${1}${2} "+Marker)
+	text = bearer.ReplaceAllString(text, "${1}"+Marker)
+	text = userInfo.ReplaceAllString(text, "${1}"+Marker+"@")
+	return assignment.ReplaceAllStringFunc(text, redactAssignment)
+}
+
+// maxStructured bounds the text that is parsed as YAML: logs are not.
+const maxStructured = 1 << 20
+
+// sensitiveFieldsOf returns the values of the sensitive fields of text that is configuration, such as those in blocks of several lines.
+func sensitiveFieldsOf(text string) []string {
+	if len(text) > maxStructured || !sensitiveAnywhere.MatchString(text) {
+		return nil
+	}
+	return sensitiveFields(text)
+}
+
+var sensitiveAnywhere = regexp.MustCompile(`(?i)` + sensitiveName + `["']?[ \t]*:`)
+
+// redactAssignment replaces the value of an assignment.
+func redactAssignment(text string) string {
+	m := assignment.FindStringSubmatch(text)
+	value := m[2]
+	if plain.MatchString(strings.ToLower(value)) || strings.Contains(value, Marker) && len(value) <= len(Marker)+2 {
+		return text
+	}
+	quote := ""
+	if value[0] == '"' || value[0] == '\'' {
+		quote = value[:1]
+	}
+	return m[1] + quote + Marker + quote
+}
