@@ -50,11 +50,11 @@ func explainTable(r *explain.Report) func(io.Writer) error {
 		age := (time.Duration(r.Seconds) * time.Second).String()
 		switch r.State {
 		case explain.Bound:
-			fmt.Fprintf(&text, "pod %s/%s is on node %s: %s\n", r.Namespace, r.Pod, r.Node, r.Summary)
+			fmt.Fprintf(&text, "pod %s/%s is on node %s: %s\n", r.Namespace, r.Pod, r.Node, oneLine(r.Summary))
 		case explain.Missing:
-			fmt.Fprintf(&text, "pod %s/%s does not exist: %s\n", r.Namespace, r.Pod, r.Summary)
+			fmt.Fprintf(&text, "pod %s/%s does not exist: %s\n", r.Namespace, r.Pod, oneLine(r.Summary))
 		default:
-			fmt.Fprintf(&text, "pod %s/%s is pending for %s: %s\n", r.Namespace, r.Pod, age, r.Summary)
+			fmt.Fprintf(&text, "pod %s/%s is pending for %s: %s\n", r.Namespace, r.Pod, age, oneLine(r.Summary))
 		}
 		fmt.Fprintln(&text, "\nNODES\tCAUSE\tBY\tREASON")
 		for _, f := range r.Findings {

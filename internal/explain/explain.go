@@ -17,7 +17,7 @@ type Input struct {
 	Namespace, Name string
 	// Pod is nil if there is no pod of that name.
 	Pod *corev1.Pod
-	// Events are those of the pod, or, without a pod, those of workloads that may not create it.
+	// Events are those of the pod, or, without a pod, those of workloads that may not create it; the last one is the first.
 	Events []corev1.Event
 	Nodes  []corev1.Node
 	// Usage is what the pods on a node use, by the node's name.
@@ -94,6 +94,9 @@ type Finding struct {
 	Text     string   `json:"text"`
 	// Fix is what would make the pod fit.
 	Fix string `json:"fix,omitempty"`
+
+	// excluded is set if the pod's node selector excludes these nodes too.
+	excluded bool
 }
 
 // States of a pod.
@@ -119,7 +122,7 @@ type Report struct {
 	// Summary is the explanation in a sentence; Findings are all reasons, the most important one first.
 	Summary  string    `json:"summary"`
 	Findings []Finding `json:"findings"`
-	// Message is the complete message of the scheduler, from the condition PodScheduled.
+	// Message is the complete message of the scheduler that last tried to place the pod.
 	Message string `json:"message,omitempty"`
 	// Schedulers are the names of those that exist.
 	Schedulers []string `json:"schedulers"`
@@ -151,9 +154,7 @@ func (r *Report) describe(in Input) {
 	if in.Pod.Spec.Priority != nil {
 		r.Priority = *in.Pod.Spec.Priority
 	}
-	if c := scheduledCondition(in.Pod); c != nil {
-		r.Message = c.Message
-	}
+	r.Message, _ = lastAttempt(in)
 }
 
 // schedulerOf returns the name of the scheduler of a pod.
@@ -195,8 +196,7 @@ func pending(in Input) []Finding {
 	if f := gated(in.Pod); f != nil {
 		return []Finding{*f}
 	}
-	condition := scheduledCondition(in.Pod)
-	tried := condition != nil && condition.Status == corev1.ConditionFalse
+	message, tried := lastAttempt(in)
 	down, exists := schedulerState(in, tried)
 	if !exists {
 		return []Finding{*down}
@@ -209,11 +209,25 @@ func pending(in Input) []Finding {
 		findings = append(findings, *f)
 	}
 	if tried {
-		findings = append(findings, rejected(in, condition)...)
+		findings = append(findings, rejected(in, message)...)
 	} else {
 		findings = append(findings, untried(in, down != nil)...)
 	}
 	return findings
+}
+
+// lastAttempt returns the message of the scheduler that last tried to place the pod: from the condition, which is complete, or, if a scheduler
+// writes none, from the last event. ok is false if none has tried.
+func lastAttempt(in Input) (message string, ok bool) {
+	if c := scheduledCondition(in.Pod); c != nil && c.Status == corev1.ConditionFalse && c.Reason != corev1.PodReasonSchedulingGated {
+		return c.Message, true
+	}
+	for i := range in.Events { // the last one is the first
+		if in.Events[i].Reason == "FailedScheduling" {
+			return in.Events[i].Message, true
+		}
+	}
+	return "", false
 }
 
 // gated explains a pod with scheduling gates.

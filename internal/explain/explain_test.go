@@ -105,7 +105,7 @@ func causes() []explained {
 			"1.20": "0/3 nodes are available: 1 node(s) had taint {team: x}, that the pod didn't tolerate, 2 Insufficient cpu.",
 			"1.24": "0/3 nodes are available: 1 node(s) had untolerated taint {team: x}, 2 Insufficient cpu." + preemption,
 			"1.36": "0/3 nodes are available: 1 node(s) had untolerated taint(s), 2 Insufficient cpu. no new claims to deallocate," + preemption,
-		}, Finding{Cause: Resource, Resource: "cpu", Nodes: 2, Text: "Insufficient cpu (now 3 nodes lack 4 CPU)", Fix: "the pod requests 8 CPU, and no node has more than 4"}},
+		}, Finding{Cause: Resource, Resource: "cpu", Nodes: 2, Text: "2 nodes lack 4 CPU", Fix: "the pod requests 8 CPU, and no node has more than 4"}},
 		{"memory", func(in *Input) {
 			in.Pod = newPod("web-0", "memory", "9Gi")
 			tolerateAll(in)
@@ -265,6 +265,7 @@ func causes() []explained {
 			"1.20": `running "LoadAware" filter plugin for pod "web-0": no metrics`,
 			"1.24": `running "LoadAware" filter plugin: no metrics`,
 			"1.29": `running PreFilter plugin "LoadAware": no metrics`,
+			"1.33": `running "LoadAware" filter plugin: Get "http://prometheus:9090/api/v1/query": dial tcp: lookup prometheus: no such host`,
 			"1.37": `rejected due to timeout after waiting 10s at plugin LoadAware`,
 		}, Finding{Cause: PluginError, By: "LoadAware", Text: "plugin LoadAware failed"}},
 		{"no nodes", func(in *Input) { in.Nodes = nil }, map[string]string{"1.20": "no nodes available to schedule pods", "1.37": "no nodes available to schedule pods"},
@@ -342,6 +343,30 @@ func TestAllReasonsAreFindings(t *testing.T) {
 	}
 }
 
+// Of a cluster's nodes the pod's node selector excludes most: what is wrong with the others is the cause.
+func TestExcludedNodesAreNotTheCause(t *testing.T) {
+	cases := map[string]struct {
+		label, message string
+		want           Cause
+	}{
+		"few match":          {"n3", "0/3 nodes are available: 1 node(s) had untolerated taint {team: x}, 2 node(s) didn't match Pod's node affinity/selector.", Taint},
+		"one lacks CPU":      {"n1", "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.", Resource},
+		"a taint elsewhere":  {"n1", "0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {team: x}.", Resource},
+		"cordoned elsewhere": {"n3", "0/3 nodes are available: 1 node(s) had untolerated taint {team: x}, 2 node(s) were unschedulable.", Taint},
+		"no node matches":    {"gone", "0/3 nodes are available: 1 node(s) had untolerated taint {team: x}, 2 node(s) didn't match Pod's node affinity/selector.", NodeAffinity},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := newInput()
+			in.Pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: tc.label}
+			reject(in.Pod, corev1.PodReasonUnschedulable, tc.message)
+			if got := Pod(in).Findings; got[0].Cause != tc.want {
+				t.Errorf("got %+v, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestDifferentShortagesAreCounted(t *testing.T) {
 	in := newInput()
 	in.Pod = newPod("web-0", "cpu", "3")
@@ -414,6 +439,18 @@ func TestPlacedPod(t *testing.T) {
 	}
 }
 
+// Without a condition the last event counts; a condition that is left from a gate does not.
+func TestEventOfASchedulerWithoutACondition(t *testing.T) {
+	in := newInput()
+	in.Events = []corev1.Event{{Reason: "FailedScheduling", Message: "no nodes available to schedule pods"}}
+	reject(in.Pod, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")
+	r := Pod(in)
+	compare(t, r, Finding{Cause: NoNodes, Text: "the cluster has no nodes"})
+	if r.Message != in.Events[0].Message {
+		t.Errorf("message %q", r.Message)
+	}
+}
+
 func TestPodThatIsNotCreated(t *testing.T) {
 	event := func(message string) corev1.Event {
 		return corev1.Event{Reason: "FailedCreate", Message: message, InvolvedObject: corev1.ObjectReference{Kind: "ReplicaSet", Name: "web-abc"}}
@@ -438,7 +475,7 @@ func FuzzParseFit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message string) {
 		in := newInput()
 		reject(in.Pod, corev1.PodReasonUnschedulable, message)
-		if r := Pod(in); len(r.Findings) > 0 && r.Summary == "" && r.Findings[0].Text != "" {
+		if r := Pod(in); len(r.Findings) == 0 || r.Summary == "" {
 			t.Errorf("report %+v", r)
 		}
 	})

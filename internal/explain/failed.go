@@ -18,6 +18,11 @@ var (
 func failed(in Input, message string) []Finding {
 	text := strings.TrimSpace(message)
 	s := findScheduler(in.Schedulers, schedulerOf(in.Pod))
+	if m := pluginError.FindStringSubmatch(text); m != nil {
+		name := strings.TrimSuffix(cmp.Or(m[1:]...), ":")
+		findings := []Finding{{Cause: PluginError, By: name, Text: "plugin " + name + " failed: " + text, Fix: "read the log of the scheduler"}}
+		return append(findings, claimFindings(in)...)
+	}
 	if m := extenderError.FindStringSubmatch(text); m != nil {
 		url := cmp.Or(m[1:]...)
 		name := url
@@ -28,11 +33,6 @@ func failed(in Input, message string) []Finding {
 			Cause: ExtenderDown, By: name, Text: "extender " + name + " failed: " + text,
 			Fix: "repair the extender, or set ignorable: true if pods may be placed without it",
 		}}
-	}
-	if m := pluginError.FindStringSubmatch(text); m != nil {
-		name := strings.TrimSuffix(cmp.Or(m[1:]...), ":")
-		findings := []Finding{{Cause: PluginError, By: name, Text: "plugin " + name + " failed: " + text, Fix: "read the log of the scheduler"}}
-		return append(findings, claimFindings(in)...)
 	}
 	if strings.Contains(text, "no nodes available to schedule pods") {
 		return []Finding{{Cause: NoNodes, Text: "the cluster has no nodes", Fix: "add a node"}}

@@ -20,7 +20,9 @@ type obstacle struct {
 	resource string
 	// detail is the taint, the port or the labels.
 	detail string
-	short  shortage
+	// by is the pod that uses a port.
+	by    string
+	short shortage
 }
 
 // obstacles returns what keeps the pod from each node, as far as it follows from the node and the pods on it alone.
@@ -32,28 +34,30 @@ func obstacles(in Input) []obstacle {
 	return found
 }
 
+// nodeObstacles returns the first obstacle of a node, as a scheduler does, and all resources that it lacks. A taint does not matter on a node that
+// the pod's node selector excludes.
 func nodeObstacles(in Input, node *corev1.Node) []obstacle {
-	var found []obstacle
-	add := func(cause Cause, detail string) {
-		found = append(found, obstacle{node: node.Name, cause: cause, detail: detail})
-	}
-	if cause, taint := untolerated(in.Pod, node); taint != "" {
-		add(cause, taint)
+	one := func(cause Cause, detail string) []obstacle {
+		return []obstacle{{node: node.Name, cause: cause, detail: detail}}
 	}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(in.Pod).Match(node); err == nil && !ok {
-		add(NodeAffinity, strings.Join(nodeRequirements(in.Pod), " and "))
+		return one(NodeAffinity, strings.Join(nodeRequirements(in.Pod), " and "))
+	}
+	if cause, taint := untolerated(in.Pod, node); taint != "" {
+		return one(cause, taint)
+	}
+	if in.Usage == nil {
+		return nil // the pods are unknown
 	}
 	used := in.Usage[node.Name]
 	if used != nil {
 		for _, port := range hostPorts(in.Pod) {
 			if by := used.Ports[port]; by != "" {
-				add(HostPort, fmt.Sprintf("%s, used by %s", port, by))
+				return []obstacle{{node: node.Name, cause: HostPort, detail: port, by: by}}
 			}
 		}
 	}
-	if in.Usage == nil {
-		return found // the pods are unknown
-	}
+	var found []obstacle
 	short := shortages(in.Pod, node, used)
 	for _, name := range slices.Sorted(maps.Keys(short)) {
 		found = append(found, obstacle{node: node.Name, cause: Resource, resource: name, short: short[name]})
@@ -106,6 +110,7 @@ type group struct {
 	resource string
 	detail   string
 	nodes    []string
+	by       []string
 	short    []shortage
 }
 
@@ -121,6 +126,9 @@ func groupObstacles(found []obstacle) []group {
 			at = len(groups) - 1
 		}
 		groups[at].nodes = append(groups[at].nodes, o.node)
+		if o.by != "" && !slices.Contains(groups[at].by, o.by) {
+			groups[at].by = append(groups[at].by, o.by)
+		}
 		if o.cause == Resource {
 			groups[at].short = append(groups[at].short, o.short)
 		}
@@ -149,7 +157,7 @@ func (g group) finding(in Input) Finding {
 		f.By, f.Text = "NodeAffinity", nodes("does", "do")+" not match the pod's "+g.detail
 		f.Fix = "label a node, or change the pod's node selector or affinity"
 	case HostPort:
-		f.By, f.Text = "NodePorts", nodes("has", "have")+" no free host port "+g.detail
+		f.By, f.Text = "NodePorts", nodes("has", "have")+" no free host port "+g.detail+", used by "+list(g.by)
 		f.Fix = "use another host port, or a Service"
 	}
 	return f

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
@@ -15,15 +14,10 @@ import (
 func placement(in Input) []Finding {
 	pod := in.Pod
 	findings := []Finding{{Cause: Scheduled, Examples: []string{pod.Spec.NodeName}, Text: boundText(in)}}
-	matching := 0
-	for i := range in.Nodes {
-		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(&in.Nodes[i]); err == nil && ok {
-			matching++
-		}
-	}
+	fit := matching(in)
 	if needs := nodeRequirements(pod); len(needs) > 0 {
 		findings = append(findings, Finding{
-			Cause: NodeAffinity, By: "NodeAffinity", Nodes: matching, Text: fmt.Sprintf("%s %s", count(matching, "node matches", "nodes match"), strings.Join(needs, " and ")),
+			Cause: NodeAffinity, By: "NodeAffinity", Nodes: fit, Text: fmt.Sprintf("%s %s", count(fit, "node matches", "nodes match"), strings.Join(needs, " and ")),
 		})
 	}
 	if text := podTerms(pod, false); text != "" {

@@ -8,13 +8,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // rejected explains a pod that a scheduler has tried to place.
-func rejected(in Input, condition *corev1.PodCondition) []Finding {
-	message, ok := parseFit(condition.Message)
-	if !ok {
-		return failed(in, condition.Message)
+func rejected(in Input, text string) []Finding {
+	message, ok := parseFit(text)
+	if !ok || len(message.reasons) == 0 {
+		return failed(in, text)
 	}
 	groups := groupObstacles(obstacles(in))
 	var findings []Finding
@@ -22,7 +23,7 @@ func rejected(in Input, condition *corev1.PodCondition) []Finding {
 		findings = append(findings, reasonFindings(in, reason, groups)...)
 	}
 	findings = mergeClaims(findings, claimFindings(in))
-	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(weight(b), weight(a)) })
+	slices.SortStableFunc(findings, func(a, b Finding) int { return cmp.Compare(weight(in, b), weight(in, a)) })
 	if f := noVictims(in, message.preemption, findings); f != nil {
 		findings = append(findings, *f)
 	}
@@ -32,22 +33,38 @@ func rejected(in Input, condition *corev1.PodCondition) []Finding {
 	return findings
 }
 
-// weight orders findings: those of the pod first, then those of most nodes. Of the others, taints and affinities are last: they usually
-// are what they should be.
-func weight(f Finding) int {
-	const most = 1 << 30
-	w := f.Nodes * 4
+// weight orders findings: those of the pod first, then those of most nodes. Taints, and nodes that the pod's node selector excludes, usually are
+// what they should be: they come last, unless the selector matches no node.
+func weight(in Input, f Finding) int {
+	const rank = 1 << 30
+	w := f.Nodes
+	if f.excluded {
+		return w + rank
+	}
 	switch f.Cause {
 	case MissingClaim, MissingClass, MissingPV, UnboundClaim:
-		return most
-	case Taint, NodeAffinity:
-		return w
-	case Cordoned, NotReady:
-		return w + 1
-	case Plugin, ExtenderNo:
-		return w + 3
+		return w + 5*rank
+	case NotReady, Cordoned:
+		return w + 3*rank
+	case Taint:
+		return w + 2*rank
+	case NodeAffinity:
+		if matching(in) > 0 {
+			return w + rank
+		}
 	}
-	return w + 2
+	return w + 4*rank
+}
+
+// matching returns the number of nodes that match the pod's node selector and required node affinity.
+func matching(in Input) (n int) {
+	required := nodeaffinity.GetRequiredNodeAffinity(in.Pod)
+	for i := range in.Nodes {
+		if ok, err := required.Match(&in.Nodes[i]); err == nil && ok {
+			n++
+		}
+	}
+	return n
 }
 
 // reasonFindings describes a reason of the scheduler with what the objects add to it.
@@ -87,7 +104,11 @@ func withGroup(in Input, f Finding, groups []group) Finding {
 	if at < 0 {
 		return f
 	}
-	own := groups[at].finding(in)
+	g := groups[at]
+	if f.Cause == NodeAffinity && len(g.nodes) > f.Nodes {
+		g.nodes = g.nodes[:f.Nodes] // the scheduler reports the others for their taints
+	}
+	own := g.finding(in)
 	f.Examples, f.Fix = own.Examples, own.Fix
 	if own.Nodes == f.Nodes {
 		f.Text = own.Text
@@ -102,21 +123,33 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 	named := taintKey.FindStringSubmatch(text)
 	var findings []Finding
 	for _, g := range groups {
-		if named != nil && !strings.HasPrefix(g.detail, named[1]+"=") && !strings.HasPrefix(g.detail, named[1]+":") {
+		if named != nil && !strings.HasPrefix(g.detail, taintPrefix(named[1], named[2])) {
 			continue
 		}
 		if named == nil && f.Cause == Taint && (g.cause == Taint || g.cause == NotReady) || g.cause == f.Cause {
 			findings = append(findings, g.finding(in))
 		}
 	}
-	if len(findings) == 0 {
+	for _, own := range findings {
+		f.Nodes -= own.Nodes
+	}
+	if f.Nodes <= 0 {
+		return findings
+	}
+	f.excluded = matching(in) < len(in.Nodes)
+	f.Text = fmt.Sprintf("%s: %s", count(f.Nodes, "node", "nodes"), text)
+	if !f.excluded {
 		f.detail(in)
-		return []Finding{f}
 	}
-	if len(findings) == 1 {
-		findings[0].Nodes = f.Nodes
+	return append(findings, f)
+}
+
+// taintPrefix returns how the text of a taint begins: key=value:effect, or key:effect.
+func taintPrefix(key, value string) string {
+	if value != "" {
+		key += "=" + value
 	}
-	return findings
+	return key + ":"
 }
 
 // foreign describes a reason that no plugin of kube-scheduler gives.

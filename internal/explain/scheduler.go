@@ -51,8 +51,12 @@ func schedulerState(in Input, tried bool) (f *Finding, exists bool) {
 		if len(names) > 0 {
 			known = "there are " + strings.Join(names, ", ")
 		}
+		verdict := "which no one runs"
+		if len(in.Unknown) > 0 {
+			verdict = "which is not among those that can be read"
+		}
 		return &Finding{
-			Cause: NoScheduler, Text: fmt.Sprintf("the pod names scheduler %s, which no one runs; %s", name, known),
+			Cause: NoScheduler, Text: fmt.Sprintf("the pod names scheduler %s, %s; %s", name, verdict, known),
 			Fix: fmt.Sprintf("deploy it (pmk-sched deploy --name %s), or create the pod again with one that exists", name),
 		}, false
 	case s.Problem != "":
@@ -74,7 +78,7 @@ func reportedBy(in Input, name string) bool {
 	return false
 }
 
-// suspects returns the plugin or extender that may have given a reason: the one that it names, or all that come into question.
+// suspects returns the plugin or extender that may have given a reason: the one that the reason names, or all candidates.
 func (s *Scheduler) suspects(text string) string {
 	var all []string
 	for _, p := range s.Plugins {
