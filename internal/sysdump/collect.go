@@ -32,7 +32,7 @@ type PodName struct{ Namespace, Name string }
 type Cluster struct {
 	// Name limits it to one scheduler or extender; empty: all.
 	Name string
-	// Namespace is read where there is no permission for all namespaces.
+	// Namespace is read without permission for all namespaces.
 	Namespace string
 	// Managed are the objects that pmk-sched manages.
 	Managed []*unstructured.Unstructured

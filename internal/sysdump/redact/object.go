@@ -22,7 +22,7 @@ func (r *Redactor) Value(value any) any {
 // leaf redacts a string. Of text with an object of kind Secret nothing remains: any of its fields may be a secret.
 func (r *Redactor) leaf(text string) string {
 	if secretObject.MatchString(text) {
-		return Marker + " (it has an object of kind Secret)"
+		return marker + " (it has an object of kind Secret)"
 	}
 	return r.Text(text)
 }
@@ -41,9 +41,9 @@ func (r *Redactor) object(o map[string]any) map[string]any {
 		case key == "annotations":
 			redacted[key] = r.annotations(value)
 		case isEnv && hasValue && len(o) == 2 && key == "value" && text != "": // an environment variable, or a parameter of that form
-			redacted[key] = Marker
+			redacted[key] = marker
 		case isText && text != "" && isSensitiveKey(key) && !plain.MatchString(text):
-			redacted[key] = Marker
+			redacted[key] = marker
 		default:
 			redacted[key] = r.Value(value)
 		}
@@ -55,12 +55,12 @@ func (r *Redactor) object(o map[string]any) map[string]any {
 func sizes(value any) any {
 	data, ok := value.(map[string]any)
 	if !ok {
-		return Marker
+		return marker
 	}
 	redacted := map[string]any{}
 	for key, v := range data {
 		text, _ := v.(string)
-		redacted[key] = fmt.Sprintf("%s (%d bytes)", Marker, len(text))
+		redacted[key] = fmt.Sprintf("%s (%d bytes)", marker, len(text))
 	}
 	return redacted
 }
@@ -74,7 +74,7 @@ func (r *Redactor) annotations(value any) any {
 	redacted := map[string]any{}
 	for key, v := range all {
 		if strings.Contains(key, "last-applied") || isSensitiveKey(key) {
-			redacted[key] = Marker
+			redacted[key] = marker
 		} else {
 			redacted[key] = r.Value(v)
 		}
@@ -93,7 +93,7 @@ func (r *Redactor) list(items []any) []any {
 		text, isText := item.(string)
 		switch {
 		case after && isText && !strings.HasPrefix(text, "-"):
-			redacted[i] = Marker
+			redacted[i] = marker
 		default:
 			redacted[i] = r.Value(item)
 		}

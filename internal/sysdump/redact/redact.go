@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Marker takes the place of a secret.
-const Marker = "REDACTED"
+// marker takes the place of a secret.
+const marker = "REDACTED"
 
 const (
 	// shortest is the length of a value from which on it is searched for in other text. Shorter ones occur in ordinary words.
@@ -34,7 +34,7 @@ type Redactor struct {
 // New returns a redactor that knows no values.
 func New() *Redactor { return &Redactor{known: map[string]bool{}} }
 
-// Learn makes the redactor remove a value wherever it occurs, as it is and in base64. Of text in YAML, such as a kubeconfig, it
+// Learn makes the redactor remove a value from all text, in base64 too. Of text in YAML, such as a kubeconfig, it
 // learns the values of its sensitive fields too.
 func (r *Redactor) Learn(value []byte) {
 	if len(value) == 0 || len(value) > longest {
@@ -54,7 +54,7 @@ func (r *Redactor) Learn(value []byte) {
 		}
 	}
 	for _, form := range forms {
-		if len(form) >= shortest && !strings.Contains(Marker, form) {
+		if len(form) >= shortest && !strings.Contains(marker, form) {
 			r.known[form] = true
 		}
 	}
@@ -94,12 +94,12 @@ func replacerOf(values []string) *strings.Replacer {
 	slices.SortStableFunc(sorted, func(a, b string) int { return len(b) - len(a) })
 	var pairs []string
 	for _, v := range sorted {
-		pairs = append(pairs, v, Marker)
+		pairs = append(pairs, v, marker)
 	}
 	return strings.NewReplacer(pairs...)
 }
 
-// LearnSecret makes the redactor learn the values of an object of kind Secret, by their keys. Certificates and namespaces are no secrets.
+// LearnSecret makes the redactor learn the values of an object of kind Secret, by their keys. Certificates and namespaces are not secret.
 func (r *Redactor) LearnSecret(data map[string][]byte) {
 	for key, value := range data {
 		if key != "namespace" && !strings.HasSuffix(key, ".crt") {

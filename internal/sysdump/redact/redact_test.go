@@ -104,7 +104,7 @@ func decode(t *testing.T, text string) any {
 	return value
 }
 
-// A learned value is in no output, whatever is around it.
+// No output has a learned value, with any text around it.
 func FuzzLearnedValueIsRemoved(f *testing.F) {
 	f.Add("log: ", "hunter2hunter2", " end")
 	f.Add("password: ", key, "\n")
@@ -114,7 +114,7 @@ func FuzzLearnedValueIsRemoved(f *testing.F) {
 	f.Add("-----BEGIN PRIVATE KEY-----", "MIIEpAIBAAKCAQEA", "")
 	f.Add("://", "user:pass", "@host")
 	f.Fuzz(func(t *testing.T, before, secret, after string) {
-		if len(strings.TrimSpace(secret)) < shortest || len(secret) > longest || strings.ContainsAny(secret, Marker) {
+		if len(strings.TrimSpace(secret)) < shortest || len(secret) > longest || strings.ContainsAny(secret, marker) {
 			t.Skip("too short to be searched for, or like the marker")
 		}
 		r := New()

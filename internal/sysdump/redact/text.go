@@ -13,7 +13,7 @@ var (
 	sensitiveKey = regexp.MustCompile(`(?i)` + sensitiveName + `$`)
 	// assignment matches `name: value`, `name=value` and `"name":"value"` on one line.
 	assignment = regexp.MustCompile(`(?i)(` + sensitiveName + `["']?[ \t]*[:=][ \t]*)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"',;&}\])]+)`)
-	// plain are values that are no secrets: a block in YAML, a truth value.
+	// plain are values that are not secret: a block in YAML, a truth value.
 	plain = regexp.MustCompile(`^(?:[{\[|>].*|true|false|null|none|nil|""|'')$`)
 
 	privateKey = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?-----END [A-Z0-9 ]*PRIVATE KEY-----`)
@@ -39,14 +39,14 @@ func (r *Redactor) Text(text string) string {
 	if found := sensitiveFieldsOf(text); len(found) > 0 {
 		text = replacerOf(found).Replace(text)
 	}
-	text = privateKey.ReplaceAllLiteralString(text, Marker)
-	text = brokenKey.ReplaceAllLiteralString(text, Marker)
-	text = encodedPEM.ReplaceAllLiteralString(text, Marker)
-	text = jwt.ReplaceAllLiteralString(text, Marker)
-	text = bootstrapToken.ReplaceAllLiteralString(text, Marker)
-	text = authorization.ReplaceAllString(text, "${1}${2} "+Marker)
-	text = bearer.ReplaceAllString(text, "${1}"+Marker)
-	text = userInfo.ReplaceAllString(text, "${1}"+Marker+"@")
+	text = privateKey.ReplaceAllLiteralString(text, marker)
+	text = brokenKey.ReplaceAllLiteralString(text, marker)
+	text = encodedPEM.ReplaceAllLiteralString(text, marker)
+	text = jwt.ReplaceAllLiteralString(text, marker)
+	text = bootstrapToken.ReplaceAllLiteralString(text, marker)
+	text = authorization.ReplaceAllString(text, "${1}${2} "+marker)
+	text = bearer.ReplaceAllString(text, "${1}"+marker)
+	text = userInfo.ReplaceAllString(text, "${1}"+marker+"@")
 	return assignment.ReplaceAllStringFunc(text, redactAssignment)
 }
 
@@ -67,12 +67,12 @@ var sensitiveAnywhere = regexp.MustCompile(`(?i)` + sensitiveName + `["']?[ \t]*
 func redactAssignment(text string) string {
 	m := assignment.FindStringSubmatch(text)
 	value := m[2]
-	if plain.MatchString(strings.ToLower(value)) || strings.Contains(value, Marker) && len(value) <= len(Marker)+2 {
+	if plain.MatchString(strings.ToLower(value)) || strings.Contains(value, marker) && len(value) <= len(marker)+2 {
 		return text
 	}
 	quote := ""
 	if value[0] == '"' || value[0] == '\'' {
 		quote = value[:1]
 	}
-	return m[1] + quote + Marker + quote
+	return m[1] + quote + marker + quote
 }
