@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -41,6 +42,7 @@ func buildCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "extender", Usage: "build the extender, which serves every release, with portable plugins only"},
 			&cli.BoolFlag{Name: "lock", Usage: "write pmk-sched.lock next to the file of -f: modules with sums, Go, base and plugins of the image"},
 			&cli.BoolFlag{Name: "locked", Usage: "fail if the build differs from pmk-sched.lock"},
+			&cli.BoolFlag{Name: "self", Usage: "pack this pmk-sched itself, for the pods of replace --all-nodes"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep the generated Go module and print its path"},
 			outputFlag("archive"),
 		},
@@ -49,7 +51,13 @@ func buildCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			request, err := sp.Build(readBuildFlags(c))
+			flags := readBuildFlags(c)
+			if c.Bool("self") {
+				if flags.Self, err = os.Executable(); err != nil {
+					return fmt.Errorf("find the executable of pmk-sched: %w", err)
+				}
+			}
+			request, err := sp.Build(flags)
 			if err != nil {
 				return err
 			}

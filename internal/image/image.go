@@ -23,6 +23,8 @@ const (
 	SchedulerPath = "/usr/local/bin/kube-scheduler"
 	// ExtenderPath is the path of pmk-extender in its image.
 	ExtenderPath = "/usr/local/bin/pmk-extender"
+	// SelfPath is the path of pmk-sched in its image.
+	SelfPath = "/usr/local/bin/pmk-sched"
 	// DefaultUser is the default user and group of an image: "nonroot" in the busybox base and in many
 	// others.
 	DefaultUser = "65532:65532"

@@ -53,6 +53,8 @@ type Request struct {
 	Version  string
 	// Lock is a file to write what decides the bytes of the image to. Locked is such a file, from which the build must not differ. Empty: none.
 	Lock, Locked string
+	// Self is the executable of pmk-sched, which is packed instead of a scheduler; empty: none.
+	Self string
 }
 
 // Env is the machine that builds, and where progress is reported.
@@ -95,6 +97,9 @@ type Binary struct {
 
 // Run compiles, packs and delivers.
 func Run(ctx context.Context, r Request, env Env) (*Result, error) {
+	if r.Self != "" {
+		return r.packSelf(ctx, env)
+	}
 	locking, err := newLocking(&r)
 	if err != nil {
 		return nil, err
@@ -203,11 +208,16 @@ func (r Request) packImage(ctx context.Context, env Env, built *build.Result, re
 		Title: r.program(), Version: result.Release, URL: projectURL, Release: result.Release,
 		Plugins: strings.Join(PluginNames(result.Plugins), ","), Origin: cmp.Or(built.Info.Module, result.Source),
 	}.Labels()
-	done := env.OnStep("pack image " + r.Tag)
-	made, err := image.Build(ctx, image.Options{
+	return r.deliver(ctx, env, result, image.Options{
 		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{path},
 		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
 	})
+}
+
+// deliver makes an image and writes it to its destinations.
+func (r Request) deliver(ctx context.Context, env Env, result *Result, o image.Options) error {
+	done := env.OnStep("pack image " + r.Tag)
+	made, err := image.Build(ctx, o)
 	done(err)
 	if err != nil {
 		return err
@@ -219,7 +229,11 @@ func (r Request) packImage(ctx context.Context, env Env, built *build.Result, re
 	written, err := image.Deliver(ctx, made, r.Tag, r.Destinations, env.OnStep)
 	result.Written = append(result.Written, written...)
 	if err == nil && len(result.Written) == 0 {
-		env.Warn("the image was not written anywhere: add --push, --load containerd, or --archive FILE.tar; the compiled binary is kept in the cache")
+		warning := "the image was not written anywhere: add --push, --load containerd, or --archive FILE.tar"
+		if r.Self == "" {
+			warning += "; the compiled binary is kept in the cache"
+		}
+		env.Warn(warning)
 	}
 	return err
 }

@@ -29,6 +29,8 @@ type BuildFlags struct {
 	Extender      bool
 	// Lock writes the lock file, Locked compares the build with it.
 	Lock, Locked bool
+	// Self is the executable of pmk-sched to pack instead of a scheduler; empty: none.
+	Self string
 	// Set are the names of the flags that were given.
 	Set []string
 }
@@ -39,7 +41,13 @@ func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	r := pack.Request{
 		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Spec.Source.From), Tag: f.Tag,
 		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
-		Binary:       f.Binary, Keep: f.Keep, Flags: append(pluginFlags(f.With, f.Imports), imageFlags(f)...), Extender: f.Extender, Version: s.flags.Version,
+		Binary:       f.Binary, Keep: f.Keep, Flags: append(pluginFlags(f.With, f.Imports), imageFlags(f)...), Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
+	}
+	if f.Self != "" {
+		const hint = "leave --%s out: the running pmk-sched is packed"
+		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform", "binary", "keep", "file", "lock", "locked"); err != nil {
+			return r, err
+		}
 	}
 	if f.Extender {
 		const hint = "leave --%s out: one extender serves every release"
@@ -117,6 +125,8 @@ func (s *Spec) tag(r pack.Request) (string, error) {
 			return "", err
 		}
 		switch {
+		case r.Self != "":
+			tag = "localhost/pmk-sched:" + strings.ReplaceAll(s.flags.Version, "+", "-")
 		case r.Extender:
 			tag = s.extenderImage() + suffix
 		case s.file.Spec.Image.Repository != "":
