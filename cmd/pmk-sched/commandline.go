@@ -9,19 +9,19 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// replaceCommandLine returns the command to run on each node: with all flags that are set, except those that are about this run.
-func replaceCommandLine(c *cli.Context) string {
+// nodeCommandLine returns the command to run on each node: with all flags that are set, except those that are about this run.
+func nodeCommandLine(c *cli.Context) string {
 	var globals []string
 	var words []string
 	for _, flag := range c.Command.Flags {
 		switch name := flag.Names()[0]; {
 		case isGlobalFlag(name):
 			globals = append(globals, setFlag(c.Lineage(), flag)...)
-		case !slices.Contains([]string{"all-nodes", "node", "output", "yes", "help"}, name):
+		case !slices.Contains([]string{"all-nodes", "pod-image", "node", "output", "yes", "help"}, name):
 			words = append(words, setFlag(c.Lineage()[:1], flag)...)
 		}
 	}
-	return strings.Join(slices.Concat([]string{"pmk-sched"}, globals, []string{"replace", "--yes"}, words), " ")
+	return strings.Join(slices.Concat([]string{"pmk-sched"}, globals, []string{c.Command.Name, "--yes"}, words), " ")
 }
 
 func isGlobalFlag(name string) bool {

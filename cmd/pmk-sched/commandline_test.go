@@ -19,7 +19,7 @@ func TestCommandForEachNodeHasAllFlags(t *testing.T) {
 		},
 		"all": {
 			[]string{
-				"--node-root", "/first", "replace", "--all-nodes", "--yes", "--node", "n1", "--image", "localhost/x:v1", "-f", "my file.yaml", "--preset", "binpack", "--config", "it's.yaml",
+				"--node-root", "/first", "replace", "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes", "--node", "n1", "--image", "localhost/x:v1", "-f", "my file.yaml", "--preset", "binpack", "--config", "it's.yaml",
 				"--policy-configmap", "--plugins", "a", "--plugins", "b", "--dry-run", "--timeout", "1m30s", "--stable-for", "40s",
 				"--node-root", "/host", "--kubeconfig", "/etc/kubernetes/admin.conf", "--log-level", "info", "--cluster", "c",
 			},
@@ -31,7 +31,7 @@ func TestCommandForEachNodeHasAllFlags(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := ""
 			err := withCommand(t, []string{"replace"}, c.args, func(c *cli.Context, _ *ui) error {
-				got = replaceCommandLine(c)
+				got = nodeCommandLine(c)
 				return nil
 			})
 			if err != nil || got != c.want {

@@ -17,6 +17,7 @@ import (
 func hiddenCommands(u *ui, app *cli.App) []*cli.Command {
 	return []*cli.Command{
 		completeCommand(u, app),
+		onNodeCommand(u),
 		{
 			Name: "man", Hidden: true, ArgsUsage: "DIR", Usage: "write manual pages",
 			Action: func(c *cli.Context) error {

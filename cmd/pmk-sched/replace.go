@@ -18,11 +18,14 @@ func replaceCommand(u *ui) *cli.Command {
 		Usage: "replace the default scheduler of this control-plane node",
 		Description: "Run it as root on a control-plane node. The static pod's manifest is backed up, edited in the scheduler's\n" +
 			"container only, and swapped with one rename. If the new scheduler does not become ready, lead, bind a pod and\n" +
-			"stay ready, the original manifest is restored. On several control-plane nodes run it on one after the other.",
+			"stay ready, the original manifest is restored.\n\n" +
+			"With --all-nodes it prints what to do on each control-plane node. With --pod-image too, it does that from here: one\n" +
+			"node after the other, in a privileged pod on each, which is deleted afterwards. It stops at the first failure; the\n" +
+			"same command resumes.",
 		UsageText: examples(
 			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
 			"pmk-sched replace --preset binpack --yes",
-			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --all-nodes",
+			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --all-nodes --pod-image registry.example.com/pmk-sched:v1",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the current image"},
@@ -32,7 +35,7 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "policy-configmap", Usage: "use a legacy Policy for predicates, priorities and extenders (1.20 to 1.22)"},
 			pluginsFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
-			&cli.BoolFlag{Name: "all-nodes", Usage: "print the command to run on each control-plane node, and whether it is done"},
+			allNodesFlag("replace"), podImageFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change"},
 			timeoutFlag(replace.DefaultTimeout, "the new scheduler"),
 			stableForFlag(replace.DefaultStableFor),
@@ -40,25 +43,27 @@ func replaceCommand(u *ui) *cli.Command {
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
+			if err := checkAllNodes(c); err != nil {
+				return err
+			}
 			sp, err := readSpec(c, u)
 			if err != nil {
 				return err
 			}
 			node, err := u.session.Replacement(c.Context, sp, session.ReplaceOptions{
 				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: cmp.Or(c.Duration("steady"), c.Duration("stable-for")),
-			}, c.Bool("all-nodes"))
+				AllNodes: c.Bool("all-nodes"), PodImage: c.String("pod-image"),
+			})
 			if err != nil {
 				return err
 			}
 			format := c.String("output")
 			switch {
 			case c.Bool("all-nodes"):
-				plan, err := node.Commands(c.Context, replaceCommandLine(c))
-				if err != nil {
-					return err
-				}
-				u.say("run each command on its node, one after the other, and continue only when it has succeeded; patches of one minor may differ meanwhile")
-				return u.data(format, plan, nodesTable(plan))
+				return allNodes(c, u, nodesCommand{
+					question: "replace the default scheduler of every control-plane node of " + node.Server,
+					plan:     node.Commands, run: node.RunAll,
+				})
 			case c.Bool("dry-run"):
 				plan, err := node.Preview(c.Context)
 				if err != nil {
@@ -97,18 +102,6 @@ func replacedTable(o *replace.Outcome) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "node\t%s\nimage\t%s\nbackup\t%s\nleader\t%s\nwithout a scheduler\t%.1f s\n",
 			o.Node, o.Image, o.Backup, yesNo(o.Leads), o.SecondsWithout)
-		return err
-	}
-}
-
-func nodesTable(plan []replace.NodePlan) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "NODE\tDONE\tIMAGE\tCOMMAND")
-		for _, n := range plan {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Node, yesNo(n.Done), cmp.Or(n.Image, "-"), n.Command)
-			}
-		}
 		return err
 	}
 }

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func restoreCommand(u *ui) *cli.Command {
@@ -14,16 +16,25 @@ func restoreCommand(u *ui) *cli.Command {
 		Name:  "restore",
 		Usage: "restore the default scheduler that was replaced on this node",
 		Description: "Restores the original manifest byte by byte, also after an interrupted replacement and while the API server\n" +
-			"is down. Later edits of the files are shown and kept, unless --force is given.",
+			"is down. Later edits of the files are shown and kept, unless --force is given. With --all-nodes and --pod-image\n" +
+			"it restores every control-plane node from here, one after the other, as replace does.",
 		UsageText: examples(
 			"pmk-sched restore",
 			"pmk-sched restore --force --yes",
+			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1",
 		),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "restore even if the files were edited or recreated since"},
+			allNodesFlag("restore"), podImageFlag(),
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
+			if err := checkAllNodes(c); err != nil {
+				return err
+			}
+			if c.Bool("all-nodes") {
+				return restoreAll(c, u)
+			}
 			if _, err := u.session.Connect(); err != nil {
 				return err
 			}
@@ -44,4 +55,19 @@ func restoreCommand(u *ui) *cli.Command {
 			})
 		},
 	}
+}
+
+// restoreAll restores every control-plane node, or prints how.
+func restoreAll(c *cli.Context, u *ui) error {
+	node, err := u.session.Restoration(c.Context, c.String("pod-image"))
+	if err != nil {
+		return err
+	}
+	return allNodes(c, u, nodesCommand{
+		question: "restore the original default scheduler of every control-plane node of " + node.Server,
+		plan:     node.RestoreCommands,
+		run: func(ctx context.Context, version string) ([]session.NodeResult, error) {
+			return node.RestoreAll(ctx, version, c.Bool("force"))
+		},
+	})
 }

@@ -7,6 +7,8 @@ type Layout struct {
 	// Kubeconfig is the default scheduler's kubeconfig. It identifies a
 	// control-plane node.
 	Kubeconfig string
+	// AdminKubeconfig is the administrator's kubeconfig on every control-plane node; empty if there may be none.
+	AdminKubeconfig string
 	// Manifest is the static pod manifest of the scheduler; empty if it runs
 	// without a pod.
 	Manifest string
@@ -40,7 +42,7 @@ const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
 func Layouts() []Layout {
 	return []Layout{
 		{
-			Name: "pmk", Kubeconfig: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", Manifest: "/etc/pf9/kube.d/master.yaml", Runs: RunsAsStaticPod, Pod: "k8s-master",
+			Name: "pmk", Kubeconfig: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", AdminKubeconfig: "/etc/pf9/kube.d/kubeconfigs/admin.yaml", Manifest: "/etc/pf9/kube.d/master.yaml", Runs: RunsAsStaticPod, Pod: "k8s-master",
 			SingleFile: true, ConfigDir: "/etc/pf9/kube.d/configs", EnvFile: "/etc/pf9/kube.env",
 			Rewriter: "PMK's node agent", Persist: "replace again to repair it",
 		},
@@ -51,7 +53,7 @@ func Layouts() []Layout {
 		{Name: "k3s", Kubeconfig: "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig", Runs: RunsInProcess, DisableScheduler: "start k3s with --disable-scheduler"},
 		{Name: "k0s", Kubeconfig: "/var/lib/k0s/pki/scheduler.conf", Runs: RunsInProcess, DisableScheduler: "start the controller with --disable-components=kube-scheduler"},
 		{Name: "microk8s", Kubeconfig: "/var/snap/microk8s/current/credentials/scheduler.config", Runs: RunsInProcess, DisableScheduler: "remove kube-scheduler from the arguments of kubelite"},
-		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler", ConfigDir: ManagedConfigDir,
+		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", AdminKubeconfig: "/etc/kubernetes/admin.conf", Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler", ConfigDir: ManagedConfigDir,
 			APIServerName: "kubernetes.default.svc"}, // cmd/kubeadm/app/util/pkiutil, GetAPIServerAltNames
 	}
 }

@@ -32,6 +32,8 @@ const (
 	Extender = "pmk-extender"
 	// ComponentVerify is the value of [LabelComponent] on the namespaces that a verification creates for its pod.
 	ComponentVerify = "verify"
+	// ComponentNodeRun is the value of [LabelComponent] on the pods that run pmk-sched on a control-plane node, and on their Secrets.
+	ComponentNodeRun = "node-run"
 )
 
 // Helm is the value of [LabelManagedBy] that Helm sets on every object of a chart, whatever the chart says.

@@ -31,6 +31,8 @@ type Contents struct {
 	Plugins []profiles.Plugin
 	// Rules are the permissions that bundled plugins declare, by the name of the plugin.
 	Rules map[string]manifest.RulesFunc
+	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them again.
+	Packages map[string]string
 	// Flags are those with which the image was built on this machine.
 	Flags []string
 	// Undeclared are plugins that declare permissions in code that is not part of pmk-sched.
@@ -97,7 +99,7 @@ func (c *Contents) Warnings() []string {
 
 // describe returns Contents with the permissions of the plugins.
 func describe(infos []plugins.Info) *Contents {
-	c := &Contents{Rules: map[string]manifest.RulesFunc{}}
+	c := &Contents{Rules: map[string]manifest.RulesFunc{}, Packages: map[string]string{}}
 	c.addRules(infos)
 	for _, info := range infos {
 		if info.Rules && c.Rules[info.Name] == nil {
@@ -110,9 +112,20 @@ func describe(infos []plugins.Info) *Contents {
 func (c *Contents) addRules(infos []plugins.Info) {
 	for _, info := range infos {
 		if rules := bundled.OfPackage(info.Package); rules != nil {
-			c.Rules[info.Name] = rules
+			c.Rules[info.Name], c.Packages[info.Name] = rules, info.Package
 		}
 	}
+}
+
+// BundledRules returns the permissions that bundled plugins declare, by the name of the plugin. packages are their import paths.
+func BundledRules(packages map[string]string) map[string]manifest.RulesFunc {
+	rules := map[string]manifest.RulesFunc{}
+	for name, path := range packages {
+		if declared := bundled.OfPackage(path); declared != nil {
+			rules[name] = declared
+		}
+	}
+	return rules
 }
 
 // builtImage returns the plugins of an image that was built on this machine, the flags that named them, and whether it

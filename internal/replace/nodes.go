@@ -2,25 +2,51 @@ package replace
 
 import (
 	"context"
+	"path"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
 
-// NodePlan is what to run on one of several control-plane nodes.
+// Goal is the wanted state of the default scheduler of every control-plane node.
+type Goal struct {
+	// Restored is the original scheduler, otherwise a replaced one.
+	Restored bool
+	// Image of a replaced scheduler; empty: any.
+	Image string
+	// Command is what to run on each node, without its name.
+	Command string
+}
+
+// NodePlan is what to do on one of several control-plane nodes, and what the API server shows of its default scheduler.
 type NodePlan struct {
-	Node  string `json:"node"`
-	Image string `json:"image"`
-	// Done reports whether its default scheduler is replaced by the image.
+	Node string `json:"node"`
+	// Ready reports whether the node is ready, SchedulerReady whether its default scheduler is.
+	Ready          bool `json:"ready"`
+	SchedulerReady bool `json:"schedulerReady"`
+	Leads          bool `json:"leads"`
+	// Image is that of its default scheduler, Replacement identifies its replacement; both are empty if there is none.
+	Image       string `json:"image"`
+	Replacement string `json:"replacement,omitempty"`
+	// Done reports whether its default scheduler is as wanted, as far as its pod shows: only the node knows its files.
 	Done bool `json:"done"`
 	// Command is to run on that node.
 	Command string `json:"command"`
+	// Programs are those that the command of its default scheduler names.
+	Programs []string `json:"-"`
 }
 
-// PlanNodes lists the control-plane nodes with the command to run on each, one after the other, and which are done.
-func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, image, command string) ([]NodePlan, error) {
+// PlanNodes lists the control-plane nodes in the order in which to go through them: the one whose scheduler leads is the last, so that the lease
+// changes hands once.
+func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, goal Goal) ([]NodePlan, error) {
 	if _, err := FindLayout(info.Layout); err != nil && info.Layout != cluster.LayoutUnknown {
 		return nil, err
 	}
@@ -28,21 +54,97 @@ func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, image, command s
 	if err != nil {
 		return nil, err
 	}
-	byNode := map[string]corev1.Pod{}
-	for _, pod := range pods {
-		byNode[pod.Spec.NodeName] = pod
+	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, kubeapi.Explain("read the lease "+schedulerLease, err)
 	}
+	leader := ""
+	if err == nil && lease.Spec.HolderIdentity != nil {
+		leader, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	}
+	return planNodes(info.ControlPlane.Nodes, pods, leader, goal), nil
+}
+
+// planNodes makes the plan. leader is the host name of the process that holds the lease.
+func planNodes(nodes []cluster.ControlPlaneNode, pods []corev1.Pod, leader string, goal Goal) []NodePlan {
 	plan := []NodePlan{}
-	for _, node := range info.ControlPlane.Nodes {
-		pod := byNode[node.Name]
-		entry := NodePlan{Node: node.Name, Command: command + " --node " + node.Name}
-		for _, container := range pod.Spec.Containers {
-			if container.Name == schedulerContainer {
-				entry.Image = container.Image
+	for _, node := range nodes {
+		entry := NodePlan{
+			Node: node.Name, Ready: node.Ready, Command: goal.Command + " --node " + node.Name,
+			Leads: leader == node.Name || slices.Contains(node.Names, leader),
+		}
+		if goal.Restored {
+			entry.Command = goal.Command
+		}
+		for i := range pods {
+			if pods[i].Spec.NodeName == node.Name {
+				entry.read(&pods[i])
 			}
 		}
-		entry.Done = pod.Annotations[staticpod.AnnotationReplacement] != "" && (image == "" || image == entry.Image)
+		entry.Done = entry.Image != "" && goal.reached(entry)
 		plan = append(plan, entry)
 	}
-	return plan, nil
+	slices.SortStableFunc(plan, func(a, b NodePlan) int {
+		switch {
+		case a.Leads == b.Leads:
+			return strings.Compare(a.Node, b.Node)
+		case b.Leads:
+			return -1
+		}
+		return 1
+	})
+	return plan
+}
+
+// reached reports whether a scheduler is as wanted.
+func (g Goal) reached(n NodePlan) bool {
+	if g.Restored {
+		return n.Replacement == ""
+	}
+	return n.Replacement != "" && (g.Image == "" || g.Image == n.Image)
+}
+
+// read reads the static pod of the node's default scheduler.
+func (n *NodePlan) read(pod *corev1.Pod) {
+	n.Replacement = pod.Annotations[staticpod.AnnotationReplacement]
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == schedulerContainer {
+			n.Image, n.Programs = c.Image, staticpod.Programs(c, schedulerContainer)
+		}
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == schedulerContainer {
+			n.SchedulerReady = status.Ready
+		}
+	}
+}
+
+// CheckNodes returns an error if a node cannot be reached by a run through all nodes.
+func CheckNodes(plan []NodePlan) error {
+	const hint = "resume when it is ready; or leave --pod-image out, and run the printed commands on the other nodes"
+	for _, n := range plan {
+		switch {
+		case !n.Ready:
+			return problem.Errorf(hint, "node %s is not ready, so that nothing can be run on it; no node was changed", n.Node)
+		case n.Image == "":
+			return problem.Errorf(hint, "node %s shows no static pod with a default scheduler; no node was changed", n.Node)
+		}
+	}
+	return nil
+}
+
+// Directories returns the directories of a node in which replace and restore write, or which have what they read. None is below another.
+func Directories(layout cluster.Layout) []string {
+	all := []string{path.Dir(path.Dir(layout.Manifest)), path.Dir(layout.ConfigDir), path.Dir(layout.Kubeconfig), path.Dir(layout.AdminKubeconfig), staticpod.StateDir}
+	if layout.EnvFile != "" {
+		all = append(all, path.Dir(layout.EnvFile))
+	}
+	slices.Sort(all)
+	var top []string
+	for _, dir := range all {
+		if !slices.ContainsFunc(top, func(above string) bool { return dir == above || strings.HasPrefix(dir, above+"/") }) {
+			top = append(top, dir)
+		}
+	}
+	return top
 }

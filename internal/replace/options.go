@@ -28,7 +28,7 @@ type Options struct {
 	ConfigurationName string
 	// Plugins are compiled into the image. Rules has, by plugin, the permissions that it needs; PluginRules are granted in any case.
 	Plugins     []profiles.Plugin
-	Rules       map[string]manifest.RulesFunc
+	Rules       map[string]manifest.RulesFunc `json:"-"`
 	PluginRules []rbacv1.PolicyRule
 	// Extenders are added to the configuration, after those at the addresses DropExtenders are removed. For names what the replacement is
 	// for if it has no other purpose: undoing that restores the original manifest.

@@ -29,6 +29,12 @@ type Node struct {
 	deps replace.Deps
 	info *cluster.Info
 	o    replace.Options
+
+	// The rest is for a run through all nodes.
+	s        *Session
+	cfg      *rest.Config
+	podImage string
+	packages map[string]string
 }
 
 // ReplaceOptions are the flags of replace that are not about the scheduler.
@@ -36,20 +42,24 @@ type ReplaceOptions struct {
 	// Node is the name of this node; empty: found by its addresses.
 	Node            string
 	Timeout, Stable time.Duration
+	// AllNodes is for every control-plane node; then this may be any machine, unless PodImage is set: the image of pmk-sched for a pod on
+	// each node.
+	AllNodes bool
+	PodImage string
 }
 
 // requestTimeout bounds one request: a silent API server has to be noticed soon while a scheduler is replaced.
 const requestTimeout = 10 * time.Second
 
-// Replacement inspects the cluster for a replacement of the default scheduler. With allNodes it may run on any machine.
-func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptions, allNodes bool) (*Node, error) {
-	n := &Node{}
+// Replacement inspects the cluster for a replacement of the default scheduler.
+func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptions) (*Node, error) {
+	n := &Node{s: s, podImage: o.PodImage}
 	var err error
 	if n.o, err = sp.Replacement(); err != nil {
 		return nil, err
 	}
 	n.o.Node, n.o.Names, n.o.Timeout, n.o.StableFor = o.Node, cluster.MachineNames(), o.Timeout, o.Stable
-	if allNodes {
+	if o.AllNodes && o.PodImage == "" {
 		return n, s.inspectNode(ctx, n)
 	}
 	if err := n.o.Validate(); err != nil {
@@ -70,7 +80,7 @@ func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptio
 		return nil, err
 	}
 	s.warnOfPlugins(contents, n.o.PluginRules != nil)
-	n.o.Plugins, n.o.Rules = contents.Plugins, contents.Rules
+	n.o.Plugins, n.o.Rules, n.packages = contents.Plugins, contents.Rules, contents.Packages
 	return n, nil
 }
 
@@ -80,7 +90,7 @@ func (s *Session) inspectNode(ctx context.Context, n *Node) error {
 	if err != nil {
 		return err
 	}
-	n.Server = cfg.Host
+	n.Server, n.cfg = cfg.Host, cfg
 	if n.deps, err = s.replaceDeps(cfg); err != nil {
 		return err
 	}
@@ -98,11 +108,6 @@ func (n *Node) Preview(ctx context.Context) (*replace.Plan, error) {
 // Run replaces the default scheduler of the node.
 func (n *Node) Run(ctx context.Context) (*replace.Outcome, error) {
 	return replace.Run(ctx, n.deps, n.info, n.o)
-}
-
-// Commands returns the command to run on each control-plane node, and whether it is done.
-func (n *Node) Commands(ctx context.Context, command string) ([]replace.NodePlan, error) {
-	return replace.PlanNodes(ctx, n.deps, n.info, n.o.Image, command)
 }
 
 // Restore restores the default scheduler of this node.

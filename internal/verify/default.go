@@ -25,6 +25,8 @@ type DefaultOptions struct {
 	Annotation string
 	// Want is the value that the annotation must have; empty: any.
 	Want string
+	// Unreplaced accepts a scheduler without the annotation: while nodes are replaced one after the other, it may lead.
+	Unreplaced bool
 	// Binary is the key of the annotation with the SHA-256 of the binary that must run.
 	Binary string
 	// Metrics reads the metrics of the scheduler on a node, if the caller can reach them. If it is nil or fails, the proof goes

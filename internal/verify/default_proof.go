@@ -59,7 +59,7 @@ func (d *defaultVerifier) checkStaticPod(ctx context.Context, pod, by *corev1.Po
 		}
 	}
 	switch {
-	case d.result.Replacement == "":
+	case d.result.Replacement == "" && !d.o.Unreplaced:
 		return d.notScheduled(pod, "the default scheduler of node %s bound it, which is not replaced (image %s)", by.Spec.NodeName, d.result.Image)
 	case len(d.result.Programs) > 0 && by.Annotations[d.o.Binary] != "" && !slices.Contains(d.result.Programs, by.Annotations[d.o.Binary]):
 		return d.notScheduled(pod, "the process on node %s runs another program: expected SHA-256 %s, got %s",

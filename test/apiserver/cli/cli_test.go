@@ -132,6 +132,23 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 		if !slices.Equal(nodes, controlPlane) {
 			t.Errorf("the plan has the nodes %v, want %v", nodes, controlPlane)
 		}
+		for _, l := range run.Decode[[]line](t, pmkSched("restore", "--all-nodes", "-o", "json").OK(t).Stdout) {
+			if !l.Done || !strings.HasSuffix(l.Command, " restore --yes") {
+				t.Errorf("restore on node %s: %+v", l.Node, l)
+			}
+		}
+	})
+	t.Run("a run on all nodes needs a control-plane node", func(t *testing.T) {
+		pmkSched("replace", "--image", image, "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes").Fails(t, 2, "not a control-plane node of a known layout")
+		pmkSched("restore", "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes").Fails(t, 2, "not a control-plane node of a known layout")
+		kube, err := kubernetes.NewForConfig(server.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		left, err := kube.CoordinationV1().Leases("kube-system").List(run.Context(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"})
+		if err != nil || len(left.Items) > 0 {
+			t.Errorf("left %d locks: %v", len(left.Items), err)
+		}
 	})
 	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
 }

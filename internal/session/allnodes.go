@@ -1,0 +1,248 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/noderun"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/verify"
+)
+
+const (
+	// nodeRunTime is how long pmk-sched may take on a node in addition to its waits: pulls of images, checks, an undo.
+	nodeRunTime = 10 * time.Minute
+	// mirrorTime is how long the API server may show the former static pod of a node: the kubelet replaces it within seconds.
+	mirrorTime = time.Minute
+)
+
+// nodeRequest is what pmk-sched does in a pod on a node, see [Session.OnNode].
+type nodeRequest struct {
+	// Version is that of the pmk-sched that makes the request: another one may understand it differently.
+	Version string `json:"version"`
+	// Restore restores the original scheduler, also an edited one with Force. Otherwise Options replaces it.
+	Restore bool            `json:"restore,omitempty"`
+	Force   bool            `json:"force,omitempty"`
+	Options replace.Options `json:"options"`
+	// Packages are the import paths of bundled plugins, whose permissions are in code.
+	Packages map[string]string `json:"packages,omitempty"`
+	// Scheduler is the image whose program the pod has, for a container whose command names Programs.
+	Scheduler string   `json:"scheduler,omitempty"`
+	Programs  []string `json:"programs,omitempty"`
+}
+
+// NodeResult is what a run through all nodes did on one of them.
+type NodeResult struct {
+	Node string `json:"node"`
+	// Changed is false if nothing was to be done.
+	Changed bool   `json:"changed"`
+	Image   string `json:"image,omitempty"`
+	// Manifest is what became of the manifest when it was restored.
+	Manifest string `json:"manifest,omitempty"`
+	Backup   string `json:"backup,omitempty"`
+}
+
+// Commands returns what to do on each control-plane node, and the command to run there without a pod.
+func (n *Node) Commands(ctx context.Context, command string) ([]replace.NodePlan, error) {
+	return replace.PlanNodes(ctx, n.deps, n.info, n.goal(command))
+}
+
+func (n *Node) goal(command string) replace.Goal {
+	return replace.Goal{Image: strings.ReplaceAll(n.o.Image, manifest.ReleaseInImage, n.info.Release.String()), Command: command}
+}
+
+// RunAll replaces the default schedulers of all control-plane nodes, one after the other, and stops at the first failure. version is that of
+// pmk-sched. The results are those of the nodes that are done. Another run skips those: each node itself compares its files with what is wanted.
+func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error) {
+	r := &nodesRun{Node: n, goal: n.goal(""), request: nodeRequest{Version: version, Options: n.o, Packages: n.packages}}
+	r.request.Options.Names = nil
+	return r.run(ctx)
+}
+
+// Restoration inspects the cluster for a restoration on all control-plane nodes. podImage is the image of pmk-sched for a pod on each.
+func (s *Session) Restoration(ctx context.Context, podImage string) (*Node, error) {
+	n := &Node{s: s, podImage: podImage}
+	return n, s.inspectNode(ctx, n)
+}
+
+// RestoreCommands returns what to do on each control-plane node to restore its scheduler.
+func (n *Node) RestoreCommands(ctx context.Context, command string) ([]replace.NodePlan, error) {
+	return replace.PlanNodes(ctx, n.deps, n.info, replace.Goal{Restored: true, Command: command})
+}
+
+// RestoreAll restores the default schedulers of all control-plane nodes, as RunAll replaces them.
+func (n *Node) RestoreAll(ctx context.Context, version string, force bool) ([]NodeResult, error) {
+	r := &nodesRun{Node: n, goal: replace.Goal{Restored: true}, request: nodeRequest{Version: version, Restore: true, Force: force}}
+	return r.run(ctx)
+}
+
+// nodesRun is one run through all nodes.
+type nodesRun struct {
+	*Node
+	goal    replace.Goal
+	request nodeRequest
+	layout  cluster.Layout
+	runner  *noderun.Runner
+}
+
+func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
+	if r.layout, err = replace.FindLayout(r.info.Layout); err != nil {
+		return nil, err
+	}
+	if r.layout.AdminKubeconfig == "" {
+		return nil, problem.Invalidf("leave --pod-image out, and run the printed command on each node", "a pod on a node of %s finds no administrator's kubeconfig there", r.layout.Name)
+	}
+	client, err := apply.New(r.cfg, apply.Options{Log: r.s.Log})
+	if err != nil {
+		return nil, err
+	}
+	r.runner = noderun.New(r.deps.Kube, r.s.Log)
+	held, unlock, err := client.Lock(ctx, noderun.Namespace, corev1.DefaultSchedulerName, holder())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		err = errors.Join(err, unlock(limited))
+	}()
+	plan, err := replace.PlanNodes(held, r.deps, r.info, r.goal)
+	if err != nil {
+		return nil, err
+	}
+	if err := replace.CheckNodes(plan); err != nil {
+		return nil, err
+	}
+	return eachNode(plan,
+		func(entry replace.NodePlan) (*NodeResult, error) { return r.node(held, entry) },
+		func(result *NodeResult, last bool) error { return r.confirm(held, result, last) })
+}
+
+// eachNode does something on each node of a plan, and confirms it before the next one, until the first failure. The results are those of the
+// nodes on which it succeeded.
+func eachNode(plan []replace.NodePlan, do func(entry replace.NodePlan) (*NodeResult, error), confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
+	results := []NodeResult{}
+	for i, entry := range plan {
+		result, err := do(entry)
+		if err == nil {
+			results = append(results, *result)
+			err = confirm(result, i == len(plan)-1)
+		}
+		if err != nil {
+			return results, problem.WithHint(err, fmt.Sprintf("%d of %d nodes are done; run the same command again to resume", len(results), len(plan)))
+		}
+	}
+	return results, nil
+}
+
+// node runs the request on a node, in a pod.
+func (r *nodesRun) node(ctx context.Context, entry replace.NodePlan) (*NodeResult, error) {
+	task, err := r.task(entry)
+	if err != nil {
+		return nil, err
+	}
+	var report *noderun.Report
+	err = r.s.step(r.verb()+" node "+entry.Node, func() error {
+		if report, err = r.runner.Run(ctx, task); err != nil {
+			return err
+		}
+		return report.Err()
+	})
+	if report != nil {
+		for _, warning := range report.Warnings {
+			r.s.Warn("node " + entry.Node + ": " + warning)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s node %s: %w", r.verb(), entry.Node, err)
+	}
+	return decodeResult(entry.Node, r.request.Restore, report.Result)
+}
+
+func (r *nodesRun) verb() string {
+	if r.request.Restore {
+		return "restore"
+	}
+	return "replace"
+}
+
+// task returns the pod's task for a node.
+func (r *nodesRun) task(entry replace.NodePlan) (noderun.Task, error) {
+	request := r.request
+	task := noderun.Task{
+		Node: entry.Node, Image: r.podImage, Kubeconfig: r.layout.AdminKubeconfig,
+		Directories: slices.DeleteFunc(replace.Directories(r.layout), func(dir string) bool { return dir == staticpod.StateDir }), Created: []string{staticpod.StateDir},
+		Timeout: nodeRunTime + cmp.Or(r.o.Timeout, replace.DefaultTimeout) + cmp.Or(r.o.StableFor, replace.DefaultStableFor),
+	}
+	if !request.Restore {
+		task.Scheduler, task.Programs = cmp.Or(r.goal.Image, entry.Image), entry.Programs
+		request.Options.Node, request.Scheduler, request.Programs = entry.Node, task.Scheduler, task.Programs
+	}
+	var err error
+	task.Request, err = json.Marshal(request)
+	return task, err
+}
+
+// decodeResult reads the outcome of Run or Restore.
+func decodeResult(node string, restored bool, text []byte) (*NodeResult, error) {
+	if restored {
+		outcome := &replace.RestoreOutcome{}
+		err := json.Unmarshal(text, outcome)
+		manifest := cmp.Or(outcome.Manifest, replace.ManifestUnchanged)
+		return &NodeResult{Node: node, Changed: manifest == replace.ManifestRestored, Manifest: manifest, Backup: outcome.Backup}, err
+	}
+	outcome := &replace.Outcome{}
+	err := json.Unmarshal(text, outcome)
+	return &NodeResult{Node: node, Changed: outcome.Backup != "", Image: outcome.Image, Backup: outcome.Backup}, err
+}
+
+// confirm waits until the API server shows what the node reported, and verifies that the default scheduler binds a pod. While nodes differ any of
+// them may do that; after the last one it has to be a replaced one.
+func (r *nodesRun) confirm(ctx context.Context, result *NodeResult, last bool) error {
+	if !result.Changed && !last {
+		return nil
+	}
+	err := r.s.step("wait until the scheduler of node "+result.Node+" is ready", func() error { return r.awaitScheduler(ctx, result.Node) })
+	if err != nil {
+		return err
+	}
+	return r.s.step("verify that a pod is scheduled", func() error {
+		_, err := verify.DefaultScheduler(ctx, r.cfg, verify.DefaultOptions{
+			Options:    verify.Options{Timeout: time.Minute, Log: r.s.Log},
+			Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Unreplaced: !last || r.request.Restore,
+		})
+		return err
+	})
+}
+
+// awaitScheduler waits until the default scheduler of a node is as wanted, and ready.
+func (r *nodesRun) awaitScheduler(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
+	defer cancel()
+	for {
+		plan, err := replace.PlanNodes(ctx, r.deps, r.info, r.goal)
+		if err == nil {
+			if slices.ContainsFunc(plan, func(p replace.NodePlan) bool { return p.Node == node && p.Done && p.SchedulerReady }) {
+				return nil
+			}
+			err = fmt.Errorf("wait for the scheduler of node %s: its static pod is not ready, or not as the node reported", node)
+		}
+		if clock.Sleep(ctx, time.Second) != nil {
+			return errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
