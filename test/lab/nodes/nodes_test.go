@@ -30,6 +30,7 @@ func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 		}
 	}
 	t.Run("replaced node by node", func(t *testing.T) { replaced(t, nodes, "/etc/kubernetes/manifests/kube-scheduler.yaml") })
+	t.Run("replaced by one command", func(t *testing.T) { throughAllNodes(t, nodes) })
 	uninstalled(t, nodes[0])
 }
 
