@@ -49,7 +49,7 @@ func allNodes(c *cli.Context, u *ui, n nodesCommand) error {
 		if err != nil {
 			return err
 		}
-		u.say("run each command on its node, in this order, and continue only when it has succeeded; patches of one minor may differ meanwhile")
+		u.say("run each command on its node, in this order, and continue only when it has succeeded")
 		return u.data(format, plan, nodesTable(plan))
 	}
 	if err := u.confirm(c.Context, c.Bool("yes"), n.question); err != nil {

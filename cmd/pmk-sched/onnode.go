@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -67,7 +68,9 @@ func runRequest(c *cli.Context, u *ui) error {
 	}
 	var warnings []string
 	u.session.Warn = func(text string) {
-		warnings = append(warnings, text)
+		if !slices.Contains(warnings, text) { // the files are compared, and checked again before they are changed
+			warnings = append(warnings, text)
+		}
 		u.warn(text)
 	}
 	result, failed := u.session.OnNode(c.Context, request, ownVersion())

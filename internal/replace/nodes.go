@@ -119,14 +119,14 @@ func (n *NodePlan) read(pod *corev1.Pod) {
 	}
 }
 
-// CheckNodes returns an error if a node cannot be reached by a run through all nodes.
-func CheckNodes(plan []NodePlan) error {
+// Check returns an error if a run through all nodes cannot reach the goal on one of them.
+func (g Goal) Check(plan []NodePlan) error {
 	const hint = "resume when it is ready; or leave --pod-image out, and run the printed commands on the other nodes"
 	for _, n := range plan {
 		switch {
 		case !n.Ready:
 			return problem.Errorf(hint, "node %s is not ready, so that nothing can be run on it; no node was changed", n.Node)
-		case n.Image == "":
+		case n.Image == "" && !g.Restored: // restore recreates a lost one
 			return problem.Errorf(hint, "node %s shows no static pod with a default scheduler; no node was changed", n.Node)
 		}
 	}

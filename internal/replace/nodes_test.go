@@ -77,15 +77,17 @@ func TestPlanOfAllNodesHasTheLeaderLastAndWhatIsDone(t *testing.T) {
 func TestRunThroughAllNodesIsRefusedWhileANodeCannotBeReached(t *testing.T) {
 	good := NodePlan{Node: "cp-1", Ready: true, Image: "x"}
 	for name, c := range map[string]struct {
+		goal Goal
 		last NodePlan
 		want string
 	}{
 		"all are ready": {last: NodePlan{Node: "cp-2", Ready: true, Image: "x"}},
 		"not ready":     {last: NodePlan{Node: "cp-2", Image: "x"}, want: "node cp-2 is not ready"},
 		"no scheduler":  {last: NodePlan{Node: "cp-2", Ready: true}, want: "node cp-2 shows no static pod"},
+		"to restore":    {goal: Goal{Restored: true}, last: NodePlan{Node: "cp-2", Ready: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := CheckNodes([]NodePlan{good, c.last})
+			err := c.goal.Check([]NodePlan{good, c.last})
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(problem.Hints(err)) == 0) {
 				t.Errorf("got %v", err)
 			}

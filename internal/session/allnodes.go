@@ -28,6 +28,8 @@ const (
 	nodeRunTime = 10 * time.Minute
 	// mirrorTime is how long the API server may show the former static pod of a node: the kubelet replaces it within seconds.
 	mirrorTime = time.Minute
+	// unlockTime is how long the release of the lock may take.
+	unlockTime = 30 * time.Second
 )
 
 // nodeRequest is what pmk-sched does in a pod on a node, see [Session.OnNode].
@@ -116,7 +118,7 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		return nil, err
 	}
 	defer func() {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTime)
 		defer cancel()
 		err = errors.Join(err, unlock(limited))
 	}()
@@ -124,7 +126,7 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := replace.CheckNodes(plan); err != nil {
+	if err := r.goal.Check(plan); err != nil {
 		return nil, err
 	}
 	return eachNode(plan,
