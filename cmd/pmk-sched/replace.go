@@ -25,7 +25,7 @@ func replaceCommand(u *ui) *cli.Command {
 		UsageText: examples(
 			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
 			"pmk-sched replace --preset binpack --yes",
-			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --all-nodes --pod-image registry.example.com/pmk-sched:v1",
+			"pmk-sched replace --preset binpack --all-nodes --pod-image registry.example.com/pmk-sched:v1",
 		),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the current image"},
