@@ -11,6 +11,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
+	"github.com/pmk-sched/pmk-sched/internal/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -35,7 +36,7 @@ func writeArchive(ctx context.Context, img v1.Image, ref string, w io.Writer) er
 	if err != nil {
 		return err
 	}
-	if err := tarball.Write(tag, img, contextWriter{ctx, w}); err != nil {
+	if err := tarball.Write(tag, img, contextio.NewWriter(ctx, w)); err != nil {
 		return fmt.Errorf("write docker archive of %s: %w", tag, err)
 	}
 	return nil

@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/pmk-sched/pmk-sched/internal/contextio"
 )
 
 // Source is an image to read. Exactly one of Reference, Archive and Layout is set.
@@ -118,7 +120,7 @@ func extractRegular(ctx context.Context, img v1.Image, name string, f *os.File) 
 	flat := mutate.Extract(img)
 	defer func() { err = errors.Join(err, flat.Close()) }()
 	links = map[string]string{}
-	tr := tar.NewReader(contextReader{ctx, flat})
+	tr := tar.NewReader(contextio.NewReader(ctx, flat))
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {

@@ -18,6 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/contextio"
 )
 
 // entry is one path in a layer. Exactly one of dir, link, source and text is set. The default owner is root.
@@ -124,6 +126,6 @@ func writeEntry(ctx context.Context, tw *tar.Writer, e entry) error {
 	if err := tw.WriteHeader(header); err != nil {
 		return err
 	}
-	_, err := io.Copy(tw, contextReader{ctx, content})
+	_, err := io.Copy(tw, contextio.NewReader(ctx, content))
 	return err
 }

@@ -14,6 +14,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/pmk-sched/pmk-sched/internal/contextio"
 )
 
 // defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go, defaultUnixEnv).
@@ -138,7 +140,7 @@ type search struct {
 func (s *search) read(ctx context.Context, img v1.Image, f *os.File) (err error) {
 	flat := mutate.Extract(img)
 	defer func() { err = errors.Join(err, flat.Close()) }()
-	tr := tar.NewReader(contextReader{ctx, flat})
+	tr := tar.NewReader(contextio.NewReader(ctx, flat))
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {

@@ -89,8 +89,9 @@ func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(
 	if err != nil {
 		return err
 	}
+	sortObjects(header, objects)
 	if !r.Anonymize || header.Anonymized {
-		return use(sorted(header, objects), objects)
+		return use(header, objects)
 	}
 	renamed, err := spool.New(dir)
 	if err != nil {
@@ -100,16 +101,16 @@ func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(
 	if err := s.step("replace names", func() error { return anonymize(ctx, kinds, header, objects, renamed) }); err != nil {
 		return err
 	}
-	return use(sorted(header, renamed), renamed)
+	sortObjects(header, renamed) // their keys have changed
+	return use(header, renamed)
 }
 
-// sorted orders the objects, and completes the header with their numbers.
-func sorted(h *snapshot.Header, objects *spool.Spool) *snapshot.Header {
+// sortObjects orders the objects, and completes the header with their numbers.
+func sortObjects(h *snapshot.Header, objects *spool.Spool) {
 	for i := range h.Resources {
 		r := &h.Resources[i]
 		r.Objects, r.Bytes = objects.Sort(groupResource(r))
 	}
-	return h
 }
 
 func groupResource(r *snapshot.Resource) string {
@@ -188,7 +189,7 @@ func (s *Session) readFiles(ctx context.Context, r SnapshotRequest, kinds []*sna
 	return nil
 }
 
-// anonymize replaces the names in all objects. Pods come first: they name the claims of their volumes.
+// anonymize replaces the names in all objects, which are in order. Pods come first: they name the claims of their volumes.
 func anonymize(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, from, to *spool.Spool) error {
 	key, err := anonymizationKey(h, from)
 	if err != nil {
@@ -199,37 +200,30 @@ func anonymize(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, 
 	for _, kind := range kinds {
 		byName[kind.GroupResource()] = kind
 	}
-	order := slices.Clone(h.Resources)
-	slices.SortStableFunc(order, func(x, y snapshot.Resource) int { return boolOrder(x.Kind == "Pod", y.Kind == "Pod") })
-	for i := range order {
-		resource := groupResource(&order[i])
-		if byName[resource] == nil {
-			return problem.Invalidf("take the snapshot again without --resource", "replace names in %s: it is not known which of their fields are names", resource)
-		}
-		from.Sort(resource)
-		err := from.Each(resource, func(_ string, text []byte) error {
-			if err := ctx.Err(); err != nil {
-				return err
+	for _, podsPass := range []bool{true, false} {
+		for i := range h.Resources {
+			if r := &h.Resources[i]; (r.Kind == "Pod") == podsPass {
+				if err := anonymizeAll(ctx, a, byName[groupResource(r)], groupResource(r), from, to); err != nil {
+					return err
+				}
 			}
-			return anonymizeOne(a, byName[resource], text, to)
-		})
-		if err != nil {
-			return err
 		}
 	}
 	h.Anonymized = true
 	return nil
 }
 
-// boolOrder orders true before false.
-func boolOrder(x, y bool) int {
-	switch {
-	case x == y:
-		return 0
-	case x:
-		return -1
+// anonymizeAll replaces the names in the objects of a resource. kind is nil if it is not known.
+func anonymizeAll(ctx context.Context, a *snapshot.Anonymizer, kind *snapshot.Kind, resource string, from, to *spool.Spool) error {
+	if kind == nil {
+		return problem.Invalidf("take the snapshot again without --resource", "replace names in %s: it is not known which of their fields are names", resource)
 	}
-	return 1
+	return from.Each(resource, func(_ string, text []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return anonymizeOne(a, kind, text, to)
+	})
 }
 
 func anonymizeOne(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *spool.Spool) error {
@@ -257,7 +251,6 @@ func anonymizationKey(h *snapshot.Header, objects *spool.Spool) ([]byte, error) 
 	hash := sha256.New()
 	for i := range h.Resources {
 		resource := groupResource(&h.Resources[i])
-		objects.Sort(resource)
 		err := objects.Each(resource, func(name string, text []byte) error {
 			hash.Write(text)
 			if resource != "namespaces" || name != metav1.NamespaceSystem {

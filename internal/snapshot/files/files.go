@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pmk-sched/pmk-sched/internal/contextio"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/archive"
@@ -50,10 +51,8 @@ type Options struct {
 // Read reads the objects of the files into a sink. Of several objects of a kind with the same name the last one counts.
 func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
 	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{}, result: &Result{Ignored: map[string]int{}}}
-	for _, path := range o.Paths {
-		if err := r.path(ctx, path); err != nil {
-			return nil, err
-		}
+	if err := each(ctx, o.Paths, o.Stdin, r.stream); err != nil {
+		return nil, err
 	}
 	for _, kind := range r.kinds {
 		if found := r.seen[kind.GroupResource()]; found != nil {
@@ -75,45 +74,77 @@ type reader struct {
 	result *Result
 }
 
-// path reads a file, standard input, or the files of a directory that look like manifests, in the order of their names.
-func (r *reader) path(ctx context.Context, path string) error {
-	if path == Stdin {
-		return r.stream(ctx, "standard input", r.o.Stdin)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return problem.Invalidf("", "read objects: %w", err)
-	}
-	if !info.IsDir() {
-		return r.file(ctx, path)
-	}
-	return filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return fmt.Errorf("read objects: %w", err)
+// Manifests calls do with each object of files, directories and standard input, in YAML or JSON, with all its fields.
+func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map[string]any) error) error {
+	return each(ctx, paths, stdin, func(text *bufio.Reader, start []byte) error {
+		if isJSON(start) {
+			return eachJSON(text, do)
 		}
-		if entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
-			return r.file(ctx, file)
-		}
-		return nil
+		return eachYAML(text, do)
 	})
 }
 
-func (r *reader) file(ctx context.Context, path string) error {
+// stream is what reads a file of any format, which its beginning shows.
+type stream func(text *bufio.Reader, start []byte) error
+
+// each reads files, standard input, and the files of directories that look like manifests, in the order of their names.
+func each(ctx context.Context, paths []string, stdin io.Reader, read stream) error {
+	for _, path := range paths {
+		if path == Stdin {
+			if err := readStream(ctx, "standard input", stdin, read); err != nil {
+				return err
+			}
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return problem.Invalidf("", "read objects: %w", err)
+		}
+		if !info.IsDir() {
+			if err := readFile(ctx, path, read); err != nil {
+				return err
+			}
+			continue
+		}
+		err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return fmt.Errorf("read objects: %w", err)
+			}
+			if entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+				return readFile(ctx, file, read)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFile(ctx context.Context, path string, read stream) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return problem.Invalidf("", "read objects: %w", err)
 	}
 	defer f.Close()
-	return r.stream(ctx, path, f)
+	return readStream(ctx, path, f, read)
 }
 
-// stream reads a file of any format, which its beginning shows.
-func (r *reader) stream(ctx context.Context, name string, in io.Reader) error {
-	text := bufio.NewReaderSize(contextReader{ctx, in}, 1<<16)
+func readStream(ctx context.Context, name string, in io.Reader, read stream) error {
+	text := bufio.NewReaderSize(contextio.NewReader(ctx, in), 1<<16)
 	start, err := text.Peek(512)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err == nil || errors.Is(err, io.EOF) {
+		err = read(text, start)
+	}
+	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
+	return nil
+}
+
+// stream reads a file of any format.
+func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
 	switch {
 	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
 		err = r.archive(text)
@@ -128,10 +159,7 @@ func (r *reader) stream(ctx context.Context, name string, in io.Reader) error {
 	default:
 		err = eachYAML(text, r.add)
 	}
-	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
-	}
-	return nil
+	return err
 }
 
 // archive reads another snapshot, with the kinds that it was made with.
@@ -188,17 +216,4 @@ func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) er
 		return fmt.Errorf("store %s %s: %w", kind.Name, key, err)
 	}
 	return r.sink.Add(resource, key, text)
-}
-
-// contextReader ends with its context.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }
