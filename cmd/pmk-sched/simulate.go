@@ -3,9 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +23,9 @@ func simulateCommand(u *ui) *cli.Command {
 		Name:        "simulate",
 		Usage:       "show what a scheduler would do, on a copy of the cluster's objects",
 		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read, or not at all with --snapshot.",
-		Subcommands: []*cli.Command{simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u)},
+		Subcommands: []*cli.Command{
+			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
+		},
 	}
 }
 
@@ -42,7 +41,7 @@ func simulatePendingCommand(u *ui) *cli.Command {
 		),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
-			return simulateScenario(c, u, scenario.Pending())
+			return simulateSteps(c, u, "", scenario.Step{Scenario: "pending"})
 		},
 	}
 }
@@ -59,7 +58,7 @@ func simulateReplaceAllCommand(u *ui) *cli.Command {
 		),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
-			return simulateScenario(c, u, scenario.ReplaceAll())
+			return simulateSteps(c, u, "", scenario.Step{Scenario: "replace-all"})
 		},
 	}
 }
@@ -84,29 +83,38 @@ func simulateDrainCommand(u *ui) *cli.Command {
 					return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", node, nodes[0])
 				}
 			}
-			return simulateScenario(c, u, scenario.Drain(nodes))
+			return simulateSteps(c, u, "", scenario.Step{Scenario: "drain", Nodes: nodes})
 		},
 	}
 }
 
 // simulateFlags describe the scheduler and the objects of a simulation.
 func simulateFlags(more ...cli.Flag) []cli.Flag {
+	file := &cli.StringFlag{Name: "file", Aliases: []string{"f", "with-scheduler"}, Usage: "`FILE`: pmk-sched.yaml of the scheduler, or - for standard input; flags win over it"}
+	return append([]cli.Flag{file}, simulationFlags(more...)...)
+}
+
+// simulationFlags are those of [simulateFlags] without the file of the scheduler.
+func simulationFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "snapshot", Usage: "`FILE` with a snapshot", DefaultText: "a new one of the cluster"},
 		nameFlag("scheduler"),
-		fileFlag(),
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the snapshot's"},
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 		&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
 		&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
+		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
+		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
 		outputFlag(""),
 	}, more...)
 }
 
-func simulateScenario(c *cli.Context, u *ui, s scenario.Scenario) error {
+// simulateSteps runs steps whose files are relative to dir.
+func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
 	flags := nameFlags(c, u)
+	flags.File = cmp.Or(flags.File, c.String("with-scheduler"))
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
 	sp, err := spec.Read(flags)
 	if err != nil {
@@ -116,78 +124,41 @@ func simulateScenario(c *cli.Context, u *ui, s scenario.Scenario) error {
 	if err != nil {
 		return err
 	}
-	result, err := u.session.Simulate(c.Context, session.SimulateRequest{
-		Scenario: s, Scheduler: scheduler, Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
-	})
+	baseline, err := simulatedBaseline(c, u)
+	if err != nil {
+		return err
+	}
+	request := session.SimulateRequest{
+		Steps: steps, Dir: dir, Stdin: u.in, Scheduler: scheduler, Against: baseline,
+		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
+	}
+	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.session.Simulate(c.Context, request) })
 	if err != nil {
 		return err
 	}
 	return u.data(c.String("output"), result, simulationTable(result))
 }
 
-// mostRows is how many pods of each list the table has. The other formats have all.
-const mostRows = 20
+// defaultBaseline is the value of --against for the default scheduler.
+const defaultBaseline = "default"
 
-// simulationTable prints a summary that fits a terminal.
-func simulationTable(r *report.Report) func(io.Writer) error {
-	return func(w io.Writer) error {
-		s := r.Summary
-		p := &printer{w: w}
-		p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
-			s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
-		p.line("\nRESOURCE\tALLOCATABLE\tBEFORE\tAFTER")
-		for _, u := range s.Utilization {
-			p.line("%s\t%s\t%.1f %%\t%.1f %%", u.Resource, u.Allocatable, 100*u.Before, 100*u.After)
-		}
-		if len(r.Placements) > 0 {
-			p.line("\nPOD\tFROM\tNODE")
-			for _, placement := range r.Placements[:min(mostRows, len(r.Placements))] {
-				p.line("%s/%s\t%s\t%s", placement.Namespace, placement.Name, cmp.Or(placement.From, "-"), placement.Node)
-			}
-			p.more(len(r.Placements))
-		}
-		p.reasons(r.Unplaced)
-		for _, note := range r.Notes {
-			p.line("\nnote: %s", note)
-		}
-		return p.err
+// simulatedBaseline returns the scheduler of --against; nil without it.
+func simulatedBaseline(c *cli.Context, u *ui) (*session.Baseline, error) {
+	source := c.String("against")
+	if source == "" {
+		return nil, nil
 	}
-}
-
-// printer remembers the first error.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) line(format string, args ...any) {
-	if _, err := fmt.Fprintf(p.w, format+"\n", args...); p.err == nil {
-		p.err = err
+	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
+	if source != defaultBaseline {
+		flags.File = source
 	}
-}
-
-func (p *printer) more(n int) {
-	if n > mostRows {
-		p.line("… %d more, see -o json", n-mostRows)
+	sp, err := spec.Read(flags)
+	if err != nil {
+		return nil, fmt.Errorf("--against: %w", err)
 	}
-}
-
-// reasons prints why pods have no node, the most frequent reason first.
-func (p *printer) reasons(unplaced []report.Unplaced) {
-	count, example := map[string]int{}, map[string]string{}
-	for _, u := range unplaced {
-		if count[u.Reason]++; example[u.Reason] == "" {
-			example[u.Reason] = u.Namespace + "/" + u.Name
-		}
+	scheduler, err := sp.Simulation(nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--against: %w", err)
 	}
-	reasons := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
-	for i, reason := range reasons {
-		if i == 0 {
-			p.line("\nUNPLACED\tFOR EXAMPLE\tREASON")
-		}
-		if i < mostRows {
-			p.line("%d\t%s\t%s", count[reason], example[reason], reason)
-		}
-	}
-	p.more(len(reasons))
+	return &session.Baseline{Scheduler: scheduler, Source: source}, nil
 }

@@ -1,65 +1,101 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
+	"path/filepath"
+	"strconv"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
+	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/collect"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/spool"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/internal/tempdir"
-	"github.com/pmk-sched/pmk-sched/profiles"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // SimulateRequest says what to simulate.
 type SimulateRequest struct {
-	Scenario  scenario.Scenario
+	// Steps are simulated one after the other, each in the state that the one before left. Files are relative to Dir; Stdin is read for "-".
+	Steps []scenario.Step
+	Dir   string
+	Stdin io.Reader
+	// Scheduler is what is simulated. Against is a scheduler to compare it with; it may be nil.
 	Scheduler spec.Simulated
+	Against   *Baseline
 	// Snapshot is a file; empty: a snapshot of the cluster is taken.
 	Snapshot string
-	// Timeout bounds the time that the scheduler gets to decide about all pods.
+	// Timeout bounds the time that the scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
 	// Version is that of pmk-sched.
 	Version string
 }
 
-// Simulate runs a scenario with a scheduler on a snapshot. The cluster is only read, and not at all if there is a file.
+// Baseline is a scheduler to compare with, and where it comes from: a file or default.
+type Baseline struct {
+	Scheduler spec.Simulated
+	Source    string
+}
+
+// Simulate runs scenarios with a scheduler on a snapshot. The cluster is only read, and not at all if there is a file.
 func (s *Session) Simulate(ctx context.Context, r SimulateRequest) (*report.Report, error) {
+	scenarios, err := readSteps(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	var result *report.Report
 	if r.Snapshot == "" {
 		err := s.takeSnapshot(ctx, SnapshotRequest{Version: r.Version}, func(h *snapshot.Header, objects *spool.Spool) (err error) {
-			result, err = s.simulate(ctx, r, h, stored{h, objects})
+			result, err = s.simulate(ctx, r, scenarios, h, stored{h, objects})
 			return err
 		})
 		return result, err
 	}
-	file, err := os.Open(r.Snapshot)
-	if err != nil {
-		return nil, problem.Invalidf("", "read snapshot: %w", err)
-	}
-	defer file.Close()
-	read, err := archive.NewReader(file, archive.Limits{})
+	h, err := archived(r.Snapshot).header()
 	if err != nil {
 		return nil, err
 	}
-	h := read.Header()
-	return s.simulate(ctx, r, &h, read)
+	return s.simulate(ctx, r, scenarios, h, archived(r.Snapshot))
+}
+
+// archived is a file with a snapshot.
+type archived string
+
+func (a archived) header() (h *snapshot.Header, err error) {
+	err = a.read(func(r *archive.Reader) error {
+		header := r.Header()
+		h = &header
+		return nil
+	})
+	return h, err
+}
+
+// Each implements [simulate.Snapshot].
+func (a archived) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	return a.read(func(r *archive.Reader) error { return r.Each(do) })
+}
+
+func (a archived) read(use func(*archive.Reader) error) error {
+	file, err := os.Open(string(a))
+	if err != nil {
+		return problem.Invalidf("", "read snapshot: %w", err)
+	}
+	defer file.Close()
+	r, err := archive.NewReader(file, archive.Limits{})
+	if err != nil {
+		return err
+	}
+	return use(r)
 }
 
 // stored are the objects of a snapshot that is not a file.
@@ -91,114 +127,123 @@ func (s stored) Each(do func(kind *snapshot.Kind, version string, object map[str
 	return nil
 }
 
-// simulate has the programs compiled and runs the scenario.
-func (s *Session) simulate(ctx context.Context, r SimulateRequest, h *snapshot.Header, objects simulate.Snapshot) (result *report.Report, err error) {
-	r.Scheduler.Name = cmp.Or(r.Scheduler.Name, corev1.DefaultSchedulerName)
-	release, err := s.simulatedRelease(ctx, r.Scheduler.Branch, h)
+// simulate has the programs compiled and runs the scenarios.
+func (s *Session) simulate(ctx context.Context, r SimulateRequest, scenarios []scenario.Scenario, h *snapshot.Header, objects simulate.Snapshot) (*report.Report, error) {
+	sim := simulation{s: s, scenarios: scenarios, objects: objects, header: h, request: r}
+	result, err := sim.run(ctx, r.Scheduler)
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := pack.Compile(ctx, s.buildEnv(), release, r.Scheduler.Plugins, r.Scheduler.Imports)
+	if !h.Consistent {
+		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
+	}
+	if r.Against == nil {
+		return result, nil
+	}
+	var runs [2]*report.Report // ties are broken at random: what differs between these is noise
+	for i := range runs {
+		if runs[i], err = sim.run(ctx, r.Against.Scheduler); err != nil {
+			return nil, fmt.Errorf("simulate %s: %w", r.Against.Source, err)
+		}
+	}
+	result.Comparison = report.NewComparison(result, runs[0], runs[1], r.Against.Source)
+	return result, nil
+}
+
+// simulation runs scenarios on a snapshot.
+type simulation struct {
+	s         *Session
+	scenarios []scenario.Scenario
+	objects   simulate.Snapshot
+	header    *snapshot.Header
+	request   SimulateRequest
+}
+
+// run runs the scenarios with a scheduler, each on the state that the one before left.
+func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (result *report.Report, err error) {
+	o, err := m.options(ctx, scheduler)
 	if err != nil {
 		return nil, err
-	}
-	o := simulate.Options{Scenario: r.Scenario, Snapshot: objects, Timeout: r.Timeout, OnStep: s.OnStep, Log: s.Log}
-	if o.KubeAPIServer, err = s.kubeAPIServer(ctx, release); err != nil {
-		return nil, err
-	}
-	if o.Etcd, err = s.etcd(ctx); err != nil {
-		return nil, err
-	}
-	o.Scheduler = simulate.Scheduler{
-		Program: compiled.Path, Release: release, Name: r.Scheduler.Name,
-		Configuration: func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
-			return s.simulatedConfiguration(r.Scheduler, release, compiled.Plugins, kubeconfig, insecurePort)
-		},
 	}
 	dir, remove, err := tempdir.Make("simulate")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	o.Dir = dir
-	result, err = simulate.Run(ctx, o)
-	if err == nil && !h.Consistent {
-		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
-	}
-	return result, err
-}
-
-// simulatedRelease returns the release of a branch, by default that of the snapshot.
-func (s *Session) simulatedRelease(ctx context.Context, branch string, h *snapshot.Header) (versions.Release, error) {
-	if branch == pack.BranchAuto {
-		if h.Release == "" {
-			return versions.Release{}, problem.Invalidf("specify it, for example --branch v1.24.3", "the snapshot does not have the release of its cluster")
+	o.Snapshot = m.objects
+	var steps []*report.Report
+	for i, sc := range m.scenarios {
+		o.Scenario, o.Dir, o.After = sc, filepath.Join(dir, strconv.Itoa(i)), nil
+		if err := os.Mkdir(o.Dir, 0o700); err != nil {
+			return nil, fmt.Errorf("run simulation: %w", err)
 		}
-		branch = h.Release
+		var next stored
+		if i+1 < len(m.scenarios) {
+			if next.objects, err = spool.New(dir); err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, next.objects.Close()) }()
+			o.After = func(ctx context.Context, cfg *rest.Config) (err error) {
+				next.header, err = m.readState(ctx, cfg, next.objects)
+				return err
+			}
+		}
+		step, err := simulate.Run(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, step)
+		o.Snapshot = aged{next, m.objects}
 	}
-	return s.ResolveBranch(ctx, branch)
+	return report.Combine(steps), nil
 }
 
-// kubeAPIServer returns the path of the kube-apiserver of a release.
-func (s *Session) kubeAPIServer(ctx context.Context, release versions.Release) (string, error) {
-	const program = "kube-apiserver"
-	built, err := build.Run(ctx, build.Options{
-		Release: release, Programs: []build.Program{{Name: program}}, CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
+// readState reads the objects of a simulation for the next step.
+func (m *simulation) readState(ctx context.Context, cfg *rest.Config, objects *spool.Spool) (*snapshot.Header, error) {
+	h := &snapshot.Header{}
+	err := m.s.step("read the state", func() error {
+		read, err := collect.Cluster(ctx, cfg, snapshot.Kinds(), objects, collect.Options{Pods: &h.Pods, Log: m.s.Log})
+		if err != nil {
+			return err
+		}
+		h.Resources = read.Resources
+		return nil
 	})
-	return programPath(built, err, program)
+	sortObjects(h, objects)
+	return h, err
 }
 
-// etcd returns the path of the etcd in PATH, or compiles one.
-func (s *Session) etcd(ctx context.Context) (string, error) {
-	const program = "etcd"
-	if path, err := exec.LookPath(program); err == nil {
-		return path, nil
-	}
-	built, err := build.Module(ctx, build.ModuleOptions{
-		Module: build.EtcdModule, Version: build.EtcdVersion, Packages: []build.Program{{Name: program, Package: build.EtcdModule}},
-		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
+// aged are the objects of a simulation, as old as those of the snapshot with the same names: the age decides about the order of pods.
+type aged struct {
+	stored
+	snapshot simulate.Snapshot
+}
+
+// Each implements [simulate.Snapshot].
+func (a aged) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	created := map[string]any{} // of pods
+	err := a.snapshot.Each(func(kind *snapshot.Kind, _ string, o map[string]any) error {
+		metadata, _ := o["metadata"].(map[string]any)
+		if kind.Name != "Pod" || metadata["creationTimestamp"] == nil {
+			return nil
+		}
+		key, err := kind.Key(o)
+		created[key] = metadata["creationTimestamp"]
+		return err
 	})
-	return programPath(built, err, program)
-}
-
-func programPath(built *build.Result, err error, program string) (string, error) {
 	if err != nil {
-		return "", err
+		return err
 	}
-	binary, ok := built.Binary(program, build.Host())
-	if !ok {
-		return "", fmt.Errorf("build %s: no binary for %s", program, build.Host())
-	}
-	return binary.Path, nil
-}
-
-// simulatedConfiguration renders the configuration of the scheduler for the simulation.
-func (s *Session) simulatedConfiguration(r spec.Simulated, release versions.Release, plugins []profiles.Plugin, kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
-	rendered, err := profiles.Render(profiles.Request{
-		Release: release, SchedulerName: r.Name, Kubeconfig: kubeconfig, InsecurePort: insecurePort,
-		Preset: r.Preset, Source: r.Configuration, SourceName: r.ConfigurationName, Lossy: r.Lossy, Enable: plugins,
+	return a.stored.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		if kind.Name == "Pod" {
+			key, err := kind.Key(o)
+			if err != nil {
+				return err
+			}
+			if metadata, _ := o["metadata"].(map[string]any); created[key] != nil {
+				metadata["creationTimestamp"] = created[key]
+			}
+		}
+		return do(kind, version, o)
 	})
-	if err != nil {
-		return nil, err
-	}
-	notes, warnings := profiles.SplitNotes(rendered.Notes, r.ConfigurationName)
-	for _, note := range notes {
-		s.Note(note)
-	}
-	for _, warning := range warnings {
-		s.Warn(warning)
-	}
-	var document struct {
-		Profiles []struct {
-			SchedulerName string `json:"schedulerName"`
-		} `json:"profiles"`
-	}
-	if err := yaml.Unmarshal(rendered.YAML, &document); err != nil {
-		return nil, fmt.Errorf("read rendered configuration: %w", err)
-	}
-	c := &simulate.Configuration{YAML: rendered.YAML, Args: rendered.Args}
-	for _, profile := range document.Profiles {
-		c.Profiles = append(c.Profiles, profile.SchedulerName)
-	}
-	return c, nil
 }

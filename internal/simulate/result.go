@@ -31,6 +31,7 @@ func (r *run) count(kind *snapshot.Kind, key string, o map[string]any, action sc
 		if err := convert(o, pod); err != nil {
 			return err
 		}
+		r.pods[key] = true
 		if !holdsNode(pod) {
 			return nil
 		}
@@ -86,7 +87,7 @@ func (r *run) readResult(ctx context.Context) error {
 	}
 	for key := range r.waits {
 		namespace, name, _ := strings.Cut(key, "/")
-		r.report.Unplaced = append(r.report.Unplaced, report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: "evicted for a pod of higher priority"})
+		r.report.Unplaced = append(r.report.Unplaced, report.Unplaced{Namespace: namespace, Name: name, From: r.from[key], Reason: report.Evicted})
 	}
 	for key, node := range gone {
 		namespace, name, _ := strings.Cut(key, "/")
@@ -141,6 +142,6 @@ func (r *run) summarize(ctx context.Context, kube kubernetes.Interface, after *r
 	}
 	s := &r.report.Summary
 	s.Nodes, s.Pods = after.Nodes, r.usage.Pods
-	s.Utilization = report.Compare(&r.usage, after)
+	r.report.Measure(&r.usage, after)
 	return nil
 }

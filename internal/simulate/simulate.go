@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/apiserver"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/act"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
@@ -55,8 +54,10 @@ type Options struct {
 	Dir string
 	// Timeout bounds the time that the scheduler gets to decide about all pods.
 	Timeout time.Duration
-	OnStep  func(name string) func(error)
-	Log     *zap.Logger
+	// After is called with the API server when the pods are scheduled, before more are tried; it may be nil.
+	After  func(ctx context.Context, cfg *rest.Config) error
+	OnStep func(name string) func(error)
+	Log    *zap.Logger
 }
 
 // Run runs a scenario. Everything that it starts has ended when it returns.
@@ -70,7 +71,8 @@ func Run(ctx context.Context, o Options) (result *report.Report, err error) {
 	defer func() { err = errors.Join(err, server.Close()) }()
 	r := &run{
 		o: o, server: server, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
-		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{},
+		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
+		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
 	begin := time.Now()
@@ -78,11 +80,7 @@ func Run(ctx context.Context, o Options) (result *report.Report, err error) {
 		return nil, err
 	}
 	r.report.Summary.LoadSeconds = time.Since(begin).Seconds()
-	err = r.step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.schedule(ctx) })
-	if err != nil {
-		return nil, err
-	}
-	if err := r.readResult(ctx); err != nil {
+	if err := r.schedule(ctx); err != nil {
 		return nil, err
 	}
 	r.report.Finish()
@@ -101,17 +99,18 @@ type run struct {
 	deferred map[string][]deferredObject
 	// before are the nodes of the pods that stay bound, and from those of the pods that are scheduled again, by namespace and name.
 	before, from map[string]string
-	// nodes are the names of the nodes of the scenario that the snapshot has.
-	nodes  map[string]bool
+	// nodes are the names of the nodes, and pods the keys of the pods of the snapshot.
+	nodes, pods map[string]bool
+	// addedNodes and addedPods are how many the scenario adds before the scheduler starts.
+	addedNodes, addedPods int
+	// left are the pending pods that the scheduler does not look at.
+	left       int
+	priorities scenario.Priorities
+	// next is the number of the next pod of each workload of the scenario, and copies the copy that an added pod belongs to.
+	next   []int
+	copies map[string]int
 	usage  report.Usage
 	report *report.Report
-}
-
-// deferredObject is an object that is created after the pod that it refers to.
-type deferredObject struct {
-	kind    *snapshot.Kind
-	version string
-	object  []byte
 }
 
 func (r *run) step(name string, do func() error) error {
@@ -122,6 +121,10 @@ func (r *run) step(name string, do func() error) error {
 	err := do()
 	done(err)
 	return err
+}
+
+func (r *run) note(format string, args ...any) {
+	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
 // apiServerArgs turn off what would change or refuse the objects of a snapshot, which have passed admission in their cluster
@@ -138,85 +141,18 @@ func apiServerArgs(release versions.Release) []string {
 	}
 }
 
-// load creates the objects of the snapshot, except for the pods to schedule.
-func (r *run) load(ctx context.Context) (err error) {
-	if r.loader, err = load.New(ctx, r.server.Config(), r.o.Log); err != nil {
-		return err
-	}
-	err = r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
-		return r.loadOne(ctx, kind, version, o)
-	})
-	if err = errors.Join(r.loader.Wait(), err); err != nil {
-		return err
-	}
-	for _, node := range r.o.Scenario.Nodes {
-		if !r.nodes[node] {
-			return problem.Invalidf("", "the snapshot has no node %s", node)
-		}
-	}
-	scenario.Sort(r.waiting)
-	for resource, n := range r.loader.Skipped() {
-		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
-	}
-	slices.Sort(r.report.Notes)
-	return nil
-}
-
-func (r *run) note(format string, args ...any) {
-	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
-}
-
-// loadOne creates an object now or keeps it for later.
-func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
-	key, err := kind.Key(o)
-	if err != nil {
-		return err
-	}
-	original := o
-	o, action := r.o.Scenario.Apply(kind, o)
-	if err := r.count(kind, key, original, action); err != nil {
-		return err
-	}
-	if action == scenario.Schedule {
-		text, err := snapshot.Encode(o)
-		if err != nil {
-			return err
-		}
-		w := scenario.NewWaiting(key, o, text)
-		r.waiting, r.waits[key] = append(r.waiting, w), true
-		if w.UID != "" {
-			r.deferred[w.UID] = []deferredObject{}
-		}
-		return nil
-	}
-	for _, uid := range scenario.References(kind, o) {
-		if list, ok := r.deferred[uid]; ok {
-			return r.deferObject(uid, list, kind, version, o)
-		}
-	}
-	return r.loader.Add(ctx, kind, version, o)
-}
-
-// deferObject keeps an object for later; what refers to it in turn comes later too.
-func (r *run) deferObject(uid string, list []deferredObject, kind *snapshot.Kind, version string, o map[string]any) error {
-	text, err := snapshot.Encode(o)
-	if err != nil {
-		return err
-	}
-	r.deferred[uid] = append(list, deferredObject{kind: kind, version: version, object: text})
-	return nil
-}
-
 // schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it has decided about all of them.
 func (r *run) schedule(ctx context.Context) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
 	defer cancel()
-	wait, err := act.Start(ctx, r.server.Config(), r.o.Log)
+	actors, stopActors := context.WithCancel(ctx)
+	defer stopActors()
+	wait, err := act.Start(actors, r.server.Config(), r.o.Log)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		cancel()
+		stopActors()
 		wait()
 	}()
 	s, err := r.startScheduler()
@@ -224,7 +160,27 @@ func (r *run) schedule(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.process.Stop()) }()
-	if err := s.awaitCache(ctx, r.usage.Nodes, len(r.before)); err != nil {
+	err = r.step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.decide(bounded, s) })
+	if err != nil {
+		return err
+	}
+	if err := r.readResult(ctx); err != nil {
+		return err
+	}
+	if r.o.After != nil {
+		if err := r.o.After(ctx, r.server.Config()); err != nil {
+			return err
+		}
+	}
+	if len(r.o.Scenario.Workloads) == 0 {
+		return nil
+	}
+	return r.step("try more copies", func() error { return r.fill(bounded, s) })
+}
+
+// decide gives the waiting pods to the scheduler.
+func (r *run) decide(ctx context.Context, s *scheduler) error {
+	if err := s.awaitCache(ctx, r.usage.Nodes+r.addedNodes, len(r.before)+r.addedPods); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -240,7 +196,6 @@ func (r *run) schedule(ctx context.Context) (err error) {
 
 // createWaiting creates the pods to schedule in their order, each followed by the objects that refer to it.
 func (r *run) createWaiting(ctx context.Context, profiles []string) error {
-	pods, _ := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
 	others := 0
 	for _, w := range r.waiting {
 		pod, err := snapshot.Decode(w.Pod)
@@ -250,7 +205,7 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		if scenario.UseProfile(pod, profiles, r.o.Scheduler.Name) {
 			others++
 		}
-		if err := r.loader.Create(ctx, pods, "v1", pod); err != nil {
+		if err := r.createPod(ctx, pod); err != nil {
 			return err
 		}
 		for _, d := range r.deferred[w.UID] {
@@ -267,6 +222,11 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Name)
 	}
 	return nil
+}
+
+func (r *run) createPod(ctx context.Context, pod map[string]any) error {
+	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	return r.loader.Create(ctx, pods, version, pod)
 }
 
 func (r *run) kubeconfig() (string, error) {

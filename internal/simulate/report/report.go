@@ -21,8 +21,32 @@ type Report struct {
 	Unplaced   []Unplaced  `json:"unplaced"`
 	Evicted    []Placement `json:"evicted"`
 	Summary    Summary     `json:"summary"`
+	// Capacity is how many copies of the added workloads fit.
+	Capacity *Capacity `json:"capacity,omitempty"`
+	// Comparison is how another scheduler differs.
+	Comparison *Comparison `json:"comparison,omitempty"`
+	// Steps are the results of a scenario with several steps. The lists above are then those of all steps together.
+	Steps []*Report `json:"steps,omitempty"`
 	// Notes are deviations of the simulation from the cluster.
 	Notes []string `json:"notes,omitempty"`
+
+	before, after *Usage
+}
+
+// Measure sets the figures of the states before and after the simulation.
+func (r *Report) Measure(before, after *Usage) {
+	r.before, r.after = before, after
+	resources := Resources(before, after)
+	r.Summary.Utilization = Compare(before, after)
+	r.Summary.Before, r.Summary.After = Distribute(before, resources), Distribute(after, resources)
+}
+
+// State returns the nodes with their pods before and after the simulation.
+func (r *Report) State() (before, after *Usage) {
+	if r.before == nil {
+		return &Usage{}, &Usage{}
+	}
+	return r.before, r.after
 }
 
 // Placement is a pod and its node.
@@ -34,6 +58,9 @@ type Placement struct {
 	From string `json:"from,omitempty"`
 }
 
+// Evicted is the reason for a pod that was placed and then made room for another.
+const Evicted = "evicted for a pod of higher priority"
+
 // Unplaced is a pod without a node, and the reason that the scheduler gives.
 type Unplaced struct {
 	Namespace string `json:"namespace"`
@@ -41,6 +68,18 @@ type Unplaced struct {
 	// From is the node that a pod which is scheduled again had before.
 	From   string `json:"from,omitempty"`
 	Reason string `json:"reason"`
+}
+
+// Capacity is how many copies of workloads fit, one after the other, and what the next one lacks.
+type Capacity struct {
+	// Copies are those of which every pod has a node, More those of them that were tried in addition to the ones that were asked for.
+	Copies      int `json:"copies"`
+	More        int `json:"more"`
+	PodsPerCopy int `json:"podsPerCopy"`
+	// Limited is set if no pod was refused: more copies may fit.
+	Limited bool `json:"limited"`
+	// Stop is the first pod that did not fit.
+	Stop *Unplaced `json:"stop,omitempty"`
 }
 
 // Summary are the numbers of a simulation.
@@ -56,6 +95,9 @@ type Summary struct {
 	Evicted  int `json:"evicted"`
 	// Utilization is how much of the nodes pods request, by resource.
 	Utilization []Utilization `json:"utilization"`
+	// Before and After are how requests are distributed over the nodes.
+	Before *Distribution `json:"before,omitempty"`
+	After  *Distribution `json:"after,omitempty"`
 	// LoadSeconds and ScheduleSeconds are how long the parts of the simulation took.
 	LoadSeconds     float64 `json:"loadSeconds"`
 	ScheduleSeconds float64 `json:"scheduleSeconds"`
@@ -63,9 +105,11 @@ type Summary struct {
 
 // Utilization is how much of a resource of all nodes pods request.
 type Utilization struct {
-	Resource    string `json:"resource"`
-	Allocatable string `json:"allocatable"`
-	// Before and After are parts of Allocatable, from 0 to 1.
+	Resource string `json:"resource"`
+	// Allocatable is what the nodes have before, AllocatableAfter what they have afterwards, if that differs.
+	Allocatable      string `json:"allocatable"`
+	AllocatableAfter string `json:"allocatableAfter,omitempty"`
+	// Before and After are parts of it, from 0 to 1.
 	Before float64 `json:"before"`
 	After  float64 `json:"after"`
 }

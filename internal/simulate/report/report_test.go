@@ -68,7 +68,7 @@ func TestFinishOrdersAndCounts(t *testing.T) {
 		Evicted:    []report.Placement{{Namespace: "c", Name: "a"}, {Namespace: "c", Name: "b"}},
 		Summary:    report.Summary{Scheduled: 5, Placed: 3, Moved: 1, Unplaced: 2, Evicted: 2},
 	}
-	if diff := cmp.Diff(want, r, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, r, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(report.Report{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -6,20 +6,25 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	componentresource "k8s.io/component-helpers/resource"
 )
 
-// Usage sums what nodes have and what the pods on them request. The zero value is ready to use.
+// Usage is what nodes have and what the pods on them request. The zero value is ready to use.
 type Usage struct {
 	Nodes, Pods int
 	allocatable corev1.ResourceList
 	requested   corev1.ResourceList
+	nodes       map[string]*Node
 }
 
 // AddNode adds what a node has.
 func (u *Usage) AddNode(node *corev1.Node) {
 	u.Nodes++
 	u.allocatable = sum(u.allocatable, node.Status.Allocatable)
+	n := u.node(node.Name)
+	n.known, n.Unschedulable, n.Zone = true, node.Spec.Unschedulable, zoneOf(node)
+	n.Allocatable = amounts(node.Status.Allocatable)
 }
 
 // AddPod adds what a pod requests, as a scheduler counts it.
@@ -28,6 +33,16 @@ func (u *Usage) AddPod(pod *corev1.Pod) {
 	requests := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{UseStatusResources: true})
 	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
 	u.requested = sum(u.requested, requests)
+	n := u.node(pod.Spec.NodeName)
+	p := Pod{Namespace: pod.Namespace, Name: pod.Name, Requests: amounts(requests)}
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		p.Owner = owner.Kind + "/" + owner.Name
+		p.Fixed = owner.Kind == "DaemonSet" || owner.Kind == "Node"
+	}
+	n.Pods = append(n.Pods, p)
+	for name, amount := range p.Requests {
+		n.Requested[name] += amount
+	}
 }
 
 func sum(total, more corev1.ResourceList) corev1.ResourceList {
@@ -44,10 +59,29 @@ func sum(total, more corev1.ResourceList) corev1.ResourceList {
 
 // Compare returns the utilization of every resource that the nodes have, CPU, memory and pods first.
 func Compare(before, after *Usage) []Utilization {
-	var names []string
-	for name, quantity := range before.allocatable {
-		if !quantity.IsZero() {
-			names = append(names, string(name))
+	var all []Utilization
+	for _, name := range Resources(before, after) {
+		key := corev1.ResourceName(name)
+		had, has := before.allocatable[key], after.allocatable[key]
+		u := Utilization{
+			Resource: name, Allocatable: had.String(), Before: part(before.requested[key], had), After: part(after.requested[key], has),
+		}
+		if had.Cmp(has) != 0 {
+			u.AllocatableAfter = has.String()
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+// Resources returns the resources that nodes have: CPU, memory and pods first.
+func Resources(states ...*Usage) []string {
+	names := []string{}
+	for _, u := range states {
+		for name, quantity := range u.allocatable {
+			if !quantity.IsZero() && !slices.Contains(names, string(name)) {
+				names = append(names, string(name))
+			}
 		}
 	}
 	first := []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory), string(corev1.ResourcePods)}
@@ -57,16 +91,7 @@ func Compare(before, after *Usage) []Utilization {
 		}
 		return strings.Compare(a, b)
 	})
-	var all []Utilization
-	for _, name := range names {
-		total := before.allocatable[corev1.ResourceName(name)]
-		all = append(all, Utilization{
-			Resource: name, Allocatable: total.String(),
-			Before: part(before.requested[corev1.ResourceName(name)], total),
-			After:  part(after.requested[corev1.ResourceName(name)], after.allocatable[corev1.ResourceName(name)]),
-		})
-	}
-	return all
+	return names
 }
 
 // rank orders what is not in a list after what is.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/snapshot"
 )
@@ -20,6 +21,8 @@ const (
 	Keep Action = iota
 	// Schedule creates a pod without a node, after the scheduler has started.
 	Schedule
+	// Leave creates a pending pod that the scheduler does not look at.
+	Leave
 )
 
 // Scenario changes what a snapshot has before it is loaded.
@@ -30,21 +33,51 @@ type Scenario struct {
 	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
 	// Nodes are the nodes that the snapshot must have.
 	Nodes []string
+	// Copies returns more objects that come with one of the snapshot; they are kept. It may be nil.
+	Copies func(kind *snapshot.Kind, o map[string]any) []map[string]any
+	// Objects are created in addition to those of the snapshot, and Workloads are scheduled: Count copies of each, then more until one does not
+	// fit, at most Limit.
+	Objects      []Object
+	Workloads    []Workload
+	Count, Limit int
+	// Notes are for the report.
+	Notes []string
+}
+
+// Object is an object that a snapshot does not have.
+type Object struct {
+	Kind    *snapshot.Kind
+	Version string
+	Fields  map[string]any
+}
+
+// newScenario returns a scenario that treats nodes and pods.
+func newScenario(name string, apply func(kind *snapshot.Kind, o object) (object, Action)) Scenario {
+	return Scenario{Name: name, Apply: func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action) {
+		if kind.Name != "Pod" {
+			return apply(kind, o)
+		}
+		o, action := apply(kind, restored(o))
+		if action == Leave {
+			o = leftOut(o)
+		}
+		return o, action
+	}}
 }
 
 // Pending is the scenario in which the pods that are pending in the snapshot are scheduled.
 func Pending() Scenario {
-	return Scenario{Name: "pending", Apply: func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action) {
+	return newScenario("pending", func(kind *snapshot.Kind, o object) (object, Action) {
 		if kind.Name == "Pod" && isPending(o) {
 			return o, Schedule
 		}
 		return o, Keep
-	}}
+	})
 }
 
 // ReplaceAll is the scenario in which all pods that can move are scheduled again, together with the pending ones, on empty nodes.
 func ReplaceAll() Scenario {
-	return Scenario{Name: "replace-all", Apply: func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action) {
+	return newScenario("replace-all", func(kind *snapshot.Kind, o object) (object, Action) {
 		switch {
 		case kind.Name != "Pod":
 		case isPending(o):
@@ -53,12 +86,12 @@ func ReplaceAll() Scenario {
 			return unbound(o), Schedule
 		}
 		return o, Keep
-	}}
+	})
 }
 
 // Drain is the scenario in which nodes are cordoned, and their pods that can move are scheduled again. Pending pods stay pending.
 func Drain(nodes []string) Scenario {
-	return Scenario{Name: "drain", Nodes: nodes, Apply: func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action) {
+	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
 		name, _ := part(o, "metadata")["name"].(string)
 		node, _ := part(o, "spec")["nodeName"].(string)
 		switch {
@@ -66,9 +99,38 @@ func Drain(nodes []string) Scenario {
 			return cordoned(o), Keep
 		case kind.Name == "Pod" && slices.Contains(nodes, node) && isMovable(o):
 			return unbound(o), Schedule
+		case kind.Name == "Pod" && isPending(o):
+			return o, Leave
 		}
 		return o, Keep
-	}}
+	})
+	s.Nodes = nodes
+	return s
+}
+
+// noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has such a name.
+const noScheduler = "left-out.pmk-sched.io/"
+
+// leftOut returns a pending pod that no scheduler looks at; restored returns it as it was.
+func leftOut(pod object) object {
+	pod = clone(pod)
+	spec := specOf(pod)
+	name, _ := spec["schedulerName"].(string)
+	spec["schedulerName"] = noScheduler + name
+	return pod
+}
+
+func restored(pod object) object {
+	name, _ := part(pod, "spec")["schedulerName"].(string)
+	name, ok := strings.CutPrefix(name, noScheduler)
+	if !ok {
+		return pod
+	}
+	pod = clone(pod)
+	if part(pod, "spec")["schedulerName"] = name; name == "" {
+		delete(part(pod, "spec"), "schedulerName")
+	}
+	return pod
 }
 
 // isMovable reports whether a pod takes room on a node and could run on another one. The pods of DaemonSets and static pods cannot.

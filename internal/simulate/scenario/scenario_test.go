@@ -32,15 +32,15 @@ func kindNamed(t *testing.T, name string) *snapshot.Kind {
 
 // Which pods each scenario schedules: those of the node n are drained.
 func TestPodsThatScenariosSchedule(t *testing.T) {
-	const keep, schedule = scenario.Keep, scenario.Schedule
+	const keep, schedule, leave = scenario.Keep, scenario.Schedule, scenario.Leave
 	type actions struct{ pending, all, drain scenario.Action }
 	cases := map[string]struct {
 		pod  string
 		want actions
 	}{
-		"pending":            {`{"spec":{},"status":{"phase":"Pending"}}`, actions{schedule, schedule, keep}},
-		"without a status":   {`{"spec":{}}`, actions{schedule, schedule, keep}},
-		"an empty node name": {`{"spec":{"nodeName":""}}`, actions{schedule, schedule, keep}},
+		"pending":            {`{"spec":{},"status":{"phase":"Pending"}}`, actions{schedule, schedule, leave}},
+		"without a status":   {`{"spec":{}}`, actions{schedule, schedule, leave}},
+		"an empty node name": {`{"spec":{"nodeName":""}}`, actions{schedule, schedule, leave}},
 		"bound, not started": {`{"spec":{"nodeName":"n"},"status":{"phase":"Pending"}}`, actions{keep, schedule, schedule}},
 		"running":            {`{"spec":{"nodeName":"n"},"status":{"phase":"Running"}}`, actions{keep, schedule, schedule}},
 		"of another node":    {`{"spec":{"nodeName":"m"},"status":{"phase":"Running"}}`, actions{keep, schedule, keep}},
@@ -66,7 +66,11 @@ func TestPodsThatScenariosSchedule(t *testing.T) {
 				if diff := cmp.Diff(decode(t, tc.pod), pod); diff != "" {
 					t.Errorf("%s changed the object: %s", of.Name, diff)
 				}
-				if spec, _ := changed["spec"].(map[string]any); got == schedule && spec["nodeName"] != nil && spec["nodeName"] != "" {
+				spec, _ := changed["spec"].(map[string]any)
+				if name, _ := spec["schedulerName"].(string); (name != "") != (got == leave) {
+					t.Errorf("%s: the scheduler is %q", of.Name, name)
+				}
+				if got == schedule && spec["nodeName"] != nil && spec["nodeName"] != "" {
 					t.Errorf("%s: the pod has a node", of.Name)
 				}
 			}

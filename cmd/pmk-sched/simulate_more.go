@@ -1,0 +1,107 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+func simulateAddCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "add",
+		Usage: "show where the pods of manifests would go, and how many more copies fit",
+		Description: "Pods, Deployments, ReplicaSets, StatefulSets and Jobs are added as their controllers would add them. Then copies are\n" +
+			"added until a pod does not fit. Pending pods of the snapshot are left out.",
+		UsageText: examples(
+			"pmk-sched simulate add -f deployment.yaml",
+			"pmk-sched simulate add -f deployment.yaml --count 5 --snapshot cluster.tar.gz -o json",
+		),
+		Flags: simulationFlags(
+			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "`PATH` of manifests: a file, a directory, or - for standard input"},
+			&cli.StringFlag{Name: "with-scheduler", Usage: "`FILE`: pmk-sched.yaml of the scheduler; flags win over it"},
+			&cli.IntFlag{Name: "count", Value: 1, Usage: "`NUMBER` of copies to add", Action: atLeast("count", 1)},
+			&cli.IntFlag{Name: "limit", Value: scenario.DefaultLimit, Usage: "try at most `NUMBER` more copies", Action: atLeast("limit", 0)},
+		),
+		Action: func(c *cli.Context) error {
+			step := scenario.Step{Scenario: "add", Files: c.StringSlice("filename"), Count: c.Int("count"), Limit: c.Int("limit")}
+			if len(step.Files) == 0 {
+				return problem.Invalidf(seeHelp(c), "-f is required")
+			}
+			return simulateSteps(c, u, "", step)
+		},
+	}
+}
+
+// atLeast returns the check of a number.
+func atLeast(flag string, least int) func(*cli.Context, int) error {
+	return func(_ *cli.Context, n int) error {
+		if n < least || n > 100_000 {
+			return problem.Invalidf("", "invalid --%s %d: must be between %d and 100000", flag, n, least)
+		}
+		return nil
+	}
+}
+
+func simulateNodesCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:  "nodes",
+		Usage: "show where the pending pods would go if there were more nodes",
+		Description: "TEMPLATE is the name of a node, or a file with a Node. A copy of a node has its labels, taints and resources, and\n" +
+			"copies of its pods of DaemonSets and its static pods.",
+		UsageText: examples(
+			"pmk-sched simulate nodes --add worker-1=3",
+			"pmk-sched simulate nodes --snapshot cluster.tar.gz --add gpu-node.yaml=2 -o json",
+		),
+		Flags: simulateFlags(
+			&cli.StringSliceFlag{Name: "add", Usage: "`TEMPLATE=N`: add N nodes like TEMPLATE"},
+		),
+		Action: func(c *cli.Context) error {
+			step := scenario.Step{Scenario: "nodes"}
+			for _, text := range c.StringSlice("add") {
+				add, err := scenario.ParseNodesToAdd(text)
+				if err != nil {
+					return problem.Invalidf("", "invalid --add %w", err)
+				}
+				step.Add = append(step.Add, add)
+			}
+			if len(step.Add) == 0 {
+				return problem.Invalidf(seeHelp(c), "--add is required")
+			}
+			return simulateSteps(c, u, "", step)
+		},
+	}
+}
+
+func simulateRunCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run several simulations in sequence, as a file describes",
+		ArgsUsage: "FILE",
+		Description: "Each step begins with the state that the one before left. The result is where each pod is in the end, and that of\n" +
+			"each step. Paths in the file are relative to it.",
+		UsageText: examples(
+			"pmk-sched simulate run scenario.yaml",
+			"pmk-sched simulate run --snapshot cluster.tar.gz -o json scenario.yaml",
+		),
+		Flags: simulateFlags(),
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return problem.Invalidf(seeHelp(c), "expected one FILE, got %d arguments", c.NArg())
+			}
+			name := c.Args().First()
+			text, err := spec.ReadFile("scenario", name)
+			if err != nil {
+				return err
+			}
+			steps, err := scenario.ParseFile(name, text)
+			if err != nil {
+				return err
+			}
+			return simulateSteps(c, u, filepath.Dir(name), steps...)
+		},
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+)
+
+// mostRows is how many pods of each list the table has. The other formats have all.
+const mostRows = 20
+
+// simulationTable prints a summary that fits a terminal.
+func simulationTable(r *report.Report) func(io.Writer) error {
+	return func(w io.Writer) error {
+		s := r.Summary
+		p := &printer{w: w}
+		for i, step := range r.Steps {
+			p.line("step %d, %s: %d of %d pods placed, %d moved, %d unplaced, %d evicted",
+				i+1, step.Scenario, step.Summary.Placed, step.Summary.Scheduled, step.Summary.Moved, step.Summary.Unplaced, step.Summary.Evicted)
+		}
+		p.line("%d of %d pods placed on %d nodes by %s %s, %d moved, %d unplaced, %d evicted",
+			s.Placed, s.Scheduled, s.Nodes, r.Scheduler, r.Release, s.Moved, s.Unplaced, s.Evicted)
+		p.resources(s)
+		p.capacity(r.Capacity)
+		p.comparison(r.Comparison)
+		if len(r.Placements) > 0 {
+			p.line("\nPOD\tFROM\tNODE")
+			for _, placement := range r.Placements[:min(mostRows, len(r.Placements))] {
+				p.line("%s/%s\t%s\t%s", placement.Namespace, placement.Name, cmp.Or(placement.From, "-"), placement.Node)
+			}
+			p.more(len(r.Placements))
+		}
+		p.reasons(r.Unplaced)
+		for _, note := range r.Notes {
+			p.line("\nnote: %s", note)
+		}
+		return p.err
+	}
+}
+
+// resources prints the figures of each resource, and of the nodes.
+func (p *printer) resources(s report.Summary) {
+	if s.Before == nil || s.After == nil {
+		return
+	}
+	p.line("\nRESOURCE\tALLOCATABLE\tBEFORE\tAFTER\tVARIATION\tLARGEST POD\tSTRANDED")
+	for i, u := range s.Utilization {
+		had, has := s.Before.Resources[i], s.After.Resources[i]
+		p.line("%s\t%s\t%.1f %%\t%.1f %%\t%.2f → %.2f\t%s → %s\t%s → %s", u.Resource, amountChange(u), 100*u.Before, 100*u.After,
+			had.CoefficientOfVariation, has.CoefficientOfVariation, had.LargestFree, has.LargestFree, had.Stranded, has.Stranded)
+	}
+	p.line("\nempty nodes: %d → %d", len(s.Before.EmptyNodes), len(s.After.EmptyNodes))
+	for i, z := range s.After.Zones {
+		if i == 0 {
+			p.line("\nZONE\tNODES\tPODS\tCPU")
+		}
+		var had report.Zone
+		for _, other := range s.Before.Zones {
+			if other.Name == z.Name {
+				had = other
+			}
+		}
+		p.line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name, had.Nodes, z.Nodes, had.Pods, z.Pods, 100*had.CPU, 100*z.CPU)
+	}
+}
+
+// amountChange prints what nodes have, and what they have afterwards if that differs.
+func amountChange(u report.Utilization) string {
+	if u.AllocatableAfter == "" {
+		return u.Allocatable
+	}
+	return u.Allocatable + " → " + u.AllocatableAfter
+}
+
+// capacity prints how many copies of workloads fit.
+func (p *printer) capacity(c *report.Capacity) {
+	if c == nil {
+		return
+	}
+	pods := c.Copies * c.PodsPerCopy
+	switch {
+	case c.Limited:
+		p.line("\nat least %d copies fit (%d pods): none was refused", c.Copies, pods)
+	default:
+		p.line("\n%d copies fit (%d pods); then %s/%s does not: %s", c.Copies, pods, c.Stop.Namespace, c.Stop.Name, c.Stop.Reason)
+	}
+}
+
+// comparison prints what another scheduler does differently.
+func (p *printer) comparison(c *report.Comparison) {
+	if c == nil {
+		return
+	}
+	p.line("\ncompared with %s (%s %s): %d pods are placed the same, %d differently; %d differ between two runs of it",
+		c.Against, c.Scheduler, c.Release, c.Same, len(c.Differences), len(c.Noise))
+	p.line("it places %d and %d pods, evicts %d and %d", c.Baseline.Placed, c.Repeated.Placed, c.Baseline.Evicted, c.Repeated.Evicted)
+	for i, d := range c.Differences[:min(mostRows, len(c.Differences))] {
+		if i == 0 {
+			p.line("\nDIFFERENT POD\tNODE\tNODE BY %s", c.Against)
+		}
+		p.line("%s/%s\t%s\t%s", d.Namespace, d.Name, cmp.Or(d.Node, "-"), cmp.Or(d.Baseline, "-"))
+	}
+	p.more(len(c.Differences))
+}
+
+// printer remembers the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if _, err := fmt.Fprintf(p.w, format+"\n", args...); p.err == nil {
+		p.err = err
+	}
+}
+
+func (p *printer) more(n int) {
+	if n > mostRows {
+		p.line("… %d more, see -o json", n-mostRows)
+	}
+}
+
+// reasons prints why pods have no node, the most frequent reason first.
+func (p *printer) reasons(unplaced []report.Unplaced) {
+	count, example := map[string]int{}, map[string]string{}
+	for _, u := range unplaced {
+		if count[u.Reason]++; example[u.Reason] == "" {
+			example[u.Reason] = u.Namespace + "/" + u.Name
+		}
+	}
+	reasons := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return cmp.Or(count[b]-count[a], cmp.Compare(a, b)) })
+	for i, reason := range reasons {
+		if i == 0 {
+			p.line("\nUNPLACED\tFOR EXAMPLE\tREASON")
+		}
+		if i < mostRows {
+			p.line("%d\t%s\t%s", count[reason], example[reason], reason)
+		}
+	}
+	p.more(len(reasons))
+}

@@ -1,0 +1,94 @@
+package session
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
+)
+
+// readSteps reads the files of the steps.
+func readSteps(ctx context.Context, r SimulateRequest) ([]scenario.Scenario, error) {
+	added := map[string]int{} // nodes, by the template's name
+	var all []scenario.Scenario
+	for _, step := range r.Steps {
+		s, err := readStep(ctx, r, step, added)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func readStep(ctx context.Context, r SimulateRequest, step scenario.Step, added map[string]int) (scenario.Scenario, error) {
+	switch step.Scenario {
+	case "pending":
+		return scenario.Pending(), nil
+	case "replace-all":
+		return scenario.ReplaceAll(), nil
+	case "drain":
+		return scenario.Drain(step.Nodes), nil
+	case "add":
+		manifests, err := r.manifests(ctx, step.Files)
+		if err != nil {
+			return scenario.Scenario{}, err
+		}
+		return scenario.Add(manifests, step.Count, step.Limit)
+	case "nodes":
+		templates, err := r.templates(ctx, step.Add)
+		if err != nil {
+			return scenario.Scenario{}, err
+		}
+		for i := range templates {
+			t := &templates[i]
+			t.First = added[t.Name] + 1
+			added[t.Name] += t.Count
+		}
+		return scenario.Nodes(templates)
+	}
+	return scenario.Scenario{}, problem.Invalidf("", "invalid scenario %q", step.Scenario)
+}
+
+// manifests reads the objects of files.
+func (r SimulateRequest) manifests(ctx context.Context, paths []string) (all []map[string]any, err error) {
+	var absolute []string
+	for _, path := range paths {
+		if path != files.Stdin && !filepath.IsAbs(path) {
+			path = filepath.Join(r.Dir, path)
+		}
+		absolute = append(absolute, path)
+	}
+	err = files.Manifests(ctx, absolute, r.Stdin, func(o map[string]any) error {
+		all = append(all, o)
+		return nil
+	})
+	return all, err
+}
+
+// templates reads the manifests of nodes.
+func (r SimulateRequest) templates(ctx context.Context, add []scenario.NodesToAdd) ([]scenario.Template, error) {
+	var all []scenario.Template
+	for _, a := range add {
+		if !a.IsFile() {
+			all = append(all, scenario.Template{Name: a.Template, Count: a.Count})
+			continue
+		}
+		manifests, err := r.manifests(ctx, []string{a.Template})
+		if err != nil {
+			return nil, err
+		}
+		if len(manifests) != 1 || manifests[0]["kind"] != "Node" || manifests[0]["apiVersion"] != "v1" {
+			return nil, problem.Invalidf("", "read %s: expected one manifest of kind Node", a.Template)
+		}
+		metadata, _ := manifests[0]["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		if name == "" {
+			return nil, problem.Invalidf("", "read %s: the Node has no metadata.name", a.Template)
+		}
+		all = append(all, scenario.Template{Name: name, Node: manifests[0], Count: a.Count})
+	}
+	return all, nil
+}

@@ -1,0 +1,82 @@
+package report
+
+import "fmt"
+
+// Combine returns the result of steps that were run one after the other: where each pod that was scheduled is in the end. That of one step is
+// its own.
+func Combine(steps []*Report) *Report {
+	first, last := steps[0], steps[len(steps)-1]
+	if len(steps) == 1 {
+		return first
+	}
+	c := combination{placed: map[podKey]Placement{}, unplaced: map[podKey]Unplaced{}, evicted: map[podKey]Placement{}}
+	all := &Report{Scenario: "sequence", Release: last.Release, Scheduler: last.Scheduler, Steps: steps, Capacity: last.Capacity}
+	for i, step := range steps {
+		c.add(step)
+		for _, note := range step.Notes {
+			all.Notes = append(all.Notes, fmt.Sprintf("step %d: %s", i+1, note))
+		}
+		all.Summary.LoadSeconds += step.Summary.LoadSeconds
+		all.Summary.ScheduleSeconds += step.Summary.ScheduleSeconds
+	}
+	all.Placements, all.Unplaced, all.Evicted = values(c.placed), values(c.unplaced), values(c.evicted)
+	all.Summary.Nodes, all.Summary.Pods = last.Summary.Nodes, first.Summary.Pods
+	before, _ := first.State()
+	_, after := last.State()
+	all.Measure(before, after)
+	all.Finish()
+	return all
+}
+
+// podKey identifies a pod.
+type podKey struct{ namespace, name string }
+
+type combination struct {
+	placed   map[podKey]Placement
+	unplaced map[podKey]Unplaced
+	evicted  map[podKey]Placement
+}
+
+// add adds a step: what it did with a pod replaces what earlier ones did, except for the node that the pod had before all of them.
+func (c *combination) add(step *Report) {
+	for _, e := range step.Evicted {
+		key := podKey{e.Namespace, e.Name}
+		if before, ok := c.placed[key]; ok {
+			delete(c.placed, key)
+			c.unplaced[key] = Unplaced{Namespace: e.Namespace, Name: e.Name, From: before.From, Reason: Evicted}
+			continue
+		}
+		c.evicted[key] = e
+	}
+	for _, p := range step.Placements {
+		key := podKey{p.Namespace, p.Name}
+		p.From = c.from(key, p.From)
+		delete(c.unplaced, key)
+		c.placed[key] = p
+	}
+	for _, u := range step.Unplaced {
+		key := podKey{u.Namespace, u.Name}
+		u.From = c.from(key, u.From)
+		delete(c.placed, key)
+		c.unplaced[key] = u
+	}
+}
+
+// from returns the node of a pod before all steps.
+func (c *combination) from(key podKey, from string) string {
+	if before, ok := c.placed[key]; ok {
+		return before.From
+	}
+	if before, ok := c.unplaced[key]; ok {
+		return before.From
+	}
+	return from
+}
+
+func values[V any](m map[podKey]V) []V {
+	list := make([]V, 0, len(m))
+	for _, v := range m {
+		list = append(list, v)
+	}
+	return list
+}

@@ -1,0 +1,90 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Comparison is how the result of a scheduler differs from that of another one, the baseline. Schedulers break ties at random and look at samples
+// of large clusters: the baseline runs twice, and what differs between its runs is noise.
+type Comparison struct {
+	// Against is where the baseline comes from, a file or default; Release and Scheduler are its release and its name.
+	Against   string `json:"against"`
+	Release   string `json:"release"`
+	Scheduler string `json:"scheduler"`
+	// Baseline and Repeated are the numbers of its two runs.
+	Baseline Summary `json:"baseline"`
+	Repeated Summary `json:"repeated"`
+	// Same is how many pods all three runs treat the same. Differences are those that both runs of the baseline treat the same and the scheduler does
+	// not; Noise are those that the runs of the baseline treat differently.
+	Same        int          `json:"same"`
+	Differences []Difference `json:"differences"`
+	Noise       []Difference `json:"noise"`
+}
+
+// Difference is a pod with its nodes. A pod without a node has an empty one.
+type Difference struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Node is that of the scheduler, Baseline and Repeated those of the two runs of the baseline.
+	Node     string `json:"node"`
+	Baseline string `json:"baseline"`
+	Repeated string `json:"repeated"`
+}
+
+// NewComparison compares a result with those of two runs of the baseline on the same snapshot.
+func NewComparison(result, baseline, repeated *Report, against string) *Comparison {
+	c := &Comparison{
+		Against: against, Release: baseline.Release, Scheduler: baseline.Scheduler, Baseline: baseline.Summary, Repeated: repeated.Summary,
+		Differences: []Difference{}, Noise: []Difference{},
+	}
+	runs := [3]map[podKey]string{result.outcome(), baseline.outcome(), repeated.outcome()}
+	keys := map[podKey]bool{}
+	for _, r := range []*Report{result, baseline, repeated} {
+		for _, e := range r.Evicted {
+			for _, outcome := range runs { // elsewhere the pod stays on its node
+				key := podKey{e.Namespace, e.Name}
+				if _, known := outcome[key]; !known {
+					outcome[key] = e.Node
+				}
+			}
+		}
+	}
+	for _, outcome := range runs {
+		for key := range outcome {
+			keys[key] = true
+		}
+	}
+	for key := range keys {
+		d := Difference{Namespace: key.namespace, Name: key.name, Node: runs[0][key], Baseline: runs[1][key], Repeated: runs[2][key]}
+		switch {
+		case d.Baseline != d.Repeated:
+			c.Noise = append(c.Noise, d)
+		case d.Node != d.Baseline:
+			c.Differences = append(c.Differences, d)
+		default:
+			c.Same++
+		}
+	}
+	byName := func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(c.Differences, byName)
+	slices.SortFunc(c.Noise, byName)
+	return c
+}
+
+// outcome returns the node of each pod that the scheduler placed, did not place, or evicted.
+func (r *Report) outcome() map[podKey]string {
+	nodes := map[podKey]string{}
+	for _, p := range r.Placements {
+		nodes[podKey{p.Namespace, p.Name}] = p.Node
+	}
+	for _, u := range r.Unplaced {
+		nodes[podKey{u.Namespace, u.Name}] = ""
+	}
+	for _, e := range r.Evicted {
+		nodes[podKey{e.Namespace, e.Name}] = ""
+	}
+	return nodes
+}

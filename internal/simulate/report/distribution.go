@@ -1,0 +1,153 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Distribution is how requests are distributed over the nodes.
+type Distribution struct {
+	Resources []Balance `json:"resources"`
+	// EmptyNodes have only pods of DaemonSets and static pods.
+	EmptyNodes []string `json:"emptyNodes"`
+	// Zones are those of the nodes; without the nodes that have none.
+	Zones []Zone `json:"zones"`
+	// Workloads are the controllers with several pods on nodes that have a zone, OneZone those of them with all pods in the same.
+	Workloads int `json:"workloads"`
+	OneZone   int `json:"workloadsInOneZone"`
+}
+
+// Balance is the distribution of one resource over the nodes that have it.
+type Balance struct {
+	Resource string `json:"resource"`
+	// Mean is the mean of the nodes' utilizations, CoefficientOfVariation their standard deviation divided by it: 0 is even. Jain is the index
+	// of Jain: 1 is even, 1/n if one of n nodes has everything.
+	Mean                   float64 `json:"mean"`
+	CoefficientOfVariation float64 `json:"coefficientOfVariation"`
+	Jain                   float64 `json:"jain"`
+	// LargestFree is the most that a pod can request and still fit on a schedulable node.
+	LargestFree string `json:"largestFree"`
+	// Stranded is what is free on nodes that lack another of CPU, memory and pods: less than 5 % of it is free. StrandedPart is the part of what all
+	// nodes have.
+	Stranded     string  `json:"stranded"`
+	StrandedPart float64 `json:"strandedPart"`
+}
+
+// Zone is the nodes and pods of a zone.
+type Zone struct {
+	Name  string `json:"name"`
+	Nodes int    `json:"nodes"`
+	Pods  int    `json:"pods"`
+	// CPU is the requested part.
+	CPU float64 `json:"cpu"`
+}
+
+// lacking is the free part of a resource below which a node lacks it.
+const lacking = 0.05
+
+// Distribute returns the distribution of a state for resources.
+func Distribute(u *Usage, resources []string) *Distribution {
+	nodes := u.List()
+	d := &Distribution{Resources: []Balance{}, EmptyNodes: []string{}, Zones: []Zone{}}
+	for _, resource := range resources {
+		d.Resources = append(d.Resources, balance(nodes, resource))
+	}
+	for _, n := range nodes {
+		if !slices.ContainsFunc(n.Pods, func(p Pod) bool { return !p.Fixed }) {
+			d.EmptyNodes = append(d.EmptyNodes, n.Name)
+		}
+	}
+	d.addZones(nodes)
+	return d
+}
+
+func balance(nodes []*Node, resource string) Balance {
+	b := Balance{Resource: resource}
+	var count, sum, squares float64
+	var largest, stranded, total int64
+	for _, n := range nodes {
+		if n.Allocatable[resource] == 0 {
+			continue
+		}
+		part := n.Utilization(resource)
+		count, sum, squares = count+1, sum+part, squares+part*part
+		total += n.Allocatable[resource]
+		switch {
+		case lacks(n, resource):
+			stranded += n.free(resource)
+		case !n.Unschedulable && n.free("pods") > 0:
+			largest = max(largest, n.free(resource))
+		}
+	}
+	b.LargestFree, b.Stranded = Amount(resource, largest), Amount(resource, stranded)
+	if count == 0 {
+		return b
+	}
+	b.StrandedPart = float64(stranded) / float64(total)
+	b.Mean, b.Jain = sum/count, 1
+	if sum > 0 {
+		b.Jain = sum * sum / (count * squares)
+		b.CoefficientOfVariation = math.Sqrt(max(squares/count-b.Mean*b.Mean, 0)) / b.Mean
+	}
+	return b
+}
+
+// lacks reports whether a node lacks another resource that every pod needs.
+func lacks(n *Node, resource string) bool {
+	for _, other := range []string{"cpu", "memory", "pods"} {
+		if has := n.Allocatable[other]; other != resource && has > 0 && float64(n.free(other)) < lacking*float64(has) {
+			return true
+		}
+	}
+	return false
+}
+
+// addZones adds the zones, and counts the workloads that are in one of them.
+func (d *Distribution) addZones(nodes []*Node) {
+	zones := map[string]*Zone{}
+	requested, allocatable := map[string]int64{}, map[string]int64{}
+	type workload struct {
+		pods  int
+		zones map[string]bool
+	}
+	workloads := map[podKey]*workload{}
+	for _, n := range nodes {
+		if n.Zone == "" {
+			continue
+		}
+		if zones[n.Zone] == nil {
+			zones[n.Zone] = &Zone{Name: n.Zone}
+		}
+		zones[n.Zone].Nodes++
+		zones[n.Zone].Pods += len(n.Pods)
+		requested[n.Zone] += n.Requested["cpu"]
+		allocatable[n.Zone] += n.Allocatable["cpu"]
+		for _, p := range n.Pods {
+			if p.Owner == "" || p.Fixed {
+				continue
+			}
+			key := podKey{p.Namespace, p.Owner}
+			if workloads[key] == nil {
+				workloads[key] = &workload{zones: map[string]bool{}}
+			}
+			workloads[key].pods++
+			workloads[key].zones[n.Zone] = true
+		}
+	}
+	for name, z := range zones {
+		if allocatable[name] > 0 {
+			z.CPU = float64(requested[name]) / float64(allocatable[name])
+		}
+		d.Zones = append(d.Zones, *z)
+	}
+	slices.SortFunc(d.Zones, func(a, b Zone) int { return cmp.Compare(a.Name, b.Name) })
+	for _, w := range workloads {
+		if w.pods > 1 {
+			d.Workloads++
+			if len(w.zones) == 1 {
+				d.OneZone++
+			}
+		}
+	}
+}

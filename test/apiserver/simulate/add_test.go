@@ -1,0 +1,220 @@
+//go:build linux
+
+package simulate
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// nodeWith returns a node with resources and more of its labels and specification, in flow style.
+func nodeWith(name, resources, labels, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Node
+metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s, %[3]s}}
+spec: {%[4]s}
+status: {capacity: {%[2]s}, allocatable: {%[2]s}}
+`, name, resources, labels, spec)
+}
+
+// deployment returns a Deployment whose pods have containers and more of their specification.
+func deployment(name string, replicas int, containers, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: shop}
+spec:
+  replicas: %[2]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      containers: [%[3]s]
+%[4]s
+`, name, replicas, containers, strings.ReplaceAll("      "+spec, "\n", "\n      "))
+}
+
+func requesting(resources string) string {
+	return "{name: main, image: web, resources: {requests: {" + resources + "}}}"
+}
+
+// simulateAdd runs `pmk-sched simulate add` with manifests on a snapshot of others.
+func simulateAdd(t *testing.T, snapshot, manifests string, args ...string) report.Report {
+	t.Helper()
+	args = append([]string{"-f", run.WriteFile(t, "add.yaml", manifests)}, args...)
+	return simulateSnapshot(t, "add", snapshotOf(t, snapshot), args...)
+}
+
+// How many copies fit follows from the resources of the nodes, and the scheduler says what the next one lacks.
+func TestAsManyCopiesFitAsArithmeticSays(t *testing.T) {
+	t.Parallel()
+	const four = `cpu: "4", memory: 8Gi, pods: "110"`
+	one := nodeWith("a", four, "", "")
+	two := one + nodeWith("b", four, "", "")
+	three := two + nodeWith("c", four, "", "")
+	const spread = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]"
+	const apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}"
+	const taint = "taints: [{key: gpu, effect: NoSchedule}]"
+	cases := map[string]struct {
+		snapshot, manifests string
+		want                int
+		reason              string
+	}{
+		"CPU":                        {three, deployment("web", 1, requesting("cpu: 1"), ""), 12, "Insufficient cpu"},
+		"CPU that does not divide":   {three, deployment("web", 1, requesting("cpu: 1500m"), ""), 6, "Insufficient cpu"},
+		"memory":                     {two, deployment("web", 1, requesting("cpu: 100m, memory: 3Gi"), ""), 4, "Insufficient memory"},
+		"pods":                       {nodeWith("a", `cpu: "4", memory: 8Gi, pods: "5"`, "", ""), deployment("web", 1, requesting(""), ""), 5, "Too many pods"},
+		"an extended resource":       {nodeWith("a", four+`, example.com/gpu: "2"`, "", "") + nodeWith("b", four, "", ""), deployment("web", 1, "{name: main, image: web, resources: {limits: {example.com/gpu: 1}}}", ""), 2, "Insufficient example.com/gpu"},
+		"next to a running pod":      {one + pod("running", "3", "", "nodeName: a", "phase: Running"), deployment("web", 1, requesting("cpu: 500m"), ""), 2, "Insufficient cpu"},
+		"next to a finished pod":     {one + pod("done", "3", "", "nodeName: a", "phase: Succeeded"), deployment("web", 1, requesting("cpu: 2"), ""), 2, "Insufficient cpu"},
+		"next to a pending pod":      {one + pod("waits", "3", "", "", ""), deployment("web", 1, requesting("cpu: 2"), ""), 2, "Insufficient cpu"},
+		"a node selector":            {one + nodeWith("b", four, "pool: web", ""), deployment("web", 1, requesting("cpu: 1"), "nodeSelector: {pool: web}"), 4, "didn't match"},
+		"anti-affinity":              {three, deployment("web", 1, requesting("cpu: 1"), apart), 3, "anti-affinity"},
+		"host ports":                 {three, deployment("web", 1, "{name: main, image: web, ports: [{containerPort: 80, hostPort: 80}]}", ""), 3, "free ports"},
+		"a taint":                    {one + nodeWith("b", four, "", taint), deployment("web", 1, requesting("cpu: 1"), ""), 4, "taint"},
+		"a taint that is tolerated":  {one + nodeWith("b", four, "", taint), deployment("web", 1, requesting("cpu: 1"), "tolerations: [{key: gpu, operator: Exists}]"), 8, "Insufficient cpu"},
+		"a cordoned node":            {one + nodeWith("b", four, "", "unschedulable: true"), deployment("web", 1, requesting("cpu: 1"), ""), 4, "unschedulable"},
+		"spread over zones":          {nodeWith("a", four, "zone: a", "") + nodeWith("b", four, "zone: b", "") + nodeWith("c", four, "zone: b", ""), deployment("web", 1, requesting("cpu: 1"), spread), 9, "topology spread"},
+		"two workloads":              {nodeWith("a", `cpu: "10", memory: 8Gi, pods: "110"`, "", ""), deployment("web", 1, requesting("cpu: 1"), "") + deployment("db", 1, requesting("cpu: 2"), ""), 3, "Insufficient cpu"},
+		"several replicas":           {two, deployment("web", 3, requesting("cpu: 1"), ""), 2, "Insufficient cpu"},
+		"an init container":          {one, deployment("web", 1, requesting("cpu: 1"), "initContainers: [{name: first, image: web, resources: {requests: {cpu: 2}}}]"), 2, "Insufficient cpu"},
+		"two containers":             {one, deployment("web", 1, requesting("cpu: 600m")+", {name: side, image: web, resources: {requests: {cpu: 400m}}}", ""), 4, "Insufficient cpu"},
+		"limits without requests":    {one, deployment("web", 1, "{name: main, image: web, resources: {limits: {cpu: 2}}}", ""), 2, "Insufficient cpu"},
+		"overhead":                   {one, deployment("web", 1, requesting("cpu: 900m"), "overhead: {cpu: 100m}"), 4, "Insufficient cpu"},
+		"nothing":                    {one, deployment("web", 1, requesting("cpu: 100"), ""), 0, "Insufficient cpu"},
+		"a Job":                      {one, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: web, namespace: shop}\nspec: {parallelism: 2, template: {spec: {containers: [" + requesting("cpu: 1") + "]}}}\n", 2, "Insufficient cpu"},
+		"a pod that evicts no other": {one + pod("low", "3", "", "nodeName: a\npriority: -10", "phase: Running"), deployment("web", 1, requesting("cpu: 1"), ""), 1, "Insufficient cpu"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := simulateAdd(t, tc.snapshot, tc.manifests)
+			c := r.Capacity
+			if c == nil || c.Copies != tc.want || c.Limited || c.Stop == nil || !strings.Contains(c.Stop.Reason, tc.reason) {
+				t.Errorf("got %+v, want %d copies and %q", c, tc.want, tc.reason)
+				if c != nil && c.Stop != nil {
+					t.Errorf("stopped by %+v", *c.Stop)
+				}
+			}
+			if placed := min(1, tc.want) * c.PodsPerCopy; len(r.Placements) != placed || len(r.Evicted) != 0 {
+				t.Errorf("placements %v, want %d; evicted %v", r.Placements, placed, r.Evicted)
+			}
+		})
+	}
+}
+
+// The copies that were asked for are in the result; those that were tried are not.
+func TestCountAndLimitOfCopies(t *testing.T) {
+	t.Parallel()
+	manifests := deployment("web", 2, requesting("cpu: 1"), "")
+	r := simulateAdd(t, node("a", 8, "", ""), manifests, "--count", "2", "--limit", "1")
+	if c := r.Capacity; len(r.Placements) != 4 || c.Copies != 3 || c.More != 1 || !c.Limited || c.Stop != nil || c.PodsPerCopy != 2 {
+		t.Errorf("%d placements, %+v", len(r.Placements), c)
+	}
+	if u := r.Summary.Utilization[0]; u.After != 0.5 {
+		t.Errorf("utilization %+v", u)
+	}
+	r = simulateAdd(t, node("a", 8, "", ""), manifests, "--count", "5")
+	if c := r.Capacity; len(r.Placements) != 8 || len(r.Unplaced) != 2 || c.Copies != 4 || c.More != 0 || c.Stop == nil {
+		t.Errorf("%d placements, %v, %+v", len(r.Placements), r.Unplaced, c)
+	}
+}
+
+// The pods of a StatefulSet have their claims, and their volumes decide the zone.
+func TestAddedPodsHaveTheirClaims(t *testing.T) {
+	t.Parallel()
+	const set = `apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  serviceName: db
+  replicas: 2
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {nodeSelector: {zone: b}, containers: [{name: db, image: db, resources: {requests: {cpu: 1}}}]}
+  volumeClaimTemplates:
+  - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, resources: {requests: {storage: 1Gi}}}}
+`
+	r := simulateAdd(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage, set)
+	if diff := cmp.Diff(map[string]string{"db-0": "b", "db-1": "b"}, nodesOf(r)); diff != "" {
+		t.Errorf("placements (-want +got):\n%s", diff)
+	}
+	if r.Capacity.Copies != 2 {
+		t.Errorf("%+v", r.Capacity)
+	}
+}
+
+// A PriorityClass of the cluster applies: pods that are asked for evict others, copies that are tried do not.
+func TestAddedPodsHaveTheirPriority(t *testing.T) {
+	t.Parallel()
+	r := simulateAdd(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n"+
+		node("a", 4, "", "")+pod("low-1", "2", "", "nodeName: a", "phase: Running")+pod("low-2", "2", "", "nodeName: a", "phase: Running"),
+		deployment("web", 1, requesting("cpu: 2"), "priorityClassName: high"))
+	if len(r.Placements) != 1 || len(r.Evicted) != 1 || r.Capacity.Copies != 1 {
+		t.Errorf("placements %v, evicted %v, %+v", r.Placements, r.Evicted, r.Capacity)
+	}
+}
+
+// New nodes take pending pods; those of DaemonSets are on them.
+func TestPendingPodsGoToNewNodes(t *testing.T) {
+	t.Parallel()
+	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"
+	file := snapshotOf(t, node("a", 4, "", "")+pod("agent", "1", daemon, "nodeName: a", "phase: Running")+pod("full", "3", "", "nodeName: a", "phase: Running")+
+		pod("large", "4", "", "", "")+pod("small-1", "3", "", "", "")+pod("small-2", "3", "", "", ""))
+	r := simulateSnapshot(t, "nodes", file, "--add", "a=2")
+	on := nodesOf(r)
+	if len(on) != 2 || on["small-1"] == on["small-2"] || !strings.HasPrefix(on["small-1"], "a-new-") || reasons(r)["large"] == "" {
+		t.Errorf("placements %v, unplaced %v", on, r.Unplaced)
+	}
+	if u := r.Summary.Utilization[0]; r.Summary.Nodes != 3 || u.Allocatable != "4" || u.AllocatableAfter != "12" || u.After != 1 {
+		t.Errorf("%d nodes, %+v", r.Summary.Nodes, u)
+	}
+	template := run.WriteFile(t, "node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}\n")
+	if on := nodesOf(simulateSnapshot(t, "nodes", file, "--add", template+"=1")); on["large"] != "big-new-1" {
+		t.Errorf("placements %v", on)
+	}
+}
+
+// Each step begins with the state that the one before left: the pods of the drained node fit when there is a new one.
+func TestStepsBuildOnEachOther(t *testing.T) {
+	t.Parallel()
+	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "")+
+		pod("on-a", "3", "", "nodeName: a", "phase: Running")+pod("on-b", "3", "", "nodeName: b", "phase: Running"))
+	dir := t.TempDir()
+	steps := filepath.Join(dir, "steps.yaml")
+	for file, text := range map[string]string{filepath.Join(dir, "web.yaml"): deployment("web", 1, requesting("cpu: 1"), ""), steps: `apiVersion: pmk-sched.io/v1alpha1
+kind: Scenario
+steps:
+- {scenario: drain, nodes: [a]}
+- {scenario: add, files: [web.yaml], limit: 0}
+- {scenario: nodes, add: {b: 1}}
+`} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := simulateSnapshot(t, "run", file, steps)
+	if len(r.Steps) != 3 || reasons(*r.Steps[0])["on-a"] == "" || len(r.Steps[1].Placements) != 1 {
+		t.Fatalf("steps %+v", r.Steps)
+	}
+	want := []report.Placement{
+		{Namespace: "shop", Name: "on-a", Node: "b-new-1", From: "a"},
+		{Namespace: "shop", Name: r.Steps[1].Placements[0].Name, Node: "b"},
+	}
+	if diff := cmp.Diff(want, r.Placements); diff != "" || len(r.Unplaced) != 0 {
+		t.Errorf("unplaced %v, placements (-want +got):\n%s", r.Unplaced, diff)
+	}
+	if s := r.Summary; s.Moved != 1 || s.Nodes != 3 || s.Pods != 2 {
+		t.Errorf("summary %+v", s)
+	}
+}

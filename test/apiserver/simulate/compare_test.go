@@ -1,0 +1,65 @@
+//go:build linux
+
+package simulate
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+const packer = `apiVersion: pmk-sched.io/v1alpha1
+kind: CustomScheduler
+metadata: {name: packer}
+spec: {configuration: {preset: binpack}}
+`
+
+// The default scheduler spreads, the other one packs: the pod's node differs by configuration. One that has only one node does not.
+func TestSchedulersAreCompared(t *testing.T) {
+	t.Parallel()
+	file := snapshotOf(t, node("half", 4, "", "")+node("empty", 4, "pool: a", "")+
+		pod("running", "2", "", "nodeName: half", "phase: Running")+pod("new", "1", "", "", "")+pod("bound-to-a", "100m", `creationTimestamp: "2026-01-01T00:00:00Z"`, "nodeSelector: {pool: a}", ""))
+	page := filepath.Join(t.TempDir(), "report.html")
+	r := simulateSnapshot(t, "pending", file, "--with-scheduler", run.WriteFile(t, "packer.yaml", packer), "--against", "default", "--report", page)
+	c := r.Comparison
+	if c == nil {
+		t.Fatal("no comparison")
+	}
+	want := []report.Difference{{Namespace: "shop", Name: "new", Node: "half", Baseline: "empty", Repeated: "empty"}}
+	if diff := cmp.Diff(want, c.Differences); diff != "" || len(c.Noise) != 0 || c.Same != 1 || c.Scheduler != "default-scheduler" {
+		t.Errorf("%+v, differences (-want +got):\n%s", c, diff)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "bound-to-a") || !strings.HasSuffix(string(text), "</html>\n") {
+		t.Errorf("the report has %d bytes, %v", len(text), err)
+	}
+}
+
+// The same scheduler on equal nodes: most of what differs is noise, and the pods that have no choice are the same.
+func TestTiesAreNoise(t *testing.T) {
+	t.Parallel()
+	var objects strings.Builder
+	for _, name := range strings.Split("abcdefgh", "") {
+		objects.WriteString(node("node-"+name, 4, "", ""))
+	}
+	objects.WriteString(node("special", 4, "pool: special", ""))
+	for _, name := range strings.Split("abcdefgh", "") {
+		objects.WriteString(pod("free-"+name, "1", "", "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: pool, operator: DoesNotExist}]}]}}}", ""))
+		objects.WriteString(pod("held-"+name, "100m", "", "nodeSelector: {pool: special}", ""))
+	}
+	c := simulateSnapshot(t, "pending", snapshotOf(t, objects.String()), "--against", "default").Comparison
+	if c == nil || c.Same < 8 || len(c.Noise) == 0 || c.Same+len(c.Noise)+len(c.Differences) != 16 {
+		t.Fatalf("%+v", c)
+	}
+	for _, d := range append(c.Noise, c.Differences...) {
+		if !strings.HasPrefix(d.Name, "free-") {
+			t.Errorf("%s differs", d.Name)
+		}
+	}
+}
