@@ -99,8 +99,8 @@ func (r *run) prepare(ctx context.Context, replica scenario.Replica) error {
 // mostCopies is how many copies are tried at the same time.
 const mostCopies = 128
 
-// fill adds copies of the workloads until a pod does not fit. It creates several at once, and if one of them does not fit, removes it and those after
-// it and continues with one, so that the answer is that of a scheduler that gets one copy after the other.
+// fill adds copies of the workloads until a pod does not fit. It creates several at once. If one of them does not fit although pods of later ones do, it
+// removes it and those after it and continues with one, so that the answer is that of a scheduler that gets one copy after the other.
 func (r *run) fill(ctx context.Context, s *scheduler) error {
 	f := filling{r: r, s: s, decided: len(r.waiting)}
 	var err error
@@ -123,7 +123,7 @@ func (r *run) fill(ctx context.Context, s *scheduler) error {
 	c.Copies = r.o.Scenario.Count
 	for size := 1; c.More < r.o.Scenario.Limit && c.Stop == nil; {
 		size = min(size, mostCopies, r.o.Scenario.Limit-c.More)
-		fit, stop, err := f.try(ctx, size)
+		fit, stop, certain, err := f.try(ctx, size)
 		if errors.Is(err, context.DeadlineExceeded) {
 			r.note("more copies may fit: the time of --timeout was over")
 			break
@@ -135,7 +135,7 @@ func (r *run) fill(ctx context.Context, s *scheduler) error {
 		switch {
 		case stop == nil:
 			size *= 2
-		case size == 1:
+		case certain:
 			c.Stop = stop
 		default:
 			size = 1
@@ -165,47 +165,52 @@ type filling struct {
 	decided int // pods that the scheduler counts as bound or refused
 }
 
-// try adds copies, and returns how many fit one after the other, and the first pod that did not. That copy and those after it are removed.
-func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unplaced, err error) {
-	batch := make([][]scenario.Replica, 0, size)
-	before := slices.Clone(f.r.next)
-	starts := [][]int{}
-	for range size {
-		starts = append(starts, slices.Clone(f.r.next))
-		batch = append(batch, f.r.nextCopy())
-	}
-	for _, replicas := range batch {
-		for _, replica := range replicas {
+// try adds copies, and returns how many fit one after the other, and the first pod that did not. That is certain if no pod of a later copy has taken
+// its room. Otherwise that copy and those after it are removed.
+func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unplaced, certain bool, err error) {
+	batch, starts := make([][]scenario.Replica, size), make([][]int, size)
+	for i := range batch {
+		starts[i], batch[i] = slices.Clone(f.r.next), f.r.nextCopy()
+		for _, replica := range batch[i] {
 			if err := f.create(ctx, replica); err != nil {
-				return 0, nil, err
+				return 0, nil, false, err
 			}
 		}
 	}
 	if err := f.s.awaitDecisions(ctx, f.decided); err != nil {
-		return 0, nil, err
+		return 0, nil, false, err
 	}
-	for i, replicas := range batch {
-		if stop, err = f.firstUnplaced(ctx, replicas); err != nil {
-			return 0, nil, err
-		}
-		if stop != nil {
-			before = starts[i]
-			fit = i
+	for fit = range batch {
+		if stop, err = f.firstUnplaced(ctx, batch[fit]); err != nil || stop != nil {
 			break
 		}
 	}
-	if stop == nil {
-		return size, nil, nil
+	if err != nil || stop == nil {
+		return size, nil, false, err
 	}
-	f.r.next = before
-	for _, replicas := range batch[fit:] {
-		for _, replica := range replicas {
-			if err := f.remove(ctx, replica); err != nil {
-				return 0, nil, err
-			}
+	later := slices.Concat(batch[fit+1:]...)
+	placed, err := f.anyPlaced(ctx, later)
+	if err != nil || !placed {
+		return fit, stop, true, err
+	}
+	f.r.next = starts[fit]
+	for _, replica := range append(batch[fit], later...) {
+		if err := f.remove(ctx, replica); err != nil {
+			return 0, nil, false, err
 		}
 	}
-	return fit, stop, nil
+	return fit, stop, false, nil
+}
+
+// anyPlaced reports whether one of the pods has a node.
+func (f *filling) anyPlaced(ctx context.Context, replicas []scenario.Replica) (bool, error) {
+	for _, replica := range replicas {
+		pod, err := f.get(ctx, replica)
+		if err != nil || pod.Spec.NodeName != "" {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // create creates a pod that waits for room instead of evicting others, with its claims.

@@ -34,8 +34,8 @@ type chart struct {
 
 // row is a node.
 type row struct {
-	Node string
-	Y    int
+	Node, Label string
+	Y           int
 }
 
 // side is the state before or after.
@@ -80,12 +80,24 @@ func newChart(d data, index int, before, after *report.Usage, large bool) chart 
 	}
 	c.Width, c.Height = barWidth, barHeight*len(d.Nodes)
 	for i, name := range d.Nodes {
-		c.Rows = append(c.Rows, row{Node: name, Y: i * barHeight})
+		c.Rows = append(c.Rows, row{Node: name, Label: shorten(name), Y: i * barHeight})
 	}
 	for i := range c.Sides {
 		c.Sides[i].Bars = c.bars(d.Nodes, states[i])
 	}
 	return c
+}
+
+// labelLength is how long a label can be without covering what is left of it.
+const labelLength = 24
+
+// shorten returns a label for a node.
+func shorten(name string) string {
+	letters := []rune(name)
+	if len(letters) <= labelLength {
+		return name
+	}
+	return string(letters[:labelLength-1]) + "…"
 }
 
 func nodesByName(u *report.Usage) map[string]*report.Node {

@@ -22,7 +22,7 @@ const (
 	// mostRows is how many pods each list has.
 	mostRows = 1000
 	// mostPods is how many pods the charts can show.
-	mostPods = 40_000
+	mostPods = 30_000
 )
 
 // view is what the template shows.

@@ -190,7 +190,7 @@ func TestLargeClustersHaveHeatMapsInASmallFile(t *testing.T) {
 				t.Errorf("a heat map: %t, want %t", heat, tc.heat)
 			}
 			hidden := strings.Contains(text, "The charts do not show single pods")
-			if want := tc.nodes*tc.pods > 40_000; hidden != want {
+			if want := tc.nodes*tc.pods > 30_000; hidden != want {
 				t.Errorf("pods are hidden: %t, want %t", hidden, want)
 			}
 			if !strings.Contains(text, "more are in the output of -o json") {

@@ -209,3 +209,39 @@ func FuzzRead(f *testing.F) {
 		_, _, _ = read(t, text) // an error is as good as objects
 	})
 }
+
+func TestManifestsKeepAllFields(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b.json":     `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`,
+		"a.yaml":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a1}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a2}\n",
+		"ignored.md": "text",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	add := func(o map[string]any) error {
+		text, err := snapshot.Encode(o)
+		got = append(got, string(text))
+		return err
+	}
+	stdin := strings.NewReader("kind: Service\nmetadata: {name: c}\n")
+	if err := files.Manifests(t.Context(), []string{dir, files.Stdin}, stdin, add); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a1"}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a2"}}`,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`, `{"kind":"Service","metadata":{"name":"c"}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := files.Manifests(t.Context(), []string{filepath.Join(dir, "missing")}, nil, add); err == nil || !problem.IsInvalid(err) {
+		t.Errorf("got %v", err)
+	}
+	if err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(": ["), add); err == nil || !problem.IsInvalid(err) || !strings.Contains(err.Error(), "standard input") {
+		t.Errorf("got %v", err)
+	}
+}
