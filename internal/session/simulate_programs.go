@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
@@ -75,7 +74,7 @@ func (s *Session) etcd(ctx context.Context) (string, error) {
 		return path, nil
 	}
 	built, err := build.Module(ctx, build.ModuleOptions{
-		Module: apiserver.EtcdModule, Version: apiserver.EtcdVersion, Packages: []build.Program{{Name: program, Package: apiserver.EtcdModule}},
+		Module: build.EtcdModule, Version: build.EtcdVersion, Packages: []build.Program{{Name: program, Package: build.EtcdModule}},
 		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
 	})
 	return programPath(built, err, program)
