@@ -7,9 +7,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
 
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
-	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
-	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that are compiled in, in addition to those of the release.
@@ -19,6 +20,7 @@ func plugins() []app.Option {
 		app.WithPlugin(plugin1.Name, adapter.Factory(plugin1.Name, newPortable1)),
 		app.WithPlugin(plugin2.Name, adapter.Factory(plugin2.Name, newPortable2)),
 		app.WithPlugin(plugin3.Name, adapter.Factory(plugin3.Name, newPortable3)),
+		app.WithPlugin(plugin4.Name, adapter.Factory(plugin4.Name, newPortable4)),
 	}
 }
 
@@ -41,13 +43,14 @@ func newPortable0(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
+// Portable1 is github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling with its extension points.
 type Portable1 struct {
 	adapter.Base
-	adapter.FilterPoint
-	adapter.ScorePoint
+	adapter.PreFilterPoint
+	adapter.PostFilterPoint
 	adapter.ReservePoint
-	adapter.PostBindPoint
+	adapter.PermitPoint
+	adapter.EventsPoint
 	adapter.SignPoint
 }
 
@@ -57,20 +60,23 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable1{
-		Base:          host.Base(p),
-		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
-		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
-		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
-		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
-		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
+		Base:            host.Base(p),
+		PreFilterPoint:  adapter.PreFilterPoint{Host: host, Plugin: p},
+		PostFilterPoint: adapter.PostFilterPoint{Host: host, Plugin: p},
+		ReservePoint:    adapter.ReservePoint{Host: host, Plugin: p},
+		PermitPoint:     adapter.PermitPoint{Host: host, Plugin: p},
+		EventsPoint:     adapter.EventsPoint{Host: host, Plugin: p},
+		SignPoint:       adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
-// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
+// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
 type Portable2 struct {
 	adapter.Base
-	adapter.PreScorePoint
+	adapter.FilterPoint
 	adapter.ScorePoint
+	adapter.ReservePoint
+	adapter.PostBindPoint
 	adapter.SignPoint
 }
 
@@ -81,16 +87,20 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}
 	return &Portable2{
 		Base:          host.Base(p),
-		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
 		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
+		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
 		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
 type Portable3 struct {
 	adapter.Base
-	adapter.PreBindPoint
+	adapter.PreScorePoint
+	adapter.ScorePoint
+	adapter.SignPoint
 }
 
 func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -99,6 +109,25 @@ func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable3{
+		Base:          host.Base(p),
+		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+type Portable4 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin4.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable4{
 		Base:         host.Base(p),
 		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
 	}, nil

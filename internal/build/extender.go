@@ -105,17 +105,15 @@ func ownSource(o ExtenderOptions) (source, error) {
 	return s, nil
 }
 
-// extenderSet reads the bundled plugins and the given ones.
+// extenderSet reads the given plugins and the bundled ones, except those with Permit: an extender refuses to serve them.
 func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
-	bundled, err := plugins.Builtins(o.Sources)
+	names, err := plugins.Builtins(o.Sources)
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Clone(o.Plugins)
-	for _, name := range bundled {
-		if p := (plugins.Plugin{Builtin: name}); !slices.Contains(all, p) {
-			all = append(all, p)
-		}
+	var bundled []plugins.Plugin
+	for _, name := range names {
+		bundled = append(bundled, plugins.Plugin{Builtin: name})
 	}
 	// A portable plugin fits every release; the newest has all extension points.
 	newest := versions.Releases()[0]
@@ -123,9 +121,22 @@ func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion
 	if err != nil {
 		return nil, err
 	}
-	return readPlugins(ctx, tool, plugins.Options{
-		Plugins: all, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true, Platform: pluginPlatform(o.Platforms, rules, goVersion),
-	})
+	read := func(list []plugins.Plugin) (*plugins.Set, error) {
+		return readPlugins(ctx, tool, plugins.Options{
+			Plugins: list, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+		})
+	}
+	described, err := read(bundled)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.Clone(o.Plugins)
+	for i, info := range described.InfosOf(bundled) {
+		if !slices.Contains(info.Points, "permit") && !slices.Contains(all, bundled[i]) {
+			all = append(all, bundled[i])
+		}
+	}
+	return read(all)
 }
 
 // extenderRecipe returns the recipe for the extender.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
@@ -25,6 +26,7 @@ func All() map[string]Rules {
 	all := map[string]Rules{}
 	for name, declared := range map[string]func(scheduler.Arguments) ([]rbacv1.PolicyRule, error){
 		"blockall":     blockall.Rules,
+		"coscheduling": coscheduling.Rules,
 		"loadaware":    loadaware.Rules,
 		"networkaware": networkaware.Rules,
 		"timestamp":    timestamp.Rules,

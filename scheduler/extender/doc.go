@@ -29,8 +29,8 @@
 //
 // A scheduling cycle is split into separate requests, possibly to different replicas. A State lives
 // for one request; so that Score finds what PreFilter wrote, prioritize also runs PreFilter of a
-// plugin that has both. The extension points without a request (PreEnqueue, QueueSort, PostFilter,
-// Permit) are not called.
+// plugin that has both. The extension points without a request (PreEnqueue, QueueSort, PostFilter)
+// are not called. A plugin with Permit is refused: it would not be asked for its permission.
 //
 // The scheduler does not report the chosen node to an extender. A plugin with Reserve is therefore
 // called when the cache sees a pod on a node: Reserve, and PostBind if it has that. Plugins without

@@ -55,6 +55,9 @@ func serve(p Policy) (s *served, left []string, err error) {
 	s.bind, _ = p.Plugin.(scheduler.BindPlugin)
 	s.postBind, _ = p.Plugin.(scheduler.PostBindPlugin)
 	s.ready, _ = p.Plugin.(ReadyPolicy)
+	if _, permits := p.Plugin.(scheduler.PermitPlugin); permits {
+		return nil, nil, &optionError{fmt.Sprintf("policy %s implements Permit, which only a scheduler calls: compile it into the scheduler", s.name)}
+	}
 	left = leftOut(p.Plugin)
 	if len(s.points()) == 0 {
 		return nil, nil, &optionError{fmt.Sprintf("policy %s has no extension point that an extender can serve; it has %s", s.name, orNothing(left))}
@@ -76,8 +79,6 @@ func leftOut(p scheduler.Plugin) []string {
 	note(has, "QueueSort")
 	_, has = p.(scheduler.PostFilterPlugin)
 	note(has, "PostFilter")
-	_, has = p.(scheduler.PermitPlugin)
-	note(has, "Permit")
 	return left
 }
 

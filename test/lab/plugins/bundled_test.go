@@ -34,6 +34,7 @@ spec:
     - builtin: blockall
       args: {namespaces: [blocked], message: nothing runs in namespace blocked}
     - builtin: timestamp
+    - builtin: coscheduling
     - builtin: loadaware
       weight: 20
       args:
@@ -62,7 +63,7 @@ func TestBundledPlugins(t *testing.T) {
 			prom := prometheus.New(t, n.Gateway(t), time.Second, load, map[string]string{one: one, two: two + ":9100", three: three})
 			prom.Start(t.Context(), t)
 
-			image := n.Image(t, "blockall", "timestamp", "loadaware", "networkaware")
+			image := n.Image(t, "blockall", "coscheduling", "timestamp", "loadaware", "networkaware")
 			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(description, prom.Address))
 			n.UninstallLater(t, scheduler)
 			n.deploy(t, file, image, "node")
@@ -76,6 +77,7 @@ func TestBundledPlugins(t *testing.T) {
 			prom.Stop()
 			n.schedulesWithoutPrometheus(t)
 			n.followsTheNetwork(t)
+			n.placesGangs(t)
 			n.staysBlocked(t)
 			n.CleanLog(t, scheduler, noResource...)
 			for _, credentials := range s.credentials {

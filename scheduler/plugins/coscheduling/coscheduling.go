@@ -1,0 +1,200 @@
+// Package coscheduling is a portable plugin that places the pods of a group together or not at all, as distributed training, MPI
+// and Spark need it.
+//
+// Pods with the same group label are a group. Its pods are tried when so many of them exist as the group's size says and the free
+// room of the cluster may suffice. Each one that gets a node keeps it and waits for the others at Permit. When all have a node, they are
+// bound; when one of them gets none or time is up, all give up their nodes, and the group waits until the cluster has more room or a
+// back-off is over. Several groups are tried at the same time only if there is room for all of them, so that they cannot take
+// each other's room and wait forever. If they get in each other's way nevertheless, the first one keeps its nodes and the others
+// wait for their turn.
+//
+// The plugin does not sort the queue. A scheduler has one order for all profiles, and a second plugin for it prevents its start;
+// and the above holds in whatever order pods come.
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "Coscheduling"
+
+// turnedAwayKey is in a cycle's state if PreFilter turned the pod away.
+const turnedAwayKey = Name + "/turned-away"
+
+// Coscheduling places the pods of a group together or not at all.
+type Coscheduling struct {
+	handle   scheduler.Handle
+	settings *settings
+	pods     *pods
+	groups   *groups // nil if PodGroups are ignored
+	metrics  *metrics
+	now      func() time.Time
+
+	mu    sync.Mutex
+	gangs map[string]*gang
+	// first is the group that the others make room for, if two have got in each other's way.
+	first *gang
+	// bystanders are pods without a group that found no room while pods of a group kept theirs.
+	bystanders map[types.UID]*podState
+	swept      time.Time
+}
+
+// New returns the plugin configured by its arguments. It reads pods and PodGroups until ctx is done.
+func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Coscheduling, error) {
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	if h.ClientSet() == nil {
+		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
+	}
+	m, err := newMetrics(h.Metrics())
+	if err != nil {
+		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+	}
+	c := newPlugin(s, m, h, time.Now)
+	if c.pods, err = watchPods(ctx, h, s, c.recounted); err != nil {
+		return nil, err
+	}
+	if s.PodGroups == PodGroupsAuto {
+		config, err := h.KubeConfig()
+		if err != nil {
+			return nil, fmt.Errorf("%s reads PodGroups from the cluster: %w", Name, err)
+		}
+		c.groups = newGroups(h.Logger(ctx), c.recounted)
+		if err := c.groups.watch(ctx, config); err != nil {
+			return nil, err
+		}
+	}
+	go every(ctx, func() { c.reject(c.expire(ctx)) })
+	go every(ctx, func() { c.retryPods(ctx) })
+	return c, nil
+}
+
+func newPlugin(s *settings, m *metrics, h scheduler.Handle, now func() time.Time) *Coscheduling {
+	return &Coscheduling{handle: h, settings: s, metrics: m, now: now, gangs: map[string]*gang{}, bystanders: map[types.UID]*podState{}}
+}
+
+// Rules returns the permissions to read PodGroups, unless they are ignored, and to retry pods.
+func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}
+	if s.PodGroups == PodGroupsAuto {
+		resource := podGroups()
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"},
+		})
+	}
+	return rules, nil
+}
+
+// Name returns the plugin's name.
+func (c *Coscheduling) Name() string { return Name }
+
+// EventsToRegister returns the events that may make room for a group. New pods of a group are not among them: the scheduler tries
+// those anyway, and the plugin has it retry the others.
+func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent {
+	return []scheduler.ClusterEvent{
+		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete | scheduler.ActionUpdate},
+		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable | scheduler.ActionUpdateNodeLabel | scheduler.ActionUpdateNodeTaint},
+	}
+}
+
+// Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at PreFilter, which runs for each pod.
+func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	return c.settings.group(pod), nil
+}
+
+// PreFilter turns a pod away while its group cannot be placed.
+func (c *Coscheduling) PreFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+	key := c.settings.group(pod)
+	if key == "" {
+		return nil, nil
+	}
+	reason, err := c.admit(ctx, key, pod)
+	if reason == "" && err == nil {
+		return nil, nil
+	}
+	state.Write(turnedAwayKey, true)
+	if err != nil {
+		return nil, scheduler.Error(err)
+	}
+	// Preemption cannot help: it is considered in the decision.
+	return nil, scheduler.Unresolvable(reason)
+}
+
+// PostFilter is called when no node can run a pod. Other groups then make room for its group, or the group gives up its nodes.
+func (c *Coscheduling) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod, _ scheduler.Rejections) (string, *scheduler.Status) {
+	_, turnedAway := state.Read(turnedAwayKey)
+	switch key := c.settings.group(pod); {
+	case turnedAway:
+	case key == "":
+		c.recordBystander(pod)
+	default:
+		c.reject(c.unplaceable(ctx, key, pod))
+	}
+	return "", scheduler.Unschedulable()
+}
+
+// Reserve records that the pod has a node.
+func (c *Coscheduling) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
+	key := c.settings.group(pod)
+	if key == "" {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.gang(key).state(pod)
+	s.reserved, s.allowed, s.held, s.due = true, false, time.Time{}, time.Time{}
+	return nil
+}
+
+// Unreserve records that the pod has given up its node.
+func (c *Coscheduling) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
+	if key := c.settings.group(pod); key != "" {
+		c.gaveUp(key, pod)
+	}
+}
+
+// Permit lets the pods of a group pass when enough of them have a node.
+func (c *Coscheduling) Permit(ctx context.Context, _ scheduler.State, pod *corev1.Pod, _ string) (*scheduler.Status, time.Duration) {
+	key := c.settings.group(pod)
+	if key == "" {
+		return nil, 0
+	}
+	allowed, left, problem := c.permit(ctx, key, pod)
+	switch {
+	case problem != "":
+		return scheduler.Unschedulable(problem), 0
+	case left > 0:
+		return scheduler.Wait("waits for the other pods of pod group " + key), left
+	}
+	for _, other := range allowed {
+		if w := c.handle.GetWaitingPod(other.UID); w != nil {
+			w.Allow(Name)
+		}
+	}
+	return nil, 0
+}
+
+// reject has the scheduler take their nodes away from pods that wait.
+func (c *Coscheduling) reject(waiting []*corev1.Pod) {
+	for _, pod := range waiting {
+		if w := c.handle.GetWaitingPod(pod.UID); w != nil {
+			w.Reject(Name, "pod group "+c.settings.group(pod)+" cannot be placed as a whole")
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin decides for all pods at once.
+const slack = 30 * time.Second
+
+// The caller of the methods in this file and in retry.go holds the lock, unless the comment says that a method takes it.
+
+// gang returns the state of a group, which it creates.
+func (c *Coscheduling) gang(key string) *gang {
+	g := c.gangs[key]
+	if g == nil {
+		g = newGang(key)
+		c.gangs[key] = g
+	}
+	return g
+}
+
+// admit decides whether a pod may be placed now, and returns the reason if not. It takes the lock.
+func (c *Coscheduling) admit(ctx context.Context, key string, pod *corev1.Pod) (reason string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.gang(key)
+	s := g.state(pod)
+	s.seen, s.blocked = true, false
+	g.queued, g.woken = false, time.Time{}
+	n, reason := c.count(g)
+	if reason == "" {
+		reason, err = c.judge(ctx, g, n, pod)
+	}
+	if reason != "" || err != nil {
+		s.hold(c.now())
+		return reason, err
+	}
+	s.held, s.due = time.Time{}, time.Time{}
+	return "", nil
+}
+
+// judge returns why a pod cannot be placed now.
+func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.Pod) (reason string, err error) {
+	switch {
+	case n.missing() <= 0: // it is one more than needed, or takes the place of another one
+		return "", nil
+	case g.releasing:
+		g.queued = true
+		return fmt.Sprintf("pod group %s gives up its nodes", g.key), nil
+	case len(n.pending) < n.missing():
+		return fmt.Sprintf("pod group %s has %d of %d pods", g.key, n.placed+len(n.pending), n.size), nil
+	case g.assembling:
+		return "", nil
+	case len(n.pending)-n.blocked < n.missing():
+		return fmt.Sprintf("pod group %s: no node can run its pod %s", g.key, n.stuck), nil
+	case c.first != nil:
+		g.queued = true
+		return fmt.Sprintf("pod group %s waits for pod group %s", g.key, c.first.key), nil
+	}
+	need := needOf(n.pending, n.missing())
+	nodes, err := c.handle.Nodes().List()
+	if err != nil {
+		return "", fmt.Errorf("list the nodes for pod group %s: %w", g.key, err)
+	}
+	free := freeOf(nodes, need, nil)
+	claimed, kept := c.others(g)
+	now := c.now()
+	switch {
+	case free.covers(need.with(claimed)):
+	case free.with(kept).covers(need) && len(claimed)+len(kept) > 0:
+		g.queued = true
+		return fmt.Sprintf("pod group %s waits for other pod groups", g.key), nil
+	case !freeOf(nodes, need, canEvict(pod)).covers(need):
+		c.wakeNext(now) // the next group may need less
+		name := free.missing(need)
+		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, text(name, need[name]), name), nil
+	}
+	if now.Before(g.until) && !free.exceeds(g.room) {
+		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
+	}
+	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), free, time.Time{}
+	c.handle.Logger(ctx).Info(2, "Coscheduling places a pod group", "podGroup", g.key, "size", n.size, "placed", n.placed, "timeout", n.timeout)
+	c.wakeNext(now)
+	return "", nil
+}
+
+// others returns what other groups that are being placed still need, and what their waiting pods keep.
+func (c *Coscheduling) others(g *gang) (claimed, kept amounts) {
+	claimed, kept = amounts{}, amounts{}
+	for _, other := range c.gangs {
+		if other == g || !other.assembling && !other.releasing {
+			continue
+		}
+		for _, pod := range other.waiting() {
+			kept.add(requested(pod))
+		}
+		if n, problem := c.count(other); other.assembling && problem == "" {
+			claimed.add(needOf(n.pending, n.missing()))
+		}
+	}
+	return claimed, kept
+}
+
+// permit decides about a pod that has a node: the pods that may pass with it, or how long it waits, or why it is turned away. It takes the
+// lock.
+func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) (allowed []*corev1.Pod, left time.Duration, problem string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, now := c.gang(key), c.now()
+	n, problem := c.count(g)
+	switch {
+	case problem != "":
+		return nil, 0, problem
+	case n.missing() <= 0:
+		return c.complete(ctx, g, pod), 0, ""
+	case !g.assembling:
+		return nil, 0, fmt.Sprintf("pod group %s cannot be placed as a whole", key)
+	}
+	g.wakeAll(now)
+	return nil, g.deadline.Sub(now) + slack, ""
+}
+
+// complete lets all pods of a group pass, and returns those that wait, without the one that is permitted.
+func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) []*corev1.Pod {
+	var waiting []*corev1.Pod
+	for uid, s := range g.pods {
+		if s.waiting() && uid != pod.UID {
+			waiting = append(waiting, s.pod)
+		}
+		s.allowed = s.reserved
+	}
+	if !g.assembling {
+		return waiting // the group was placed before
+	}
+	g.assembling, g.failures, g.until = false, 0, time.Time{}
+	if c.first == g {
+		c.first = nil
+	}
+	c.metrics.attempts.WithLabelValues(resultPlaced).Inc()
+	c.handle.Logger(ctx).Info(2, "Coscheduling has placed a pod group", "podGroup", g.key, "pods", len(waiting)+1)
+	c.wakeNext(c.now())
+	return waiting
+}
+
+// unplaceable records that no node can run a pod, and returns the pods that have to give up their nodes. It takes the lock.
+func (c *Coscheduling) unplaceable(ctx context.Context, key string, pod *corev1.Pod) (rejected []*corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, now := c.gang(key), c.now()
+	s := g.state(pod)
+	s.blocked = true
+	s.hold(now)
+	if n, problem := c.count(g); !g.assembling || problem == "" && len(n.pending)-n.blocked >= n.missing() {
+		return nil // there are enough other pods
+	}
+	rivals, keeping, releasing := c.rivals(g)
+	if releasing {
+		return nil // the pod is retried when they have given up their nodes
+	}
+	if !keeping {
+		return c.fail(ctx, g, resultUnplaced)
+	}
+	// The first of them keeps its nodes, so that one of them is placed.
+	keep := g
+	for _, r := range rivals {
+		if c.before(r, keep) {
+			keep = r
+		}
+	}
+	c.first = keep
+	for _, r := range append(rivals, g) {
+		if r != keep {
+			rejected = append(rejected, c.yield(ctx, r)...)
+		}
+	}
+	return rejected
+}
+
+// rivals returns the other groups that are being placed, whether pods of any of them keep a node, and whether any group is giving up
+// its nodes.
+func (c *Coscheduling) rivals(g *gang) (all []*gang, keeping, releasing bool) {
+	for _, other := range c.gangs {
+		switch {
+		case other == g:
+		case other.releasing:
+			releasing = true
+		case other.assembling:
+			all = append(all, other)
+			keeping = keeping || len(other.waiting()) > 0
+		}
+	}
+	return all, keeping, releasing
+}
+
+// before reports whether a group goes before another one: by priority, age and name.
+func (c *Coscheduling) before(a, b *gang) bool {
+	m, _ := c.count(a)
+	n, _ := c.count(b)
+	if m.before(n) || n.before(m) {
+		return m.before(n)
+	}
+	return a.key < b.key
+}
+
+// fail ends an attempt and begins a back-off. It returns the pods that have to give up their nodes.
+func (c *Coscheduling) fail(ctx context.Context, g *gang, result string) []*corev1.Pod {
+	g.failures++
+	delay := c.settings.backoff(g.failures)
+	g.until = c.now().Add(delay)
+	c.metrics.attempts.WithLabelValues(result).Inc()
+	c.handle.Logger(ctx).Info(2, "Coscheduling could not place a pod group", "podGroup", g.key, "result", result, "failures", g.failures, "backoff", delay)
+	return c.release(g)
+}
+
+// yield ends an attempt in favor of another group.
+func (c *Coscheduling) yield(ctx context.Context, g *gang) []*corev1.Pod {
+	g.queued = true
+	c.metrics.attempts.WithLabelValues(resultYielded).Inc()
+	c.handle.Logger(ctx).Info(2, "Coscheduling makes room for another pod group", "podGroup", g.key, "for", c.first.key)
+	return c.release(g)
+}
+
+// release returns the pods of a group that have to give up their nodes.
+func (c *Coscheduling) release(g *gang) []*corev1.Pod {
+	waiting := g.waiting()
+	g.assembling, g.releasing = false, len(waiting) > 0
+	if c.first == g {
+		c.first = nil
+	}
+	if !g.releasing {
+		c.released()
+	}
+	return waiting
+}
+
+// gaveUp records that a pod has given up its node. It takes the lock.
+func (c *Coscheduling) gaveUp(key string, pod *corev1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g, now := c.gang(key), c.now()
+	s := g.state(pod)
+	passed := s.allowed
+	s.reserved, s.allowed = false, false
+	if passed {
+		return // it could not be bound, and the scheduler retries it
+	}
+	s.hold(now)
+	switch {
+	case g.releasing && len(g.waiting()) == 0:
+		g.releasing = false
+		c.released()
+	case g.assembling: // another plugin turned it away, or it was deleted
+		s.retry(now)
+	}
+}
+
+// released has pods retried when all groups that had to have given up their nodes.
+func (c *Coscheduling) released() {
+	for _, g := range c.gangs {
+		if g.releasing {
+			return
+		}
+	}
+	now := c.now()
+	for _, g := range c.gangs {
+		if g.assembling {
+			for _, s := range g.pods {
+				if !s.held.IsZero() {
+					s.retry(now)
+				}
+			}
+		}
+	}
+	for _, s := range c.bystanders {
+		s.retry(now)
+	}
+	c.wakeNext(now)
+}

@@ -1,0 +1,109 @@
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coreinformers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// pods finds the pods of a group.
+type pods struct {
+	name string
+	// active has the pods that have not finished. It is the index of the scheduler's own informer, so it has every pod that
+	// the scheduler tries to place.
+	active cache.Indexer
+	// succeeded has those that have, so that the others of a Job do not wait for them.
+	succeeded cache.Indexer
+}
+
+// watchPods adds an index to the scheduler's pods, and watches pods that have succeeded until ctx is done. It calls done for their groups.
+func watchPods(ctx context.Context, h scheduler.Handle, s *settings, done func(group string)) (*pods, error) {
+	p := &pods{name: s.index()}
+	informer := h.SharedInformerFactory().Core().V1().Pods().Informer()
+	p.active = informer.GetIndexer()
+	if _, shared := p.active.GetIndexers()[p.name]; !shared { // another profile may have added it
+		if err := informer.AddIndexers(s.indexers()); err != nil {
+			return nil, fmt.Errorf("index pods by the label %s: %w", s.GroupLabel, err)
+		}
+	}
+	finished := coreinformers.NewFilteredPodInformer(h.ClientSet(), metav1.NamespaceAll, 0, s.indexers(), func(o *metav1.ListOptions) {
+		o.LabelSelector, o.FieldSelector = s.GroupLabel, "status.phase="+string(corev1.PodSucceeded)
+	})
+	p.succeeded = finished.GetIndexer()
+	// The results differ between releases of client-go. They are not needed: the handler is never removed.
+	finished.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(object interface{}) { //nolint:errcheck
+		if pod, ok := object.(*corev1.Pod); ok {
+			done(s.group(pod))
+		}
+	}})
+	go finished.Run(ctx.Done())
+	return p, nil
+}
+
+// index is the name of the index of pods by group.
+func (s *settings) index() string { return Name + "/" + s.GroupLabel }
+
+func (s *settings) indexers() cache.Indexers {
+	return cache.Indexers{s.index(): func(object interface{}) ([]string, error) {
+		if pod, ok := object.(*corev1.Pod); ok && s.group(pod) != "" {
+			return []string{s.group(pod)}, nil
+		}
+		return nil, nil
+	}}
+}
+
+// of returns the pods of a group that are neither finished nor being deleted.
+func (p *pods) of(group string) []*corev1.Pod {
+	var all []*corev1.Pod
+	for _, object := range indexed(p.active, p.name, group) {
+		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp == nil {
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// finished returns how many pods of a group have succeeded.
+func (p *pods) finished(group string) int { return len(indexed(p.succeeded, p.name, group)) }
+
+func indexed(indexer cache.Indexer, index, value string) []interface{} {
+	objects, err := indexer.ByIndex(index, value)
+	if err != nil {
+		return nil // there is no such index, and New has added it
+	}
+	return objects
+}
+
+// group returns the group of a pod, namespace/name, or "".
+func (s *settings) group(pod *corev1.Pod) string {
+	name := pod.Labels[s.GroupLabel]
+	if name == "" {
+		return ""
+	}
+	return pod.Namespace + "/" + name
+}
+
+// gated reports whether a pod has scheduling gates, so that the scheduler does not try to place it. The field exists from 1.26 on; the
+// API server also writes this condition.
+func gated(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == "SchedulingGated"
+		}
+	}
+	return false
+}
+
+func priority(pod *corev1.Pod) int32 {
+	if pod.Spec.Priority == nil {
+		return 0
+	}
+	return *pod.Spec.Priority
+}

@@ -1,0 +1,164 @@
+package coscheduling
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// amounts are amounts of resources: CPU in thousandths of a core, all others in units. A pod requests one of the resource pods.
+type amounts map[corev1.ResourceName]int64
+
+// requested returns what a pod requests, or less: sidecars count as init containers, because not every release has them.
+func requested(pod *corev1.Pod) amounts {
+	total := amounts{corev1.ResourcePods: 1}
+	for i := range pod.Spec.Containers {
+		total.add(listed(pod.Spec.Containers[i].Resources.Requests))
+	}
+	for i := range pod.Spec.InitContainers {
+		for name, amount := range listed(pod.Spec.InitContainers[i].Resources.Requests) {
+			if amount > total[name] {
+				total[name] = amount
+			}
+		}
+	}
+	total.add(listed(pod.Spec.Overhead))
+	return total
+}
+
+func listed(list corev1.ResourceList) amounts {
+	all := amounts{}
+	for name, quantity := range list {
+		if name == corev1.ResourceCPU {
+			all[name] = quantity.MilliValue()
+		} else {
+			all[name] = quantity.Value()
+		}
+	}
+	return all
+}
+
+func (a amounts) add(other amounts) {
+	for name, amount := range other {
+		a[name] += amount
+	}
+}
+
+// with returns a with what other has of the same resources.
+func (a amounts) with(other amounts) amounts {
+	sum := amounts{}
+	for name, amount := range a {
+		sum[name] = amount + other[name]
+	}
+	return sum
+}
+
+// covers reports whether a has all of need.
+func (a amounts) covers(need amounts) bool { return a.missing(need) == "" }
+
+// missing returns the first resource of need, by name, of which a has less.
+func (a amounts) missing(need amounts) corev1.ResourceName {
+	var short []string
+	for name, amount := range need {
+		if amount > a[name] {
+			short = append(short, string(name))
+		}
+	}
+	if len(short) == 0 {
+		return ""
+	}
+	sort.Strings(short)
+	return corev1.ResourceName(short[0])
+}
+
+// exceeds reports whether a has more of any resource than other.
+func (a amounts) exceeds(other amounts) bool {
+	for name, amount := range a {
+		if amount > other[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// needOf returns what count of the pods request at least: of each resource the smallest requests.
+func needOf(pods []*corev1.Pod, count int) amounts {
+	each := map[corev1.ResourceName][]int64{}
+	for _, pod := range pods {
+		for name, amount := range requested(pod) {
+			each[name] = append(each[name], amount)
+		}
+	}
+	need := amounts{}
+	for name, requests := range each {
+		sort.Slice(requests, func(i, j int) bool { return requests[i] < requests[j] })
+		// Pods that do not request the resource are the smallest.
+		for i := 0; i < count-(len(pods)-len(requests)) && i < len(requests); i++ {
+			need[name] += requests[i]
+		}
+	}
+	return need
+}
+
+// canEvict returns whether preemption for a pod may evict another one.
+func canEvict(pod *corev1.Pod) func(other *corev1.Pod) bool {
+	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
+	return func(other *corev1.Pod) bool { return !never && priority(other) < priority(pod) }
+}
+
+// freeOf returns what the nodes have left of the resources in need. It is more than a group can use: the free room of each node
+// may be too small for a pod, and taints and affinity are not considered. Pods for which evict is true do not count.
+func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bool) amounts {
+	free := amounts{}
+	for name := range need {
+		free[name] = 0
+	}
+	for _, node := range nodes {
+		if node.Node() == nil || node.Node().Spec.Unschedulable {
+			continue
+		}
+		allocatable, used := node.Allocatable(), node.Requested()
+		evicted := amounts{}
+		for i := 0; evict != nil && i < node.PodCount(); i++ {
+			if evict(node.Pod(i)) {
+				evicted.add(requested(node.Pod(i)))
+			}
+		}
+		for name := range need {
+			if left := amountOf(allocatable, name) - amountOf(used, name) + evicted[name]; left > 0 {
+				free[name] += left
+			}
+		}
+	}
+	return free
+}
+
+func amountOf(r scheduler.Resources, name corev1.ResourceName) int64 {
+	switch name {
+	case corev1.ResourceCPU:
+		return r.MilliCPU
+	case corev1.ResourceMemory:
+		return r.Memory
+	case corev1.ResourceEphemeralStorage:
+		return r.EphemeralStorage
+	case corev1.ResourcePods:
+		return r.Pods
+	}
+	return r.Scalar[name]
+}
+
+// text returns an amount as users write it.
+func text(name corev1.ResourceName, amount int64) string {
+	switch {
+	case name == corev1.ResourceCPU:
+		return resource.NewMilliQuantity(amount, resource.DecimalSI).String()
+	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
+		return resource.NewQuantity(amount, resource.BinarySI).String()
+	}
+	return fmt.Sprint(amount)
+}

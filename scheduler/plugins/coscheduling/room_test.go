@@ -1,0 +1,78 @@
+package coscheduling
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
+)
+
+func TestRequestsOfAPod(t *testing.T) {
+	pod := plugintest.NewPod("shop", "a", plugintest.Requests("500m", "1Gi"))
+	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}}})
+	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("2", "1Mi")}}}
+	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
+	want := amounts{corev1.ResourceCPU: 2000, corev1.ResourceMemory: 2 << 30, "example.com/gpu": 2, corev1.ResourcePods: 1}
+	if diff := cmp.Diff(want, requested(pod)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNeedIsThatOfTheSmallestPods(t *testing.T) {
+	pods := []*corev1.Pod{
+		plugintest.NewPod("shop", "a", plugintest.Requests("3", "1Gi")), plugintest.NewPod("shop", "b", plugintest.Requests("1", "3Gi")),
+		plugintest.NewPod("shop", "c", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}),
+	}
+	want := amounts{corev1.ResourceCPU: 3000, corev1.ResourceMemory: 1 << 30, corev1.ResourcePods: 2}
+	if diff := cmp.Diff(want, needOf(pods, 2)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFreeRoomIsThatOfNodesThatAcceptPods(t *testing.T) {
+	node := func(name, cpu string, cordoned bool, pods ...*corev1.Pod) scheduler.NodeInfo {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+		n.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourcePods: resource.MustParse("3"), "example.com/gpu": resource.MustParse("1")}
+		return plugintest.NewNode(n, pods...)
+	}
+	low := plugintest.NewPod("shop", "low", plugintest.Requests("3", "1Gi"))
+	nodes := []scheduler.NodeInfo{node("a", "4", false, low), node("b", "2", false), node("c", "8", true), node("d", "2", false, low)}
+	need := amounts{corev1.ResourceCPU: 1, corev1.ResourcePods: 1, "example.com/nic": 1}
+	// Node d has more requests than it can have: it has nothing, not less.
+	if diff := cmp.Diff(amounts{corev1.ResourceCPU: 3000, corev1.ResourcePods: 7, "example.com/nic": 0}, freeOf(nodes, need, nil)); diff != "" {
+		t.Error(diff)
+	}
+	evicted := freeOf(nodes, need, func(*corev1.Pod) bool { return true })
+	if diff := cmp.Diff(amounts{corev1.ResourceCPU: 8000, corev1.ResourcePods: 9, "example.com/nic": 0}, evicted); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAmountsAreCompared(t *testing.T) {
+	have := amounts{"cpu": 3, "memory": 5}
+	for _, test := range []struct {
+		other           amounts
+		missing         corev1.ResourceName
+		covers, exceeds bool
+	}{
+		{amounts{"cpu": 3}, "", true, true},
+		{amounts{"cpu": 3, "memory": 5}, "", true, false},
+		{amounts{"cpu": 4, "memory": 6}, "cpu", false, false},
+		{amounts{"gpu": 1, "cpu": 9, "memory": 9}, "cpu", false, false},
+		{nil, "", true, true},
+	} {
+		if have.missing(test.other) != test.missing || have.covers(test.other) != test.covers || have.exceeds(test.other) != test.exceeds {
+			t.Errorf("%v: missing %q, covers %v, exceeds %v", test.other, have.missing(test.other), have.covers(test.other), have.exceeds(test.other))
+		}
+	}
+	for name, want := range map[corev1.ResourceName]string{"cpu": "1500m", "memory": "1500", "pods": "1500", "hugepages-2Mi": "1500"} {
+		if got := text(name, 1500); got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
