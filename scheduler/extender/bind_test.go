@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -220,6 +221,13 @@ func TestPreemptCallsRemovePodForVictims(t *testing.T) {
 	}
 }
 
+// permitting is a policy that delays pods.
+type permitting struct{ filterPolicy }
+
+func (permitting) Permit(context.Context, scheduler.State, *corev1.Pod, string) (*scheduler.Status, time.Duration) {
+	return scheduler.Wait(), time.Minute
+}
+
 func TestNewRefusesInvalidOptions(t *testing.T) {
 	handle, err := NewHandle(HandleOptions{})
 	if err != nil {
@@ -236,6 +244,7 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		"no point":       {Options{Handle: handle, Policies: []Policy{{Plugin: policy("x")}}}, "no extension point that an extender can serve; it has no extension point"},
 		"heavy":          {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: 101}}}, "weight 101 is not between 1 and 100"},
 		"a light weight": {Options{Handle: handle, Policies: []Policy{{Plugin: labelled(), Weight: -1}}}, "weight -1"},
+		"permit":         {Options{Handle: handle, Policies: []Policy{{Plugin: permitting{labelled().(filterPolicy)}}}}, "policy Labelled implements Permit, which only a scheduler calls"},
 	} {
 		_, err := New(c.o)
 		var wrong interface{ Invalid() bool }

@@ -140,6 +140,25 @@ func TestTimeoutEndsAnAttempt(t *testing.T) {
 	}
 }
 
+// The process can be paused for longer than the scheduler waits at Permit, and a pod of the group can be next when it continues.
+func TestNoPodIsPermittedAfterTheDeadline(t *testing.T) {
+	w := newWorld(t, "", 4)
+	w.createGang("a", 4, 1)
+	w.pods["shop/a-2"].state, w.pods["shop/a-3"].state = placed, placed // the scheduler does not try them
+	w.run(soon, func() bool { return w.countPods("a", waiting) == 2 })
+	late := w.pods["shop/a-2"]
+	late.state = queued
+	w.clock = w.clock.Add(time.Minute + slack)
+	w.schedule(late)
+	if len(w.bound) > 0 || late.state != unschedulable {
+		t.Errorf("bound: %v; state %d", w.bound, late.state)
+	}
+	w.run(soon, w.quiet)
+	if n := w.attempts(resultTimeout); n != 1 {
+		t.Errorf("%v attempts ended because of the time", n)
+	}
+}
+
 func TestAttemptEndsWhenAPodIsDeleted(t *testing.T) {
 	w := newWorld(t, "", 4)
 	w.createGang("a", 4, 1)

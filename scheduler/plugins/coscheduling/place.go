@@ -117,7 +117,7 @@ func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) 
 		return nil, 0, problem
 	case n.missing() <= 0:
 		return c.complete(ctx, g, pod), 0, ""
-	case !g.assembling:
+	case !g.assembling || !now.Before(g.deadline): // after a pause of the process a pod may come here before expire is called
 		return nil, 0, fmt.Sprintf("pod group %s cannot be placed as a whole", key)
 	}
 	g.wakeAll(now)
