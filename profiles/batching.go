@@ -30,12 +30,19 @@ func (u Unbatched) String() string {
 	return fmt.Sprintf("pods of profile %s are not batched: %s; %s", u.Profile, strings.Join(u.Reasons, ", "), UnbatchedCost)
 }
 
+// batchingGate is the feature gate with which a scheduler batches pods.
+const batchingGate = "OpportunisticBatching"
+
 // FindUnbatched returns the profiles of a configuration whose pods are not batched, with the reasons. plugins are the compiled-in
-// plugins. The result is empty for releases that do not batch pods.
-func FindUnbatched(source []byte, release versions.Release, plugins []Plugin) ([]Unbatched, error) {
+// plugins, and gates the feature gates that the flags of the scheduler set. The result is empty for releases that do not batch pods, and
+// if the gate OpportunisticBatching is off: that was the user's decision.
+func FindUnbatched(source []byte, release versions.Release, plugins []Plugin, gates map[string]bool) ([]Unbatched, error) {
 	rules, _, err := versions.Select(release)
 	if err != nil || !rules.Batching {
 		return nil, err
+	}
+	if enabled, set := gates[batchingGate]; set && !enabled {
+		return nil, nil
 	}
 	doc, err := schema.Read("configuration", source, false)
 	if err != nil {

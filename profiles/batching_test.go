@@ -48,11 +48,29 @@ func TestFindUnbatchedNamesWhatPreventsBatching(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := profiles.FindUnbatched([]byte(tt.source), release, plugins)
+			got, err := profiles.FindUnbatched([]byte(tt.source), release, plugins, nil)
 			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+func TestNothingIsUnbatchedIfTheGateIsOff(t *testing.T) {
+	defaults := []byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+	release, err := versions.Parse("v1.37.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		gates map[string]bool
+		want  int
+	}{
+		{nil, 1}, {map[string]bool{"OpportunisticBatching": true}, 1}, {map[string]bool{"OpportunisticBatching": false}, 0}, {map[string]bool{"GenericWorkload": false}, 1},
+	} {
+		if found, err := profiles.FindUnbatched(defaults, release, nil, tt.gates); err != nil || len(found) != tt.want {
+			t.Errorf("gates %v: %v, %v", tt.gates, found, err)
+		}
 	}
 }
 
@@ -66,7 +84,7 @@ func TestPresetsWithBatching(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		unbatched, err := profiles.FindUnbatched(out.YAML, r.Release, nil)
+		unbatched, err := profiles.FindUnbatched(out.YAML, r.Release, nil, nil)
 		if err != nil || (len(unbatched) == 0) != batched[preset.Name] {
 			t.Errorf("%s: %v, %v", preset.Name, unbatched, err)
 		}

@@ -38,6 +38,8 @@ type Rules struct {
 	Batching bool
 	// UnsignedPlugins are in-tree plugins that filter or score and do not sign pods.
 	UnsignedPlugins []string
+	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled by default.
+	Gangs Gangs
 	// Policy is set if the release reads the legacy kind Policy (1.20–1.22).
 	Policy bool
 
@@ -99,6 +101,29 @@ type Rules struct {
 	// taints that kubeadm sets on control-plane nodes (cmd/kubeadm/app/phases/markcontrolplane).
 	// Other distributions differ.
 	ControlPlaneLabels, ControlPlaneTaints []string
+}
+
+// Gangs is what a cluster needs so that kube-scheduler itself places the pods of a group together or not at all.
+type Gangs struct {
+	// API is the apiVersion of the groups, which differs in each minor release so far
+	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default: kube-apiserver serves it with
+	// --runtime-config and the feature gate GenericWorkload. With that gate its role system:kube-scheduler has the
+	// permissions on them (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+	API string
+	// Resource is the resource that the scheduler reads.
+	Resource string
+	// Gates are the feature gates that kube-scheduler needs (pkg/scheduler/apis/config/v1/default_plugins.go).
+	Gates []string
+}
+
+// Enabled reports whether a scheduler with these feature gates places groups.
+func (g Gangs) Enabled(gates map[string]bool) bool {
+	for _, gate := range g.Gates {
+		if !gates[gate] {
+			return false
+		}
+	}
+	return len(g.Gates) > 0
 }
 
 // The minor releases in the table, inclusive.

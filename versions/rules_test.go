@@ -56,6 +56,10 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 			[]span{{20, 22, ConfigV1beta1}, {23, 24, ConfigV1beta3}, {25, 37, ConfigV1}}},
 		{"batching", func(r Rules) string { return yes(r.Batching) }, []span{{20, 34, "no"}, {35, 37, "yes"}}},
 		{"unsigned plugins", func(r Rules) string { return list(r.UnsignedPlugins...) }, []span{{20, 36, ""}, {37, 37, "DeferredPodScheduling"}}},
+		{"gangs", func(r Rules) string { return strings.TrimSpace(r.Gangs.API + " " + r.Gangs.Resource) }, []span{
+			{20, 34, ""}, {35, 35, "scheduling.k8s.io/v1alpha1 workloads"}, {36, 36, "scheduling.k8s.io/v1alpha2 podgroups"}, {37, 37, "scheduling.k8s.io/v1beta1 podgroups"},
+		}},
+		{"gates of gangs", func(r Rules) string { return list(r.Gangs.Gates...) }, []span{{20, 34, ""}, {35, 36, "GenericWorkload GangScheduling"}, {37, 37, "GenericWorkload"}}},
 		{"policy", func(r Rules) string { return yes(r.Policy) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
 		{"attempt duration", func(r Rules) string { return r.AttemptDuration }, []span{
 			{20, 22, "scheduler_e2e_scheduling_duration_seconds"}, {23, 37, "scheduler_scheduling_attempt_duration_seconds"},
@@ -237,6 +241,25 @@ func TestReleasesHaveEveryMinorNewestFirst(t *testing.T) {
 		}
 		if !strings.Contains(releasesText, "\n"+release.String()+"\n") {
 			t.Errorf("%s is not in releases.txt", release)
+		}
+	}
+}
+
+func TestGangsAreEnabledByAllTheirGates(t *testing.T) {
+	for _, tt := range []struct {
+		release string
+		gates   map[string]bool
+		want    bool
+	}{
+		{"v1.34.2", map[string]bool{"GenericWorkload": true, "GangScheduling": true}, false},
+		{"v1.36.3", map[string]bool{"GenericWorkload": true}, false},
+		{"v1.36.3", map[string]bool{"GenericWorkload": true, "GangScheduling": true}, true},
+		{"v1.37.1", map[string]bool{"GenericWorkload": true}, true},
+		{"v1.37.1", map[string]bool{"GenericWorkload": false}, false},
+		{"v1.37.1", nil, false},
+	} {
+		if got := rulesOf(t, tt.release).Gangs.Enabled(tt.gates); got != tt.want {
+			t.Errorf("%s with %v: %v", tt.release, tt.gates, got)
 		}
 	}
 }

@@ -57,6 +57,12 @@ func configurationRows() []row {
 		{35, onward, func(r *Rules) { r.Batching = true }},
 		{37, onward, func(r *Rules) { r.UnsignedPlugins = []string{"DeferredPodScheduling"} }},
 
+		{35, 36, func(r *Rules) { r.Gangs.API, r.Gangs.Resource = "scheduling.k8s.io/v1alpha1", "workloads" }},
+		{36, 37, func(r *Rules) { r.Gangs.API, r.Gangs.Resource = "scheduling.k8s.io/v1alpha2", "podgroups" }},
+		{37, onward, func(r *Rules) { r.Gangs.API, r.Gangs.Resource = "scheduling.k8s.io/v1beta1", "podgroups" }},
+		{35, onward, func(r *Rules) { r.Gangs.Gates = []string{"GenericWorkload"} }},
+		{35, 37, func(r *Rules) { r.Gangs.Gates = append(r.Gangs.Gates, "GangScheduling") }},
+
 		{20, 23, func(r *Rules) { r.Policy = true }},
 	}
 }

@@ -2,7 +2,9 @@ package install
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -33,7 +35,8 @@ func (p *planner) renderConfiguration() error {
 
 // noteBatching notes the profiles whose pods are not batched, and why.
 func (p *planner) noteBatching() error {
-	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins)
+	flags := slices.Concat(p.plan.Scheduler.Configuration.Args, p.plan.Scheduler.Args)
+	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins, cluster.FeatureGates(flags))
 	for _, u := range unbatched {
 		p.note("%s", u)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
@@ -54,7 +55,7 @@ func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Pl
 		plan.Warnings = append(plan.Warnings, n.Message)
 	}
 	if len(set) > 0 {
-		unbatched, err := profiles.FindUnbatched(text, plan.Release, nil)
+		unbatched, err := profiles.FindUnbatched(text, plan.Release, nil, cluster.FeatureGates(manifest.Command(revision.Objects)))
 		if err != nil {
 			return nil, err
 		}

@@ -265,6 +265,15 @@ func SecurePort(objects []*unstructured.Unstructured) (int, error) {
 	return 0, fmt.Errorf("scheduler %s: no secure port in its command", w.name)
 }
 
+// Command returns the command of the scheduler with these objects, nil if they have no scheduler.
+func Command(objects []*unstructured.Unstructured) []string {
+	w := wirer{objects: objects}
+	if w.find() != nil {
+		return nil
+	}
+	return w.scheduler.Command
+}
+
 // ReadsPolicy reports whether a scheduler with these objects reads a legacy Policy. It then reads
 // extenders from the Policy only.
 func ReadsPolicy(objects []*unstructured.Unstructured) bool {

@@ -3,8 +3,6 @@ package session
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
@@ -50,22 +48,6 @@ func usageOf(plan *install.Plan) (versions.Usage, error) {
 		}
 		usage.Extenders, usage.WholeNodes = usage.Extenders || legacy.Extenders, usage.WholeNodes || legacy.WholeNodes
 	}
-	for _, o := range plan.Objects {
-		if o.GetKind() == "Deployment" {
-			usage.Gates = cluster.FeatureGates(command(o))
-		}
-	}
+	usage.Gates = cluster.FeatureGates(manifest.Command(plan.Objects))
 	return usage, nil
-}
-
-// command returns the command of the scheduler's container in a Deployment.
-func command(deployment *unstructured.Unstructured) []string {
-	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	for _, item := range containers {
-		container, _ := item.(map[string]any)
-		if words, _, _ := unstructured.NestedStringSlice(container, "command"); container["name"] == manifest.ContainerName {
-			return words
-		}
-	}
-	return nil
 }
