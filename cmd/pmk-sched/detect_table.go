@@ -85,6 +85,9 @@ func facts(i *cluster.Info) [][2]string {
 		{"Port to use", portFact(i)},
 		{"Ports taken", orDash(takenFact(i))},
 	}
+	if i.Gangs != nil {
+		facts = append(facts, [2]string{"Gangs", i.Gangs.String()})
+	}
 	return append(facts, credentialFacts(i)...)
 }
 

@@ -51,3 +51,10 @@ func TestDetectTableListsDeployedSchedulersAndMissingCredentials(t *testing.T) {
 		}
 	}
 }
+
+func TestDetectTableSaysWhatPlacesGangs(t *testing.T) {
+	info := &cluster.Info{Gangs: &cluster.Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"}, Served: true}}
+	if table := strings.Join(strings.Fields(printInfo(t, info)), " "); !strings.Contains(table, "Gangs scheduling.k8s.io/v1beta1 is served; it needs a scheduler with --feature-gates=GenericWorkload=true") {
+		t.Errorf("table:\n%s", table)
+	}
+}

@@ -31,6 +31,7 @@ type apiServer struct {
 	secrets     map[string]map[string][]byte // by namespace/name
 	lease       *coordinationv1.Lease
 	deployments []appsv1.Deployment
+	resources   map[string][]string // by apiVersion
 	// forbid answers 403 to paths for which it returns true.
 	forbid func(path string) bool
 	// expire answers 410 to the first request for a further page of nodes.
@@ -59,6 +60,12 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case path == "/version":
 		answer(w, map[string]string{"major": "1", "minor": "24", "gitVersion": s.gitVersion, "platform": "linux/amd64"})
+	case s.resources[strings.TrimPrefix(path, "/apis/")] != nil:
+		list := metav1.APIResourceList{GroupVersion: strings.TrimPrefix(path, "/apis/")}
+		for _, name := range s.resources[list.GroupVersion] {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+		}
+		answer(w, list)
 	case path == "/api/v1/nodes" && strings.Contains(r.Header.Get("Accept"), "as=Table"):
 		s.nodeTable(w, r)
 	case path == "/api/v1/nodes":

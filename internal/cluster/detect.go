@@ -32,7 +32,7 @@ func Detect(ctx context.Context, cfg *rest.Config, o Options) (*Info, error) {
 		return nil, err
 	}
 	for _, inspect := range []func(context.Context){
-		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.identify, d.endpoint, d.lease, d.ports, d.deployed, d.checkAll,
+		d.source, d.countNodes, d.controlPlane, d.node, d.pods, d.gangs, d.identify, d.endpoint, d.lease, d.ports, d.deployed, d.checkAll,
 	} {
 		inspect(ctx)
 		if err := ctx.Err(); err != nil {

@@ -27,6 +27,9 @@ type Info struct {
 	ControlPlane ControlPlane `json:"controlPlane"`
 	// Scheduler has the default scheduler and those deployed by pmk-sched.
 	Scheduler Scheduler `json:"scheduler"`
+	// Gangs is what the cluster has to place groups of pods without a plugin; nil before 1.35,
+	// and if it is unknown.
+	Gangs *Gangs `json:"gangs,omitempty"`
 	// Node is this machine.
 	Node Node `json:"node"`
 	// Credentials is the default scheduler's kubeconfig on this machine.

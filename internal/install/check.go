@@ -3,6 +3,8 @@ package install
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -11,6 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
+
+// gateFlags returns the flags with which the binary checks the configuration: feature gates, on which defaults depend. Others may name files.
+func gateFlags(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
+}
 
 // checkConfiguration has the scheduler's own binary check the configuration, or warns that it cannot.
 func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
@@ -30,7 +37,7 @@ func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
 		config := plan.Scheduler.Configuration
 		err = configcheck.Check(ctx, binary, dir, configcheck.Request{
-			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: config.Args, Warn: d.Warn,
+			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: append(slices.Clone(config.Args), gateFlags(plan.Scheduler.Args)...), Warn: d.Warn,
 		})
 	}
 	if errors.Is(err, configcheck.ErrNoBinary) {

@@ -62,6 +62,8 @@ type Options struct {
 	NodeSelector map[string]string
 	// AnyNode lets the scheduler run on every node: for managed clusters, whose control plane has no Node objects.
 	AnyNode bool
+	// Args are flags of kube-scheduler, --name=value each, for what its configuration cannot express, such as feature gates.
+	Args []string
 	// Resources of the scheduler's container. Zero: the manifest's default.
 	Resources corev1.ResourceRequirements
 	// Plugins are compiled into the image. Rules has, by plugin, the permissions that it needs; PluginRules are granted in any case.

@@ -64,7 +64,7 @@ func NewPlan(info *cluster.Info, creds *cluster.NodeCredentials, o Options) (*Pl
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.choosePluginRules, p.renderObjects, p.wireObjects}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules, p.renderObjects, p.wireObjects}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (p *planner) chooseRelease() error {
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
 		Image: strings.ReplaceAll(p.o.Image, manifest.ReleaseInImage, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
-		Flags: p.o.Flags,
+		Flags: p.o.Flags, Args: p.o.Args,
 	}
 	return nil
 }

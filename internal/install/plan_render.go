@@ -2,9 +2,7 @@ package install
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -35,8 +33,7 @@ func (p *planner) renderConfiguration() error {
 
 // noteBatching notes the profiles whose pods are not batched, and why.
 func (p *planner) noteBatching() error {
-	flags := slices.Concat(p.plan.Scheduler.Configuration.Args, p.plan.Scheduler.Args)
-	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins, cluster.FeatureGates(flags))
+	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins, p.gates())
 	for _, u := range unbatched {
 		p.note("%s", u)
 	}

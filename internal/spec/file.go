@@ -58,6 +58,7 @@ type document struct {
 		Credentials  string            `yaml:"credentials"`
 		Replicas     autoInt           `yaml:"replicas"`
 		NodeSelector map[string]string `yaml:"nodeSelector"`
+		Args         []string          `yaml:"args"`
 		Ports        struct {
 			Secure autoInt `yaml:"secure"`
 		} `yaml:"ports"`

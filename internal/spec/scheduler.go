@@ -29,6 +29,7 @@ func (s *Spec) Scheduler() (install.Options, error) {
 		Port:        int(d.Spec.Ports.Secure),
 		Lossy:       f.Lossy,
 		Resources:   d.resources(),
+		Args:        d.Spec.Args,
 
 		PolicyConfigMap: s.policyConfigMap(),
 		Version:         f.Version,
