@@ -8,9 +8,10 @@ import (
 
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
-	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
-	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that are compiled in, in addition to those of the release.
@@ -21,6 +22,7 @@ func plugins() []app.Option {
 		app.WithPlugin(plugin2.Name, adapter.Factory(plugin2.Name, newPortable2)),
 		app.WithPlugin(plugin3.Name, adapter.Factory(plugin3.Name, newPortable3)),
 		app.WithPlugin(plugin4.Name, adapter.Factory(plugin4.Name, newPortable4)),
+		app.WithPlugin(plugin5.Name, adapter.Factory(plugin5.Name, newPortable5)),
 	}
 }
 
@@ -70,13 +72,15 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
+// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension points.
 type Portable2 struct {
 	adapter.Base
+	adapter.PreFilterPoint
 	adapter.FilterPoint
 	adapter.ScorePoint
 	adapter.ReservePoint
-	adapter.PostBindPoint
+	adapter.PreBindPoint
+	adapter.EventsPoint
 	adapter.SignPoint
 }
 
@@ -86,20 +90,24 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable2{
-		Base:          host.Base(p),
-		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
-		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
-		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
-		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
-		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
+		Base:           host.Base(p),
+		PreFilterPoint: adapter.PreFilterPoint{Host: host, Plugin: p},
+		FilterPoint:    adapter.FilterPoint{Host: host, Plugin: p},
+		ScorePoint:     adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:   adapter.ReservePoint{Host: host, Plugin: p},
+		PreBindPoint:   adapter.PreBindPoint{Host: host, Plugin: p},
+		EventsPoint:    adapter.EventsPoint{Host: host, Plugin: p},
+		SignPoint:      adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
 type Portable3 struct {
 	adapter.Base
-	adapter.PreScorePoint
+	adapter.FilterPoint
 	adapter.ScorePoint
+	adapter.ReservePoint
+	adapter.PostBindPoint
 	adapter.SignPoint
 }
 
@@ -110,16 +118,20 @@ func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}
 	return &Portable3{
 		Base:          host.Base(p),
-		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
 		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
+		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
 		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
-// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
 type Portable4 struct {
 	adapter.Base
-	adapter.PreBindPoint
+	adapter.PreScorePoint
+	adapter.ScorePoint
+	adapter.SignPoint
 }
 
 func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -128,6 +140,25 @@ func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable4{
+		Base:          host.Base(p),
+		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+type Portable5 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable5(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin5.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable5{
 		Base:         host.Base(p),
 		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
 	}, nil

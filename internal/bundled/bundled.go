@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
@@ -27,6 +28,7 @@ func All() map[string]Rules {
 	for name, declared := range map[string]func(scheduler.Arguments) ([]rbacv1.PolicyRule, error){
 		"blockall":     blockall.Rules,
 		"coscheduling": coscheduling.Rules,
+		"gpupacking":   gpupacking.Rules,
 		"loadaware":    loadaware.Rules,
 		"networkaware": networkaware.Rules,
 		"timestamp":    timestamp.Rules,

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,17 +141,7 @@ func startGangs(t *testing.T, namespace string, nodes, slotsOfNode int) *gangs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "coscheduling-" + namespace}, Rules: rules}
-	if _, err := x.kube.RbacV1().ClusterRoles().Create(x.ctx, role, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "system:kube-scheduler"}},
-	}
-	if _, err := x.kube.RbacV1().ClusterRoleBindings().Create(x.ctx, binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	grant(x.ctx, t, x.kube, "coscheduling-"+namespace, rules)
 	x.schedulerProcess = newSchedulerProcess(t, binary, "system:kube-scheduler", fmt.Sprintf("{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}}", namespace))
 	x.start(t)
 	t.Cleanup(func() {

@@ -71,7 +71,7 @@ func buildScheduler(ctx context.Context, t *testing.T) string {
 		t.Fatal(err)
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: release, Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
+		Release: release, Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}, {Builtin: "gpupacking"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)

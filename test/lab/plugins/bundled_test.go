@@ -35,6 +35,8 @@ spec:
       args: {namespaces: [blocked], message: nothing runs in namespace blocked}
     - builtin: timestamp
     - builtin: coscheduling
+    - builtin: gpupacking
+      args: {resource: example.com/gpu-milli, devices: {units: 1000}, annotations: {index: example.com/gpu-index}}
     - builtin: loadaware
       weight: 20
       args:
@@ -63,7 +65,7 @@ func TestBundledPlugins(t *testing.T) {
 			prom := prometheus.New(t, n.Gateway(t), time.Second, load, map[string]string{one: one, two: two + ":9100", three: three})
 			prom.Start(t.Context(), t)
 
-			image := n.Image(t, "blockall", "coscheduling", "timestamp", "loadaware", "networkaware")
+			image := n.Image(t, "blockall", "coscheduling", "gpupacking", "timestamp", "loadaware", "networkaware")
 			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(description, prom.Address))
 			n.UninstallLater(t, scheduler)
 			n.deploy(t, file, image, "node")
@@ -78,6 +80,7 @@ func TestBundledPlugins(t *testing.T) {
 			n.schedulesWithoutPrometheus(t)
 			n.followsTheNetwork(t)
 			n.placesGangs(t)
+			n.sharesGPUs(t)
 			n.staysBlocked(t)
 			n.CleanLog(t, scheduler, noResource...)
 			for _, credentials := range s.credentials {

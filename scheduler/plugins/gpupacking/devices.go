@@ -1,0 +1,163 @@
+package gpupacking
+
+import (
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// ledger has the devices of pods that this scheduler has given a node. They are also in the annotation of the pod, but the scheduler sees
+// that only after the pod was bound, and the annotation of a pod that could not be bound is out of date at its next attempt.
+type ledger struct {
+	mu      sync.RWMutex
+	devices map[types.UID][]int
+}
+
+func newLedger() *ledger { return &ledger{devices: map[types.UID][]int{}} }
+
+func (l *ledger) get(uid types.UID) ([]int, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	devices, ok := l.devices[uid]
+	return devices, ok
+}
+
+func (l *ledger) set(uid types.UID, devices []int) {
+	l.mu.Lock()
+	l.devices[uid] = devices
+	l.mu.Unlock()
+}
+
+func (l *ledger) forget(uid types.UID) {
+	l.mu.Lock()
+	delete(l.devices, uid)
+	l.mu.Unlock()
+}
+
+// deleted forgets a pod that the informer reports as deleted; for the scheduler's informer it is deleted when it has finished.
+func (l *ledger) deleted(object interface{}) {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	if pod, ok := object.(*corev1.Pod); ok {
+		l.forget(pod.UID)
+	}
+}
+
+// roomOf returns what a node has left without one of its pods. ok is false if the node has no devices.
+func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room, ok bool) {
+	allocatable, used := node.Allocatable(), node.Requested()
+	amount := allocatable.Scalar[g.settings.resource]
+	r.whole = g.settings.units
+	if r.whole == 0 {
+		if count := allocatable.Scalar[g.settings.count]; count > 0 {
+			r.whole = amount / count
+		}
+	}
+	if r.whole <= 0 || amount < r.whole {
+		return r, false
+	}
+	r.cpu = allocatable.MilliCPU - used.MilliCPU
+	r.free = make([]int64, amount/r.whole)
+	for i := range r.free {
+		r.free[i] = r.whole
+	}
+	if used.Scalar[g.settings.resource] == 0 {
+		return r, true
+	}
+	var unknown []*corev1.Pod
+	for i := 0; i < node.PodCount(); i++ {
+		pod := node.Pod(i)
+		d := demandOf(pod, g.settings.resource)
+		switch {
+		case pod.UID == without && without != "":
+			r.cpu += d.cpu
+		case d.gpu > 0 && !r.take(d.gpu, g.devicesOf(pod)):
+			unknown = append(unknown, pod)
+		}
+	}
+	sort.Slice(unknown, func(i, j int) bool { return unknown[i].UID < unknown[j].UID })
+	for _, pod := range unknown {
+		r.guess(demandOf(pod, g.settings.resource))
+	}
+	return r, true
+}
+
+// devicesOf returns the devices of a pod, nil if they are unknown.
+func (g *GPUPacking) devicesOf(pod *corev1.Pod) []int {
+	if devices, ok := g.ledger.get(pod.UID); ok {
+		return devices
+	}
+	text := pod.Annotations[g.settings.annotations.Index]
+	if text == "" {
+		return nil
+	}
+	var devices []int
+	for _, part := range strings.Split(text, ",") {
+		index, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil {
+			return nil
+		}
+		devices = append(devices, index)
+	}
+	return devices
+}
+
+// indices returns the annotation for devices.
+func indices(devices []int) string {
+	var parts []string
+	for _, index := range devices {
+		parts = append(parts, strconv.Itoa(index))
+	}
+	return strings.Join(parts, ",")
+}
+
+// take takes an amount off devices. It does nothing and returns false if these cannot be the devices of a pod with that request.
+func (r room) take(gpu int64, devices []int) bool {
+	each, needed := r.part(gpu)
+	if !r.divisible(gpu) || len(devices) != needed {
+		return false
+	}
+	for _, index := range devices {
+		if index < 0 || index >= len(r.free) {
+			return false
+		}
+	}
+	for _, index := range devices {
+		r.free[index] = larger(r.free[index]-each, 0)
+	}
+	return true
+}
+
+// guess takes an amount off the devices that a pod most likely has, if that is unknown: another scheduler has bound it.
+func (r room) guess(d demand) {
+	d.cpu, r.cpu = 0, 0 // it is taken off already
+	if devices, _, ok := (workload)(nil).place(r, d); ok {
+		r.take(d.gpu, devices)
+		return
+	}
+	for left := d.gpu; left > 0; {
+		most := 0
+		for i := range r.free {
+			if r.free[i] > r.free[most] {
+				most = i
+			}
+		}
+		if r.free[most] == 0 {
+			return
+		}
+		part := left
+		if part > r.free[most] {
+			part = r.free[most]
+		}
+		r.free[most] -= part
+		left -= part
+	}
+}

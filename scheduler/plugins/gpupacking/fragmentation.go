@@ -1,0 +1,139 @@
+package gpupacking
+
+// The measure of fragmentation in this file, and the choice of the node and device with the smallest increase of it, are those of
+// Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023,
+// sections 3 and 4.
+
+// demand is what a pod needs of a node.
+type demand struct {
+	// cpu is in thousandths of a core.
+	cpu int64
+	// gpu is in units of the resource: less than a whole device is a share of one device, any more is a number of whole devices.
+	gpu int64
+}
+
+// room is what a node has left.
+type room struct {
+	cpu int64
+	// whole is what a whole device has, and free what is left of each one.
+	whole int64
+	free  []int64
+}
+
+// total returns what is left of all devices.
+func (r room) total() int64 {
+	sum := int64(0)
+	for _, left := range r.free {
+		sum += left
+	}
+	return sum
+}
+
+// divisible reports whether a demand is a share of one device or a number of whole ones.
+func (r room) divisible(gpu int64) bool { return gpu < r.whole || gpu%r.whole == 0 }
+
+// fits reports whether a pod can run on the node.
+func (r room) fits(d demand) bool {
+	if d.cpu > r.cpu || !r.divisible(d.gpu) {
+		return false
+	}
+	if d.gpu <= 0 {
+		return true
+	}
+	each, needed := r.part(d.gpu)
+	for _, left := range r.free {
+		if left >= each {
+			needed--
+		}
+	}
+	return needed <= 0
+}
+
+// part returns what a demand takes of each device, and of how many devices.
+func (r room) part(gpu int64) (each int64, devices int) {
+	if gpu < r.whole {
+		return gpu, 1
+	}
+	return r.whole, int(gpu / r.whole)
+}
+
+// fragment returns how much of the free devices a pod cannot use, F_n(m) in the paper: all of it if the pod cannot run on the node or
+// needs no device, else what is left of the devices that have less than it needs of one.
+func (r room) fragment(m demand) int64 {
+	if m.gpu <= 0 || !r.fits(m) {
+		return r.total()
+	}
+	each, _ := r.part(m.gpu)
+	sum := int64(0)
+	for _, left := range r.free {
+		if left < each {
+			sum += left
+		}
+	}
+	return sum
+}
+
+// class is the pods of a workload that need the same.
+type class struct {
+	demand
+	// share is their share of the workload; all shares are 1 together.
+	share float64
+}
+
+// workload is the pods that the cluster has to run, M in the paper.
+type workload []class
+
+// fragment returns how much of the free devices a pod of the workload cannot use on average, F_n(M) in the paper.
+func (w workload) fragment(r room) float64 {
+	sum := 0.0
+	for _, m := range w {
+		sum += m.share * float64(r.fragment(m.demand))
+	}
+	return sum
+}
+
+// place returns the devices for a pod with which the fragment grows least, and by how much it grows; less than 0 if it shrinks. ok is
+// false if the pod does not fit. Of devices that are equal in this, it takes the one with the least room, then the first.
+func (w workload) place(r room, d demand) (devices []int, growth float64, ok bool) {
+	if !r.fits(d) {
+		return nil, 0, false
+	}
+	before := w.fragment(r)
+	after := room{cpu: r.cpu - d.cpu, whole: r.whole, free: append([]int64(nil), r.free...)}
+	each, needed := r.part(d.gpu)
+	switch {
+	case d.gpu <= 0:
+		return nil, w.fragment(after) - before, true
+	case d.gpu >= r.whole: // whole devices that are free are all the same
+		for i, left := range r.free {
+			if left >= each && len(devices) < needed {
+				devices = append(devices, i)
+				after.free[i] -= each
+			}
+		}
+		return devices, w.fragment(after) - before, true
+	}
+	best := -1
+	for i, left := range r.free {
+		if left < each || contains(r.free[:i], left) {
+			continue
+		}
+		after.free[i] -= each
+		grown := w.fragment(after) - before
+		after.free[i] = left
+		if best < 0 || grown < growth || grown == growth && left < r.free[best] {
+			best, growth = i, grown
+		}
+	}
+	return []int{best}, growth, true
+}
+
+// contains reports whether a device with so much room is in the list.
+func contains(list []int64, left int64) bool {
+	for _, other := range list {
+		if other == left {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,259 @@
+// Package gpupacking is a portable plugin that places pods on shares of GPUs and on whole GPUs so that the rest stays usable.
+//
+// A share of a GPU must be free on one device; what the device plugin reports is the sum over all devices of a node. The plugin
+// knows the devices of each pod, filters nodes by what is free on each device, chooses the device, and writes its index in an
+// annotation that the node's device plugin reads.
+//
+// It prefers the node and the device where the fragment grows least: the free parts of GPUs that the pods of the cluster could not use,
+// for lack of GPU or of CPU, averaged over the mix of these pods.
+package gpupacking
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "GPUPacking"
+
+const stateKey = Name + "/demand"
+
+// precision is the number of steps of a raw score in the growth of the fragment by one device.
+const precision = 1000000
+
+// GPUPacking places pods on shares of GPUs and on whole GPUs.
+type GPUPacking struct {
+	handle   scheduler.Handle
+	settings *settings
+	ledger   *ledger
+	mix      *mix
+	now      func() time.Time
+
+	none, few, full, odd *scheduler.Status
+}
+
+// New returns the plugin configured by its arguments. It watches pods until ctx is done.
+func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*GPUPacking, error) {
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	if h.ClientSet() == nil {
+		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
+	}
+	g := &GPUPacking{
+		handle: h, settings: s, ledger: newLedger(), mix: &mix{}, now: time.Now,
+		none: scheduler.Unresolvable("node has no GPUs to share"),
+		few:  scheduler.Unresolvable("node has too few GPUs"),
+		full: scheduler.Unschedulable("no GPU has enough free"),
+		odd:  scheduler.Unresolvable("request is neither a part of one GPU nor a number of whole GPUs"),
+	}
+	pods := h.SharedInformerFactory().Core().V1().Pods()
+	// The results differ between releases of client-go. They are not needed: the handler is never removed.
+	pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: g.ledger.deleted}) //nolint:errcheck
+	if s.workload != nil {
+		g.mix.set(s.workload)
+		return g, nil
+	}
+	go g.mix.follow(ctx, pods.Lister(), pods.Informer().HasSynced, s.resource, h.Logger(ctx))
+	return g, nil
+}
+
+// Rules returns the permission to annotate pods, which kube-scheduler does not have.
+func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
+	if _, err := decode(args); err != nil {
+		return nil, err
+	}
+	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}}, nil
+}
+
+// Name returns the plugin's name.
+func (g *GPUPacking) Name() string { return Name }
+
+// EventsToRegister returns the events that can make room on a device.
+func (g *GPUPacking) EventsToRegister() []scheduler.ClusterEvent {
+	return []scheduler.ClusterEvent{
+		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete},
+		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable},
+	}
+}
+
+// signature is the part of a pod that the results depend on.
+type signature struct{ CPU, GPU int64 }
+
+// Sign returns what the pod requests. The results for a node depend on nothing else but the node and the pods on it, and on the workload,
+// which does not depend on where a pod was placed.
+func (g *GPUPacking) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	d := demandOf(pod, g.settings.resource)
+	return signature{CPU: d.cpu, GPU: d.gpu}, nil
+}
+
+// PreFilter reads what the pod requests. A pod without GPUs is scored only.
+func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+	d := demandOf(pod, g.settings.resource)
+	state.Write(stateKey, d)
+	if d.gpu <= 0 {
+		return nil, scheduler.Skip()
+	}
+	return nil, nil
+}
+
+// demand returns what PreFilter has read.
+func (g *GPUPacking) demand(state scheduler.State, pod *corev1.Pod) demand {
+	if written, ok := state.Read(stateKey); ok {
+		if d, ok := written.(demand); ok {
+			return d
+		}
+	}
+	return demandOf(pod, g.settings.resource)
+}
+
+// Filter rejects nodes on which no device, or not enough of them, have what the pod requests.
+func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+	d := g.demand(state, pod)
+	if d.gpu <= 0 {
+		return nil
+	}
+	r, ok := g.roomOf(node, pod.UID)
+	if !ok {
+		return g.none
+	}
+	if !r.divisible(d.gpu) {
+		return g.odd
+	}
+	if _, needed := r.part(d.gpu); needed > len(r.free) {
+		return g.few
+	}
+	d.cpu = 0 // NodeResourcesFit filters by CPU
+	if r.cpu = 0; !r.fits(d) {
+		return g.full
+	}
+	return nil
+}
+
+// Score returns by how much the fragment of the node shrinks, in millionths of a device; less than 0 if it grows.
+func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+	d := g.demand(state, pod)
+	r, ok := g.roomOf(node, pod.UID)
+	if !ok {
+		return 0, nil
+	}
+	_, growth, ok := g.mix.get().place(r, d)
+	if !ok {
+		return -precision * int64(len(r.free)), nil // another pod has taken the room meanwhile
+	}
+	return int64(math.Round(-growth * precision / float64(r.whole))), nil
+}
+
+// NormalizeScore gives the best node the highest score, and the worst one the lowest. Only nodes that are equal to the best one have its
+// score: the descent is the steepest one.
+func (g *GPUPacking) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+	if len(scores) == 0 {
+		return nil
+	}
+	worst, best := scores[0].Score, scores[0].Score
+	for _, s := range scores {
+		worst, best = -larger(-worst, -s.Score), larger(best, s.Score)
+	}
+	for i := range scores {
+		if best == worst {
+			scores[i].Score = scheduler.MaxNodeScore
+			continue
+		}
+		scores[i].Score = scheduler.MaxNodeScore * (scores[i].Score - worst) / (best - worst)
+	}
+	return nil
+}
+
+// Reserve chooses the devices of the pod.
+func (g *GPUPacking) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
+	d := demandOf(pod, g.settings.resource)
+	if d.gpu <= 0 || isScheduled(pod) {
+		return nil
+	}
+	info, err := g.handle.Nodes().Get(node)
+	if err != nil {
+		return scheduler.Error(fmt.Errorf("choose GPUs of node %s: %w", node, err))
+	}
+	r, ok := g.roomOf(info, pod.UID)
+	if !ok {
+		return g.none
+	}
+	if r.cpu < d.cpu {
+		r.cpu = d.cpu // of a pod that was preempted and has not ended
+	}
+	devices, _, ok := g.mix.get().place(r, d)
+	if !ok {
+		return g.full
+	}
+	g.ledger.set(pod.UID, devices)
+	return nil
+}
+
+// isScheduled reports whether the API server has bound the pod: an extender calls Reserve for those too, and they keep their devices.
+func isScheduled(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// Unreserve gives the devices back.
+func (g *GPUPacking) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
+	if !isScheduled(pod) {
+		g.ledger.forget(pod.UID)
+	}
+}
+
+// PreBind writes the devices in the annotations of the pod, before the kubelet sees the pod.
+func (g *GPUPacking) PreBind(ctx context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
+	if demandOf(pod, g.settings.resource).gpu <= 0 {
+		return nil
+	}
+	devices, ok := g.ledger.get(pod.UID)
+	if !ok {
+		return scheduler.Error(fmt.Errorf("annotate pod %s/%s: its GPUs on node %s are not reserved", pod.Namespace, pod.Name, node))
+	}
+	if err := g.annotate(ctx, pod, devices); err != nil {
+		return scheduler.Error(fmt.Errorf("annotate pod %s/%s with its GPUs: %w", pod.Namespace, pod.Name, err))
+	}
+	g.handle.Logger(ctx).Info(5, "GPUPacking annotated a pod", "namespace", pod.Namespace, "pod", pod.Name, "node", node, "devices", devices)
+	return nil
+}
+
+// annotate sends a merge patch with the annotations and the pod's uid, with which the API server rejects it for a new pod of the same
+// name.
+func (g *GPUPacking) annotate(ctx context.Context, pod *corev1.Pod, devices []int) error {
+	a := g.settings.annotations
+	annotations := map[string]string{a.Index: indices(devices)}
+	if a.Time != "" {
+		annotations[a.Time] = strconv.FormatInt(g.now().UnixNano(), 10)
+	}
+	for key, value := range a.Set {
+		annotations[key] = value
+	}
+	metadata := map[string]interface{}{"annotations": annotations}
+	if pod.UID != "" {
+		metadata["uid"] = pod.UID
+	}
+	patch, err := json.Marshal(map[string]interface{}{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	_, err = g.handle.ClientSet().CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
+}

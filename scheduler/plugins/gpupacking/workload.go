@@ -1,0 +1,125 @@
+package gpupacking
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+const (
+	// measureInterval is how often the workload is measured.
+	measureInterval = 30 * time.Second
+	// maxClasses limits the classes of a measured workload to the most frequent ones, because every one costs time for every node.
+	maxClasses = 32
+)
+
+// mix has the current workload.
+type mix struct {
+	mu      sync.RWMutex
+	current workload
+}
+
+func (m *mix) get() workload {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.current
+}
+
+func (m *mix) set(w workload) {
+	m.mu.Lock()
+	m.current = w
+	m.mu.Unlock()
+}
+
+// follow measures the workload of the pods in the cluster until ctx is done.
+func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cache.InformerSynced, name corev1.ResourceName, log scheduler.Logger) {
+	if !cache.WaitForCacheSync(ctx.Done(), synced) {
+		return
+	}
+	ticker := time.NewTicker(measureInterval)
+	defer ticker.Stop()
+	for {
+		all, err := pods.List(labels.Everything())
+		if err != nil {
+			log.Error(err, "GPUPacking cannot list the pods; the last workload is used")
+		} else {
+			m.set(measure(all, name))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// measure returns the workload of the pods that request the resource, running ones and pending ones. Other pods are left out: the free
+// devices are of no use to them on any node, so they change no decision.
+func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
+	counts, total := map[demand]int{}, 0
+	for _, pod := range pods {
+		if d := demandOf(pod, name); d.gpu > 0 {
+			counts[d]++
+			total++
+		}
+	}
+	var w workload
+	for d, count := range counts {
+		w = append(w, class{demand: d, share: float64(count) / float64(total)})
+	}
+	sort.Slice(w, func(i, j int) bool {
+		a, b := w[i], w[j]
+		switch {
+		case a.share != b.share:
+			return a.share > b.share
+		case a.gpu != b.gpu:
+			return a.gpu < b.gpu
+		}
+		return a.cpu < b.cpu
+	})
+	if len(w) > maxClasses {
+		w = w[:maxClasses]
+	}
+	return w
+}
+
+// demandOf returns what a pod requests. Sidecars count as init containers, because not every release has them.
+func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
+	var d, first demand
+	for i := range pod.Spec.Containers {
+		one := requested(pod.Spec.Containers[i].Resources.Requests, name)
+		d.cpu, d.gpu = d.cpu+one.cpu, d.gpu+one.gpu
+	}
+	for i := range pod.Spec.InitContainers {
+		one := requested(pod.Spec.InitContainers[i].Resources.Requests, name)
+		first.cpu, first.gpu = larger(first.cpu, one.cpu), larger(first.gpu, one.gpu)
+	}
+	overhead := requested(pod.Spec.Overhead, name)
+	return demand{cpu: larger(d.cpu, first.cpu) + overhead.cpu, gpu: larger(d.gpu, first.gpu)}
+}
+
+func requested(list corev1.ResourceList, name corev1.ResourceName) demand {
+	var d demand
+	if cpu, ok := list[corev1.ResourceCPU]; ok {
+		d.cpu = cpu.MilliValue()
+	}
+	if gpu, ok := list[name]; ok {
+		d.gpu = gpu.Value()
+	}
+	return d
+}
+
+func larger(a, b int64) int64 {
+	if a > b {
+		return a
+	}
+	return b
+}
