@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
@@ -28,6 +29,7 @@ func All() map[string]Rules {
 	for name, declared := range map[string]func(scheduler.Arguments) ([]rbacv1.PolicyRule, error){
 		"blockall":     blockall.Rules,
 		"coscheduling": coscheduling.Rules,
+		"costaware":    costaware.Rules,
 		"gpupacking":   gpupacking.Rules,
 		"loadaware":    loadaware.Rules,
 		"networkaware": networkaware.Rules,

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -25,6 +26,7 @@ const (
 	adapterDir  = "scheduler/adapter"
 	extenderDir = "scheduler/extender"
 	builtinDir  = "scheduler/plugins"
+	examplesDir = "examples"
 )
 
 // apiModule returns the sources of package scheduler, the adapter and the bundled plugins.
@@ -53,11 +55,22 @@ func (r *reader) useAPI(sources fs.FS, place string) (*pluginModule, error) {
 }
 
 // readSources reads the Go files below the directory scheduler, without the extender, which is not
-// part of a scheduler.
+// part of a scheduler, and the example plugins of a clone.
 func readSources(sources fs.FS) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	err := fs.WalkDir(sources, apiDir, func(name string, entry fs.DirEntry, err error) error {
+	for _, top := range []string{apiDir, examplesDir} {
+		if err := addSources(files, sources, top); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func addSources(files map[string][]byte, sources fs.FS, top string) error {
+	return fs.WalkDir(sources, top, func(name string, entry fs.DirEntry, err error) error {
 		switch {
+		case errors.Is(err, fs.ErrNotExist) && name == examplesDir:
+			return nil
 		case err != nil:
 			return err
 		case entry.IsDir() && (entry.Name() == "testdata" || name == extenderDir):
@@ -68,7 +81,6 @@ func readSources(sources fs.FS) (map[string][]byte, error) {
 		files[name], err = fs.ReadFile(sources, name)
 		return err
 	})
-	return files, err
 }
 
 // Builtins returns the names of the bundled plugins in the sources of this project's module.
@@ -120,6 +132,10 @@ func (s *Set) apiFiles() map[string][]byte {
 		case strings.HasPrefix(name, builtinDir+"/"):
 			plugin, _, _ := strings.Cut(strings.TrimPrefix(name, builtinDir+"/"), "/")
 			if s.uses(builtinDir + "/" + plugin) {
+				files[name] = data
+			}
+		case strings.HasPrefix(name, examplesDir+"/"):
+			if s.uses(dir) {
 				files[name] = data
 			}
 		case dir == apiDir || s.imported(dir):

@@ -33,7 +33,7 @@ type Devices struct {
 	CountResource string `json:"countResource,omitempty"`
 }
 
-// Annotations are the annotations that tell a device plugin which devices a pod has.
+// Annotations name the devices of a pod to the device plugin.
 type Annotations struct {
 	// Index is the key for the indices of the devices, from 0 on: "2", or "0,3".
 	Index string `json:"index,omitempty"`

@@ -244,7 +244,7 @@ func TestReservedDevicesCountBeforeTheAnnotationIsSeen(t *testing.T) {
 	}
 }
 
-// An extender is told of pods that were bound by others: they keep the devices in their annotation.
+// An extender calls Reserve for pods that others have bound: they keep the devices in their annotation.
 func TestReserveLeavesBoundPodsOnTheirDevices(t *testing.T) {
 	pod := gpuPod("p", 400, "1")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}

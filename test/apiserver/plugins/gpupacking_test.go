@@ -23,8 +23,8 @@ import (
 const (
 	gpuMilli corev1.ResourceName = "example.com/gpu-milli"
 	gpuIndex                     = "example.com/gpu-index"
-	// retryTime is how long a pod that was rejected once may wait after the event that makes room: its back-off of a second included.
-	retryTime = 2 * time.Second
+	// freedTime is how long a pod that was rejected once may wait after the event that makes room: its back-off of a second included.
+	freedTime = 2 * time.Second
 )
 
 // gpus is a scheduler with the plugin and nodes with two GPUs each.
@@ -126,7 +126,7 @@ func TestSharesOfGPUsArePlacedOnDevices(t *testing.T) {
 	if got := x.device(t, "half"); got != freed {
 		t.Errorf("the pod is on %q, want %q", got, freed)
 	}
-	if took := time.Since(began); took > retryTime {
+	if took := time.Since(began); took > freedTime {
 		t.Errorf("the pod was bound %s after a GPU was free", took)
 	}
 }

@@ -84,7 +84,7 @@ func start(b *testing.B, release string) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"}, {Dir: "testdata/unsigned"}}
+	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "costaware"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"}, {Dir: "testdata/unsigned"}}
 	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
 		Release: x.Release, Plugins: given, Sources: pmksched.Sources, CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ(),
 	})
@@ -119,7 +119,7 @@ func (x *bench) scheduler(b *testing.B, s side) (process *controlplane.Process, 
 	if err != nil {
 		b.Fatal(err)
 	}
-	if unbatched, err := profiles.FindUnbatched(rendered.YAML, x.Release, request.Enable); err != nil || len(unbatched) > 0 != s.unsigned {
+	if unbatched, err := profiles.FindUnbatched(rendered.YAML, x.Release, request.Enable, nil); err != nil || len(unbatched) > 0 != s.unsigned {
 		b.Fatalf("%s: %v, %v", s.name, unbatched, err)
 	}
 	config := filepath.Join(b.TempDir(), "config.yaml")

@@ -1,0 +1,93 @@
+// Package rackspread is an example: it spreads the pods of an application over racks. Which nodes are in a rack is in custom resources.
+package rackspread
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "RackSpread"
+
+// app is the label of pods with their application.
+const app = "app.kubernetes.io/name"
+
+// RackSpread scores nodes by the pods in their rack.
+type RackSpread struct {
+	nodes scheduler.NodeLister
+	// racks has the objects Rack of example.com/v1: spec.nodes is the list of the nodes in the rack.
+	racks cache.Store
+}
+
+// New returns the plugin. It reads racks until ctx is done, and does not wait for them: without racks there is nothing to spread over.
+func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackSpread, error) {
+	config, err := h.KubeConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s reads racks from the cluster: %w", Name, err)
+	}
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("create client for racks: %w", err)
+	}
+	racks := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "racks"}
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, racks, "", 0, cache.Indexers{}, nil).Informer()
+	go informer.Run(ctx.Done())
+	return &RackSpread{nodes: h.Nodes(), racks: informer.GetStore()}, nil
+}
+
+// Name returns the plugin's name.
+func (r *RackSpread) Name() string { return Name }
+
+// PreScore counts the pods of the application in each rack, once for a pod. Score reads the count for each node.
+func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *corev1.Pod, _ []scheduler.NodeInfo) *scheduler.Status {
+	if pod.Labels[app] == "" {
+		return scheduler.Skip()
+	}
+	counts := map[string]int64{} // by node
+	for _, object := range r.racks.List() {
+		rack, ok := object.(*unstructured.Unstructured)
+		if !ok {
+			continue
+		}
+		names, _, _ := unstructured.NestedStringSlice(rack.Object, "spec", "nodes") // an invalid rack has none
+		sum := int64(0)
+		for _, name := range names {
+			if node, err := r.nodes.Get(name); err == nil { // a rack may name nodes that do not exist
+				for i := 0; i < node.PodCount(); i++ {
+					if other := node.Pod(i); other.Namespace == pod.Namespace && other.Labels[app] == pod.Labels[app] {
+						sum++
+					}
+				}
+			}
+		}
+		for _, name := range names {
+			counts[name] = sum
+		}
+	}
+	state.Write(Name, counts)
+	return nil
+}
+
+// Score prefers racks with few pods of the application.
+func (r *RackSpread) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+	written, _ := state.Read(Name)
+	counts, _ := written.(map[string]int64)
+	return scheduler.MaxNodeScore / (1 + counts[node.Node().Name]), nil
+}
+
+// Sign signs pods without an application only: where the previous pod was placed changes the scores of other nodes.
+func (r *RackSpread) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	if pod.Labels[app] != "" {
+		return nil, scheduler.Unschedulable("pods of an application are spread over racks")
+	}
+	return nil, nil
+}

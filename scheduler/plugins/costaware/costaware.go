@@ -1,0 +1,147 @@
+// Package costaware is a portable plugin that prefers nodes where a pod costs little: the price of the node by the share of it that
+// the pod requests.
+package costaware
+
+import (
+	"context"
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "CostAware"
+
+// Requests of a pod without any, as NodeResourcesFit assumes for scoring (pkg/scheduler/util/pod_resources.go).
+const (
+	defaultMilliCPU = 100
+	defaultMemory   = 200 << 20
+)
+
+// CostAware prefers cheap nodes.
+type CostAware struct{ settings *settings }
+
+// New returns the plugin configured by its arguments.
+func New(_ context.Context, args scheduler.Arguments, _ scheduler.Handle) (*CostAware, error) {
+	s, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	return &CostAware{settings: s}, nil
+}
+
+// Rules returns no permissions: prices are in labels of nodes and in the arguments.
+func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
+	_, err := decode(args)
+	return nil, err
+}
+
+// Name returns the plugin's name.
+func (c *CostAware) Name() string { return Name }
+
+// request is what a pod requests. It is exported as JSON in its signature.
+type request struct{ MilliCPU, Memory int64 }
+
+// Sign returns what the pod requests.
+func (c *CostAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	return requestOf(pod), nil
+}
+
+// unpriced is the raw score of a node without a price. Those of the others are larger than 0, because a pod always requests something.
+const unpriced = 0
+
+// precision is the number of steps of a raw score in the price of a whole node of price 1.
+const precision = 1e9
+
+// Score returns what the pod costs on the node, which NormalizeScore turns into a score.
+func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
+	price, ok := c.settings.price(node.Node().Labels)
+	if !ok {
+		return unpriced, nil
+	}
+	return 1 + int64(math.Round(math.Min(precision*price*share(requestOf(pod), node.Allocatable()), math.MaxInt32*precision))), nil
+}
+
+// share returns the share of a node that a request takes: the mean for CPU and memory. It is more than 1 if the node is too small.
+func share(r request, allocatable scheduler.Resources) float64 {
+	if allocatable.MilliCPU <= 0 || allocatable.Memory <= 0 {
+		return 1
+	}
+	return (float64(r.MilliCPU)/float64(allocatable.MilliCPU) + float64(r.Memory)/float64(allocatable.Memory)) / 2
+}
+
+// requestOf returns what a pod requests. Sidecars count as init containers, because not every release has them.
+func requestOf(pod *corev1.Pod) request {
+	var all, first request
+	for i := range pod.Spec.Containers {
+		one := listed(pod.Spec.Containers[i].Resources.Requests)
+		all.MilliCPU, all.Memory = all.MilliCPU+one.MilliCPU, all.Memory+one.Memory
+	}
+	for i := range pod.Spec.InitContainers {
+		one := listed(pod.Spec.InitContainers[i].Resources.Requests)
+		first.MilliCPU, first.Memory = larger(first.MilliCPU, one.MilliCPU), larger(first.Memory, one.Memory)
+	}
+	overhead := listed(pod.Spec.Overhead)
+	all.MilliCPU = larger(all.MilliCPU, first.MilliCPU) + overhead.MilliCPU
+	all.Memory = larger(all.Memory, first.Memory) + overhead.Memory
+	if all.MilliCPU == 0 {
+		all.MilliCPU = defaultMilliCPU
+	}
+	if all.Memory == 0 {
+		all.Memory = defaultMemory
+	}
+	return all
+}
+
+func listed(list corev1.ResourceList) request {
+	var r request
+	if cpu, ok := list[corev1.ResourceCPU]; ok {
+		r.MilliCPU = cpu.MilliValue()
+	}
+	if memory, ok := list[corev1.ResourceMemory]; ok {
+		r.Memory = memory.Value()
+	}
+	return r
+}
+
+func larger(a, b int64) int64 {
+	if a > b {
+		return a
+	}
+	return b
+}
+
+// NormalizeScore gives the node where the pod costs least the highest score, and half of it to one where it costs twice as much. Nodes
+// without a price get the mean of the others, or nothing.
+func (c *CostAware) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+	least, priced := int64(math.MaxInt64), int64(0)
+	for _, s := range scores {
+		if s.Score != unpriced {
+			priced++
+			if s.Score < least {
+				least = s.Score
+			}
+		}
+	}
+	sum := int64(0)
+	var without []int
+	for i, s := range scores {
+		if s.Score == unpriced {
+			without = append(without, i)
+			continue
+		}
+		scores[i].Score = int64(math.Floor(float64(scheduler.MaxNodeScore) * float64(least) / float64(s.Score)))
+		sum += scores[i].Score
+	}
+	rest := int64(0)
+	if c.settings.Unpriced == UnpricedNeutral && priced > 0 {
+		rest = (sum + priced/2) / priced
+	}
+	for _, i := range without {
+		scores[i].Score = rest
+	}
+	return nil
+}
