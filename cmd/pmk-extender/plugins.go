@@ -4,10 +4,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/extender"
 
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
-	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
-	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
-	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that this program can serve.
@@ -18,5 +19,6 @@ func plugins() []extender.Registration {
 		extender.Register(plugin2.Name, plugin2.New),
 		extender.Register(plugin3.Name, plugin3.New),
 		extender.Register(plugin4.Name, plugin4.New),
+		extender.Register(plugin5.Name, plugin5.New),
 	}
 }

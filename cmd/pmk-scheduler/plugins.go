@@ -8,10 +8,11 @@ import (
 
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
-	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
-	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
-	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
+	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that are compiled in, in addition to those of the release.
@@ -23,6 +24,7 @@ func plugins() []app.Option {
 		app.WithPlugin(plugin3.Name, adapter.Factory(plugin3.Name, newPortable3)),
 		app.WithPlugin(plugin4.Name, adapter.Factory(plugin4.Name, newPortable4)),
 		app.WithPlugin(plugin5.Name, adapter.Factory(plugin5.Name, newPortable5)),
+		app.WithPlugin(plugin6.Name, adapter.Factory(plugin6.Name, newPortable6)),
 	}
 }
 
@@ -72,8 +74,27 @@ func newPortable1(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension points.
+// Portable2 is github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware with its extension points.
 type Portable2 struct {
+	adapter.Base
+	adapter.ScorePoint
+	adapter.SignPoint
+}
+
+func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin2.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable2{
+		Base:       host.Base(p),
+		ScorePoint: adapter.ScorePoint{Host: host, Plugin: p},
+		SignPoint:  adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension points.
+type Portable3 struct {
 	adapter.Base
 	adapter.PreFilterPoint
 	adapter.FilterPoint
@@ -84,12 +105,12 @@ type Portable2 struct {
 	adapter.SignPoint
 }
 
-func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
-	p, err := plugin2.New(ctx, host.Arguments, host)
+func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin3.New(ctx, host.Arguments, host)
 	if err != nil {
 		return nil, err
 	}
-	return &Portable2{
+	return &Portable3{
 		Base:           host.Base(p),
 		PreFilterPoint: adapter.PreFilterPoint{Host: host, Plugin: p},
 		FilterPoint:    adapter.FilterPoint{Host: host, Plugin: p},
@@ -101,36 +122,13 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
-type Portable3 struct {
+// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
+type Portable4 struct {
 	adapter.Base
 	adapter.FilterPoint
 	adapter.ScorePoint
 	adapter.ReservePoint
 	adapter.PostBindPoint
-	adapter.SignPoint
-}
-
-func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
-	p, err := plugin3.New(ctx, host.Arguments, host)
-	if err != nil {
-		return nil, err
-	}
-	return &Portable3{
-		Base:          host.Base(p),
-		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
-		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
-		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
-		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
-		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
-	}, nil
-}
-
-// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
-type Portable4 struct {
-	adapter.Base
-	adapter.PreScorePoint
-	adapter.ScorePoint
 	adapter.SignPoint
 }
 
@@ -141,16 +139,20 @@ func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}
 	return &Portable4{
 		Base:          host.Base(p),
-		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
 		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
+		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
 		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
-// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
 type Portable5 struct {
 	adapter.Base
-	adapter.PreBindPoint
+	adapter.PreScorePoint
+	adapter.ScorePoint
+	adapter.SignPoint
 }
 
 func newPortable5(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -159,6 +161,25 @@ func newPortable5(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable5{
+		Base:          host.Base(p),
+		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable6 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+type Portable6 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable6(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin6.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable6{
 		Base:         host.Base(p),
 		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
 	}, nil
