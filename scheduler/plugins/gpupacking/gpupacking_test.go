@@ -325,7 +325,9 @@ func TestDevicesAreNeverOvercommitted(t *testing.T) {
 }
 
 func TestWorkloadIsMeasuredFromPodsWithGPUs(t *testing.T) {
-	pods := []*corev1.Pod{gpuPod("a", 460, ""), gpuPod("b", 460, ""), gpuPod("c", 1000, ""), gpuPod("cpu", 0, ""), gpuPod("d", 460, "")}
+	done := gpuPod("done", 1000, "")
+	done.Status.Phase = corev1.PodSucceeded
+	pods := []*corev1.Pod{gpuPod("a", 460, ""), gpuPod("b", 460, ""), gpuPod("c", 1000, ""), gpuPod("cpu", 0, ""), gpuPod("d", 460, ""), done}
 	want := workload{{demand{1000, 460}, 0.75}, {demand{1000, 1000}, 0.25}}
 	got := measure(pods, milli)
 	if len(got) != 2 || got[0] != want[0] || got[1] != want[1] {

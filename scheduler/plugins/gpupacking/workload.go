@@ -66,7 +66,7 @@ func (m *mix) follow(ctx context.Context, pods corelisters.PodLister, synced cac
 func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 	counts, total := map[demand]int{}, 0
 	for _, pod := range pods {
-		if d := demandOf(pod, name); d.gpu > 0 {
+		if d := demandOf(pod, name); d.gpu > 0 && !isFinished(pod) {
 			counts[d]++
 			total++
 		}
@@ -89,6 +89,11 @@ func measure(pods []*corev1.Pod, name corev1.ResourceName) workload {
 		w = w[:maxClasses]
 	}
 	return w
+}
+
+// isFinished reports whether a pod has ended. The scheduler's informer has none of those from 1.22 on.
+func isFinished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 // demandOf returns what a pod requests. Sidecars count as init containers, because not every release has them.
