@@ -46,9 +46,6 @@ type Rules struct {
 	// LivenessPath and ReadinessPath are the probe paths on the secure port: /healthz, and from
 	// 1.31 /livez and /readyz (cmd/kube-scheduler/app/server.go).
 	LivenessPath, ReadinessPath string
-	// AttemptDuration is the histogram of the duration of scheduling attempts
-	// (pkg/scheduler/metrics/metrics.go).
-	AttemptDuration string
 	// InsecurePort is set if the release opens a plain HTTP listener (default 10251), which a
 	// configuration file cannot disable (1.20–1.22).
 	InsecurePort bool

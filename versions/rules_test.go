@@ -61,9 +61,6 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 		}},
 		{"gates of gangs", func(r Rules) string { return list(r.Gangs.Gates...) }, []span{{20, 34, ""}, {35, 36, "GenericWorkload GangScheduling"}, {37, 37, "GenericWorkload"}}},
 		{"policy", func(r Rules) string { return yes(r.Policy) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},
-		{"attempt duration", func(r Rules) string { return r.AttemptDuration }, []span{
-			{20, 22, "scheduler_e2e_scheduling_duration_seconds"}, {23, 37, "scheduler_scheduling_attempt_duration_seconds"},
-		}},
 		{"liveness", func(r Rules) string { return r.LivenessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/livez"}}},
 		{"readiness", func(r Rules) string { return r.ReadinessPath }, []span{{20, 30, "/healthz"}, {31, 37, "/readyz"}}},
 		{"insecure port", func(r Rules) string { return yes(r.InsecurePort) }, []span{{20, 22, "yes"}, {23, 37, "no"}}},

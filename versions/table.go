@@ -71,8 +71,6 @@ func servingRows() []row {
 	return []row{
 		{20, 31, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/healthz", "/healthz" }},
 		{31, onward, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/livez", "/readyz" }},
-		{20, 23, func(r *Rules) { r.AttemptDuration = "scheduler_e2e_scheduling_duration_seconds" }},
-		{23, onward, func(r *Rules) { r.AttemptDuration = "scheduler_scheduling_attempt_duration_seconds" }},
 		{20, 23, func(r *Rules) { r.InsecurePort = true }},
 		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
 		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},

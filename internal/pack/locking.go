@@ -67,7 +67,7 @@ func (l *locking) check(version string, built *build.Result) (err error) {
 
 // checkBase compares the base image.
 func (l *locking) checkBase(made *image.Built) error {
-	if l.built == nil {
+	if l == nil || l.built == nil {
 		return nil
 	}
 	l.built.Base = cmp.Or(made.Base, made.BaseDigest)

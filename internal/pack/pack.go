@@ -208,14 +208,14 @@ func (r Request) packImage(ctx context.Context, env Env, built *build.Result, re
 		Title: r.program(), Version: result.Release, URL: projectURL, Release: result.Release,
 		Plugins: strings.Join(PluginNames(result.Plugins), ","), Origin: cmp.Or(built.Info.Module, result.Source),
 	}.Labels()
-	return r.deliver(ctx, env, result, image.Options{
+	return r.deliver(ctx, env, locking, result, image.Options{
 		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{path},
 		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
 	})
 }
 
-// deliver makes an image and writes it to its destinations.
-func (r Request) deliver(ctx context.Context, env Env, result *Result, o image.Options) error {
+// deliver makes an image, compares it with the lock file, if there is one, and writes it to its destinations.
+func (r Request) deliver(ctx context.Context, env Env, locking *locking, result *Result, o image.Options) error {
 	done := env.OnStep("pack image " + r.Tag)
 	made, err := image.Build(ctx, o)
 	done(err)

@@ -26,7 +26,7 @@ func (r Request) packSelf(ctx context.Context, env Env) (*Result, error) {
 	}
 	labels := image.Description{Title: pmkSched, Version: r.Version, URL: projectURL, Origin: projectURL}.Labels()
 	files := map[string][]image.File{result.Platforms[0]: {{Path: image.SelfPath, Source: r.Self}}}
-	return result, r.deliver(ctx, env, result, image.Options{
+	return result, r.deliver(ctx, env, nil, result, image.Options{
 		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{image.SelfPath},
 		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
 	})

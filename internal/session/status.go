@@ -171,5 +171,5 @@ func (s *Session) readNodeFile() (install.ReadNodeFile, error) {
 	if err != nil || root == "" {
 		return nil, err
 	}
-	return func(path string) (*cluster.NodeCredentials, error) { return cluster.LoadNodeCredentials(root, path) }, nil
+	return nodeFileReader(root), nil
 }

@@ -130,7 +130,7 @@ func (d *dump) inspectCluster(ctx context.Context) error {
 			d.others = append(d.others, sysdump.PodName{Namespace: pod.Namespace, Name: pod.Name})
 		}
 	}
-	status, err := d.Status(ctx)
+	status, err := d.Status(ctx, "", "")
 	var finding interface{ CheckFailed() bool }
 	if err != nil && !errors.As(err, &finding) {
 		d.archive.Failed("status", err)

@@ -145,8 +145,12 @@ func (s *Session) checkUpgrade(ctx context.Context, cfg *rest.Config, deps insta
 
 // checkNodes adds the control-plane nodes whose default scheduler is replaced, and this one if it was.
 func (s *Session) checkNodes(ctx context.Context, info *cluster.Info, report *UpgradeReport) error {
-	status, err := s.Status(ctx)
-	if status == nil {
+	cfg, err := s.Connect()
+	if err != nil {
+		return err
+	}
+	status := &Status{}
+	if err := s.defaultStatus(ctx, cfg, status); err != nil {
 		return err
 	}
 	report.Unknown = append(report.Unknown, status.Unknown...)

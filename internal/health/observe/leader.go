@@ -105,7 +105,7 @@ func (r *reading) metrics(ctx context.Context) {
 	if len(texts) == 0 && unknown == "" {
 		return
 	}
-	r.Scheduling = health.ReadScheduling(texts, rules.AttemptDuration)
+	r.Scheduling = health.ReadScheduling(texts, rules.Metrics.AttemptDuration)
 	r.Scheduling.Unknown = unknown
 }
 
