@@ -34,7 +34,7 @@ func nodeTask(node string) noderun.Task {
 // pod exists, and deletes a deleted pod.
 func playKubelet(ctx context.Context, t *testing.T, name string, act func(status *corev1.PodStatus)) {
 	t.Helper()
-	kube := kubeClient(t).CoreV1()
+	kube := server.Client(t).CoreV1()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	if _, err := kube.ServiceAccounts(noderun.Namespace).Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
@@ -84,11 +84,11 @@ func playKubelet(ctx context.Context, t *testing.T, name string, act func(status
 func leftOnNode(ctx context.Context, t *testing.T) (left []string) {
 	t.Helper()
 	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=node-run"}
-	pods, err := kubeClient(t).CoreV1().Pods(noderun.Namespace).List(ctx, selector)
+	pods, err := server.Client(t).CoreV1().Pods(noderun.Namespace).List(ctx, selector)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets, err := kubeClient(t).CoreV1().Secrets(noderun.Namespace).List(ctx, selector)
+	secrets, err := server.Client(t).CoreV1().Secrets(noderun.Namespace).List(ctx, selector)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestATaskOnANodeIsRunByAPodThatIsRemoved(t *testing.T) {
 		status.Phase = corev1.PodSucceeded
 		status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"result":{"node":"cp-a"}}`}}}}
 	})
-	report, err := noderun.New(kubeClient(t), zap.NewNop()).Run(ctx, nodeTask("cp-a"))
+	report, err := noderun.New(server.Client(t), zap.NewNop()).Run(ctx, nodeTask("cp-a"))
 	if err != nil || string(report.Result) != `{"node":"cp-a"}` {
 		t.Errorf("got %+v, %v", report, err)
 	}
@@ -126,7 +126,7 @@ func TestAPodOfATaskIsRemovedAfterAFailure(t *testing.T) {
 			status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "tool", Image: "localhost/pmk-sched:v1", State: corev1.ContainerState{Waiting: waiting}}}
 			status.ContainerStatuses = []corev1.ContainerStatus{{Name: "pmk-sched", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}}}
 		})
-		_, err := noderun.New(kubeClient(t), zap.NewNop()).Run(ctx, nodeTask("cp-b"))
+		_, err := noderun.New(server.Client(t), zap.NewNop()).Run(ctx, nodeTask("cp-b"))
 		if err == nil || !strings.Contains(err.Error(), "ErrImageNeverPull: not present") {
 			t.Errorf("got %v", err)
 		}
@@ -143,7 +143,7 @@ func TestAPodOfATaskIsRemovedAfterAFailure(t *testing.T) {
 		interrupted, interrupt := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := noderun.New(kubeClient(t), zap.NewNop()).Run(interrupted, nodeTask("cp-c"))
+			_, err := noderun.New(server.Client(t), zap.NewNop()).Run(interrupted, nodeTask("cp-c"))
 			ended <- err
 		}()
 		run.Eventually(t, "the pod runs", func(ctx context.Context) (bool, string) {

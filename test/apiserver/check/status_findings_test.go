@@ -100,8 +100,8 @@ func (s *second) deploy(ctx context.Context, t *testing.T, credentials *cluster.
 func (s *second) pod(ctx context.Context, t *testing.T, app string) {
 	t.Helper()
 	no := false
-	pods := kubeClient(t).CoreV1().Pods(s.ns)
-	if _, err := kubeClient(t).CoreV1().ServiceAccounts(s.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	if _, err := server.Client(t).CoreV1().ServiceAccounts(s.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	pod, err := pods.Create(ctx, &corev1.Pod{
@@ -121,7 +121,7 @@ func (s *second) pod(ctx context.Context, t *testing.T, app string) {
 // hold makes a holder renew the lease until later.
 func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
 	t.Helper()
-	leases, seconds := kubeClient(t).CoordinationV1().Leases(s.ns), int32(15)
+	leases, seconds := server.Client(t).CoordinationV1().Leases(s.ns), int32(15)
 	if err := leases.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && holder != s.name+"-1_0f1e" {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
 // status changes the status of the pod to one that is not ready.
 func (s *second) status(ctx context.Context, t *testing.T, state corev1.ContainerState) {
 	t.Helper()
-	pods := kubeClient(t).CoreV1().Pods(s.ns)
+	pods := server.Client(t).CoreV1().Pods(s.ns)
 	pod, err := pods.Get(ctx, s.name+"-1", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func (s *second) status(ctx context.Context, t *testing.T, state corev1.Containe
 func (s *second) read(ctx context.Context, t *testing.T) *health.Workload {
 	t.Helper()
 	result, err := observe.Run(ctx, observe.Options{
-		Name: s.name, Namespace: s.ns, Release: s.release, Kube: kubeClient(t), Objects: s.client,
+		Name: s.name, Namespace: s.ns, Release: s.release, Kube: server.Client(t), Objects: s.client,
 		Answers: func(context.Context, string, string) error { return s.unreachable },
 	})
 	if err != nil {
@@ -193,13 +193,13 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 		want  []health.Code
 	}{
 		{"object-deleted", func(ctx context.Context, t *testing.T, s *second) error {
-			return kubeClient(t).RbacV1().ClusterRoleBindings().Delete(ctx, s.name+"-as-kube-scheduler", metav1.DeleteOptions{})
+			return server.Client(t).RbacV1().ClusterRoleBindings().Delete(ctx, s.name+"-as-kube-scheduler", metav1.DeleteOptions{})
 		}, []health.Code{health.ObjectMissing}},
 		{"labels-removed", func(ctx context.Context, t *testing.T, s *second) error {
 			return patch(ctx, t, s.name+"-as-kube-scheduler", `{"metadata":{"labels":null}}`)
 		}, []health.Code{health.ObjectForeign}},
 		{"deployment-deleted", func(ctx context.Context, t *testing.T, s *second) error {
-			return kubeClient(t).AppsV1().Deployments(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
+			return server.Client(t).AppsV1().Deployments(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
 		}, []health.Code{health.ObjectMissing}},
 		{"deployment-begun", func(ctx context.Context, _ *testing.T, s *second) error {
 			_, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: s.plan.Objects})
@@ -207,7 +207,7 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 		}, []health.Code{health.DeployUnfinished}},
 		{"pod-deleted", func(ctx context.Context, t *testing.T, s *second) error {
 			zero := int64(0)
-			return kubeClient(t).CoreV1().Pods(s.ns).Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero})
+			return server.Client(t).CoreV1().Pods(s.ns).Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero})
 		}, []health.Code{health.ReplicaMissing}},
 		{"image-missing", func(ctx context.Context, t *testing.T, s *second) error {
 			s.status(ctx, t, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}})
@@ -225,7 +225,7 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 			return setNode(ctx, t, s.node, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
 		}, []health.Code{health.NodeNotReady}},
 		{"lease-deleted", func(ctx context.Context, t *testing.T, s *second) error {
-			return kubeClient(t).CoordinationV1().Leases(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
+			return server.Client(t).CoordinationV1().Leases(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
 		}, []health.Code{health.NoLeader}},
 		{"lease-expired", func(_ context.Context, _ *testing.T, s *second) error {
 			s.later = s.later.Add(time.Minute)
@@ -266,7 +266,7 @@ func TestStatusNamesWhoEditedWhichField(t *testing.T) {
 	s.deploy(ctx, t, nil, install.Options{})
 	s.expect(ctx, t)
 	edit := []byte(`{"metadata":{"annotations":{"of": "another tool"}},"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","image":"localhost/other:v1"}]}}}}`)
-	_, err := kubeClient(t).AppsV1().Deployments(s.ns).Patch(ctx, s.name, types.StrategicMergePatchType, edit, metav1.PatchOptions{FieldManager: "by-hand"})
+	_, err := server.Client(t).AppsV1().Deployments(s.ns).Patch(ctx, s.name, types.StrategicMergePatchType, edit, metav1.PatchOptions{FieldManager: "by-hand"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,20 +307,20 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e := newSecond(ctx, t, "ghost")
 	labels := map[string]string{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Extender, ownership.LabelInstance: e.name}
 	pods := map[string]string{ownership.LabelInstance: e.name}
-	_, err1 := kubeClient(t).AppsV1().Deployments(e.ns).Create(ctx, &appsv1.Deployment{
+	_, err1 := server.Client(t).AppsV1().Deployments(e.ns).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: labels},
 		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods}, Template: corev1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: pods}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: ownership.Extender, Image: "localhost/e:v1"}}},
 		}},
 	}, metav1.CreateOptions{})
-	_, err2 := kubeClient(t).CoreV1().Services(e.ns).Create(ctx, &corev1.Service{
+	_, err2 := server.Client(t).CoreV1().Services(e.ns).Create(ctx, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
 	}, metav1.CreateOptions{})
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: map[string]string{discoveryv1.LabelServiceName: e.name}}, AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
 	}
-	slice, err3 := kubeClient(t).DiscoveryV1().EndpointSlices(e.ns).Create(ctx, slice, metav1.CreateOptions{})
+	slice, err3 := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Create(ctx, slice, metav1.CreateOptions{})
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
@@ -336,11 +336,11 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.unreachable = nil
 	no := false
 	slice.Endpoints[0].Conditions.Ready = &no
-	if _, err := kubeClient(t).DiscoveryV1().EndpointSlices(e.ns).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
+	if _, err := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	e.expect(ctx, t, health.ExtenderNoEndpoints)
-	if err := kubeClient(t).AppsV1().Deployments(e.ns).Delete(ctx, e.name, metav1.DeleteOptions{}); err != nil {
+	if err := server.Client(t).AppsV1().Deployments(e.ns).Delete(ctx, e.name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	caller.expect(ctx, t, health.ExtenderMissing)
@@ -349,7 +349,7 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 // setNode changes the status of a node.
 func setNode(ctx context.Context, t *testing.T, name string, change func(*corev1.Node)) error {
 	t.Helper()
-	nodes := kubeClient(t).CoreV1().Nodes()
+	nodes := server.Client(t).CoreV1().Nodes()
 	n, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -362,7 +362,7 @@ func setNode(ctx context.Context, t *testing.T, name string, change func(*corev1
 // patch changes a ClusterRoleBinding.
 func patch(ctx context.Context, t *testing.T, binding, text string) error {
 	t.Helper()
-	bindings := kubeClient(t).RbacV1().ClusterRoleBindings()
+	bindings := server.Client(t).RbacV1().ClusterRoleBindings()
 	_, err := bindings.Patch(ctx, binding, types.MergePatchType, []byte(text), metav1.PatchOptions{})
 	t.Cleanup(func() {
 		if err := bindings.Delete(context.WithoutCancel(ctx), binding, metav1.DeleteOptions{}); err != nil {
@@ -376,7 +376,7 @@ func patch(ctx context.Context, t *testing.T, binding, text string) error {
 func waitingPod(ctx context.Context, t *testing.T, s *second, name string, condition *corev1.PodCondition) error {
 	t.Helper()
 	no := false
-	pods := kubeClient(t).CoreV1().Pods(s.ns)
+	pods := server.Client(t).CoreV1().Pods(s.ns)
 	pod, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.PodSpec{SchedulerName: s.name, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "main", Image: "i"}}},

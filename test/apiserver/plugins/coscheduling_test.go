@@ -125,7 +125,7 @@ type gangs struct {
 func startGangs(t *testing.T, namespace string, nodes, slotsOfNode int) *gangs {
 	t.Helper()
 	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
-	x := &gangs{ctx: testContext(t), kube: kubeClient(t), namespace: namespace}
+	x := &gangs{ctx: testContext(t), kube: server.Client(t), namespace: namespace}
 	createNamespace(x.ctx, t, x.kube, namespace)
 	for i := range nodes {
 		name := fmt.Sprintf("%s-%d", namespace, i)

@@ -38,7 +38,7 @@ type gpus struct {
 func startGPUs(t *testing.T, namespace string, nodes int) *gpus {
 	t.Helper()
 	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
-	x := &gpus{ctx: testContext(t), kube: kubeClient(t), namespace: namespace}
+	x := &gpus{ctx: testContext(t), kube: server.Client(t), namespace: namespace}
 	createNamespace(x.ctx, t, x.kube, namespace)
 	for i := range nodes {
 		name := fmt.Sprintf("%s-%d", namespace, i)

@@ -5,7 +5,6 @@ package nodes
 import (
 	"bytes"
 	"context"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -39,18 +38,9 @@ func newAllNodes(t *testing.T, nodes []*labs.Node) (a *allNodes, scheduler strin
 	for _, node := range nodes {
 		run.PMKSched(t, "build", "--self", "--busybox", "/bin/busybox", "--load", "containerd="+node.Path(image.DefaultContainerdSocket), "--tag", podImage).OK(t)
 		scheduler = node.Image(t)
-		a.originals = append(a.originals, a.manifest(t, node))
+		a.originals = append(a.originals, read(t, node, kubeadmManifest))
 	}
 	return a, scheduler
-}
-
-func (a *allNodes) manifest(t *testing.T, n *labs.Node) []byte {
-	t.Helper()
-	text, err := os.ReadFile(n.Path(manifest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 // replaced are the names of the nodes whose manifest pmk-sched wrote.
@@ -58,7 +48,7 @@ func (a *allNodes) replaced(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, node := range a.nodes {
-		if staticpod.Managed(a.manifest(t, node)) {
+		if staticpod.Managed(read(t, node, kubeadmManifest)) {
 			names = append(names, node.NodeName)
 		}
 	}
@@ -158,7 +148,7 @@ func throughAllNodes(t *testing.T, nodes []*labs.Node) {
 		t.Errorf("restored: %v", got)
 	}
 	for i, node := range nodes {
-		if !bytes.Equal(a.manifest(t, node), a.originals[i]) {
+		if !bytes.Equal(read(t, node, kubeadmManifest), a.originals[i]) {
 			t.Errorf("the manifest of %s is not the original one", node.NodeName)
 		}
 	}

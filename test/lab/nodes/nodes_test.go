@@ -17,7 +17,10 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 
-const name = "survivor"
+const (
+	name            = "survivor"
+	kubeadmManifest = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+)
 
 // Nodes of the control plane may be lost one at a time, also the one whose kubeconfig was read, and each node's default scheduler is replaced
 // and restored. The images are shaped like upstream's.
@@ -29,7 +32,7 @@ func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
 			t.FailNow() // the cluster is not whole
 		}
 	}
-	t.Run("replaced node by node", func(t *testing.T) { replaced(t, nodes, "/etc/kubernetes/manifests/kube-scheduler.yaml") })
+	t.Run("replaced node by node", func(t *testing.T) { replaced(t, nodes, kubeadmManifest) })
 	t.Run("replaced by one command", func(t *testing.T) { throughAllNodes(t, nodes) })
 	uninstalled(t, nodes[0])
 }
