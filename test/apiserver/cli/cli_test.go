@@ -138,14 +138,6 @@ func TestSeveralControlPlaneNodes(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a run on all nodes needs a control-plane node", func(t *testing.T) {
-		pmkSched("replace", "--image", image, "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes").Fails(t, 2, "not a control-plane node of a known layout")
-		pmkSched("restore", "--all-nodes", "--pod-image", "localhost/pmk-sched:v1", "--yes").Fails(t, 2, "not a control-plane node of a known layout")
-		left, err := server.Client(t).CoordinationV1().Leases("kube-system").List(run.Context(t), metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"})
-		if err != nil || len(left.Items) > 0 {
-			t.Errorf("left %d locks: %v", len(left.Items), err)
-		}
-	})
 	t.Run("upgrade --check", func(t *testing.T) { testUpgradeCheck(t, pmkSched) })
 }
 
