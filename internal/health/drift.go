@@ -226,7 +226,7 @@ func managerOf(managed []metav1.ManagedFieldsEntry, path []step) (manager string
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil || !owns(fields, path) {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil || !owns(fields, path) {
 			continue
 		}
 		if entry.Time == nil {

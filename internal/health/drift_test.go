@@ -76,7 +76,7 @@ func TestCompareFieldsDoesNotShowSecretsAndConfiguration(t *testing.T) {
 }
 
 func managed(manager, subresource, fields string, at time.Time) metav1.ManagedFieldsEntry {
-	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	entry := metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	if !at.IsZero() {
 		entry.Time = &metav1.Time{Time: at}
 	}

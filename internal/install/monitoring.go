@@ -50,5 +50,5 @@ func schedulerOf(objects []*unstructured.Unstructured) (*appsv1.Deployment, *cor
 			return &d, c, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("Deployment/%s has no container %s with a port", d.Name, manifest.ContainerName)
+	return nil, nil, fmt.Errorf("find the port of Deployment/%s: no container %s with a port", d.Name, manifest.ContainerName)
 }

@@ -77,7 +77,7 @@ func readKubeconfig(objects []*unstructured.Unstructured, deployment *appsv1.Dep
 	volumes := deployment.Spec.Template.Spec.Volumes
 	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == manifest.KubeconfigVolume && v.ConfigMap != nil })
 	if at < 0 {
-		return manifest.Credentials{}, fmt.Errorf("Deployment/%s mounts no kubeconfig from a ConfigMap", deployment.Name)
+		return manifest.Credentials{}, fmt.Errorf("find the kubeconfig of Deployment/%s: it mounts none from a ConfigMap", deployment.Name)
 	}
 	var found corev1.ConfigMap
 	name := volumes[at].ConfigMap.Name

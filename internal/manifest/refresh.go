@@ -70,5 +70,5 @@ func (w *wirer) replaceMounted(volumes []corev1.Volume, volume, name string, fre
 		}
 		return fmt.Errorf("%s/%s, which volume %s mounts, is not among the objects", content.GetKind(), *mounted, volume)
 	}
-	return fmt.Errorf("Deployment/%s has no volume %s", w.name, volume)
+	return fmt.Errorf("change Deployment/%s: it has no volume %s", w.name, volume)
 }

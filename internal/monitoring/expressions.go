@@ -15,10 +15,9 @@ func (m monitored) of(metric string, matchers ...string) string {
 	return text + "}"
 }
 
-// leader is 1 for the replica that leads, and 0 for the others.
-func (m monitored) leader() string {
-	return m.of("leader_election_master_status", fmt.Sprintf("name=%q", m.Name))
-}
+// leader is 1 for the replica that leads, and 0 for the others. Its label name is "kube-scheduler", not that of the lease
+// (cmd/kube-scheduler/app/options/options.go, makeLeaderElectionConfig).
+func (m monitored) leader() string { return m.of("leader_election_master_status") }
 
 // ofLeader returns the series of a metric of the replica that leads. Others count pending pods too,
 // and do not schedule them.
@@ -32,8 +31,8 @@ func (m monitored) pending() string {
 }
 
 // rate returns how often a counter of this scheduler counts in a second, by labels.
-func (m monitored) rate(metric, by string, matchers ...string) string {
-	return fmt.Sprintf("sum by (%s) (rate(%s[5m]))", by, m.of(metric, matchers...))
+func (m monitored) rate(metric, by string) string {
+	return fmt.Sprintf("sum by (%s) (rate(%s[5m]))", by, m.of(metric))
 }
 
 // quantile returns a quantile of a histogram of this scheduler by labels; by may be empty.

@@ -16,8 +16,8 @@ const slicesFrom = 21
 
 // service reads how many endpoints of an extender's Service are ready.
 func (r *reading) service(ctx context.Context) error {
-	object := kubeapi.ObjectName("Service", r.Workload.Namespace, r.Name)
-	_, err := r.Kube.CoreV1().Services(r.Workload.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	object := kubeapi.ObjectName("Service", r.Namespace, r.Name)
+	_, err := r.Kube.CoreV1().Services(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		r.Service = &health.Service{}
 		return nil
@@ -35,7 +35,7 @@ func (r *reading) service(ctx context.Context) error {
 
 func (r *reading) endpoints(ctx context.Context) (ready int, err error) {
 	if r.observer.Release.Minor < slicesFrom {
-		found, err := r.Kube.CoreV1().Endpoints(r.Workload.Namespace).Get(ctx, r.Name, metav1.GetOptions{}) //nolint:staticcheck // deprecated from 1.33 on
+		found, err := r.Kube.CoreV1().Endpoints(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{}) //nolint:staticcheck // deprecated from 1.33 on
 		if apierrors.IsNotFound(err) {
 			return 0, nil
 		}
@@ -49,7 +49,7 @@ func (r *reading) endpoints(ctx context.Context) (ready int, err error) {
 	}
 	options := metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + r.Name, Limit: pageSize}
 	for {
-		list, err := r.Kube.DiscoveryV1().EndpointSlices(r.Workload.Namespace).List(ctx, options)
+		list, err := r.Kube.DiscoveryV1().EndpointSlices(r.Namespace).List(ctx, options)
 		if err != nil {
 			return 0, err
 		}
@@ -71,7 +71,7 @@ func (r *reading) reachable(ctx context.Context) {
 	if r.Answers == nil {
 		return
 	}
-	if err := r.Answers(ctx, r.Name, r.Workload.Namespace); err != nil {
+	if err := r.Answers(ctx, r.Name, r.Namespace); err != nil {
 		r.Unreachable = err.Error()
 	}
 }

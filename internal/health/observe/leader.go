@@ -24,13 +24,13 @@ func (r *reading) lease(ctx context.Context) error {
 	if elect := r.readConfiguration().LeaderElection.LeaderElect; elect != nil && !*elect {
 		return nil
 	}
-	found, err := r.Kube.CoordinationV1().Leases(r.Workload.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
+	found, err := r.Kube.CoordinationV1().Leases(r.Namespace).Get(ctx, r.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		r.Lease = &health.Lease{}
 		return nil
 	}
 	if err != nil {
-		return kubeapi.Explain("read Lease/"+r.Workload.Namespace+"/"+r.Name, err)
+		return kubeapi.Explain("read Lease/"+r.Namespace+"/"+r.Name, err)
 	}
 	l := &health.Lease{Exists: true, Duration: defaultLease}
 	if found.Spec.HolderIdentity != nil {

@@ -328,7 +328,7 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.expect(ctx, t)
 
 	caller := newSecond(ctx, t, "caller")
-	caller.deploy(ctx, t, nil, install.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9", FilterVerb: "filter"}}}})
+	caller.deploy(ctx, t, nil, install.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9", FilterVerb: "filter", Ignorable: new(bool)}}}})
 	caller.expect(ctx, t)
 
 	e.unreachable = errors.New("no route")

@@ -67,7 +67,10 @@ func start(t *testing.T, release string) scene {
 	t.Helper()
 	s := scene{controlplane.Start(t, release), "http://" + controlplane.FreeAddress(t)}
 	s.NewScheduler(t, controlplane.Scheduler{Name: second}).Start()
-	s.NewScheduler(t, controlplane.Scheduler{Name: withExtender, Extenders: []profiles.Extender{{URLPrefix: s.deadExtender, FilterVerb: "filter"}}}).Start()
+	ignorable := false
+	s.NewScheduler(t, controlplane.Scheduler{Name: withExtender, Extenders: []profiles.Extender{{
+		URLPrefix: s.deadExtender, FilterVerb: "filter", Ignorable: &ignorable,
+	}}}).Start()
 	binary, err := controlplane.Build(t.Context(), build.Options{Release: s.Release, Plugins: []plugins.Plugin{{Builtin: "blockall"}}, Sources: pmksched.Sources})
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func exist(t *testing.T, release string) {
 			return false, err.Error()
 		}
 		missing := lacking(text, wanted.ofScheduler)
-		for _, series := range []string{`leader_election_master_status{name="` + name + `"} 1`, `scheduler_schedule_attempts_total{profile="` + name + `",result="scheduled"}`} {
+		for _, series := range []string{`leader_election_master_status{name="kube-scheduler"} 1`, `scheduler_schedule_attempts_total{profile="` + name + `",result="scheduled"}`} {
 			if !strings.Contains(text, series) {
 				missing = append(missing, series)
 			}

@@ -20,9 +20,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
+const gpuMilli corev1.ResourceName = "example.com/gpu-milli"
+
 const (
-	gpuMilli corev1.ResourceName = "example.com/gpu-milli"
-	gpuIndex                     = "example.com/gpu-index"
+	gpuIndex = "example.com/gpu-index"
 	// freedTime is how long a pod that was rejected once may wait after the event that makes room: its back-off of a second included.
 	freedTime = 2 * time.Second
 )

@@ -146,6 +146,7 @@ func create(ctx context.Context, t *testing.T, kube kubernetes.Interface) {
 	must(kube.AppsV1().Deployments(namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 	}}, metav1.CreateOptions{}))
+	spec.NodeName = "gone" // the API server has the empty log of a pod without a node
 	pod, err := core.Pods(namespace).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-1", Labels: labels}, Spec: spec}, metav1.CreateOptions{})
 	must(pod, err)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}

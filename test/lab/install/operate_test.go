@@ -53,6 +53,8 @@ type credentialsReport struct {
 	Source  string     `json:"source"`
 }
 
+const schedulerConf = "/etc/kubernetes/scheduler.conf"
+
 // unchanged is what `credentials refresh` prints, by mode, when there is nothing to do.
 var unchanged = map[string]string{
 	"node":           "the scheduler already uses the certificate of " + schedulerConf,

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && labs
 
 package install
 
@@ -23,8 +23,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
-
-const schedulerConf = "/etc/kubernetes/scheduler.conf"
 
 // copyOfNode is a directory with a scheduler.conf of the test's own, so that the node's stays.
 type copyOfNode struct {

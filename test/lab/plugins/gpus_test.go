@@ -15,10 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-const (
-	gpuMilli corev1.ResourceName = "example.com/gpu-milli"
-	gpuIndex                     = "example.com/gpu-index"
-)
+const gpuMilli corev1.ResourceName = "example.com/gpu-milli"
+
+const gpuIndex = "example.com/gpu-index"
 
 // sharesGPUs gives one worker two GPUs: each takes one pod with 60 % of a GPU, the third of these waits although 80 % are free in total, and one
 // with 40 % does not.
