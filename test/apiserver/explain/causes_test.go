@@ -21,17 +21,17 @@ func causes(minor int) map[string]pending {
 		"cpu": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			request(pod, corev1.ResourceCPU, "17")
 		},
-			explain.Finding{Cause: explain.Resource, Resource: "cpu", By: "NodeResourcesFit", Nodes: 2, Text: "2 nodes lack 1 CPU"}},
+			explain.Finding{Cause: explain.Resource, Resource: "cpu", By: "NodeResourcesFit", Text: "2 nodes lack 1 CPU"}},
 		"memory": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			request(pod, corev1.ResourceMemory, "65Gi")
-		}, explain.Finding{Cause: explain.Resource, Resource: "memory", By: "NodeResourcesFit", Nodes: 2, Text: "2 nodes lack 1Gi memory"}},
+		}, explain.Finding{Cause: explain.Resource, Resource: "memory", By: "NodeResourcesFit", Text: "2 nodes lack 1Gi memory"}},
 		"device": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			request(pod, "example.com/gpu", "1")
-		}, explain.Finding{Cause: explain.Resource, Resource: "example.com/gpu", By: "NodeResourcesFit", Nodes: 2, Text: "2 nodes lack 1 example.com/gpu"}},
+		}, explain.Finding{Cause: explain.Resource, Resource: "example.com/gpu", By: "NodeResourcesFit", Text: "2 nodes lack 1 example.com/gpu"}},
 		"used": {func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod) {
 			s.running(ctx, t, group, func(p *corev1.Pod) { controlplane.Filling(p) })
 			controlplane.Filling(pod)
-		}, explain.Finding{Cause: explain.Resource, Resource: "cpu", By: "NodeResourcesFit", Nodes: 2, Text: "2 nodes lack 2 CPU"}},
+		}, explain.Finding{Cause: explain.Resource, Resource: "cpu", By: "NodeResourcesFit", Text: "2 nodes lack 2 CPU"}},
 		"taint": {func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod) {
 			s.taintAll(ctx, t, group, pod, corev1.Taint{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule})
 		}, explain.Finding{Cause: explain.Taint, By: "TaintToleration", Text: "2 nodes have the untolerated taint team=x:NoSchedule"}},
@@ -47,21 +47,21 @@ func causes(minor int) map[string]pending {
 		}, explain.Finding{Cause: explain.NodeAffinity, By: "NodeAffinity", Text: "disk=ssd"}},
 		"affinity": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			pod.Spec.Affinity = &corev1.Affinity{PodAffinity: together("database", corev1.LabelHostname)}
-		}, explain.Finding{Cause: explain.PodAffinity, By: "InterPodAffinity", Nodes: 2, Text: "requires pods app=database in the same kubernetes.io/hostname"}},
+		}, explain.Finding{Cause: explain.PodAffinity, By: "InterPodAffinity", Text: "requires pods app=database in the same kubernetes.io/hostname"}},
 		"antiaffinity": {func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod) {
 			s.running(ctx, t, group, func(*corev1.Pod) {})
 			pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: apart("other", corev1.LabelHostname)}
-		}, explain.Finding{Cause: explain.AntiAffinity, By: "InterPodAffinity", Nodes: 2, Text: "excludes pods app=other in the same kubernetes.io/hostname"}},
+		}, explain.Finding{Cause: explain.AntiAffinity, By: "InterPodAffinity", Text: "excludes pods app=other in the same kubernetes.io/hostname"}},
 		"spread": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
 				MaxSkew: 1, TopologyKey: "rack", WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 			}}
-		}, explain.Finding{Cause: explain.Spread, By: "PodTopologySpread", Nodes: 2, Text: "spreads pods app=web over rack with maxSkew 1"}},
+		}, explain.Finding{Cause: explain.Spread, By: "PodTopologySpread", Text: "spreads pods app=web over rack with maxSkew 1"}},
 		"port": {func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod) {
 			ports := []corev1.ContainerPort{{ContainerPort: 8080, HostPort: 8080}}
 			s.running(ctx, t, group, func(p *corev1.Pod) { p.Spec.Containers[0].Ports = ports })
 			pod.Spec.Containers[0].Ports = ports
-		}, explain.Finding{Cause: explain.HostPort, By: "NodePorts", Nodes: 2, Text: "2 nodes have no free host port TCP/8080, used by explain-port/"}},
+		}, explain.Finding{Cause: explain.HostPort, By: "NodePorts", Text: "2 nodes have no free host port TCP/8080, used by explain-port/"}},
 		"noscheduler": {func(_ context.Context, _ *testing.T, _ scene, _ string, pod *corev1.Pod) {
 			pod.Spec.SchedulerName = "gone"
 		}, explain.Finding{Cause: explain.NoScheduler, Text: "the pod names scheduler gone, which no one runs"}},
@@ -106,13 +106,13 @@ func claims() map[string]pending {
 			})
 			s.claim(ctx, t, group, "", group)
 			mount(pod)
-		}, explain.Finding{Cause: explain.VolumeNode, By: "VolumeBinding", Nodes: 2, Text: "requires kubernetes.io/hostname In elsewhere"}},
+		}, explain.Finding{Cause: explain.VolumeNode, By: "VolumeBinding", Text: "requires kubernetes.io/hostname In elsewhere"}},
 		"volumezone": {func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod) {
 			s.changeNodes(ctx, t, group, func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "a" })
 			s.volume(ctx, t, group, func(v *corev1.PersistentVolume) { v.Labels = map[string]string{corev1.LabelTopologyZone: "b"} })
 			s.claim(ctx, t, group, "", group)
 			mount(pod)
-		}, explain.Finding{Cause: explain.VolumeZone, By: "VolumeZone", Nodes: 2, Text: "is in topology.kubernetes.io/zone=b"}},
+		}, explain.Finding{Cause: explain.VolumeZone, By: "VolumeZone", Text: "is in topology.kubernetes.io/zone=b"}},
 	}
 }
 

@@ -38,6 +38,14 @@ type scene struct {
 	deadExtender string
 }
 
+// blocking is the configuration of the scheduler withPlugin.
+const blocking = `apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: ` + withPlugin + `
+  plugins: {filter: {enabled: [{name: BlockAll}]}}
+`
+
 // pending is a pod and what keeps it from a node. Each has a namespace and two nodes of its own, with 16 CPUs each, that set changes.
 type pending struct {
 	set  func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod)
@@ -75,7 +83,7 @@ func start(t *testing.T, release string) scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.NewScheduler(t, controlplane.Scheduler{Name: withPlugin, Plugins: []string{"BlockAll"}, Binary: binary}).Start()
+	s.NewScheduler(t, controlplane.Scheduler{Name: withPlugin, Plugins: []string{"BlockAll"}, Binary: binary, Source: []byte(blocking)}).Start()
 	s.install(t)
 	return s
 }
@@ -84,7 +92,7 @@ func start(t *testing.T, release string) scene {
 func (s scene) install(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
-	rendered, err := profiles.Render(profiles.Request{Release: s.Release, SchedulerName: withPlugin, Kubeconfig: s.Kubeconfig, Plugins: []string{"BlockAll"}})
+	rendered, err := profiles.Render(profiles.Request{Release: s.Release, SchedulerName: withPlugin, Kubeconfig: s.Kubeconfig, Plugins: []string{"BlockAll"}, Source: []byte(blocking)})
 	if err != nil {
 		t.Fatal(err)
 	}
