@@ -82,7 +82,7 @@ const metricsTime = 5 * time.Second
 // anonymous requests, and the API server forwards no credentials.
 func (r *reading) metrics(ctx context.Context) {
 	rules, _, err := versions.Select(r.observer.Release)
-	if release, e := versions.FromServer(r.Workload.Release); e == nil {
+	if release, e := versions.FromServer(r.Release); e == nil {
 		rules, _, err = versions.Select(release)
 	}
 	port := r.port()

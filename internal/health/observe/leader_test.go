@@ -66,7 +66,7 @@ func TestMetricsThroughTheAPIServer(t *testing.T) {
 		}
 		http.Error(w, "forbidden:\nno anonymous requests", http.StatusForbidden)
 	}))
-	r.observer.Release, r.Workload.Release = versions.Release{Major: 1, Minor: 24}, "v1.22.17"
+	r.observer.Release, r.Release = versions.Release{Major: 1, Minor: 24}, "v1.22.17"
 	r.live = &appsv1.Deployment{}
 	r.live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Ports: []corev1.ContainerPort{{ContainerPort: 10260}}}}
 	r.pods = []corev1.Pod{replicaPod("s-1", "node-1", false), replicaPod("s-2", "node-2", false), replicaPod("s-3", "node-3", false)}

@@ -28,7 +28,7 @@ func (r *reading) revisions(ctx context.Context) error {
 	if r.live != nil && r.live.Labels[ownership.LabelManagedBy] == ownership.Helm {
 		return nil // Helm has the history of what Helm installed
 	}
-	all, err := r.Objects.AllRevisions(ctx, r.Workload.Namespace, r.Name)
+	all, err := r.Objects.AllRevisions(ctx, r.Namespace, r.Name)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (r *reading) calls() {
 	r.try(err)
 	for _, w := range wirings {
 		name := w.Extender.Name
-		if r.Workload.Calls = append(r.Workload.Calls, name); w.Sidecar != nil {
+		if r.Calls = append(r.Calls, name); w.Sidecar != nil {
 			continue
 		}
 		deployed := slices.ContainsFunc(r.targets, func(t *target) bool {

@@ -15,17 +15,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// nodeWith returns a node with resources and more of its labels and specification, in flow style.
-func nodeWith(name, resources, labels, spec string) string {
-	return fmt.Sprintf(`---
-apiVersion: v1
-kind: Node
-metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s, %[3]s}}
-spec: {%[4]s}
-status: {capacity: {%[2]s}, allocatable: {%[2]s}}
-`, name, resources, labels, spec)
-}
-
 // deployment returns a Deployment whose pods have containers and more of their specification.
 func deployment(name string, replicas int, containers, spec string) string {
 	return fmt.Sprintf(`---

@@ -3,6 +3,7 @@
 package simulate
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -63,4 +64,15 @@ func TestAsManyCopiesFitAsArithmeticSays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// nodeWith returns a node with resources and more of its labels and specification, in flow style.
+func nodeWith(name, resources, labels, spec string) string {
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Node
+metadata: {name: %[1]s, labels: {kubernetes.io/hostname: %[1]s, %[3]s}}
+spec: {%[4]s}
+status: {capacity: {%[2]s}, allocatable: {%[2]s}}
+`, name, resources, labels, spec)
 }
