@@ -34,9 +34,6 @@ spec:
     - builtin: blockall
       args: {namespaces: [blocked], message: nothing runs in namespace blocked}
     - builtin: timestamp
-    - builtin: coscheduling
-    - builtin: gpupacking
-      args: {resource: example.com/gpu-milli, devices: {units: 1000}, annotations: {index: example.com/gpu-index}}
     - builtin: loadaware
       weight: 20
       args:
@@ -65,7 +62,7 @@ func TestBundledPlugins(t *testing.T) {
 			prom := prometheus.New(t, n.Gateway(t), time.Second, load, map[string]string{one: one, two: two + ":9100", three: three})
 			prom.Start(t.Context(), t)
 
-			image := n.Image(t, "blockall", "coscheduling", "gpupacking", "timestamp", "loadaware", "networkaware")
+			image := n.Image(t, "blockall", "timestamp", "loadaware", "networkaware")
 			file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(description, prom.Address))
 			n.UninstallLater(t, scheduler)
 			n.deploy(t, file, image, "node")
@@ -79,8 +76,6 @@ func TestBundledPlugins(t *testing.T) {
 			prom.Stop()
 			n.schedulesWithoutPrometheus(t)
 			n.followsTheNetwork(t)
-			n.placesGangs(t)
-			n.sharesGPUs(t)
 			n.staysBlocked(t)
 			n.CleanLog(t, scheduler, noResource...)
 			for _, credentials := range s.credentials {
