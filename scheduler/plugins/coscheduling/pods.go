@@ -18,6 +18,9 @@ type pods struct {
 	// active has the pods that have not finished. It is the index of the scheduler's own informer, so it has every pod that
 	// the scheduler tries to place.
 	active cache.Indexer
+	// scan is set if active has no index. The informer of older releases cannot take one: a scheduler makes it without a map of indexes
+	// (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at least), and client-go writes to that map.
+	scan func(pod *corev1.Pod) string
 	// succeeded has those that have, so that the others of a Job do not wait for them.
 	succeeded cache.Indexer
 }
@@ -27,7 +30,9 @@ func watchPods(ctx context.Context, h scheduler.Handle, s *settings, done func(g
 	p := &pods{name: s.index()}
 	informer := h.SharedInformerFactory().Core().V1().Pods().Informer()
 	p.active = informer.GetIndexer()
-	if _, shared := p.active.GetIndexers()[p.name]; !shared { // another profile may have added it
+	if indexers := p.active.GetIndexers(); indexers == nil {
+		p.scan = s.group
+	} else if _, shared := indexers[p.name]; !shared { // another profile may have added it
 		if err := informer.AddIndexers(s.indexers()); err != nil {
 			return nil, fmt.Errorf("index pods by the label %s: %w", s.GroupLabel, err)
 		}
@@ -61,8 +66,14 @@ func (s *settings) indexers() cache.Indexers {
 // of returns the pods of a group that are neither finished nor being deleted.
 func (p *pods) of(group string) []*corev1.Pod {
 	var all []*corev1.Pod
-	for _, object := range indexed(p.active, p.name, group) {
-		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp == nil {
+	var objects []interface{}
+	if p.scan == nil {
+		objects = indexed(p.active, p.name, group)
+	} else {
+		objects = p.active.List()
+	}
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok && pod.DeletionTimestamp == nil && (p.scan == nil || p.scan(pod) == group) {
 			all = append(all, pod)
 		}
 	}
