@@ -54,15 +54,24 @@ func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, goal Goal) ([]No
 	if err != nil {
 		return nil, err
 	}
-	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
-	if client.IgnoreNotFound(err) != nil {
-		return nil, kubeapi.Explain("read the lease "+schedulerLease, err)
-	}
-	leader := ""
-	if err == nil && lease.Spec.HolderIdentity != nil {
-		leader, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	leader, err := d.leader(ctx)
+	if err != nil {
+		return nil, err
 	}
 	return planNodes(info.ControlPlane.Nodes, pods, leader, goal), nil
+}
+
+// leader returns the host name of the process that holds the default schedulers' lease, "" if none does.
+func (d Deps) leader(ctx context.Context) (string, error) {
+	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
+	if client.IgnoreNotFound(err) != nil {
+		return "", kubeapi.Explain("read the lease "+schedulerLease, err)
+	}
+	host := ""
+	if err == nil && lease.Spec.HolderIdentity != nil {
+		host, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	}
+	return host, nil
 }
 
 // planNodes makes the plan. leader is the host name of the process that holds the lease.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 )
@@ -104,11 +102,7 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 	if err != nil {
 		return err
 	}
-	leader := ""
-	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
-	if err == nil && lease.Spec.HolderIdentity != nil {
-		leader, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
-	}
+	leader, _ := d.leader(ctx) // "" if it cannot be read: the rest of the status does not need it
 	for _, pod := range pods {
 		n := NodeStatus{Node: pod.Spec.NodeName, Replacement: pod.Annotations[staticpod.AnnotationReplacement]}
 		n.Replaced = n.Replacement != ""
