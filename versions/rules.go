@@ -94,10 +94,6 @@ type Rules struct {
 	KubeletSkew int
 	// ContainerRuntimeFlag is set if the kubelet requires --container-runtime=remote (up to 1.26).
 	ContainerRuntimeFlag bool
-	// ControlPlaneLabels and ControlPlaneTaints are the keys of the labels and the NoSchedule
-	// taints that kubeadm sets on control-plane nodes (cmd/kubeadm/app/phases/markcontrolplane).
-	// Other distributions differ.
-	ControlPlaneLabels, ControlPlaneTaints []string
 }
 
 // Gangs is what a cluster needs so that kube-scheduler itself places the pods of a group together or not at all.

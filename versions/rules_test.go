@@ -82,10 +82,6 @@ func TestSelectOnBothSidesOfEveryEdge(t *testing.T) {
 			[]span{{20, 37, "k8s.io/component-base/version k8s.io/client-go/pkg/version"}}},
 		{"container runtime flag", func(r Rules) string { return yes(r.ContainerRuntimeFlag) }, []span{{20, 26, "yes"}, {27, 37, "no"}}},
 		{"kubelet skew", func(r Rules) string { return strconv.Itoa(r.KubeletSkew) }, []span{{20, 27, "2"}, {28, 37, "3"}}},
-		{"labels", func(r Rules) string { return list(r.ControlPlaneLabels...) },
-			[]span{{20, 23, list(masterKey, controlPlaneKey)}, {24, 37, controlPlaneKey}}},
-		{"taints", func(r Rules) string { return list(r.ControlPlaneTaints...) },
-			[]span{{20, 23, masterKey}, {24, 24, list(masterKey, controlPlaneKey)}, {25, 37, controlPlaneKey}}},
 		{"go", func(r Rules) string { return r.Go[:4] }, []span{
 			{20, 20, "1.15"}, {21, 22, "1.16"}, {23, 23, "1.19"}, {24, 24, "1.18"}, {25, 25, "1.20"}, {26, 26, "1.21"},
 			{27, 29, "1.22"}, {30, 30, "1.23"}, {31, 32, "1.24"}, {33, 35, "1.25"}, {36, 37, "1.26"},

@@ -115,25 +115,10 @@ func sourceRows() []row {
 	}
 }
 
-const (
-	masterKey       = "node-role.kubernetes.io/master"
-	controlPlaneKey = "node-role.kubernetes.io/control-plane"
-)
-
 func nodeRows() []row {
-	label := func(key string) func(*Rules) {
-		return func(r *Rules) { r.ControlPlaneLabels = append(r.ControlPlaneLabels, key) }
-	}
-	taint := func(key string) func(*Rules) {
-		return func(r *Rules) { r.ControlPlaneTaints = append(r.ControlPlaneTaints, key) }
-	}
 	return []row{
 		{20, 28, func(r *Rules) { r.KubeletSkew = 2 }},
 		{28, onward, func(r *Rules) { r.KubeletSkew = 3 }},
 		{20, 27, func(r *Rules) { r.ContainerRuntimeFlag = true }},
-		{20, 24, label(masterKey)},
-		{20, onward, label(controlPlaneKey)},
-		{20, 25, taint(masterKey)},
-		{24, onward, taint(controlPlaneKey)},
 	}
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// runAgent does what the node agent of a layout does when it starts: it writes the static pods and
-// their configuration again, whatever they contain. A layout without an agent is left as it is.
+// runAgent does what PMK's node agent does when it starts: it writes the static pod and its
+// configuration again, whatever they contain.
 func (n *Node) runAgent(rules versions.Rules) error {
 	l, err := findLayout(n.lab.Layout())
-	if err != nil || l.agentSettings == "" {
+	if err != nil {
 		return err
 	}
 	files, err := n.settings(l, n.config(rules))
@@ -28,13 +28,13 @@ func (n *Node) runAgent(rules versions.Rules) error {
 	return n.replaceFiles(files)
 }
 
+// agentSettings is the file with the user's settings of the node agent.
+const agentSettings = "/etc/pf9/kube.env"
+
 // settings returns the files of a layout that depend on the release, with the user's settings of the
 // node agent.
 func (n *Node) settings(l layout, c nodeConfig) ([]file, error) {
-	if l.agentSettings == "" {
-		return l.settings(c)
-	}
-	text, err := os.ReadFile(filepath.Join(n.Root(), l.agentSettings))
+	text, err := os.ReadFile(filepath.Join(n.Root(), agentSettings))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the node agent's settings: %w", err)
 	}

@@ -59,12 +59,9 @@ func containerdDaemon() daemon {
 	return daemon{"containerd", []string{"containerd", "--config", containerdConfigPath}}
 }
 
-func kubeletDaemon(l layout, n nodeConfig, binary string) daemon {
-	if l.kubeletBinary != "" {
-		binary = l.kubeletBinary
-	}
+func kubeletDaemon(l layout, n nodeConfig) daemon {
 	argv := []string{
-		binary,
+		l.kubeletBinary,
 		"--config=" + kubeletConfigPath,
 		"--kubeconfig=" + l.kubelet,
 		"--hostname-override=" + n.name,

@@ -9,11 +9,10 @@
 // connects the nodes and this machine, a load balancer in front of several API servers, and kwok,
 // which simulates further workers.
 //
-// A cluster is made in one of two ways. kubeadm of the release makes it, with several control-plane
-// nodes and workers if requested: "init", "join", images with the names and the shape of those that
-// Kubernetes releases. Or the lab itself writes the files of control-plane nodes, in the layout of PMK
-// or kubeadm, and etcd is a process of each node. Several of PMK have a virtual address, which keepalived
-// gives to one of them.
+// A cluster is made in one of two ways. With the layout kubeadm, kubeadm of the release makes it:
+// "init", "join", images with the names and the shape of those that Kubernetes releases. With the layout
+// of PMK the lab itself writes the files of the control-plane nodes, and etcd is a process of each node.
+// Several of them have a virtual address, which keepalived gives to one of them.
 //
 // Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
 // its namespaces and end with them. That is how Down finds everything, even when Up was killed, and

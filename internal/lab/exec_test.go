@@ -109,7 +109,7 @@ func TestImageKeyDependsOnContent(t *testing.T) {
 	busybox, pause := write("busybox", "busybox"), write("pause", "pause")
 	keys := func() map[string]string {
 		out := map[string]string{}
-		for _, i := range labImages(exampleNode(t, pmkLayout(), "v1.24.3"), programs, pause, busybox) {
+		for _, i := range labImages(exampleNode(t, "v1.24.3"), programs, pause, busybox) {
 			key, err := i.key(busybox)
 			if err != nil {
 				t.Fatal(err)

@@ -63,9 +63,9 @@ func exampleLab(t *testing.T, layout, release string, masters, workers int) *Lab
 	}}
 }
 
-func exampleNode(t *testing.T, l layout, release string) nodeConfig {
+func exampleNode(t *testing.T, release string) nodeConfig {
 	t.Helper()
-	lab := exampleLab(t, l.name, release, 1, 0)
+	lab := exampleLab(t, LayoutPMK, release, 1, 0)
 	rules, _, err := versions.Select(lab.Release())
 	if err != nil {
 		t.Fatal(err)
@@ -76,44 +76,41 @@ func exampleNode(t *testing.T, l layout, release string) nodeConfig {
 }
 
 func TestFilesOfNode(t *testing.T) {
-	for _, l := range layouts() {
-		for _, release := range []string{"v1.21.3", "v1.24.3", "v1.37.1"} {
-			t.Run(l.name+" "+release, func(t *testing.T) {
-				n := exampleNode(t, l, release)
-				files, err := l.allFiles(n)
-				if err != nil {
-					t.Fatal(err)
+	l := pmkLayout()
+	for _, release := range []string{"v1.21.3", "v1.24.3", "v1.37.1"} {
+		t.Run(release, func(t *testing.T) {
+			n := exampleNode(t, release)
+			files, err := l.allFiles(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			byPath := map[string]file{}
+			for _, f := range files {
+				if _, twice := byPath[f.path]; twice {
+					t.Errorf("%s is written twice", f.path)
 				}
-				byPath := map[string]file{}
-				for _, f := range files {
-					if _, twice := byPath[f.path]; twice {
-						t.Errorf("%s is written twice", f.path)
-					}
-					byPath[f.path] = f
-				}
-				var b strings.Builder
-				fmt.Fprintf(&b, "kubelet: %s\n\n", strings.Join(kubeletDaemon(l, n, "kubelet").argv, " "))
-				for _, path := range sortedKeys(byPath) {
-					f := byPath[path]
-					fmt.Fprintf(&b, "-- %s %04o --\n%s\n", path, f.mode, f.data)
-				}
-				golden(t, l.name+"-"+release+".txt", b.String())
-			})
-		}
+				byPath[f.path] = f
+			}
+			var b strings.Builder
+			fmt.Fprintf(&b, "kubelet: %s\n\n", strings.Join(kubeletDaemon(l, n).argv, " "))
+			for _, path := range sortedKeys(byPath) {
+				f := byPath[path]
+				fmt.Fprintf(&b, "-- %s %04o --\n%s\n", path, f.mode, f.data)
+			}
+			golden(t, "pmk-"+release+".txt", b.String())
+		})
 	}
 }
 
 func TestFilesWithKeysAreReadableByRootOnly(t *testing.T) {
-	for _, l := range layouts() {
-		files, err := l.allFiles(exampleNode(t, l, "v1.24.3"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			holds := strings.Contains(string(f.data), "key of ") || strings.Contains(string(f.data), "client-key-data")
-			if holds && f.mode != 0o600 {
-				t.Errorf("%s: %s contains a key and has mode %04o", l.name, f.path, f.mode)
-			}
+	files, err := pmkLayout().allFiles(exampleNode(t, "v1.24.3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		holds := strings.Contains(string(f.data), "key of ") || strings.Contains(string(f.data), "client-key-data")
+		if holds && f.mode != 0o600 {
+			t.Errorf("%s contains a key and has mode %04o", f.path, f.mode)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func archives(ctx context.Context, dir, busybox string, list func(pause string) 
 func (u *bringUp) makeImages(ctx context.Context) (err error) {
 	dir, busybox := filepath.Join(u.o.CacheDir, "lab-images"), u.machine.busybox
 	u.archives, err = archives(ctx, dir, busybox, func(pause string) []labImage {
-		if u.lab.state.Kubeadm {
+		if u.lab.byKubeadm() {
 			return kubeadmImages(u.images, u.programs, pause, busybox)
 		}
 		return labImages(nodeConfig{release: u.o.Release}, u.programs, pause, busybox)

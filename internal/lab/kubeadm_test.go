@@ -56,6 +56,10 @@ func TestStepsOfAClusterThatKubeadmMakes(t *testing.T) {
 				"wait for the control plane", "add 2 workers",
 			},
 		},
+		"one control-plane node": {
+			Options{Layout: LayoutKubeadm, Nodes: 2},
+			[]string{"create the cluster on demo", "wait for the control plane", "add 2 workers"},
+		},
 		"one control-plane node and a worker": {
 			Options{Layout: LayoutKubeadm, Workers: 1},
 			[]string{"create the cluster on demo", "join node demo-worker-1", "wait for the control plane"},

@@ -71,9 +71,7 @@ type state struct {
 	Masters int              `json:"masters"`
 	Workers int              `json:"workers"`
 	Nodes   int              `json:"nodes"`
-	// Kubeadm is set if kubeadm made the cluster, instead of the lab itself.
-	Kubeadm bool      `json:"kubeadm,omitempty"`
-	Created time.Time `json:"created"`
+	Created time.Time        `json:"created"`
 	// Ready is set when Up has finished.
 	Ready bool `json:"ready"`
 	// Subnet is the network of the machine and the nodes, such as "198.18.3.0/24"; empty until
@@ -89,6 +87,9 @@ func (l *Lab) Release() versions.Release { return l.state.Release }
 
 // Layout returns LayoutPMK or LayoutKubeadm.
 func (l *Lab) Layout() string { return l.state.Layout }
+
+// byKubeadm reports whether kubeadm makes the cluster, instead of the lab itself.
+func (l *Lab) byKubeadm() bool { return l.state.Layout == LayoutKubeadm }
 
 // Dir returns the directory of the lab: its state, and a directory for each node with logs (log/),
 // programs (bin/) and the node's files (root/).

@@ -248,40 +248,12 @@ func TestMarkNode(t *testing.T) {
 		{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule},
 	}}}
 	l := pmkLayout()
-	markNode(n, l.labels(versions.Rules{}), l.taints(versions.Rules{}))
+	markNode(n, l.labels, l.taints)
 	if len(n.Spec.Taints) != 2 {
 		t.Errorf("taints %v", n.Spec.Taints)
 	}
 	if v, ok := n.Labels["node-role.kubernetes.io/master"]; !ok || v != "" {
 		t.Errorf("labels %v", n.Labels)
-	}
-}
-
-func TestKubeadmLabelsAndTaintsByMinor(t *testing.T) {
-	l := kubeadmLayout()
-	for rel, want := range map[string]struct{ labels, taints []string }{
-		"v1.23.6": {[]string{"control-plane", "master"}, []string{"master"}},
-		"v1.24.3": {[]string{"control-plane"}, []string{"control-plane", "master"}},
-		"v1.25.0": {[]string{"control-plane"}, []string{"control-plane"}},
-	} {
-		rules, _, err := versions.Select(release(t, rel))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var labels, taints []string
-		for _, key := range sortedKeys(l.labels(rules)) {
-			if role, ok := strings.CutPrefix(key, "node-role.kubernetes.io/"); ok {
-				labels = append(labels, role)
-			}
-		}
-		byKey := map[string]bool{}
-		for _, taint := range l.taints(rules) {
-			byKey[strings.TrimPrefix(taint.Key, "node-role.kubernetes.io/")] = true
-		}
-		taints = sortedKeys(byKey)
-		if diff := cmp.Diff([][]string{want.labels, want.taints}, [][]string{labels, taints}); diff != "" {
-			t.Errorf("%s: %s", rel, diff)
-		}
 	}
 }
 

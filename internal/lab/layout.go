@@ -12,38 +12,36 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// layout describes where a distribution keeps the files of a control-plane node and how it
-// configures the kubelet and the Node object.
+// layout describes where a distribution keeps the files of a control-plane node.
 type layout struct {
 	name string
 	// port is the port of the API server.
 	port int
 	// Paths on the node.
-	admin, kubelet, proxy string // kubeconfigs
-	staticPods            string // file or directory
-	kubeletCA             string
-	kubeletServing        [2]string // certificate, key
-	kubeletBinary         string    // "" for one that is found in PATH
-	// kubeletAuthorization is AlwaysAllow or Webhook.
-	kubeletAuthorization string
+	admin, proxy string // kubeconfigs
+	staticPods   string // file or directory
 	// nodeName returns the name of the Node object for the node's host name and address.
 	nodeName func(hostName, address string) string
-	// server returns the API server's URL in the node's own kubeconfigs.
-	server func(address string) string
+
+	// The rest is set for a layout in which the lab itself writes the files and configures the kubelet
+	// and the Node object.
+
+	kubelet        string // kubeconfig
+	kubeletCA      string
+	kubeletServing [2]string // certificate, key
+	kubeletBinary  string
+	// kubeletAuthorization is AlwaysAllow or Webhook.
+	kubeletAuthorization string
 	// labels and taints are those of the Node object.
-	labels func(versions.Rules) map[string]string
-	taints func(versions.Rules) []corev1.Taint
+	labels map[string]string
+	taints []corev1.Taint
 	// controlPlane are the names of the static pods, without the suffix of the node.
 	controlPlane []string
 	// identities returns the files with keys and certificates, which do not change during the life
 	// of the cluster.
 	identities func(nodeConfig) ([]file, error)
-	// agentSettings is the file with the user's settings of the node agent, which writes the files of
-	// settings again whenever it starts; "" for a layout without such an agent.
-	agentSettings string
 	// settings returns the files that depend on the release, except those of every layout.
 	settings func(nodeConfig) ([]file, error)
 }

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -34,17 +33,11 @@ func pmkLayout() layout {
 		kubeletBinary:        "/opt/pf9/pf9-kube/bin/kubelet",
 		kubeletAuthorization: "AlwaysAllow",
 		nodeName:             func(_, address string) string { return address },
-		server:               func(string) string { return "https://localhost:443" },
-		labels: func(versions.Rules) map[string]string {
-			return map[string]string{"node-role.kubernetes.io/master": ""}
-		},
-		taints: func(versions.Rules) []corev1.Taint {
-			return []corev1.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}}
-		},
-		controlPlane:  []string{"k8s-master"},
-		identities:    pmkIdentities,
-		settings:      pmkSettings,
-		agentSettings: "/etc/pf9/kube.env",
+		labels:               map[string]string{"node-role.kubernetes.io/master": ""},
+		taints:               []corev1.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: corev1.TaintEffectNoSchedule}},
+		controlPlane:         []string{"k8s-master"},
+		identities:           pmkIdentities,
+		settings:             pmkSettings,
 	}
 }
 
@@ -117,7 +110,7 @@ func pmkManifest(n nodeConfig) ([]byte, error) {
 	kubeconfigs := hostMount{name: "kubeconfigs", host: pmkDir + "/kubeconfigs", container: srv + "/kubeconfigs"}
 	configs := hostMount{name: "configs", host: pmkDir + "/configs", container: srv + "/configs"}
 	at := in(srv)
-	return staticPod("k8s-master", nil,
+	return staticPod("k8s-master",
 		component{name: "kube-controller-manager", release: n.release, mounts: []hostMount{certs, kubeconfigs}, args: []string{
 			at("kubeconfig", "kubeconfigs/kube-controller-manager.yaml"),
 			"--leader-elect=true",

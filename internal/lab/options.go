@@ -59,17 +59,12 @@ func newBringUp(o Options) (*bringUp, error) {
 		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
 	}
 	lab := &Lab{dir: filepath.Join(o.StateDir, o.Name), state: state{
-		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes, Kubeadm: madeByKubeadm(o), Created: time.Now().UTC().Truncate(time.Second),
+		Name: o.Name, Release: o.Release, Layout: l.name, Masters: o.Masters, Workers: o.Workers, Nodes: o.Nodes, Created: time.Now().UTC().Truncate(time.Second),
 	}}
 	if _, err := os.Stat(lab.dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, exists(o.Name, lab.dir)
 	}
 	return &bringUp{o: o, log: o.Log, layout: l, rules: rules, lab: lab, secrets: keys, programs: map[string]string{}, unlock: func() {}}, nil
-}
-
-// madeByKubeadm reports whether kubeadm makes the cluster, instead of the lab itself.
-func madeByKubeadm(o Options) bool {
-	return o.Layout == LayoutKubeadm && (o.Masters > 1 || o.Workers > 0)
 }
 
 // checkNodes refuses numbers of nodes that a layout cannot have.

@@ -35,7 +35,7 @@ func TestStepsOfSeveralControlPlaneNodesOfPMK(t *testing.T) {
 func TestStepsOfAnUpgradeOfSeveralNodesOfPMK(t *testing.T) {
 	u := &bringUp{o: Options{Release: release(t, "v1.25.4")}, lab: exampleLab(t, LayoutPMK, "v1.24.3", 2, 0)}
 	var names []string
-	for _, s := range u.upgradeSteps(versions.Rules{}) {
+	for _, s := range u.upgradeSteps() {
 		names = append(names, s.name)
 	}
 	want := []string{
@@ -63,7 +63,7 @@ func TestFilesOfOneOfSeveralNodesOfPMK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alone := exampleNode(t, lay, "v1.24.3")
+	alone := exampleNode(t, "v1.24.3")
 	before, err := lay.allFiles(alone)
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestNodeAgentRewritesTheManifest(t *testing.T) {
 	if diff := cmp.Diff(original, read()); diff != "" {
 		t.Errorf("the agent wrote another manifest: %s", diff)
 	}
-	if err := os.WriteFile(filepath.Join(n.Root(), lay.agentSettings), []byte("export SCHEDULER_FLAGS=\"--v=4\"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(n.Root(), agentSettings), []byte("export SCHEDULER_FLAGS=\"--v=4\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.runAgent(rules); err != nil {
@@ -196,23 +196,6 @@ func TestNodeAgentRewritesTheManifest(t *testing.T) {
 	}
 	if info, err := os.Stat(manifest); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("the manifest has another mode: %v, %v", info, err)
-	}
-}
-
-// kubeadm has no node agent: what a user edits stays when the node starts.
-func TestWithoutANodeAgentFilesStay(t *testing.T) {
-	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 1, 0)
-	l.dir = t.TempDir()
-	n := l.first()
-	const path = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-	if err := n.write([]file{{path, 0o600, []byte("edited")}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := n.runAgent(versions.Rules{}); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(n.Root(), path)); err != nil || string(text) != "edited" {
-		t.Errorf("it contains %q, %v", text, err)
 	}
 }
 

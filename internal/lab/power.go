@@ -99,7 +99,7 @@ func (n *Node) startDaemons(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if !n.lab.state.Kubeadm {
+	if !n.lab.byKubeadm() {
 		if err := n.runAgent(rules); err != nil {
 			return err
 		}

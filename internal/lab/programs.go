@@ -105,7 +105,7 @@ func (u *bringUp) checkMachine(ctx context.Context) error {
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
 	names := kubernetesPrograms()
-	if u.lab.state.Kubeadm {
+	if u.lab.byKubeadm() {
 		names = append(names, "kubeadm")
 	}
 	paths, err := u.o.Programs.Kubernetes(ctx, u.o.Release, names)
@@ -118,7 +118,7 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 	if err := u.getEtcd(ctx); err != nil {
 		return err
 	}
-	if u.lab.state.Kubeadm {
+	if u.lab.byKubeadm() {
 		if u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner); err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 // getEtcd gets the etcd that kubeadm of the release names, or else one that serves the release.
 func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 	version := build.EtcdVersion
-	if u.lab.state.Kubeadm {
+	if u.lab.byKubeadm() {
 		if u.images, err = u.listImages(ctx); err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (u *bringUp) register(ctx context.Context, hostName string) error {
 		if err != nil {
 			return err
 		}
-		markNode(object, u.layout.labels(u.rules), u.layout.taints(u.rules))
+		markNode(object, u.layout.labels, u.layout.taints)
 		_, err = objects.Update(ctx, object, metav1.UpdateOptions{})
 		return err
 	})
@@ -122,7 +122,7 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 
 // staticPods returns the names of the static pods of a control-plane node, without the node's.
 func (u *bringUp) staticPods() []string {
-	if u.lab.state.Kubeadm {
+	if u.lab.byKubeadm() {
 		return kubeadm.Components()
 	}
 	return u.layout.controlPlane

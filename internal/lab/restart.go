@@ -78,14 +78,14 @@ done`
 // kubelet returns how the kubelet of a node is started again. While containerd recovers its
 // containers it does not serve CRI, and a kubelet that starts then exits.
 func (n *Node) kubelet(rules versions.Rules) (daemon, error) {
-	if n.lab.state.Kubeadm {
+	if n.lab.byKubeadm() {
 		return n.supervisedKubelet(), nil
 	}
 	lay, err := findLayout(n.lab.Layout())
 	if err != nil {
 		return daemon{}, err
 	}
-	d := kubeletDaemon(lay, n.config(rules), n.binary("kubelet"))
+	d := kubeletDaemon(lay, n.config(rules))
 	d.argv = append([]string{"sh", "-c", supervise, "sh"}, d.argv...)
 	return d, nil
 }

@@ -130,10 +130,8 @@ func (u *bringUp) writeMaster(n *Node, shared authorities) (credentials, error) 
 	if err := n.install(u.programs, u.machine.cniDir); err != nil {
 		return c.keys, err
 	}
-	if path := u.layout.kubeletBinary; path != "" {
-		if err := linkOrCopy(u.programs["kubelet"], filepath.Join(n.Root(), path)); err != nil {
-			return c.keys, fmt.Errorf("install kubelet: %w", err)
-		}
+	if err := linkOrCopy(u.programs["kubelet"], filepath.Join(n.Root(), u.layout.kubeletBinary)); err != nil {
+		return c.keys, fmt.Errorf("install kubelet: %w", err)
 	}
 	return c.keys, nil
 }
@@ -156,7 +154,7 @@ func (u *bringUp) startRuntime(ctx context.Context) error {
 // API servers.
 func (u *bringUp) startAPIServers(ctx context.Context) error {
 	for _, n := range u.lab.masters() {
-		if err := n.startDaemon(kubeletDaemon(u.layout, n.config(u.rules), n.binary("kubelet")), u.machine.path); err != nil {
+		if err := n.startDaemon(kubeletDaemon(u.layout, n.config(u.rules)), u.machine.path); err != nil {
 			return err
 		}
 	}

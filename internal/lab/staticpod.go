@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -35,17 +33,11 @@ func ComponentImage(component string, r versions.Release) string {
 	return imagePrefix + component + ":" + strings.ReplaceAll(r.String(), "+", "_")
 }
 
-// hostMount is a path of the node that is mounted into a container.
-type hostMount struct {
-	name, host, container string
-	file                  bool // host is a file, else a directory
-}
+// hostMount is a directory of the node that is mounted into a container.
+type hostMount struct{ name, host, container string }
 
 func (m hostMount) volume() corev1.Volume {
 	kind := corev1.HostPathDirectoryOrCreate
-	if m.file {
-		kind = corev1.HostPathFileOrCreate
-	}
 	return corev1.Volume{Name: m.name, VolumeSource: corev1.VolumeSource{
 		HostPath: &corev1.HostPathVolumeSource{Path: m.host, Type: &kind},
 	}}
@@ -57,16 +49,6 @@ type component struct {
 	release versions.Release
 	args    []string
 	mounts  []hostMount
-	cpu     string // requested; "" for none
-	probes  *probes
-}
-
-// probes are the probes of a component, as kubeadm sets them.
-type probes struct {
-	host            string
-	port            int
-	live, ready     string
-	readinessProbed bool
 }
 
 func (c component) container() corev1.Container {
@@ -79,33 +61,14 @@ func (c component) container() corev1.Container {
 	for _, m := range c.mounts {
 		out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: m.name, MountPath: m.container, ReadOnly: true})
 	}
-	if c.cpu != "" {
-		out.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(c.cpu)}
-	}
-	if p := c.probes; p != nil {
-		out.StartupProbe = p.probe(p.live, 10, 24)
-		out.LivenessProbe = p.probe(p.live, 10, 8)
-		if p.readinessProbed {
-			out.ReadinessProbe = p.probe(p.ready, 1, 3)
-		}
-	}
 	return out
 }
 
-func (p probes) probe(path string, period, failures int32) *corev1.Probe {
-	return &corev1.Probe{
-		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-			Host: p.host, Path: path, Port: intstr.FromInt(p.port), Scheme: corev1.URISchemeHTTPS,
-		}},
-		PeriodSeconds: period, FailureThreshold: failures, TimeoutSeconds: 15,
-	}
-}
-
 // staticPod renders the manifest of a pod in kube-system on the host network.
-func staticPod(name string, labels map[string]string, components ...component) ([]byte, error) {
+func staticPod(name string, components ...component) ([]byte, error) {
 	pod := corev1.Pod{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceSystem},
 		Spec:       corev1.PodSpec{HostNetwork: true, PriorityClassName: "system-node-critical"},
 	}
 	seen := map[string]bool{}

@@ -105,7 +105,7 @@ func (l *Lab) networkDaemons() []string {
 
 // daemons returns the names of the node's processes. kubeadm runs etcd in a pod.
 func (n *Node) daemons() []string {
-	if n.lab.state.Kubeadm {
+	if n.lab.byKubeadm() {
 		return []string{holder, "containerd", "kubelet", "kube-proxy"}
 	}
 	names := []string{holder, "etcd", "containerd", "kubelet", "kube-proxy"}

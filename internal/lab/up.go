@@ -49,7 +49,7 @@ func (u *bringUp) steps() []step {
 		{name: "make images", do: u.makeImages},
 		{name: "make namespaces and network", do: u.makeNamespaces, logs: []string{holder}},
 	}
-	if u.lab.state.Kubeadm {
+	if u.lab.byKubeadm() {
 		steps = append(steps, u.kubeadmSteps()...)
 	} else {
 		steps = append(steps,

@@ -9,13 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -27,12 +25,12 @@ import (
 // ignored. A release that Kubernetes does not upgrade to in one step is refused
 // with an Invalid error. If Upgrade fails, calling it again continues.
 func Upgrade(ctx context.Context, o Options) (*Lab, error) {
-	u, from, err := newUpgrade(ctx, o)
+	u, err := newUpgrade(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { u.unlock() }()
-	for _, s := range u.upgradeSteps(from) {
+	for _, s := range u.upgradeSteps() {
 		done := u.begin(s.name)
 		err := s.do(ctx)
 		done(err)
@@ -45,8 +43,8 @@ func Upgrade(ctx context.Context, o Options) (*Lab, error) {
 	return u.lab, u.lab.save()
 }
 
-func (u *bringUp) upgradeSteps(from versions.Rules) []step {
-	if u.lab.state.Kubeadm {
+func (u *bringUp) upgradeSteps() []step {
+	if u.lab.byKubeadm() {
 		return u.kubeadmUpgradeSteps()
 	}
 	steps := []step{
@@ -58,14 +56,14 @@ func (u *bringUp) upgradeSteps(from versions.Rules) []step {
 	for _, n := range u.lab.masters() {
 		steps = append(steps,
 			step{name: "upgrade the control plane of " + n.name, do: func(ctx context.Context) error { return u.upgradeControlPlane(ctx, n) }, logs: []string{"kubelet", "etcd"}},
-			step{name: "upgrade node " + n.name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, n, from) }, logs: []string{"kubelet"}},
+			step{name: "upgrade node " + n.name, do: func(ctx context.Context) error { return u.upgradeNode(ctx, n) }, logs: []string{"kubelet"}},
 		)
 	}
 	return append(steps, step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
 }
 
-// newUpgrade returns the state for the steps, and the rules of the current release.
-func newUpgrade(ctx context.Context, o Options) (*bringUp, versions.Rules, error) {
+// newUpgrade returns the state for the steps.
+func newUpgrade(ctx context.Context, o Options) (*bringUp, error) {
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}
@@ -74,46 +72,42 @@ func newUpgrade(ctx context.Context, o Options) (*bringUp, versions.Rules, error
 	}
 	l, err := Get(o.StateDir, o.Name)
 	if err != nil {
-		return nil, versions.Rules{}, err
+		return nil, err
 	}
 	unlock, err := lockDir(ctx, l.dir, 0)
 	if err != nil {
-		return nil, versions.Rules{}, fmt.Errorf("lock lab %s: %w", o.Name, err)
+		return nil, fmt.Errorf("lock lab %s: %w", o.Name, err)
 	}
-	u, from, err := l.upgrade(o)
+	u, err := l.upgrade(o)
 	if err != nil {
 		unlock()
-		return nil, versions.Rules{}, err
+		return nil, err
 	}
 	u.unlock = unlock
-	return u, from, nil
+	return u, nil
 }
 
-func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
-	if err := upgradable(l.Release(), o.Release, l.state.Kubeadm); err != nil {
-		return nil, versions.Rules{}, err
+func (l *Lab) upgrade(o Options) (*bringUp, error) {
+	if err := upgradable(l.Release(), o.Release, l.byKubeadm()); err != nil {
+		return nil, err
 	}
 	lay, err := findLayout(l.Layout())
 	if err != nil {
-		return nil, versions.Rules{}, err
-	}
-	before, _, err := versions.Select(l.Release())
-	if err != nil {
-		return nil, versions.Rules{}, err
+		return nil, err
 	}
 	rules, warnings, err := versions.Select(o.Release)
 	if err != nil {
-		return nil, versions.Rules{}, err
+		return nil, err
 	}
 	for _, w := range warnings {
 		o.Log.Warn(w)
 	}
 	if running, err := l.first().running(); err != nil || !running {
-		return nil, versions.Rules{}, errors.Join(err, l.notRunning())
+		return nil, errors.Join(err, l.notRunning())
 	}
 	client, err := l.client()
 	if err != nil {
-		return nil, versions.Rules{}, err
+		return nil, err
 	}
 	if o.Programs == nil {
 		o.Programs = Compiled{CacheDir: o.CacheDir, Env: o.Env, Log: o.Log, OnStep: o.OnStep}
@@ -123,7 +117,7 @@ func (l *Lab) upgrade(o Options) (*bringUp, versions.Rules, error) {
 		programs: map[string]string{}, unlock: func() {},
 	}
 	u.o.Layout, u.o.Masters, u.o.Workers, u.o.Nodes = lay.name, l.state.Masters, l.state.Workers, l.state.Nodes
-	return u, before, nil
+	return u, nil
 }
 
 // upgradable refuses what Kubernetes does not support: a downgrade, or skipping a minor. etcd
@@ -172,10 +166,7 @@ func (u *bringUp) upgradeControlPlane(ctx context.Context, n *Node) error {
 }
 
 // upgradeNode replaces the kubelet and kube-proxy.
-func (u *bringUp) upgradeNode(ctx context.Context, n *Node, from versions.Rules) error {
-	if err := u.remarkNode(ctx, n.name, from); err != nil {
-		return err
-	}
+func (u *bringUp) upgradeNode(ctx context.Context, n *Node) error {
 	files, err := u.layout.sharedSettings(u.upgraded(n))
 	if err != nil {
 		return err
@@ -188,7 +179,7 @@ func (u *bringUp) upgradeNode(ctx context.Context, n *Node, from versions.Rules)
 	if err := errors.Join(n.replaceFiles(files), u.replacePrograms(n)); err != nil {
 		return err
 	}
-	for _, d := range []daemon{kubeletDaemon(u.layout, u.upgraded(n), n.binary("kubelet")), proxyDaemon(n.binary("kube-proxy"))} {
+	for _, d := range []daemon{kubeletDaemon(u.layout, u.upgraded(n)), proxyDaemon(n.binary("kube-proxy"))} {
 		if err := n.startDaemon(d, u.machine.path); err != nil {
 			return err
 		}
@@ -226,36 +217,6 @@ func (u *bringUp) waitMirrors(ctx context.Context, n *Node) error {
 	})
 }
 
-// remarkNode removes the labels and taints of the previous release that this one does not set, as
-// kubeadm's upgrade does (cmd/kubeadm/app/phases/upgrade/postupgrade.go), and adds the new ones.
-func (u *bringUp) remarkNode(ctx context.Context, name string, from versions.Rules) error {
-	labels, taints := u.layout.labels(u.rules), u.layout.taints(u.rules)
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		n, err := u.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		for key := range u.layout.labels(from) {
-			if _, kept := labels[key]; !kept {
-				delete(n.Labels, key)
-			}
-		}
-		old := u.layout.taints(from)
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return hasTaint(old, t) && !hasTaint(taints, t) })
-		markNode(n, labels, taints)
-		_, err = u.client.CoreV1().Nodes().Update(ctx, n, metav1.UpdateOptions{})
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("label and taint node %s: %w", name, err)
-	}
-	return nil
-}
-
-func hasTaint(list []corev1.Taint, t corev1.Taint) bool {
-	return slices.ContainsFunc(list, func(have corev1.Taint) bool { return have.MatchTaint(&t) })
-}
-
 // replaceFiles replaces files atomically: the kubelet may read them at any time.
 func (n *Node) replaceFiles(files []file) error {
 	for _, f := range files {
@@ -276,7 +237,7 @@ func (u *bringUp) replacePrograms(n *Node) error {
 	for _, name := range kubernetesPrograms() {
 		programs[name] = u.programs[name]
 	}
-	if err := n.replacePrograms(programs); err != nil || u.layout.kubeletBinary == "" {
+	if err := n.replacePrograms(programs); err != nil {
 		return err
 	}
 	return replaceProgram(u.programs["kubelet"], filepath.Join(n.Root(), u.layout.kubeletBinary))

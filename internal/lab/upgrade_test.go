@@ -41,10 +41,9 @@ func TestKubeadmUpgradesEtcdToo(t *testing.T) {
 
 func TestStepsOfAnUpgradeByKubeadm(t *testing.T) {
 	l := exampleLab(t, LayoutKubeadm, "v1.24.3", 2, 1)
-	l.state.Kubeadm = true
 	u := &bringUp{o: Options{Release: release(t, "v1.25.4")}, lab: l}
 	var names []string
-	for _, s := range u.upgradeSteps(versions.Rules{}) {
+	for _, s := range u.upgradeSteps() {
 		names = append(names, s.name)
 	}
 	want := []string{
@@ -58,20 +57,18 @@ func TestStepsOfAnUpgradeByKubeadm(t *testing.T) {
 
 // The keys of a cluster do not change in an upgrade: no file that it writes may contain one.
 func TestUpgradeWritesNoKeys(t *testing.T) {
-	for _, l := range layouts() {
-		n := exampleNode(t, l, "v1.25.4")
-		settings, err := l.settings(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared, err := l.sharedSettings(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range append(settings, shared...) {
-			if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") || strings.Contains(text, "client-key-data") {
-				t.Errorf("%s: %s contains keys", l.name, f.path)
-			}
+	l, n := pmkLayout(), exampleNode(t, "v1.25.4")
+	settings, err := l.settings(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := l.sharedSettings(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(settings, shared...) {
+		if text := string(f.data); strings.Contains(text, "key of ") || strings.Contains(text, "certificate of ") || strings.Contains(text, "client-key-data") {
+			t.Errorf("%s contains keys", f.path)
 		}
 	}
 }
