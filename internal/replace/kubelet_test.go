@@ -71,7 +71,7 @@ func (n *testNode) pod() *corev1.Pod {
 		status := corev1.ContainerStatus{Name: c.Name, Image: c.Image, ContainerID: "containerd://" + c.Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 		if c.Name == schedulerContainer {
 			status.ContainerID = id
-			if n.crashes(text) {
+			if n.bad.Load() == string(text) {
 				ready, status.Ready = corev1.ConditionFalse, false
 				status.ContainerID = fmt.Sprintf("%s-%d", id, time.Now().Unix()/10)
 				status.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 7, ContainerID: status.ContainerID}}

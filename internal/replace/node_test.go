@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,8 +68,8 @@ type testNode struct {
 	root     string
 	layout   cluster.Layout
 	original string
-	// crashes reports whether the scheduler of a manifest ends when it starts.
-	crashes func(manifest []byte) bool
+	// bad is the manifest whose scheduler ends when it starts. A test changes it while the API server answers.
+	bad atomic.Value
 	// verifyError is the result of Deps.Verify.
 	verifyError error
 	// onStep is called before each step, and may be nil.
@@ -84,7 +85,7 @@ func newTestNode(t *testing.T, layout string) *testNode {
 	if !ok {
 		t.Fatalf("no layout %q", layout)
 	}
-	n := &testNode{root: t.TempDir(), layout: l, original: kubeadmManifest, crashes: func([]byte) bool { return false }}
+	n := &testNode{root: t.TempDir(), layout: l, original: kubeadmManifest}
 	if l.EnvFile != "" {
 		n.original = pmkManifest
 		n.write(t, l.EnvFile, pmkSettings)
@@ -121,8 +122,7 @@ func (n *testNode) read(t *testing.T, file string) string {
 // crashing makes the scheduler of the current manifest end when it starts.
 func (n *testNode) crashing(t *testing.T) {
 	t.Helper()
-	bad := n.read(t, n.layout.Manifest)
-	n.crashes = func(manifest []byte) bool { return string(manifest) == bad }
+	n.bad.Store(n.read(t, n.layout.Manifest))
 }
 
 func (n *testNode) deps(t *testing.T) Deps {
