@@ -107,7 +107,7 @@ func bindings(t *testing.T, n *labs.Node, scheduler string) (stop func() time.Du
 	}
 }
 
-// bind creates a pod and returns how long it was pending.
+// bind creates a pod, which is deleted when it is bound, and returns how long it was pending.
 func bind(ctx context.Context, n *labs.Node, namespace, scheduler, name string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, run.Patience)
 	defer cancel()
@@ -125,7 +125,8 @@ func bind(ctx context.Context, n *labs.Node, namespace, scheduler, name string) 
 	for err == nil {
 		var pod *corev1.Pod
 		if pod, err = pods.Get(ctx, name, metav1.GetOptions{}); err == nil && pod.Spec.NodeName != "" {
-			return time.Since(created), nil
+			waited := time.Since(created)
+			return waited, pods.Delete(ctx, name, metav1.DeleteOptions{})
 		}
 		select {
 		case <-ctx.Done():
