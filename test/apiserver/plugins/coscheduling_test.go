@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -125,7 +126,7 @@ type gangs struct {
 // startGangs starts a scheduler, named as its namespace, with the rights of system:kube-scheduler and those that the plugin declares.
 func startGangs(t *testing.T, namespace string, nodes, slotsOfNode int) *gangs {
 	t.Helper()
-	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
+	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	x := &gangs{ctx: testContext(t), kube: server.Client(t), namespace: namespace}
 	createNamespace(x.ctx, t, x.kube, namespace)
 	for i := range nodes {
@@ -143,7 +144,7 @@ func startGangs(t *testing.T, namespace string, nodes, slotsOfNode int) *gangs {
 		t.Fatal(err)
 	}
 	grant(x.ctx, t, x.kube, "coscheduling-"+namespace, rules)
-	x.schedulerProcess = newSchedulerProcess(t, binary, "system:kube-scheduler", fmt.Sprintf("{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: Coscheduling}]}}}", namespace))
+	x.schedulerProcess = newSchedulerProcess(t, built, "system:kube-scheduler", namespace, profiles.Plugin{Name: "Coscheduling"})
 	x.start(t)
 	t.Cleanup(func() {
 		if log := x.text(); t.Failed() {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -38,7 +39,7 @@ type gpus struct {
 
 func startGPUs(t *testing.T, namespace string, nodes int) *gpus {
 	t.Helper()
-	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
+	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	x := &gpus{ctx: testContext(t), kube: server.Client(t), namespace: namespace}
 	createNamespace(x.ctx, t, x.kube, namespace)
 	for i := range nodes {
@@ -65,8 +66,7 @@ func startGPUs(t *testing.T, namespace string, nodes int) *gpus {
 		t.Fatal(err)
 	}
 	grant(x.ctx, t, x.kube, "gpupacking-"+namespace, rules)
-	x.schedulerProcess = newSchedulerProcess(t, binary, "system:kube-scheduler", fmt.Sprintf(
-		"{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: GPUPacking, weight: 10}]}}, pluginConfig: [{name: GPUPacking, args: %s}]}", namespace, args))
+	x.schedulerProcess = newSchedulerProcess(t, built, "system:kube-scheduler", namespace, profiles.Plugin{Name: "GPUPacking", Weight: 10, Args: []byte(args)})
 	x.start(t)
 	t.Cleanup(func() {
 		if log := x.text(); t.Failed() {

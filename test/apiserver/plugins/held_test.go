@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -27,7 +28,7 @@ const retryTime = time.Minute
 // rights of system:kube-scheduler only. While the load is high the pod is left alone. The test does not run in parallel with others:
 // what they do would wake the pod.
 func TestPodHeldByLoadAwareIsBoundWhenTheLoadFalls(t *testing.T) {
-	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
+	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	ctx := testContext(t)
 	kube := server.Client(t)
 	const namespace, node = "held", "held-1"
@@ -35,8 +36,8 @@ func TestPodHeldByLoadAwareIsBoundWhenTheLoadFalls(t *testing.T) {
 	createReadyNode(ctx, t, kube, node)
 	load := startLoad(t, node)
 	load.percent.Store(95)
-	s := newSchedulerProcess(t, binary, "system:kube-scheduler", fmt.Sprintf(`{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: LoadAware}]}},
-  pluginConfig: [{name: LoadAware, args: {prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}}]}`, namespace, load.URL))
+	s := newSchedulerProcess(t, built, "system:kube-scheduler", namespace, profiles.Plugin{Name: "LoadAware", Args: fmt.Appendf(nil,
+		`{prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}`, load.URL)})
 	s.start(t)
 	load.awaitQueries(t, 1) // from here on the plugin rejects the node
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 var server *apiserver.Server
@@ -149,4 +150,14 @@ type node struct {
 func (n node) Node() *corev1.Node { return n.object }
 func (n node) Allocatable() scheduler.Resources {
 	return scheduler.Resources{MilliCPU: 4000, Memory: 8 << 30}
+}
+
+// wanted is the release of the API server and of the schedulers.
+func wanted(t *testing.T) versions.Release {
+	t.Helper()
+	release, err := apiserver.Wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release
 }

@@ -4,7 +4,6 @@ package plugins
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -15,15 +14,15 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Wherever a plugin panics the scheduler ends, with the place in its log; what was bound stays bound, the pod in flight is scheduled
 // by the next scheduler once nothing makes the plugin panic, and until then that one ends too.
 func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	t.Parallel()
-	binary := buildScheduler(t.Context(), t) // for the first time that takes minutes
+	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	ctx := testContext(t)
 	kube := server.Client(t)
 	for _, name := range []string{"panics-1", "panics-2"} {
@@ -32,7 +31,7 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	for _, point := range []string{"preFilter", "filter", "preBind", "postBind"} {
 		t.Run(point, func(t *testing.T) {
 			namespace := "panics-" + strings.ToLower(point)
-			s := newSchedulerProcess(t, binary, "", fmt.Sprintf("{schedulerName: %s, plugins: {multiPoint: {enabled: [{name: Panics}]}}}", namespace))
+			s := newSchedulerProcess(t, built, "", namespace, profiles.Plugin{Name: "Panics"})
 			s.start(t)
 			createNamespace(ctx, t, kube, namespace)
 			schedule(ctx, t, kube, namespace, "before", nil)
@@ -60,25 +59,17 @@ func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 }
 
 // buildScheduler builds the kube-scheduler of the API server's release with the plugins of these tests.
-func buildScheduler(ctx context.Context, t *testing.T) string {
+func buildScheduler(ctx context.Context, t *testing.T) *build.Result {
 	t.Helper()
-	release, err := versions.Parse(apiserver.Release)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cache, err := apiserver.CacheDir()
 	if err != nil {
 		t.Fatal(err)
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: release, Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}, {Builtin: "gpupacking"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
+		Release: wanted(t), Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}, {Builtin: "gpupacking"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	binary, ok := result.Binary(build.KubeScheduler, build.Host())
-	if !ok {
-		t.Fatal("no kube-scheduler was built for this machine")
-	}
-	return binary.Path
+	return result
 }

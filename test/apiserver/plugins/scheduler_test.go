@@ -18,25 +18,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	local "github.com/pmk-sched/pmk-sched/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // schedulerProcess is a kube-scheduler that is started again and again, as the kubelet would do.
 type schedulerProcess struct {
 	binary, config, log string
+	args                []string
 	cmd                 *exec.Cmd
 	done                chan struct{}
 }
 
 // newSchedulerProcess configures a scheduler with a profile, in YAML, that acts as a user ("" has all permissions). It ends with the test.
-func newSchedulerProcess(t *testing.T, binary, user, profile string) *schedulerProcess {
+func newSchedulerProcess(t *testing.T, built *build.Result, user, schedulerName string, enable profiles.Plugin) *schedulerProcess {
 	t.Helper()
 	dir := t.TempDir()
-	s := &schedulerProcess{binary: binary, config: filepath.Join(dir, "config.yaml"), log: filepath.Join(dir, "log")}
+	binary, ok := built.Binary(build.KubeScheduler, build.Host())
+	if !ok {
+		t.Fatal("no kube-scheduler was built for this machine")
+	}
+	s := &schedulerProcess{binary: binary.Path, config: filepath.Join(dir, "config.yaml"), log: filepath.Join(dir, "log")}
+	for _, plugin := range built.Info.Plugins {
+		if plugin.Name == enable.Name {
+			enable.Points = plugin.Points
+		}
+	}
+	port, err := local.FreePort() // of the plain HTTP listener of 1.20 to 1.22
+	if err != nil {
+		t.Fatal(err)
+	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	text := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nclientConnection: {kubeconfig: %s}\n"+
-		"leaderElection: {leaderElect: false}\nprofiles:\n- %s\n", kubeconfig, profile)
-	if err := errors.Join(server.WriteKubeconfig(kubeconfig, user), os.WriteFile(s.config, []byte(text), 0o600)); err != nil {
+	rendered, err := profiles.Render(profiles.Request{
+		Release: wanted(t), SchedulerName: schedulerName, Kubeconfig: kubeconfig, Preset: "default", Enable: []profiles.Plugin{enable}, InsecurePort: port,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.args = rendered.Args
+	if err := errors.Join(server.WriteKubeconfig(kubeconfig, user), os.WriteFile(s.config, rendered.YAML, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -56,7 +78,7 @@ func (s *schedulerProcess) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command(s.binary, "--config", s.config, "--secure-port=0")
+	s.cmd = exec.Command(s.binary, append(s.args, "--config", s.config, "--secure-port=0")...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {

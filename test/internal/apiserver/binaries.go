@@ -16,20 +16,29 @@ import (
 // Release is the release whose API server is run unless the environment names a binary.
 const Release = "v1.24.3"
 
-// Environment variables that name binaries to use.
+// Environment variables that name binaries to use, and the release of tests that run on others than [Release].
 const (
 	EnvKubeAPIServer = "PMK_SCHED_TEST_KUBE_APISERVER"
 	EnvEtcd          = "PMK_SCHED_TEST_ETCD"
+	envRelease       = "PMK_SCHED_TEST_RELEASE"
 	envCache         = "PMK_SCHED_CACHE"
 )
 
 // Binaries are the programs that a Server runs.
 type Binaries struct{ KubeAPIServer, Etcd string }
 
-// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of [Release] is built, once, into the
-// user's cache directory, and etcd is the one in PATH.
+// Wanted returns the release that the environment names, or [Release].
+func Wanted() (versions.Release, error) {
+	if name := os.Getenv(envRelease); name != "" {
+		return versions.Parse(name)
+	}
+	return versions.Parse(Release)
+}
+
+// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of the release that is [Wanted] is built, once,
+// into the user's cache directory, and etcd is the one in PATH.
 func FindBinaries(ctx context.Context) (Binaries, error) {
-	release, err := versions.Parse(Release)
+	release, err := Wanted()
 	if err != nil {
 		return Binaries{}, err
 	}
