@@ -144,21 +144,21 @@ func (p *printer) refresh(ctx context.Context) ([]corev1.Pod, error) {
 
 // readLeader returns the name of the pod that holds the lease; empty if none does, or if the lease must not be read.
 func (p *printer) readLeader(ctx context.Context, pods []corev1.Pod) (string, error) {
-	holder := ""
+	var leader *corev1.Pod
 	err := p.retry.Do(ctx, "read Lease/"+p.Namespace+"/"+p.Name, func(ctx context.Context) error {
 		lease, err := p.kube.CoordinationV1().Leases(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
-		if err == nil && lease.Spec.HolderIdentity != nil {
-			holder, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+		if err == nil {
+			leader, err = kubeapi.PodOfLeader(ctx, p.kube, lease, pods, p.Container)
 		}
 		return err
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !errors.As(err, new(*kubeapi.ForbiddenError)) {
 		return "", err
 	}
-	if pod := kubeapi.PodOfHost(pods, holder); holder != "" && pod != nil {
-		return pod.Name, nil
+	if leader == nil {
+		return "", nil
 	}
-	return "", nil
+	return leader.Name, nil
 }
 
 // stream prints the log of a pod from a time on, and returns the time of its last line. While logs are followed it returns when the container

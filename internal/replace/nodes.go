@@ -54,24 +54,28 @@ func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, goal Goal) ([]No
 	if err != nil {
 		return nil, err
 	}
-	leader, err := d.leader(ctx)
+	leader, err := d.leader(ctx, pods)
 	if err != nil {
 		return nil, err
 	}
 	return planNodes(info.ControlPlane.Nodes, pods, leader, goal), nil
 }
 
-// leader returns the host name of the process that holds the default schedulers' lease, "" if none does.
-func (d Deps) leader(ctx context.Context) (string, error) {
+// leader returns the node of the scheduler that holds the default schedulers' lease, or the host name of the holder if no pod is known for
+// it, "" if there is none.
+func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	lease, err := d.Kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, schedulerLease, metav1.GetOptions{})
 	if client.IgnoreNotFound(err) != nil {
 		return "", kubeapi.Explain("read the lease "+schedulerLease, err)
 	}
-	host := ""
-	if err == nil && lease.Spec.HolderIdentity != nil {
-		host, _, _ = strings.Cut(*lease.Spec.HolderIdentity, "_")
+	if err != nil {
+		return "", nil
 	}
-	return host, nil
+	pod, err := kubeapi.PodOfLeader(ctx, d.Kube, lease, pods, schedulerContainer)
+	if pod != nil {
+		return pod.Spec.NodeName, nil
+	}
+	return kubeapi.HostOf(lease), err
 }
 
 // planNodes makes the plan. leader is the host name of the process that holds the lease.

@@ -102,7 +102,7 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 	if err != nil {
 		return err
 	}
-	leader, _ := d.leader(ctx) // "" if it cannot be read: the rest of the status does not need it
+	leader, _ := d.leader(ctx, pods) // "" if it cannot be read: the rest of the status does not need it
 	for _, pod := range pods {
 		n := NodeStatus{Node: pod.Spec.NodeName, Replacement: pod.Annotations[staticpod.AnnotationReplacement]}
 		n.Replaced = n.Replacement != ""

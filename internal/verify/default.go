@@ -76,7 +76,7 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*De
 	if d.verifier, err = newVerifier(cfg, o.Options, &d.result.Result); err != nil {
 		return nil, err
 	}
-	leader, err := d.holder(ctx)
+	lease, err := d.readLease(ctx)
 	if err != nil {
 		return d.result, err
 	}
@@ -88,7 +88,7 @@ func verifyDefault(ctx context.Context, cfg *rest.Config, o DefaultOptions) (*De
 		explain: func(ctx context.Context, pod *corev1.Pod) error {
 			return d.notScheduled(pod, "%s", d.eventFinding(ctx, pod).text)
 		},
-		proof: func(ctx context.Context, pod *corev1.Pod) error { return d.proveDefault(ctx, pod, leader) },
+		proof: func(ctx context.Context, pod *corev1.Pod) error { return d.proveDefault(ctx, pod, holder(lease)) },
 	})
 }
 
@@ -117,15 +117,19 @@ func (d *defaultVerifier) chooseImage(ctx context.Context) error {
 	return nil
 }
 
-// holder returns the holder of the default scheduler's lease. It is empty if there is none.
-func (d *defaultVerifier) holder(ctx context.Context) (string, error) {
-	var lease *coordinationv1.Lease
-	err := d.retry.Do(ctx, "read the lease "+defaultLease, func(ctx context.Context) (err error) {
+// readLease returns the default scheduler's lease.
+func (d *defaultVerifier) readLease(ctx context.Context) (lease *coordinationv1.Lease, err error) {
+	err = d.retry.Do(ctx, "read the lease "+defaultLease, func(ctx context.Context) (err error) {
 		lease, err = d.kube.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, defaultLease, metav1.GetOptions{})
 		return client.IgnoreNotFound(err)
 	})
-	if err != nil || lease == nil || lease.Spec.HolderIdentity == nil {
-		return "", err
+	return lease, err
+}
+
+// holder returns the holder of a lease. It is empty if there is none.
+func holder(lease *coordinationv1.Lease) string {
+	if lease == nil || lease.Spec.HolderIdentity == nil {
+		return ""
 	}
-	return *lease.Spec.HolderIdentity, nil
+	return *lease.Spec.HolderIdentity
 }

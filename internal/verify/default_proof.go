@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,10 +21,11 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 	if d.result.BoundBy, d.result.Instance = source(event); d.result.BoundBy != corev1.DefaultSchedulerName {
 		return d.notScheduled(pod, "another scheduler bound it: %q", d.result.BoundBy)
 	}
-	now, err := d.holder(ctx)
+	lease, err := d.readLease(ctx)
 	if err != nil {
 		return err
 	}
+	now := holder(lease)
 	if d.result.Leader = now; now != leader {
 		return &leaderChangedError{d.notScheduled(pod, "the leader changed from %q to %q, so it is unknown which of them bound the pod: verify again", leader, now)}
 	}
@@ -31,7 +33,7 @@ func (d *defaultVerifier) proveDefault(ctx context.Context, pod *corev1.Pod, lea
 		d.result.Instance = now
 		d.note("the event does not name the process: the instance is the holder of the lease before and after")
 	}
-	by, err := d.podOf(ctx, now)
+	by, err := d.podOf(ctx, lease)
 	if err != nil {
 		return err
 	}
@@ -94,9 +96,9 @@ func buildInfo(metrics string) string {
 	return ""
 }
 
-// podOf returns the static pod of the process that holds the lease: the one with its host name, or the only one. It returns nil
-// if there is none.
-func (d *defaultVerifier) podOf(ctx context.Context, holder string) (*corev1.Pod, error) {
+// podOf returns the static pod of the process that holds the lease: the only one, the one whose node has its host name as an address, or
+// that of [kubeapi.PodOfLeader]. It returns nil if there is none.
+func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Pod, error) {
 	pods, err := d.staticPods(ctx)
 	if err != nil {
 		return nil, err
@@ -104,7 +106,7 @@ func (d *defaultVerifier) podOf(ctx context.Context, holder string) (*corev1.Pod
 	if len(pods) == 1 {
 		return &pods[0], nil
 	}
-	host, _, _ := strings.Cut(holder, "_")
+	host := kubeapi.HostOf(lease)
 	for i := range pods {
 		node, err := d.kube.CoreV1().Nodes().Get(ctx, pods[i].Spec.NodeName, metav1.GetOptions{})
 		if err != nil {
@@ -116,7 +118,7 @@ func (d *defaultVerifier) podOf(ctx context.Context, holder string) (*corev1.Pod
 			}
 		}
 	}
-	return nil, nil
+	return kubeapi.PodOfLeader(ctx, d.kube, lease, pods, defaultContainer)
 }
 
 // staticPods returns the mirror pods of default schedulers.

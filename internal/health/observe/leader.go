@@ -13,6 +13,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/health"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -46,7 +47,8 @@ func (r *reading) lease(ctx context.Context) error {
 		l.Duration = time.Duration(*found.Spec.LeaseDurationSeconds) * time.Second
 	}
 	r.Lease = l
-	return nil
+	r.leads, err = kubeapi.PodOfLeader(ctx, r.Kube, found, r.pods, ownership.Scheduler)
+	return err
 }
 
 // leader marks the replica that holds the lease. On the host network the holder has the host name of the machine, which may differ from the node's
@@ -57,7 +59,7 @@ func (r *reading) leader() {
 		return
 	}
 	host, _, _ := strings.Cut(l.Holder, "_")
-	if pod := kubeapi.PodOfHost(r.pods, host); pod != nil {
+	if pod := r.leads; pod != nil {
 		for i := range r.Replicas {
 			r.Replicas[i].Leads = r.Replicas[i].Pod == pod.Name
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -40,6 +41,8 @@ func TestLeaderIsTheHolderOfTheLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reading{Workload: &health.Workload{Lease: &health.Lease{Exists: true, Holder: tc.holder}, Scheduling: tc.metrics}, pods: tc.pods}
+			host, _, _ := strings.Cut(tc.holder, "_")
+			r.leads = kubeapi.PodOfHost(tc.pods, host)
 			for _, pod := range tc.pods {
 				r.Replicas = append(r.Replicas, health.Replica{Pod: pod.Name})
 			}

@@ -131,6 +131,8 @@ type reading struct {
 	recorded *apply.Revision
 	live     *appsv1.Deployment
 	pods     []corev1.Pod
+	// leads is the pod that holds the lease, or nil.
+	leads *corev1.Pod
 	// mounted are the Deployment, and the Secrets and ConfigMaps that its pods mount.
 	mounted []*unstructured.Unstructured
 }
