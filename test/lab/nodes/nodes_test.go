@@ -25,7 +25,13 @@ const (
 // Nodes of the control plane may be lost one at a time, also the one whose kubeconfig was read, and each node's default scheduler is replaced
 // and restored. The images are shaped like upstream's.
 func TestSchedulersOnThreeControlPlaneNodesOfKubeadm(t *testing.T) {
-	nodes := three(t, labs.Release, lab.LayoutKubeadm)
+	for _, release := range []string{labs.Release, "v1.29.2", "v1.37.1"} {
+		t.Run(release, func(t *testing.T) { onThreeOfKubeadm(t, release) })
+	}
+}
+
+func onThreeOfKubeadm(t *testing.T, release string) {
+	nodes := three(t, release, lab.LayoutKubeadm)
 	deployed(t, nodes, "node-role.kubernetes.io/control-plane")
 	for i, node := range nodes {
 		if !t.Run("without node "+node.NodeName, func(t *testing.T) { survives(t, node, nodes[(i+1)%len(nodes)]) }) {
