@@ -22,17 +22,26 @@ func explainCommand(u *ui) *cli.Command {
 		ArgsUsage: "POD",
 		Description: "Nodes are grouped by what rejects the pod and counted, the plugin or extender is named, and what would make\n" +
 			"the pod fit is computed from the nodes and the pods on them. For a pod that does not exist, events of its\n" +
-			"workload show why it is not created. --namespace is the pod's, by default \"default\". Changes nothing.",
+			"workload show why it is not created. --namespace is the pod's, by default \"default\". Changes nothing.\n\n" +
+			"--exact runs the scheduler itself, as `simulate` does, and shows for each node who refuses it or how it is scored.",
 		UsageText: examples(
 			"pmk-sched explain web-0",
 			"pmk-sched explain -n shop -o json web-0",
+			"pmk-sched explain --exact --snapshot cluster.tar.gz --node worker-7 -n shop web-0",
 		),
-		Flags: []cli.Flag{outputFlag("")},
+		Flags: append([]cli.Flag{outputFlag("")}, exactFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {
 				return problem.Invalidf(seeHelp(c), "the name of a pod is required")
 			}
-			report, err := u.session.Explain(c.Context, cmp.Or(u.namespace, metav1.NamespaceDefault), c.Args().First())
+			namespace, pod := cmp.Or(u.namespace, metav1.NamespaceDefault), c.Args().First()
+			if c.Bool("exact") {
+				return explainExactly(c, u, namespace, pod)
+			}
+			if err := requireExact(c); err != nil {
+				return err
+			}
+			report, err := u.session.Explain(c.Context, namespace, pod)
 			if err != nil {
 				return err
 			}

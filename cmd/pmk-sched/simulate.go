@@ -96,6 +96,16 @@ func simulateFlags(more ...cli.Flag) []cli.Flag {
 
 // simulationFlags are those of [simulateFlags] without the file of the scheduler.
 func simulationFlags(more ...cli.Flag) []cli.Flag {
+	return simulatedFlags(append([]cli.Flag{
+		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
+		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
+		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
+		outputFlag(""),
+	}, more...)...)
+}
+
+// simulatedFlags describe a scheduler to run on a snapshot.
+func simulatedFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "snapshot", Usage: "`FILE` with a snapshot", DefaultText: "a new one of the cluster"},
 		nameFlag("scheduler"),
@@ -104,23 +114,24 @@ func simulationFlags(more ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 		&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
 		&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
-		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
-		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
-		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
-		outputFlag(""),
 	}, more...)
 }
 
-// simulateSteps runs steps whose files are relative to dir.
-func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
+// simulatedScheduler returns the scheduler of [simulatedFlags] and the file.
+func simulatedScheduler(c *cli.Context, u *ui) (spec.Simulated, error) {
 	flags := nameFlags(c, u)
 	flags.File = cmp.Or(flags.File, c.String("with-scheduler"))
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
 	sp, err := spec.Read(flags)
 	if err != nil {
-		return err
+		return spec.Simulated{}, err
 	}
-	scheduler, err := sp.Simulation(c.StringSlice("with"), nil)
+	return sp.Simulation(c.StringSlice("with"), nil)
+}
+
+// simulateSteps runs steps whose files are relative to dir.
+func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
+	scheduler, err := simulatedScheduler(c, u)
 	if err != nil {
 		return err
 	}

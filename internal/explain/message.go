@@ -79,3 +79,12 @@ func splitReasons(text string) []string {
 	}
 	return append(parts, text[begin:])
 }
+
+// Reasons returns why a scheduler refused nodes, in its own words, each once. ok is false if the message is another one.
+func Reasons(message string) (reasons []string, ok bool) {
+	m, ok := parseFit(message)
+	for _, r := range m.reasons {
+		reasons = append(reasons, r.text)
+	}
+	return reasons, ok
+}

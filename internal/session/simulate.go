@@ -54,18 +54,25 @@ func (s *Session) Simulate(ctx context.Context, r SimulateRequest) (*report.Repo
 		return nil, err
 	}
 	var result *report.Report
-	if r.Snapshot == "" {
-		err := s.takeSnapshot(ctx, SnapshotRequest{Version: r.Version}, func(h *snapshot.Header, objects *spool.Spool) (err error) {
-			result, err = s.simulate(ctx, r, scenarios, h, stored{h, objects})
-			return err
+	err = s.withSnapshot(ctx, r.Snapshot, r.Version, func(h *snapshot.Header, objects simulate.Snapshot) (err error) {
+		result, err = s.simulate(ctx, r, scenarios, h, objects)
+		return err
+	})
+	return result, err
+}
+
+// withSnapshot calls use with the snapshot in a file, or with a new one of the cluster if file is empty. version is that of pmk-sched.
+func (s *Session) withSnapshot(ctx context.Context, file, version string, use func(h *snapshot.Header, objects simulate.Snapshot) error) error {
+	if file == "" {
+		return s.takeSnapshot(ctx, SnapshotRequest{Version: version}, func(h *snapshot.Header, objects *spool.Spool) error {
+			return use(h, stored{h, objects})
 		})
-		return result, err
 	}
-	h, err := archived(r.Snapshot).header()
+	h, err := archived(file).header()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s.simulate(ctx, r, scenarios, h, archived(r.Snapshot))
+	return use(h, archived(file))
 }
 
 // archived is a file with a snapshot.

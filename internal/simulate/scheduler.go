@@ -38,7 +38,7 @@ type scheduler struct {
 }
 
 // startScheduler starts the scheduler. Its metrics are served on loopback, without authentication.
-func (r *run) startScheduler() (*scheduler, error) {
+func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	kubeconfig, err := r.kubeconfig()
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
@@ -55,6 +55,11 @@ func (r *run) startScheduler() (*scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.observer != nil {
+		if err := r.observer.prepare(ctx, r, configuration); err != nil {
+			return nil, err
+		}
+	}
 	file := filepath.Join(r.o.Dir, "scheduler.yaml")
 	if err := os.WriteFile(file, configuration.YAML, 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
@@ -63,7 +68,7 @@ func (r *run) startScheduler() (*scheduler, error) {
 		"--config=" + file, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
 		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics", "--v=2",
 	}, configuration.Args...)
-	process, err := apiserver.StartProcess(filepath.Join(r.o.Dir, "kube-scheduler.log"), r.o.Scheduler.Program, args...)
+	process, err := apiserver.StartProcess(r.schedulerLog(), r.o.Scheduler.Program, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +79,8 @@ func (r *run) startScheduler() (*scheduler, error) {
 		}},
 	}, nil
 }
+
+func (r *run) schedulerLog() string { return filepath.Join(r.o.Dir, "kube-scheduler.log") }
 
 // awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before 1.28 starts to schedule earlier.
 func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {

@@ -61,20 +61,15 @@ type Options struct {
 }
 
 // Run runs a scenario. Everything that it starts has ended when it returns.
-func Run(ctx context.Context, o Options) (result *report.Report, err error) {
-	server, err := apiserver.Start(ctx, apiserver.Options{
-		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release),
-	})
+func Run(ctx context.Context, o Options) (*report.Report, error) { return runObserved(ctx, o, nil) }
+
+// runObserved runs a scenario. observer is nil, or observes the scheduler while it runs.
+func runObserved(ctx context.Context, o Options, observer *observer) (result *report.Report, err error) {
+	r, err := start(ctx, o, observer)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	r := &run{
-		o: o, server: server, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
-		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
-		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
-	}
-	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
+	defer func() { err = errors.Join(err, r.server.Close()) }()
 	begin := time.Now()
 	if err := r.step("load the snapshot", func() error { return r.load(ctx) }); err != nil {
 		return nil, err
@@ -87,12 +82,30 @@ func Run(ctx context.Context, o Options) (result *report.Report, err error) {
 	return r.report, nil
 }
 
+// start starts the API server of a run, which is the caller's to close.
+func start(ctx context.Context, o Options, observer *observer) (*run, error) {
+	server, err := apiserver.Start(ctx, apiserver.Options{
+		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release),
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		o: o, server: server, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
+		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
+		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
+	}
+	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
+	return r, nil
+}
+
 // run is one run of a scenario.
 type run struct {
-	o       Options
-	server  *apiserver.Server
-	loader  *load.Loader
-	waiting []scenario.Waiting
+	o        Options
+	server   *apiserver.Server
+	observer *observer // nil: none
+	loader   *load.Loader
+	waiting  []scenario.Waiting
 	// waits are the keys of the pods in waiting.
 	waits map[string]bool
 	// deferred are the objects that refer to a pod in waiting, by the UID of the pod in the snapshot.
@@ -155,7 +168,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 		stopActors()
 		wait()
 	}()
-	s, err := r.startScheduler()
+	s, err := r.startScheduler(ctx)
 	if err != nil {
 		return err
 	}
@@ -183,6 +196,11 @@ func (r *run) decide(ctx context.Context, s *scheduler) error {
 	if err := s.awaitCache(ctx, r.usage.Nodes+r.addedNodes, len(r.before)+r.addedPods); err != nil {
 		return err
 	}
+	if r.observer != nil {
+		if err := r.observer.probe(ctx, r, s); err != nil {
+			return err
+		}
+	}
 	begin := time.Now()
 	if err := r.createWaiting(ctx, s.profiles); err != nil {
 		return err
@@ -208,18 +226,28 @@ func (r *run) createWaiting(ctx context.Context, profiles []string) error {
 		if err := r.createPod(ctx, pod); err != nil {
 			return err
 		}
-		for _, d := range r.deferred[w.UID] {
-			o, err := snapshot.Decode(d.object)
-			if err != nil {
-				return fmt.Errorf("read an object of pod %s: %w", w.Key, err)
-			}
-			if err := r.loader.Create(ctx, d.kind, d.version, o); err != nil {
-				return err
-			}
+		if err := r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
+			return r.loader.Create(ctx, kind, version, o)
+		}); err != nil {
+			return err
 		}
 	}
 	if others > 0 {
 		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Name)
+	}
+	return nil
+}
+
+// eachDeferred calls do with each object that refers to a waiting pod.
+func (r *run) eachDeferred(w scenario.Waiting, do func(kind *snapshot.Kind, version string, o map[string]any) error) error {
+	for _, d := range r.deferred[w.UID] {
+		o, err := snapshot.Decode(d.object)
+		if err != nil {
+			return fmt.Errorf("read an object of pod %s: %w", w.Key, err)
+		}
+		if err := do(d.kind, d.version, o); err != nil {
+			return err
+		}
 	}
 	return nil
 }

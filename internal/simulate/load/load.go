@@ -113,6 +113,22 @@ func (l *Loader) Create(ctx context.Context, kind *snapshot.Kind, version string
 	return nil
 }
 
+// Delete deletes an object that was created, at once.
+func (l *Loader) Delete(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	client, _ := l.served.client(kind, version)
+	if client == nil {
+		return nil
+	}
+	t := newTarget(client, kind, o)
+	return l.requests.Do(ctx, "delete "+t.String(), func(ctx context.Context) error {
+		_, err := send(ctx, t.request("DELETE").Body([]byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)))
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
 func (l *Loader) uid(old string) (string, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

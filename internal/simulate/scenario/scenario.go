@@ -108,6 +108,21 @@ func Drain(nodes []string) Scenario {
 	return s
 }
 
+// One is the scenario in which one pod is scheduled, again if it has a node. Other pending pods stay pending.
+func One(namespace, name string) Scenario {
+	return newScenario("explain", func(kind *snapshot.Kind, o object) (object, Action) {
+		metadata := part(o, "metadata")
+		switch {
+		case kind.Name != "Pod":
+		case metadata["namespace"] == namespace && metadata["name"] == name && !isGone(o):
+			return unbound(o), Schedule
+		case isPending(o):
+			return o, Leave
+		}
+		return o, Keep
+	})
+}
+
 // noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has such a name.
 const noScheduler = "left-out.pmk-sched.io/"
 

@@ -243,3 +243,26 @@ func TestReferences(t *testing.T) {
 		})
 	}
 }
+
+// One pod is scheduled, without its node; other pending pods are left out.
+func TestOnePodIsScheduled(t *testing.T) {
+	s := scenario.One("shop", "web")
+	for name, tt := range map[string]struct {
+		pod  string
+		want scenario.Action
+	}{
+		"pending":           {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {}}`, scenario.Schedule},
+		"running":           {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}`, scenario.Schedule},
+		"finished":          {`{"metadata": {"namespace": "shop", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}}`, scenario.Keep},
+		"another, pending":  {`{"metadata": {"namespace": "shop", "name": "other"}, "spec": {}}`, scenario.Leave},
+		"another namespace": {`{"metadata": {"namespace": "x", "name": "web"}, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}}`, scenario.Keep},
+	} {
+		o, action := s.Apply(kindNamed(t, "Pod"), decode(t, tt.pod))
+		if action != tt.want {
+			t.Errorf("%s: got action %v, want %v", name, action, tt.want)
+		}
+		if spec, _ := o["spec"].(map[string]any); action == scenario.Schedule && spec["nodeName"] != nil {
+			t.Errorf("%s: the pod keeps its node: %v", name, o)
+		}
+	}
+}

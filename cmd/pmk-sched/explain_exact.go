@@ -1,0 +1,203 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+)
+
+// exactFlags describe the scheduler and the objects of `explain --exact`.
+func exactFlags() []cli.Flag {
+	return append([]cli.Flag{
+		&cli.BoolFlag{Name: "exact", Usage: "run the scheduler itself on a copy of the objects; the flags below need it"},
+		&cli.StringFlag{Name: "node", Usage: "explain what would have to change for `NODE` to win"},
+		fileFlag(),
+	}, simulatedFlags(timeoutFlag(simulateTimeout, "the scheduler to decide about the pod"))...)
+}
+
+// explainExactly runs the scheduler.
+func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
+	scheduler, err := simulatedScheduler(c, u)
+	if err != nil {
+		return err
+	}
+	result, err := u.session.ExplainExactly(c.Context, session.ExplainRequest{
+		Namespace: namespace, Pod: pod, Node: c.String("node"), Scheduler: scheduler,
+		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
+	})
+	if err != nil {
+		return err
+	}
+	for _, note := range result.Notes {
+		u.warn(note)
+	}
+	return u.data(c.String("output"), result, exactTable(result))
+}
+
+// requireExact returns an error if a flag of `explain --exact` was given without it.
+func requireExact(c *cli.Context) error {
+	for _, flag := range exactFlags() {
+		if name := flag.Names()[0]; name != "exact" && c.IsSet(name) {
+			return problem.Invalidf("add --exact", "--%s needs --exact", name)
+		}
+	}
+	return nil
+}
+
+// mostNodes is how many nodes the table has. The other formats have all.
+const mostNodes = 10
+
+// exactTable prints the best nodes, and who refused others.
+func exactTable(r *cycle.Result) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p := &printer{w: w}
+		p.outcome(r)
+		p.scores(r)
+		p.refusals(r)
+		p.chosen(r.Chosen)
+		return p.err
+	}
+}
+
+// outcome prints where the pod went.
+func (p *printer) outcome(r *cycle.Result) {
+	scored, refused := 0, 0
+	for _, n := range r.Nodes {
+		if n.Score != nil {
+			scored++
+		}
+		if len(n.Refused) > 0 {
+			refused++
+		}
+	}
+	pod := "pod " + r.Namespace + "/" + r.Pod
+	switch {
+	case r.Node == "":
+		p.line("%s fits on no node: %s", pod, oneLine(r.Message))
+	case len(r.Evicted) > 0:
+		p.line("%s goes to node %s after the eviction of %s", pod, r.Node, strings.Join(r.Evicted, ", "))
+	default:
+		p.line("%s goes to node %s", pod, r.Node)
+	}
+	if r.From != "" && r.From != r.Node {
+		p.line("it is on node %s now", r.From)
+	}
+	p.line("scheduler %s %s: %d nodes, %d refused, %d scored", r.Scheduler, r.Release, len(r.Nodes), refused, scored)
+	if left := len(r.Nodes) - refused; scored == 0 && left > 0 && r.Node != "" && len(r.Evicted) == 0 {
+		p.line("nodes are not scored if only one is left")
+	}
+	if len(r.Tied) > 0 {
+		p.line("%d nodes have the best score, one of them is selected at random: %s", len(r.Tied), firstNames(r.Tied))
+	}
+}
+
+// firstNames joins the first of some names.
+func firstNames(names []string) string {
+	if more := len(names) - mostNodes; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNodes], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// scores prints the best nodes with a row for each plugin and extender.
+func (p *printer) scores(r *cycle.Result) {
+	var best []cycle.Node
+	for _, n := range r.Nodes {
+		if n.Score != nil && len(best) < mostNodes {
+			best = append(best, n)
+		}
+	}
+	if len(best) == 0 {
+		return
+	}
+	p.line("\nRANK\tNODE\tSCORE\tSCORES (WEIGHTED)")
+	for i, n := range best {
+		var parts []string
+		for _, s := range n.Scores {
+			parts = append(parts, fmt.Sprintf("%s %d", s.By, s.Score))
+		}
+		p.line("%d\t%s\t%d\t%s", i+1, n.Name, *n.Score, strings.Join(parts, ", "))
+	}
+}
+
+// refusals prints who refused nodes.
+func (p *printer) refusals(r *cycle.Result) {
+	if len(r.Refusals) == 0 {
+		return
+	}
+	p.line("\nREFUSED BY\tNODES\tONLY BY IT\tREASON")
+	for _, refusal := range r.Refusals {
+		p.line("%s\t%d\t%d\t%s", refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
+	}
+	shown := 0
+	for _, n := range r.Nodes {
+		if len(n.Refused) == 0 {
+			continue
+		}
+		if shown++; shown == 1 {
+			p.line("\nREFUSED NODE\tBY")
+		}
+		if shown <= mostRows {
+			p.line("%s\t%s", n.Name, strings.Join(n.Refused, ", "))
+		}
+	}
+	p.more(shown)
+}
+
+// chosen prints what would have to change for a node to win.
+func (p *printer) chosen(c *cycle.Chosen) {
+	if c == nil {
+		return
+	}
+	switch c.Outcome {
+	case cycle.Selected:
+		p.line("\nnode %s is selected", c.Node)
+	case cycle.Tied:
+		p.line("\nnode %s has the best score as well: the scheduler selects one at random", c.Node)
+	case cycle.Refused:
+		p.line("\nfor node %s to be selected, each of these has to accept it:", c.Node)
+		for _, refusal := range c.Refusals {
+			p.line("- %s: %s", refusal.By, cmp.Or(oneLine(strings.Join(refusal.Reasons, "; ")), "no reason given"))
+		}
+		return
+	case cycle.Unscored:
+		p.line("\nnode %s was not scored", c.Node)
+		return
+	default:
+		p.line("\nnode %s lacks %d points: %s has the best score", c.Node, c.Lacks, c.Best)
+	}
+	for i, d := range c.Differences {
+		if i == 0 {
+			p.line("\nBY\tWEIGHT\t%s\t%s\tDIFFERENCE", c.Node, c.Best)
+		}
+		p.line("%s\t%d\t%d\t%d\t%+d", d.By, d.Weight, d.Score, d.Best, d.Score-d.Best)
+	}
+	p.changes(c)
+}
+
+// changes prints the weights with which a node would win.
+func (p *printer) changes(c *cycle.Chosen) {
+	if c.Outcome != cycle.Lower && c.Outcome != cycle.Tied {
+		return
+	}
+	if len(c.Changes) == 0 {
+		p.line("\nno weight of one plugin alone makes %s win", c.Node)
+		return
+	}
+	p.line("\n%s would win with one of these:", c.Node)
+	for _, change := range c.Changes {
+		to := "weight " + strconv.FormatInt(change.To, 10)
+		if change.To == 0 {
+			to = "disabled under score"
+		}
+		p.line("- %s: %s instead of weight %d", change.By, to, change.Weight)
+	}
+}

@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/tempdir"
+)
+
+// ExplainRequest says what to explain with the scheduler itself.
+type ExplainRequest struct {
+	Namespace, Pod string
+	// Node is explained in addition; it may be empty.
+	Node      string
+	Scheduler spec.Simulated
+	// Snapshot is a file; empty: a snapshot of the cluster is taken.
+	Snapshot string
+	// Timeout bounds the time that the scheduler gets.
+	Timeout time.Duration
+	// Version is that of pmk-sched.
+	Version string
+}
+
+// ExplainExactly runs the scheduler on a snapshot and reports what it decides about each node for a pod. The cluster is only read, and not at all if there
+// is a file.
+func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result *cycle.Result, err error) {
+	err = s.withSnapshot(ctx, r.Snapshot, r.Version, func(h *snapshot.Header, objects simulate.Snapshot) (err error) {
+		sim := simulation{s: s, objects: objects, header: h, request: SimulateRequest{Timeout: r.Timeout}}
+		o, err := sim.options(ctx, r.Scheduler)
+		if err != nil {
+			return err
+		}
+		dir, remove, err := tempdir.Make("explain")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+		o.Snapshot, o.Dir = objects, dir
+		in, err := simulate.Explain(ctx, o, r.Namespace, r.Pod)
+		if err != nil {
+			return err
+		}
+		if r.Node != "" && !slices.Contains(in.Nodes, r.Node) {
+			return problem.Invalidf("`kubectl get nodes` lists nodes", "the snapshot has no node %s", r.Node)
+		}
+		result = cycle.New(*in, r.Node)
+		return nil
+	})
+	return result, err
+}

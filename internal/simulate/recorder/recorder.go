@@ -1,0 +1,134 @@
+// Package recorder is a scheduler extender that records which nodes a scheduler has left at several places of a scheduling cycle. It leaves them as they
+// are, or refuses all of them, so that nothing is scheduled.
+package recorder
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Verb is the verb of the recorders in a configuration.
+const Verb = "filter"
+
+// Refusal is the reason with which a recorder refuses nodes.
+const Refusal = "recorded by pmk-sched"
+
+// most bounds a request: the names of very many nodes, and a pod.
+const most = 64 << 20
+
+// Recorder is a running service on loopback. Close it.
+type Recorder struct {
+	server *http.Server
+	url    string
+	done   chan error
+
+	mu sync.Mutex
+	// passed are the nodes by scheduler name of the pod and stage: those of the first call.
+	passed map[string]map[int][]string
+	refuse func(schedulerName string) bool
+}
+
+// Start starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns true for.
+func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the scheduler: %w", err)
+	}
+	path := "/" + rand.Text() // other users of the machine do not know it
+	r := &Recorder{url: "http://" + listener.Addr().String() + path, done: make(chan error, 1), passed: map[string]map[int][]string{}, refuse: refuse}
+	r.server = &http.Server{Handler: r.handler(path), ReadHeaderTimeout: 10 * time.Second}
+	go func() { r.done <- r.server.Serve(listener) }()
+	return r, nil
+}
+
+// URL returns the address of the recorder of a stage, without the verb.
+func (r *Recorder) URL(stage int) string { return r.url + "/" + strconv.Itoa(stage) }
+
+// Owns reports whether a URL is that of a stage.
+func (r *Recorder) Owns(url string) bool { return strings.HasPrefix(url, r.url+"/") }
+
+// Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if there was none.
+func (r *Recorder) Passed(schedulerName string, stage int) (nodes []string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	nodes, ok = r.passed[schedulerName][stage]
+	return nodes, ok
+}
+
+// Close stops the service and returns when it has ended.
+func (r *Recorder) Close(ctx context.Context) error {
+	err := r.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, r.server.Close())
+	}
+	if served := <-r.done; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}
+
+func (r *Recorder) handler(path string) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+path+"/{stage}/"+Verb, r.filter)
+	return mux
+}
+
+// arguments are those of k8s.io/kube-scheduler/extender/v1, ExtenderArgs, as far as they are needed.
+type arguments struct {
+	Pod struct {
+		Spec struct {
+			SchedulerName string
+		}
+	}
+	NodeNames []string
+}
+
+// result is ExtenderFilterResult.
+type result struct {
+	NodeNames   []string
+	FailedNodes map[string]string
+}
+
+func (r *Recorder) filter(w http.ResponseWriter, request *http.Request) {
+	stage, err := strconv.Atoi(request.PathValue("stage"))
+	var args arguments
+	if err == nil {
+		err = json.NewDecoder(http.MaxBytesReader(w, request.Body, most)).Decode(&args)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	name := args.Pod.Spec.SchedulerName
+	r.record(name, stage, args.NodeNames)
+	answer := result{NodeNames: args.NodeNames}
+	if r.refuse(name) {
+		answer = result{NodeNames: []string{}, FailedNodes: map[string]string{}}
+		for _, node := range args.NodeNames {
+			answer.FailedNodes[node] = Refusal
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // the scheduler reports what it does not get
+}
+
+func (r *Recorder) record(schedulerName string, stage int, nodes []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.passed[schedulerName] == nil {
+		r.passed[schedulerName] = map[int][]string{}
+	}
+	if _, again := r.passed[schedulerName][stage]; !again {
+		r.passed[schedulerName][stage] = slices.Clone(nodes)
+	}
+}

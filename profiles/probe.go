@@ -1,0 +1,295 @@
+package profiles
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/profiles/node"
+	"github.com/pmk-sched/pmk-sched/profiles/schema"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// ProbeRequest is a configuration to extend, see [Probe].
+type ProbeRequest struct {
+	// Configuration is a rendered configuration, Defaulted what the scheduler writes for it with --write-config-to: that has the plugins that
+	// the release enables by default.
+	Configuration, Defaulted []byte
+	Release                  versions.Release
+	// Profile is the scheduler name of the profile to probe.
+	Profile string
+	// Recorder returns the URL of a service that gets the nodes that passed so far: all plugins (0), and each extender that filters (1, 2, …). Verb is
+	// the verb of its extender call.
+	Recorder func(stage int) string
+	Verb     string
+}
+
+// Probed is a configuration that makes visible which plugin refuses which node. Every release reports only how many nodes were refused for a
+// reason.
+type Probed struct {
+	YAML []byte
+	// Plugins may refuse nodes, in the order in which the scheduler calls them.
+	Plugins []ProbedPlugin
+	// Weights are the weights of the plugins that score.
+	Weights map[string]int64
+	// Extenders are those of the configuration.
+	Extenders []ProbedExtender
+}
+
+// ProbedPlugin is a plugin, and the scheduler name of a profile that filters nodes with it alone.
+type ProbedPlugin struct{ Name, Profile string }
+
+// ProbedExtender is an extender. Its name is its URL, as in the log of the scheduler.
+type ProbedExtender struct {
+	Name    string
+	Weight  int64
+	Filters bool
+}
+
+const (
+	// probePrefix begins the scheduler names of probes. No scheduler has such a name.
+	probePrefix = "probe.pmk-sched.io/"
+	// recorderTimeout leaves time to send the names of all nodes of a large cluster.
+	recorderTimeout = 30 * time.Second
+)
+
+// IsProbe reports whether a scheduler name is that of a probe.
+func IsProbe(schedulerName string) bool { return strings.HasPrefix(schedulerName, probePrefix) }
+
+// Probe adds a profile for each plugin that filters, and recorders before, between and after the extenders. The profile to probe does not change,
+// except that all nodes are examined instead of a part of them.
+func Probe(r ProbeRequest) (*Probed, error) {
+	doc, err := schema.Read("configuration", r.Configuration, false)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration to probe: %w", err)
+	}
+	defaulted, err := schema.Read("defaulted configuration", r.Defaulted, false)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration that the scheduler has written: %w", err)
+	}
+	own, written := profileNamed(doc, r.Profile), profileNamed(defaulted, r.Profile)
+	if own == nil || written == nil {
+		return nil, fmt.Errorf("probe the configuration: it has no profile %s", r.Profile)
+	}
+	p := prober{
+		sets: node.Get(written, "plugins"), api: doc.API.Of(r.Release.Minor),
+		queueSort: node.Get(own, "plugins", schema.PointQueueSort), config: node.Get(own, "pluginConfig"),
+	}
+	if r.Release.Minor < writesDefaults {
+		p.sets = mergedSets(node.Get(own, "plugins"), p.api)
+	}
+	probed := &Probed{Weights: p.weights()}
+	all := node.List(doc.Root, "profiles")
+	node.Put(doc.Root, "percentageOfNodesToScore", node.Int(100))
+	for _, profile := range all.Content {
+		node.Remove(profile, "percentageOfNodesToScore")
+	}
+	for _, plugin := range p.plugins() {
+		probe := ProbedPlugin{Name: plugin, Profile: probePrefix + plugin}
+		probed.Plugins = append(probed.Plugins, probe)
+		all.Content = append(all.Content, p.profile(probe))
+	}
+	probed.Extenders = record(doc, r)
+	if probed.YAML, err = schema.Encode(doc.Root); err != nil {
+		return nil, fmt.Errorf("write the configuration to probe: %w", err)
+	}
+	return probed, nil
+}
+
+// writesDefaults is the first minor release whose written configuration has the plugins that are enabled by default
+// (pkg/scheduler/apis/config/v1beta1/default_plugins.go); before, the scheduler adds them later (pkg/scheduler/algorithmprovider/registry.go).
+const writesDefaults = 22
+
+// mergedSets returns plugin sets with the defaults of a config API that has them for each extension point.
+func mergedSets(plugins *yaml.Node, a schema.API) *yaml.Node {
+	sets := node.Mapping()
+	for _, point := range extensionPoints() {
+		weights := schema.EffectivePlugins(plugins, point, a)
+		for _, name := range schema.MergedPlugins(plugins, point, a) {
+			schema.Enable(sets, point, name, weights[name])
+		}
+	}
+	return sets
+}
+
+// extensionPoints are those of every config API.
+func extensionPoints() []string {
+	return []string{
+		schema.PointQueueSort, "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", schema.PointBind, "postBind",
+	}
+}
+
+// profileNamed returns a profile by its scheduler name, or nil.
+func profileNamed(doc *schema.Document, name string) *yaml.Node {
+	all := doc.Profiles()
+	i := slices.IndexFunc(all, func(p *yaml.Node) bool {
+		own := node.Text(p, "schedulerName")
+		return own == name || own == "" && name == "default-scheduler"
+	})
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// record adds recorders to the extenders, and returns those that were there.
+func record(doc *schema.Document, r ProbeRequest) []ProbedExtender {
+	var found []ProbedExtender
+	list := node.List(doc.Root, "extenders")
+	stage := 0
+	recorded := []*yaml.Node{r.recorder(stage)}
+	for _, e := range list.Content {
+		extender := schema.ReadExtender(e)
+		found = append(found, ProbedExtender{Name: extender.URLPrefix, Weight: extender.Weight, Filters: extender.FilterVerb != ""})
+		recorded = append(recorded, e)
+		if extender.FilterVerb != "" {
+			stage++
+			recorded = append(recorded, r.recorder(stage))
+		}
+	}
+	list.Content = recorded
+	return found
+}
+
+func (r ProbeRequest) recorder(stage int) *yaml.Node {
+	return schema.Extender{URLPrefix: r.Recorder(stage), FilterVerb: r.Verb, HTTPTimeout: recorderTimeout}.Node()
+}
+
+// prober makes profiles of the defaulted plugin sets of another one.
+type prober struct {
+	sets *yaml.Node
+	api  schema.API
+	// queueSort and config are those of the configuration; nil if it has none.
+	queueSort, config *yaml.Node
+}
+
+// filtering are the extension points at which a plugin refuses nodes.
+func filtering() []string { return []string{"filter", "preFilter"} }
+
+// plugins returns the plugins that run at one of the filtering extension points.
+func (p prober) plugins() []string {
+	var names []string
+	for _, point := range filtering() {
+		for _, name := range p.running(point) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// running returns the plugins of an extension point in their order (expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go). Of
+// those that are not in-tree, some may not implement it.
+func (p prober) running(point string) []string {
+	explicit := enabledAt(p.sets, point)
+	if !p.api.MultiPoint || schema.IsDisabled(p.sets, point, schema.AllPlugins) {
+		return explicit
+	}
+	multi := slices.DeleteFunc(enabledAt(p.sets, schema.MultiPoint), func(name string) bool {
+		return schema.IsDisabled(p.sets, point, name) || !schema.CanEnable(name, point, p.api.Minor)
+	})
+	both := slices.DeleteFunc(slices.Clone(explicit), func(name string) bool { return !slices.Contains(multi, name) })
+	var names []string
+	for _, name := range slices.Concat(both, multi, explicit) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// weights returns the weights of the plugins that may score.
+func (p prober) weights() map[string]int64 {
+	weights := map[string]int64{}
+	points := []string{"score"}
+	if p.api.MultiPoint {
+		points = []string{schema.MultiPoint, "score"} // the latter wins
+	}
+	for _, point := range points {
+		for _, e := range node.Items(p.sets, point, "enabled") {
+			weights[node.Text(e, "name")] = int64(max(1, node.Number(e, "weight")))
+		}
+	}
+	return weights
+}
+
+// profile returns a profile that filters with one plugin and does nothing else. Its pods reach a recorder, or fit nowhere.
+func (p prober) profile(probe ProbedPlugin) *yaml.Node {
+	plugins := node.Mapping()
+	for _, point := range p.points() {
+		schema.Disable(plugins, point, schema.AllPlugins)
+	}
+	schema.Enable(plugins, schema.PointBind, schema.DefaultBinder, 0)
+	if p.queueSort != nil { // the validation requires the same in all profiles
+		node.Put(plugins, schema.PointQueueSort, node.Copy(p.queueSort))
+	}
+	for _, point := range filtering() {
+		if slices.Contains(enabledAt(p.sets, point), probe.Name) {
+			schema.Enable(plugins, point, probe.Name, 0)
+		}
+	}
+	if p.api.MultiPoint {
+		p.addMultiPoint(plugins, probe.Name)
+	}
+	profile := node.Mapping("schedulerName", node.String(probe.Profile), "plugins", plugins)
+	if p.config != nil {
+		node.Put(profile, "pluginConfig", node.Copy(p.config))
+	}
+	return profile
+}
+
+// addMultiPoint enables a plugin under multiPoint at the filtering extension points, if it is enabled there, and what sorts the queue.
+func (p prober) addMultiPoint(plugins *yaml.Node, name string) {
+	schema.Disable(plugins, schema.MultiPoint, schema.AllPlugins)
+	multi := slices.Contains(enabledAt(p.sets, schema.MultiPoint), name)
+	if multi {
+		schema.Enable(plugins, schema.MultiPoint, name, 0)
+	}
+	sorters := slices.DeleteFunc(p.sorters(), func(sorter string) bool { return sorter == name && multi })
+	for _, sorter := range sorters {
+		schema.Enable(plugins, schema.MultiPoint, sorter, 0)
+	}
+	for _, point := range filtering() {
+		if !multi || schema.IsDisabled(p.sets, point, name) {
+			continue
+		}
+		node.Remove(node.Get(plugins, point), "disabled")
+		for _, sorter := range sorters {
+			schema.Disable(plugins, point, sorter)
+		}
+	}
+}
+
+// sorters returns the plugins of multiPoint that may sort the queue: PrioritySort, or, if that is disabled, those that are not in-tree.
+func (p prober) sorters() []string {
+	if len(enabledAt(p.sets, schema.PointQueueSort)) > 0 {
+		return nil
+	}
+	var own []string
+	for _, name := range enabledAt(p.sets, schema.MultiPoint) {
+		known, inTree := schema.InTreeNamed(name)
+		switch {
+		case schema.IsDisabled(p.sets, schema.PointQueueSort, name):
+		case inTree && known.Implements(schema.PointQueueSort, p.api.Minor):
+			return []string{name}
+		case !inTree && !schema.EverInTree(name):
+			own = append(own, name)
+		}
+	}
+	return own
+}
+
+// points returns the extension points of the config API, as the release has them, without those that all profiles share.
+func (p prober) points() []string {
+	points := slices.DeleteFunc(extensionPoints(), func(point string) bool { return point == schema.PointQueueSort })
+	for _, set := range schema.PluginSets(p.sets) {
+		if set.Point != schema.MultiPoint && set.Point != schema.PointQueueSort && !slices.Contains(points, set.Point) {
+			points = append(points, set.Point)
+		}
+	}
+	return points
+}

@@ -1,0 +1,50 @@
+//go:build linux && releases
+
+package simulate
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+)
+
+// Releases for each form of the log and of the plugin sets: no structured messages, no default plugins in the written configuration, no multiPoint, contextual
+// logging, the newest one.
+func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
+	for _, release := range []string{"v1.20.15", "v1.21.14", "v1.22.17", "v1.23.17", "v1.26.15", "v1.29.2", "v1.34.2", "v1.37.1"} {
+		t.Run(release, func(t *testing.T) {
+			r := explainExactly(t, exactCluster(), release, "web", "--node", "large")
+			want := map[string][]string{
+				"full": {"NodeResourcesFit"}, "cordoned": {"NodeUnschedulable", "TaintToleration"}, "tainted": {"TaintToleration"},
+				"tiny": {"NodeResourcesFit", "TaintToleration"}, "port": {"InterPodAffinity"},
+			}
+			got := refused(r)
+			for _, by := range got {
+				slices.Sort(by)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("refused nodes (-want +got):\n%s", diff)
+			}
+			if r.Node != "small" || r.Nodes[0].Name != "small" || len(r.Notes) > 0 {
+				t.Errorf("node %s, nodes %v, notes %q", r.Node, r.Nodes, r.Notes)
+			}
+			for _, name := range []string{"small", "large"} {
+				scores, sum := scored(r, name), int64(0)
+				for by, score := range scores {
+					if by != "total" {
+						sum += score
+					}
+				}
+				if len(scores) < 5 || sum != scores["total"] {
+					t.Errorf("node %s: the scores %v have the sum %d", name, scores, sum)
+				}
+			}
+			if r.Chosen == nil || r.Chosen.Outcome != cycle.Lower || r.Chosen.Differences[0].By != "NodeAffinity" {
+				t.Errorf("chosen %+v", r.Chosen)
+			}
+		})
+	}
+}

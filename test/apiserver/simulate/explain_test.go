@@ -1,0 +1,231 @@
+//go:build linux
+
+package simulate
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// explainExactly runs `pmk-sched explain --exact` on manifests.
+func explainExactly(t *testing.T, manifests, release, pod string, args ...string) cycle.Result {
+	t.Helper()
+	args = append([]string{"explain", "--exact", "--snapshot", snapshotOf(t, manifests), "--branch", release, "-n", "shop", "-o", "json"}, args...)
+	return run.Decode[cycle.Result](t, run.PMKSched(t, append(args, pod)...).OK(t).Stdout)
+}
+
+// scored returns the weighted scores of a node.
+func scored(r cycle.Result, name string) map[string]int64 {
+	scores := map[string]int64{}
+	for _, n := range r.Nodes {
+		if n.Name != name {
+			continue
+		}
+		for _, s := range n.Scores {
+			scores[s.By] = s.Score
+		}
+		if n.Score != nil {
+			scores["total"] = *n.Score
+		}
+	}
+	return scores
+}
+
+// refused returns who refuses each node that is refused.
+func refused(r cycle.Result) map[string][]string {
+	all := map[string][]string{}
+	for _, n := range r.Nodes {
+		if len(n.Refused) > 0 {
+			all[n.Name] = n.Refused
+		}
+	}
+	return all
+}
+
+// exactCluster has two nodes that fit, of which the smaller one is preferred, and five that do not.
+func exactCluster() string {
+	const taint = "taints: [{key: team, value: x, effect: NoSchedule}]"
+	return node("small", 4, "disk: ssd", "") + node("large", 8, "", "") +
+		node("full", 4, "", "") + pod("running", "4", "", "nodeName: full", "phase: Running") +
+		node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]") +
+		node("tainted", 4, "", taint) + node("tiny", 1, "", taint) + node("port", 4, "", "") +
+		pod("neighbor", "1", "labels: {app: port}", "nodeName: port", "phase: Running") +
+		pod("other", "1", "", "", "phase: Pending") + pod("web", "2", "", `affinity:
+  nodeAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: disk, operator: In, values: [ssd]}]}}]
+  podAntiAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: port}}}]`, "phase: Pending")
+}
+
+func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
+	t.Parallel()
+	r := explainExactly(t, exactCluster(), apiserver.Release, "web", "--node", "large")
+	want := map[string][]string{
+		"full": {"NodeResourcesFit"}, "cordoned": {"NodeUnschedulable", "TaintToleration"}, "tainted": {"TaintToleration"},
+		"tiny": {"TaintToleration", "NodeResourcesFit"}, "port": {"InterPodAffinity"},
+	}
+	if diff := cmp.Diff(want, refused(r)); diff != "" {
+		t.Errorf("refused nodes (-want +got):\n%s", diff)
+	}
+	if r.Node != "small" || r.Nodes[0].Name != "small" || r.Nodes[1].Name != "large" || len(r.Notes) > 0 {
+		t.Errorf("node %s, order %v, notes %v", r.Node, r.Nodes, r.Notes)
+	}
+	// NodeResourcesFit: the mean of what is free of CPU and of memory, of which a pod without a request counts 200 MB. NodeResourcesBalancedAllocation:
+	// 100 minus half the difference of the shares.
+	for name, want := range map[string]map[string]int64{
+		"small": {"NodeAffinity": 200, "NodeResourcesFit": (50 + 97) / 2, "NodeResourcesBalancedAllocation": 75},
+		"large": {"NodeAffinity": 0, "NodeResourcesFit": (75 + 97) / 2, "NodeResourcesBalancedAllocation": 87},
+	} {
+		got, sum := scored(r, name), int64(0)
+		for by, score := range got {
+			if by != "total" {
+				sum += score
+			}
+		}
+		for by, score := range want {
+			if got[by] != score {
+				t.Errorf("node %s: %s scores %d, want %d", name, by, got[by], score)
+			}
+		}
+		if sum != got["total"] {
+			t.Errorf("node %s: the scores %v have the sum %d", name, got, sum)
+		}
+	}
+	chosen := r.Chosen
+	if chosen == nil || chosen.Outcome != cycle.Lower || chosen.Best != "small" || chosen.Lacks != 200-13-12 || chosen.Differences[0].By != "NodeAffinity" {
+		t.Fatalf("chosen %+v", chosen)
+	}
+	changes := []cycle.Change{
+		{By: "NodeAffinity", Weight: 2, To: 0}, {By: "NodeResourcesFit", Weight: 1, To: 15}, {By: "NodeResourcesBalancedAllocation", Weight: 1, To: 16},
+	}
+	if diff := cmp.Diff(changes, chosen.Changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// The weight that is suggested for a node makes it win, and the one below does not.
+func TestSuggestedWeightIsTheSmallestThatWins(t *testing.T) {
+	t.Parallel()
+	for weight, want := range map[int]string{14: "small", 15: "large"} {
+		config := run.WriteFile(t, "scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins: {score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: %d}]}}
+`, weight))
+		if r := explainExactly(t, exactCluster(), apiserver.Release, "web", "--config", config); r.Node != want {
+			t.Errorf("weight %d: the scheduler selects %s, want %s", weight, r.Node, want)
+		}
+	}
+}
+
+// extender refuses one node and prefers another.
+func extender(t *testing.T, refuses, prefers string) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	answer := func(respond func(nodes []string) any) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var args extenderv1.ExtenderArgs
+			if err := json.NewDecoder(r.Body).Decode(&args); err != nil || args.NodeNames == nil {
+				http.Error(w, fmt.Sprintf("no names of nodes: %v", err), http.StatusBadRequest)
+				return
+			}
+			if err := json.NewEncoder(w).Encode(respond(*args.NodeNames)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	mux.Handle("/filter", answer(func(nodes []string) any {
+		left := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return n == refuses })
+		return extenderv1.ExtenderFilterResult{NodeNames: &left, FailedNodes: extenderv1.FailedNodesMap{refuses: "not here"}}
+	}))
+	mux.Handle("/prioritize", answer(func(nodes []string) any {
+		list := extenderv1.HostPriorityList{}
+		for _, n := range nodes {
+			score := int64(0)
+			if n == prefers {
+				score = extenderv1.MaxExtenderPriority
+			}
+			list = append(list, extenderv1.HostPriority{Host: n, Score: score})
+		}
+		return list
+	}))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestExtendersRefuseAndScore(t *testing.T) {
+	t.Parallel()
+	first, second := extender(t, "a", "c"), extender(t, "b", "d")
+	config := run.WriteFile(t, "scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1beta3
+kind: KubeSchedulerConfiguration
+extenders:
+- {urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 2, nodeCacheCapable: true}
+- {urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 3, nodeCacheCapable: true}
+`, first, second))
+	manifests := ""
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		manifests += node(name, 4, "", "")
+	}
+	r := explainExactly(t, manifests+pod("web", "1", "", "", ""), apiserver.Release, "web", "--config", config, "--node", "c")
+	if diff := cmp.Diff(map[string][]string{"a": {first}, "b": {second}}, refused(r)); diff != "" {
+		t.Errorf("refused nodes (-want +got):\n%s", diff)
+	}
+	if c, d, e := scored(r, "c"), scored(r, "d"), scored(r, "e"); r.Node != "d" || c[first] != 200 || c["total"]-e["total"] != 200 || d[second] != 300 || d["total"]-e["total"] != 300 {
+		t.Errorf("node %s, c %v, d %v, e %v", r.Node, c, d, e)
+	}
+	changes := map[string]int64{}
+	for _, c := range r.Chosen.Changes {
+		changes[c.By] = c.To
+	}
+	if diff := cmp.Diff(map[string]int64{first: 4, second: 1}, changes); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+// A pod that fits nowhere is refused by plugins; one with a priority evicts another.
+func TestPodsThatFitNowhereAreExplained(t *testing.T) {
+	t.Parallel()
+	manifests := node("a", 4, "", "") + node("b", 4, "", "taints: [{key: team, value: x, effect: NoSchedule}]") +
+		pod("low", "3", "", "nodeName: a\npriority: 0", "phase: Running")
+	r := explainExactly(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "web", "--node", "a")
+	if r.Node != "" || !strings.Contains(r.Message, `"missing" not found`) || r.Chosen.Outcome != cycle.Refused {
+		t.Errorf("node %q, message %q, chosen %+v", r.Node, r.Message, r.Chosen)
+	}
+	// The plugins that count volumes refuse a missing claim as well.
+	if by := refused(r); !slices.Contains(by["a"], "VolumeBinding") || slices.Contains(by["a"], "TaintToleration") || by["b"][0] != "TaintToleration" {
+		t.Errorf("refused nodes %v", by)
+	}
+	r = explainExactly(t, manifests+pod("web", "2", "", "priority: 100", ""), apiserver.Release, "web")
+	if r.Node != "a" || !slices.Equal(r.Evicted, []string{"shop/low"}) {
+		t.Errorf("node %q, evicted %v", r.Node, r.Evicted)
+	}
+	if diff := cmp.Diff(map[string][]string{"a": {"NodeResourcesFit"}, "b": {"TaintToleration"}}, refused(r)); diff != "" {
+		t.Errorf("refused nodes (-want +got):\n%s", diff)
+	}
+}
+
+// A pod that has a node is scheduled again without it, with the room that it has; the table fits a terminal.
+func TestRunningPodIsScheduledAgain(t *testing.T) {
+	t.Parallel()
+	file := snapshotOf(t, node("small", 4, "", "")+node("large", 8, "", "")+pod("web", "3", "", "nodeName: small", "phase: Running")+
+		pod("done", "1", "", "nodeName: small", "phase: Succeeded"))
+	args := []string{"explain", "--exact", "--snapshot", file, "--branch", apiserver.Release, "-n", "shop"}
+	run.PMKSched(t, append(args, "--node", "small", "web")...).OK(t).Prints(t,
+		"pod shop/web goes to node large", "it is on node small now", "2 nodes, 0 refused, 2 scored", "node small lacks", "no weight of one plugin alone makes small win")
+	run.PMKSched(t, append(args, "done")...).Fails(t, 2, "the snapshot has no pod done in namespace shop to schedule")
+	run.PMKSched(t, append(args, "--node", "none", "web")...).Fails(t, 2, "the snapshot has no node none")
+	run.PMKSched(t, "explain", "--node", "small", "web").Fails(t, 2, "--node needs --exact")
+}
