@@ -172,7 +172,7 @@ func TestPortablePluginsDoNotLinkAFramework(t *testing.T) {
 // Pure packages do no I/O: neither the operating system, nor the network, nor a client.
 func TestPurePackagesDoNoIO(t *testing.T) {
 	denied := regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?)$`)
-	for _, pkg := range []string{"versions", "rbac", "profiles", "profiles/node", "profiles/schema", "profiles/convert", "profiles/policy", "profiles/validate", "internal/helm", "internal/health", "internal/manifest", "internal/snapshot", "internal/snapshot/archive", "internal/snapshot/openb", "internal/simulate/scenario", "internal/simulate/report", "internal/simulate/page"} {
+	for _, pkg := range []string{"versions", "rbac", "profiles", "profiles/node", "profiles/schema", "profiles/convert", "profiles/policy", "profiles/validate", "internal/helm", "internal/health", "internal/manifest", "internal/snapshot", "internal/snapshot/archive", "internal/snapshot/openb", "internal/simulate/scenario", "internal/simulate/report", "internal/simulate/page", "internal/simulate/cycle", "internal/simulate/bench"} {
 		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, "./"+pkg) {
 			if denied.MatchString(imported) {
 				t.Errorf("pure package %s imports %s", pkg, imported)

@@ -91,7 +91,7 @@ func (r *Result) choose(name string) {
 	}
 }
 
-// second returns the best scored node besides one.
+// second returns the best scored node except for one.
 func (r *Result) second(name string) Node {
 	for _, n := range r.Nodes {
 		if n.Name != name && n.Score != nil {

@@ -153,7 +153,7 @@ func (r *Result) refusedBy(in Input) map[string][]string {
 	return refused
 }
 
-// unknownPlugin stands for plugins that refuse a node together.
+// unknownPlugin is shown for plugins that refuse a node together.
 const unknownPlugin = "(plugins together)"
 
 // compare compares the plugins alone with all of them. A plugin that reads what another one wrote decides otherwise without it.

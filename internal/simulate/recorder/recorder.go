@@ -83,7 +83,7 @@ func (r *Recorder) handler(path string) http.Handler {
 	return mux
 }
 
-// arguments are those of k8s.io/kube-scheduler/extender/v1, ExtenderArgs, as far as they are needed.
+// arguments are those of k8s.io/kube-scheduler/extender/v1, ExtenderArgs: the fields that are read.
 type arguments struct {
 	Pod struct {
 		Spec struct {

@@ -34,13 +34,8 @@ type Replica struct {
 // Add is the scenario in which the pods of manifests are scheduled: count copies, and more until one does not fit, at most limit. The pending pods
 // of the snapshot are left out. The error is one of the input (package problem).
 func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
-	s := newScenario("add", func(kind *snapshot.Kind, o object) (object, Action) {
-		if kind.Name == "Pod" && isPending(o) {
-			return o, Leave
-		}
-		return o, Keep
-	})
-	s.Count, s.Limit = count, limit
+	s := Running()
+	s.Name, s.Count, s.Limit = "add", count, limit
 	ignored := map[string]bool{}
 	for _, o := range manifests {
 		if err := s.addManifest(o, ignored); err != nil {

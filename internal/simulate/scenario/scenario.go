@@ -123,6 +123,24 @@ func One(namespace, name string) Scenario {
 	})
 }
 
+// Running is the scenario in which nothing of the snapshot is scheduled: pending pods stay pending.
+func Running() Scenario {
+	return newScenario("running", func(kind *snapshot.Kind, o object) (object, Action) {
+		if kind.Name == "Pod" && isPending(o) {
+			return o, Leave
+		}
+		return o, Keep
+	})
+}
+
+// NameOf returns the namespace and the name of an object.
+func NameOf(o map[string]any) (namespace, name string) {
+	metadata := part(o, "metadata")
+	namespace, _ = metadata["namespace"].(string)
+	name, _ = metadata["name"].(string)
+	return namespace, name
+}
+
 // noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has such a name.
 const noScheduler = "left-out.pmk-sched.io/"
 

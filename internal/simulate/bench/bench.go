@@ -1,0 +1,203 @@
+// Package bench has the speed of schedulers: how many pods a second each binds, how long an attempt takes, and what takes the time. It does no I/O.
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Sample is one measurement of one scheduler.
+type Sample struct {
+	// Bound are the times at which pods were bound, in any order; Pods is how many there were to bind.
+	Bound []time.Time
+	Pods  int
+	// Nodes is how many nodes there were.
+	Nodes int
+	// Metrics are those of the scheduler afterwards, in Prometheus' text format.
+	Metrics string
+}
+
+// rate returns the pods that were bound in a second, between the first and the last.
+func (s Sample) rate() float64 {
+	if len(s.Bound) < 2 {
+		return 0
+	}
+	times := s.sorted()
+	seconds := times[len(times)-1].Sub(times[0]).Seconds()
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(len(times)-1) / seconds
+}
+
+func (s Sample) sorted() []time.Time {
+	return slices.SortedFunc(slices.Values(s.Bound), time.Time.Compare)
+}
+
+// perSecond returns how many pods were bound in each full second since the first.
+func (s Sample) perSecond() []float64 {
+	times := s.sorted()
+	if len(times) == 0 {
+		return nil
+	}
+	counts := make([]float64, int(times[len(times)-1].Sub(times[0])/time.Second)+1)
+	for _, t := range times {
+		counts[int(t.Sub(times[0])/time.Second)]++
+	}
+	if len(counts) > 1 {
+		counts = counts[:len(counts)-1] // the last second is not full
+	}
+	return counts
+}
+
+// Side is a scheduler with its samples.
+type Side struct {
+	// Source is where it comes from, for example a file or default.
+	Source    string `json:"source"`
+	Scheduler string `json:"scheduler"`
+	Release   string `json:"release"`
+	// Rates are the pods per second of each sample, Rate is their median.
+	Rates []float64 `json:"rates"`
+	Rate  float64   `json:"rate"`
+	// Unbound is how many pods got no node, in all samples.
+	Unbound int `json:"unbound"`
+	// Attempt is how long a scheduling attempt took.
+	Attempt Latency `json:"attempt"`
+	// Plugins and Points are what takes the time, the slowest first.
+	Plugins []PluginTime `json:"plugins"`
+	Points  []PointTime  `json:"points"`
+}
+
+// Latency are quantiles in milliseconds.
+type Latency struct {
+	Average float64 `json:"average"`
+	P50     float64 `json:"p50"`
+	P90     float64 `json:"p90"`
+	P95     float64 `json:"p95"`
+	P99     float64 `json:"p99"`
+}
+
+// Result compares a scheduler with another one.
+type Result struct {
+	// Version and DataItems are the format of perfdash (kubernetes/perf-tests); it ignores the rest.
+	Version   string     `json:"version"`
+	DataItems []DataItem `json:"dataItems"`
+
+	Workload string `json:"workload"`
+	Nodes    int    `json:"nodes"`
+	Pods     int    `json:"pods"`
+	Samples  int    `json:"samples"`
+	// This is the scheduler, Against the one that it is compared with.
+	This    Side `json:"this"`
+	Against Side `json:"against"`
+	// Ratio is the rate of this scheduler divided by that of the other one; 0 if one has none.
+	Ratio float64  `json:"ratio"`
+	Notes []string `json:"notes,omitempty"`
+}
+
+// DataItem is a measurement in the format of perfdash.
+type DataItem struct {
+	Data   map[string]float64 `json:"data"`
+	Unit   string             `json:"unit"`
+	Labels map[string]string  `json:"labels"`
+}
+
+// NewSide returns what the samples of a scheduler show.
+func NewSide(source, scheduler, release string, samples []Sample) Side {
+	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}}
+	all := &histogram{buckets: map[float64]float64{}}
+	var texts []string
+	bound := 0
+	for _, sample := range samples {
+		s.Rates = append(s.Rates, sample.rate())
+		s.Unbound += sample.Pods - len(sample.Bound)
+		bound += len(sample.Bound)
+		if h := attempts(sample.Metrics); h != nil {
+			all.add(h)
+		}
+		texts = append(texts, sample.Metrics)
+	}
+	s.Rate = median(s.Rates)
+	s.Attempt = Latency{
+		Average: all.mean() * 1e3, P50: all.quantile(0.5) * 1e3, P90: all.quantile(0.9) * 1e3, P95: all.quantile(0.95) * 1e3, P99: all.quantile(0.99) * 1e3,
+	}
+	s.Plugins, s.Points = plugins(texts, bound), points(texts, bound)
+	return s
+}
+
+// median returns the median of numbers, 0 of none.
+func median(numbers []float64) float64 {
+	if len(numbers) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(numbers))
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 0 {
+		return (sorted[middle-1] + sorted[middle]) / 2
+	}
+	return sorted[middle]
+}
+
+// New compares the samples of two schedulers, which have the same workload.
+func New(workload string, this, against Side, own, others []Sample) *Result {
+	r := &Result{Version: "v1", Workload: workload, Samples: len(own), This: this, Against: against}
+	if len(own) > 0 {
+		r.Nodes, r.Pods = own[0].Nodes, own[0].Pods
+	}
+	if against.Rate > 0 {
+		r.Ratio = this.Rate / against.Rate
+	}
+	for _, s := range []Side{this, against} {
+		if s.Unbound > 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s did not bind %d pods: there is no room for them; the rate is that of the others", s.Source, s.Unbound))
+		}
+	}
+	r.DataItems = slices.Concat(items(workload, "this", this, own), items(workload, "against", against, others))
+	return r
+}
+
+// items returns the measurements of a scheduler, with the names that scheduler_perf gives them (test/integration/scheduler_perf/util.go).
+func items(workload, side string, s Side, samples []Sample) []DataItem {
+	labels := func(metric string, more ...string) map[string]string {
+		l := map[string]string{"Name": workload, "Metric": metric, "side": side, "scheduler": s.Scheduler, "release": s.Release}
+		for i := 0; i+1 < len(more); i += 2 {
+			l[more[i]] = more[i+1]
+		}
+		return l
+	}
+	var seconds []float64
+	for _, sample := range samples {
+		seconds = append(seconds, sample.perSecond()...)
+	}
+	slices.Sort(seconds)
+	all := []DataItem{
+		{
+			Data: map[string]float64{
+				"Average": s.Rate, "Perc50": percentile(seconds, 0.5), "Perc90": percentile(seconds, 0.9), "Perc95": percentile(seconds, 0.95), "Perc99": percentile(seconds, 0.99),
+			},
+			Unit: "pods/s", Labels: labels("SchedulingThroughput"),
+		},
+		{
+			Data: map[string]float64{
+				"Average": s.Attempt.Average, "Perc50": s.Attempt.P50, "Perc90": s.Attempt.P90, "Perc95": s.Attempt.P95, "Perc99": s.Attempt.P99,
+			},
+			Unit: "ms", Labels: labels("scheduler_scheduling_attempt_duration_seconds", "result", "scheduled"),
+		},
+	}
+	for _, p := range s.Plugins {
+		all = append(all, DataItem{
+			Data: map[string]float64{"Average": p.MicrosecondsPerCall / 1e3},
+			Unit: "ms", Labels: labels("scheduler_plugin_execution_duration_seconds", "plugin", p.Plugin, "extension_point", p.Point),
+		})
+	}
+	return all
+}
+
+// percentile returns an element of sorted numbers.
+func percentile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}

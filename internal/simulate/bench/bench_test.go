@@ -1,0 +1,105 @@
+package bench
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const text = `# HELP scheduler_plugin_execution_duration_seconds [ALPHA] Duration for running a plugin at a specific extension point.
+scheduler_plugin_execution_duration_seconds_bucket{extension_point="Filter",plugin="Sleepy",status="Success",le="0.01"} 40
+scheduler_plugin_execution_duration_seconds_bucket{extension_point="Filter",plugin="Sleepy",status="Success",le="+Inf"} 40
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Filter",plugin="Sleepy",status="Success"} 0.2
+scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="Sleepy",status="Success"} 40
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Filter",plugin="Fit",status="Success"} 0.001
+scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="Fit",status="Success"} 30
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Filter",plugin="Fit",status="Unschedulable"} 0.001
+scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="Fit",status="Unschedulable"} 10
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="Filter",profile="default-scheduler",status="Success"} 0.5
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="Score",profile="default-scheduler",status="Success"} 0.1
+`
+
+const attemptsNew = `scheduler_scheduling_attempt_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.001"} 50
+scheduler_scheduling_attempt_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.002"} 90
+scheduler_scheduling_attempt_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.004"} 100
+scheduler_scheduling_attempt_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="+Inf"} 100
+scheduler_scheduling_attempt_duration_seconds_sum{profile="default-scheduler",result="scheduled"} 0.12
+scheduler_scheduling_attempt_duration_seconds_count{profile="default-scheduler",result="scheduled"} 100
+scheduler_scheduling_attempt_duration_seconds_sum{profile="default-scheduler",result="unschedulable"} 9
+scheduler_scheduling_attempt_duration_seconds_count{profile="default-scheduler",result="unschedulable"} 9
+`
+
+// attemptsOld are those of 1.20 to 1.22.
+const attemptsOld = `scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.001"} 50
+scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.002"} 90
+scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.004"} 100
+scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="+Inf"} 100
+scheduler_e2e_scheduling_duration_seconds_sum{profile="default-scheduler",result="scheduled"} 0.12
+scheduler_e2e_scheduling_duration_seconds_count{profile="default-scheduler",result="scheduled"} 100
+`
+
+// sample returns a sample with one pod bound at each of some milliseconds.
+func sample(metrics string, pods int, milliseconds ...int) Sample {
+	s := Sample{Pods: pods, Nodes: 5, Metrics: metrics}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, ms := range milliseconds {
+		s.Bound = append(s.Bound, start.Add(time.Duration(ms)*time.Millisecond))
+	}
+	return s
+}
+
+func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
+	want := Side{
+		Source: "this", Scheduler: "packer", Release: "v1.24.3", Rates: []float64{4, 2, 1}, Rate: 2, Unbound: 1,
+		Attempt: Latency{Average: 1.2, P50: 1, P90: 2, P95: 3, P99: 3.8},
+		Plugins: []PluginTime{
+			{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5000, MillisecondsPerPod: 3 * 2000 / 11.0},
+			{Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 50, MillisecondsPerPod: 3 * 20 / 11.0},
+		},
+		Points: []PointTime{{Point: "Filter", MillisecondsPer: 3 * 500 / 11.0}, {Point: "Score", MillisecondsPer: 3 * 100 / 11.0}},
+	}
+	for name, attempts := range map[string]string{"1.20": attemptsOld, "1.23": attemptsOld + attemptsNew, "1.37": attemptsNew} {
+		got := NewSide("this", "packer", "v1.24.3", []Sample{
+			sample(text+attempts, 5, 750, 0, 250, 500, 1000), sample(text+attempts, 4, 0, 500, 1000), sample(text+attempts, 3, 0, 1000, 2000),
+		})
+		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestQuantilesAreInterpolated(t *testing.T) {
+	h := &histogram{count: 10, buckets: map[float64]float64{1: 0, 2: 5, 4: 9, math.Inf(1): 10}}
+	for q, want := range map[float64]float64{0.25: 1.5, 0.5: 2, 0.7: 3, 0.99: 4} {
+		if got := h.quantile(q); math.Abs(got-want) > 1e-9 {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if got := (&histogram{}).quantile(0.5); got != 0 {
+		t.Errorf("the quantile of nothing is %v", got)
+	}
+}
+
+func TestResultComparesAndHasDataItems(t *testing.T) {
+	own := []Sample{sample(text+attemptsNew, 3, 0, 500, 1000)}
+	others := []Sample{sample(attemptsNew, 5, 0, 250, 500, 750, 1000)}
+	r := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own), NewSide("default", "default-scheduler", "v1.24.3", others), own, others)
+	if r.Ratio != 0.5 || r.Nodes != 5 || r.Pods != 3 || r.Samples != 1 || len(r.Notes) > 0 {
+		t.Errorf("%+v", r)
+	}
+	labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": "SchedulingThroughput", "side": "this", "scheduler": "packer", "release": "v1.24.3"}
+	want := DataItem{Unit: "pods/s", Labels: labels, Data: map[string]float64{"Average": 2, "Perc50": 2, "Perc90": 2, "Perc95": 2, "Perc99": 2}}
+	if diff := cmp.Diff(want, r.DataItems[0]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(r.DataItems) != 2+2+2 || r.DataItems[2].Labels["plugin"] != "Sleepy" || r.DataItems[2].Data["Average"] != 5 {
+		t.Errorf("data items %+v", r.DataItems)
+	}
+	none := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", []Sample{{Pods: 2}}), nil, nil)
+	if none.Ratio != 0 || len(none.Notes) != 2 {
+		t.Errorf("without bound pods: %+v", none)
+	}
+}

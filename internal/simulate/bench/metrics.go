@@ -1,0 +1,186 @@
+package bench
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// histogram is what Prometheus' text format has of a histogram.
+type histogram struct {
+	sum     float64
+	count   float64
+	buckets map[float64]float64 // cumulative counts by upper bound
+}
+
+// mean returns the mean in the unit of the histogram, 0 of none.
+func (h *histogram) mean() float64 {
+	if h == nil || h.count == 0 {
+		return 0
+	}
+	return h.sum / h.count
+}
+
+// quantile returns a quantile, interpolated within its bucket as Prometheus' histogram_quantile does.
+func (h *histogram) quantile(q float64) float64 {
+	if h == nil || h.count == 0 {
+		return 0
+	}
+	rank, lower, before := q*h.count, 0.0, 0.0
+	for _, bound := range slices.Sorted(maps.Keys(h.buckets)) {
+		count := h.buckets[bound]
+		if count < rank || count == before {
+			lower, before = bound, count
+			continue
+		}
+		if math.IsInf(bound, 1) {
+			return lower
+		}
+		return lower + (bound-lower)*(rank-before)/(count-before)
+	}
+	return lower
+}
+
+func (h *histogram) add(other *histogram) {
+	h.sum, h.count = h.sum+other.sum, h.count+other.count
+	for bound, n := range other.buckets {
+		h.buckets[bound] += n
+	}
+}
+
+var (
+	// metricLine matches a line of a histogram of the scheduler.
+	metricLine = regexp.MustCompile(`(?m)^scheduler_(\w+)_(sum|count|bucket)(?:\{(.*)\})? (\S+)$`)
+	labelPair  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+)
+
+// parseHistograms returns the histograms of a metric by the values of some labels, joined with a slash. Others are added together. A series whose labels
+// differ from those of where is left out.
+func parseHistograms(text, metric string, where map[string]string, by ...string) map[string]*histogram {
+	all := map[string]*histogram{}
+	for _, found := range metricLine.FindAllStringSubmatch(text, -1) {
+		value, err := strconv.ParseFloat(found[4], 64)
+		if found[1] != metric || err != nil {
+			continue
+		}
+		labels := map[string]string{}
+		for _, pair := range labelPair.FindAllStringSubmatch(found[3], -1) {
+			labels[pair[1]] = pair[2]
+		}
+		if !matches(labels, where) {
+			continue
+		}
+		var values []string
+		for _, label := range by {
+			values = append(values, labels[label])
+		}
+		key := strings.Join(values, "/")
+		if all[key] == nil {
+			all[key] = &histogram{buckets: map[float64]float64{}}
+		}
+		switch found[2] {
+		case "sum":
+			all[key].sum += value
+		case "count":
+			all[key].count += value
+		default:
+			if bound, err := strconv.ParseFloat(labels["le"], 64); err == nil {
+				all[key].buckets[bound] += value
+			}
+		}
+	}
+	return all
+}
+
+func matches(labels, where map[string]string) bool {
+	for label, value := range where {
+		if labels[label] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// attemptMetrics are the metrics of scheduling attempts: the first from 1.23 on, the second up to 1.26.
+func attemptMetrics() []string {
+	return []string{"scheduling_attempt_duration_seconds", "e2e_scheduling_duration_seconds"}
+}
+
+// attempts returns the durations of the attempts that found a node.
+func attempts(text string) *histogram {
+	for _, metric := range attemptMetrics() {
+		if h := parseHistograms(text, metric, map[string]string{"result": "scheduled"})[""]; h != nil && h.count > 0 {
+			return h
+		}
+	}
+	return nil
+}
+
+// sampledCycles is one of how many scheduling cycles measures its plugins (pluginMetricsSamplePercent in pkg/scheduler/scheduler.go).
+const sampledCycles = 10
+
+// PluginTime is the time that a plugin takes at an extension point.
+type PluginTime struct {
+	Plugin string `json:"plugin"`
+	Point  string `json:"point"`
+	// MicrosecondsPerCall is the mean of a call. At Filter and Score there is one call for each node.
+	MicrosecondsPerCall float64 `json:"microsecondsPerCall"`
+	// MillisecondsPerPod is the sum of the calls for a pod: those of nodes run at the same time.
+	MillisecondsPerPod float64 `json:"millisecondsPerPod"`
+}
+
+// plugins returns the time of each plugin, the slowest first. One in ten scheduling cycles is measured, so that a plugin may be missing after few pods.
+func plugins(texts []string, pods int) []PluginTime {
+	sums := map[string]*histogram{}
+	for _, text := range texts {
+		for key, h := range parseHistograms(text, "plugin_execution_duration_seconds", nil, "plugin", "extension_point") {
+			if sums[key] == nil {
+				sums[key] = &histogram{buckets: map[float64]float64{}}
+			}
+			sums[key].add(h)
+		}
+	}
+	var all []PluginTime
+	for key, h := range sums {
+		plugin, point, _ := strings.Cut(key, "/")
+		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.mean() * 1e6}
+		if pods > 0 {
+			t.MillisecondsPerPod = h.sum * sampledCycles * 1e3 / float64(pods)
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b PluginTime) int {
+		return cmp.Or(cmp.Compare(b.MillisecondsPerPod, a.MillisecondsPerPod), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.Point, b.Point))
+	})
+	return all
+}
+
+// PointTime is the time that an extension point takes for a pod.
+type PointTime struct {
+	Point           string  `json:"point"`
+	MillisecondsPer float64 `json:"millisecondsPerPod"`
+}
+
+// points returns the time of each extension point, the slowest first.
+func points(texts []string, pods int) []PointTime {
+	sums := map[string]float64{}
+	for _, text := range texts {
+		for point, h := range parseHistograms(text, "framework_extension_point_duration_seconds", nil, "extension_point") {
+			sums[point] += h.sum
+		}
+	}
+	var all []PointTime
+	for point, sum := range sums {
+		if pods > 0 {
+			all = append(all, PointTime{Point: point, MillisecondsPer: sum * 1e3 / float64(pods)})
+		}
+	}
+	slices.SortFunc(all, func(a, b PointTime) int {
+		return cmp.Or(cmp.Compare(b.MillisecondsPer, a.MillisecondsPer), cmp.Compare(a.Point, b.Point))
+	})
+	return all
+}

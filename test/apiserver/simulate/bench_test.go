@@ -1,0 +1,128 @@
+//go:build linux
+
+package simulate
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// sleepy is a plugin that sleeps for every node.
+const sleepy = `// Package sleepy is slow.
+package sleepy
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name.
+const Name = "Sleepy"
+
+// Sleepy sleeps.
+type Sleepy struct{}
+
+// New returns the plugin.
+func New(context.Context, scheduler.Arguments, scheduler.Handle) (*Sleepy, error) { return &Sleepy{}, nil }
+
+// Name returns the plugin's name.
+func (*Sleepy) Name() string { return Name }
+
+// Filter sleeps and accepts the node.
+func (*Sleepy) Filter(context.Context, scheduler.State, *corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
+	time.Sleep(5 * time.Millisecond)
+	return nil
+}
+`
+
+func TestSlowPluginIsNamedAndFails(t *testing.T) {
+	dir := t.TempDir()
+	create := exec.CommandContext(run.Context(t), run.Program(t), "plugin", "new", "--branch", apiserver.Release, "Sleepy")
+	create.Dir = dir
+	run.Command(t, create).OK(t)
+	if err := os.WriteFile(filepath.Join(dir, "sleepy", "sleepy.go"), []byte(sleepy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result := run.PMKSched(t, "bench", "--nodes", "40", "--pods", "100", "--samples", "2", "--branch", apiserver.Release, "--with", filepath.Join(dir, "sleepy"),
+		"--fail-below", "0.9", "-o", "json")
+	result.Fails(t, 3, "less than 0.9; its slowest plugin is Sleepy at Filter")
+	r := run.Decode[bench.Result](t, result.Stdout)
+	if p := r.This.Plugins[0]; p.Plugin != "Sleepy" || p.Point != "Filter" || p.MicrosecondsPerCall < 5000 || p.MicrosecondsPerCall > 50_000 {
+		t.Errorf("the slowest plugin is %+v", p)
+	}
+	if r.Ratio <= 0 || r.Ratio >= 0.9 || len(r.This.Rates) != 2 || len(r.Against.Rates) != 2 || r.Nodes != 40 || r.Pods != 100 || r.This.Unbound+r.Against.Unbound > 0 {
+		t.Errorf("ratio %v of %v and %v, %d nodes, %d pods, notes %q", r.Ratio, r.This.Rates, r.Against.Rates, r.Nodes, r.Pods, r.Notes)
+	}
+	if a, b := r.This.Attempt, r.Against.Attempt; a.P50 <= 0 || a.P99 < a.P50 || b.P50 <= 0 || b.P99 < b.P50 {
+		t.Errorf("attempts %+v, of the other scheduler %+v", a, b)
+	}
+	metrics := map[string]bool{}
+	for _, item := range r.DataItems {
+		metrics[item.Labels["side"]+" "+item.Labels["Metric"]] = true
+		if item.Data["Average"] < 0 || item.Unit == "" || item.Labels["Name"] != "Alike/100Pods" {
+			t.Errorf("data item %+v", item)
+		}
+	}
+	for _, want := range []string{
+		"this SchedulingThroughput", "against SchedulingThroughput", "this scheduler_scheduling_attempt_duration_seconds", "this scheduler_plugin_execution_duration_seconds",
+	} {
+		if !metrics[want] || r.Version != "v1" {
+			t.Errorf("data items of version %s lack %s: %v", r.Version, want, metrics)
+		}
+	}
+}
+
+// The nodes are those of a snapshot, with the pods on them: pods that do not fit are reported.
+func TestNodesOfASnapshotAreMeasured(t *testing.T) {
+	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
+		pod("running", "3800m", "", "nodeName: a", "phase: Running")+pod("pending", "1", "", "", "phase: Pending"))
+	result := run.PMKSched(t, "bench", "--snapshot", file, "--pods", "30", "--samples", "1", "--branch", apiserver.Release).OK(t)
+	result.Prints(t, "30 pods on 2 nodes", "this did not bind 10 pods", "default did not bind 10 pods", "SLOWEST PLUGIN")
+	if !strings.Contains(result.Stdout, "NodeResourcesFit") {
+		t.Errorf("no time of a plugin: %s", result)
+	}
+	run.PMKSched(t, "bench", "--nodes", "5").Fails(t, 2, "--nodes and --workload need the release")
+	run.PMKSched(t, "bench", "--nodes", "5", "--snapshot", file).Fails(t, 2, "mutually exclusive")
+}
+
+// Pods of a workload of scheduler_perf that are not measured are scheduled first: those that are measured fit only if they evict them.
+func TestWorkloadOfSchedulerPerfIsMeasured(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "config"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"config/low.yaml":  "apiVersion: v1\nkind: Pod\nmetadata: {generateName: low-}\nspec: {priority: 0, containers: [{name: pause, image: pause, resources: {requests: {cpu: 2}}}]}\n",
+		"config/high.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {generateName: high-}\nspec: {priority: 10, containers: [{name: pause, image: pause, resources: {requests: {cpu: 3}}}]}\n",
+		"config/performance.yaml": `- name: Preemption
+  workloadTemplate:
+  - {opcode: createNodes, countParam: $nodes}
+  - {opcode: createPods, countParam: $low, podTemplatePath: config/low.yaml}
+  - {opcode: createPods, countParam: $high, podTemplatePath: high.yaml, collectMetrics: true}
+  workloads:
+  - {name: small, params: {nodes: 4, low: 8, high: 4}}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "config", "performance.yaml")
+	result := run.PMKSched(t, "bench", "--workload", file, "--case", "Preemption/small", "--samples", "1", "--branch", apiserver.Release, "-o", "json").OK(t)
+	r := run.Decode[bench.Result](t, result.Stdout)
+	if r.Workload != "Preemption/small" || r.Nodes != 4 || r.Pods != 4 || r.This.Unbound+r.Against.Unbound > 0 || r.This.Rate <= 0 {
+		t.Errorf("workload %s, %d nodes, %d pods, %+v, %+v", r.Workload, r.Nodes, r.Pods, r.This, r.Against)
+	}
+	run.PMKSched(t, "bench", "--workload", file, "--branch", apiserver.Release).Fails(t, 2, "--case is required", "Preemption/small")
+}
