@@ -100,7 +100,7 @@ const mostPlugins = 10
 func benchTable(r *bench.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
-		p.line("%d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn", r.Pods, r.Nodes, r.Samples)
+		p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn", r.Workload, r.Pods, r.Nodes, r.Samples)
 		p.line("\nSCHEDULER\tNAME\tRELEASE\tPODS/S\tSAMPLES\tATTEMPT (MEDIAN)\tATTEMPT (P99)")
 		for _, s := range []bench.Side{r.This, r.Against} {
 			var rates []string

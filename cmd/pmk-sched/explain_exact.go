@@ -165,7 +165,7 @@ func (p *printer) chosen(c *cycle.Chosen) {
 	case cycle.Refused:
 		p.line("\nfor node %s to be selected, each of these has to accept it:", c.Node)
 		for _, refusal := range c.Refusals {
-			p.line("- %s: %s", refusal.By, cmp.Or(oneLine(strings.Join(refusal.Reasons, "; ")), "no reason given"))
+			p.refusal(refusal, c.Fixes)
 		}
 		return
 	case cycle.Unscored:
@@ -181,6 +181,20 @@ func (p *printer) chosen(c *cycle.Chosen) {
 		p.line("%s\t%d\t%d\t%d\t%+d", d.By, d.Weight, d.Score, d.Best, d.Score-d.Best)
 	}
 	p.changes(c)
+}
+
+// refusal prints what would make a plugin accept a node, or else its reasons.
+func (p *printer) refusal(refusal cycle.Refusal, fixes []cycle.Fix) {
+	computed := false
+	for _, f := range fixes {
+		if f.By == refusal.By {
+			computed = true
+			p.line("- %s: %s: %s", f.By, oneLine(f.Text), oneLine(f.Fix))
+		}
+	}
+	if !computed {
+		p.line("- %s: %s", refusal.By, cmp.Or(oneLine(strings.Join(refusal.Reasons, "; ")), "no reason given"))
+	}
 }
 
 // changes prints the weights with which a node would win.

@@ -49,11 +49,11 @@ b would win with one of these:
 - Affinity: disabled under score instead of weight 3
 - Fit: weight 5 instead of weight 1
 `)
-	r.Chosen = &cycle.Chosen{Node: "d", Outcome: cycle.Refused, Refusals: r.Refusals}
+	r.Chosen = &cycle.Chosen{Node: "d", Outcome: cycle.Refused, Refusals: r.Refusals, Fixes: []cycle.Fix{{By: "NodeResourcesFit", Text: "1 node lacks 1 CPU", Fix: "free 1 CPU"}}}
 	compareTable(t, r, best+`
 for node d to be selected, each of these has to accept it:
 - TaintToleration: node(s) had untolerated taint {team: x}
-- NodeResourcesFit: Insufficient cpu; Insufficient memory
+- NodeResourcesFit: 1 node lacks 1 CPU: free 1 CPU
 `)
 	compareTable(t, &cycle.Result{Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer", Message: "no room", Nodes: []cycle.Node{{Name: "a", Refused: []string{"X"}}}},
 		"pod shop/web fits on no node: no room\nscheduler packer v1.24.3: 1 nodes, 1 refused, 0 scored\n")

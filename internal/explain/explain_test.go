@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -479,4 +480,25 @@ func FuzzParseFit(f *testing.F) {
 			t.Errorf("report %+v", r)
 		}
 	})
+}
+
+// A scheduler reports the first obstacle of a node; all of them have to be removed.
+func TestAllObstaclesOfANodeAreFound(t *testing.T) {
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "team", Value: "x", Effect: corev1.TaintEffectNoSchedule}}}}
+	node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("1"), "pods": resource.MustParse("10")}
+	in := Input{Pod: newPod("web-0", "cpu", "2"), Nodes: []corev1.Node{node, {ObjectMeta: metav1.ObjectMeta{Name: "other"}}}, Usage: map[string]*Usage{}}
+	in.Pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	var by []string
+	for _, f := range Node(in, "n") {
+		by = append(by, f.By)
+		if f.Nodes != 1 || f.Text == "" || f.Fix == "" {
+			t.Errorf("%+v", f)
+		}
+	}
+	if want := []string{"NodeAffinity", "TaintToleration", "NodeResourcesFit"}; !slices.Equal(by, want) {
+		t.Errorf("got %v, want %v", by, want)
+	}
+	if found := Node(in, "none"); len(found) > 0 {
+		t.Errorf("an unknown node has %v", found)
+	}
 }

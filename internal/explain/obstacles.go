@@ -37,32 +37,57 @@ func obstacles(in Input) []obstacle {
 // nodeObstacles returns the first obstacle of a node, as a scheduler does, and all resources that it lacks. A taint does not matter on a node that
 // the pod's node selector excludes.
 func nodeObstacles(in Input, node *corev1.Node) []obstacle {
-	one := func(cause Cause, detail string) []obstacle {
-		return []obstacle{{node: node.Name, cause: cause, detail: detail}}
+	all := allObstacles(in, node)
+	if len(all) == 0 {
+		return nil
+	}
+	first := all[0].cause
+	return slices.DeleteFunc(all, func(o obstacle) bool { return o.cause != first })
+}
+
+// allObstacles returns the obstacles of a node of each kind, in the order of a scheduler.
+func allObstacles(in Input, node *corev1.Node) []obstacle {
+	var found []obstacle
+	add := func(cause Cause, detail, by string) {
+		found = append(found, obstacle{node: node.Name, cause: cause, detail: detail, by: by})
 	}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(in.Pod).Match(node); err == nil && !ok {
-		return one(NodeAffinity, strings.Join(nodeRequirements(in.Pod), " and "))
+		add(NodeAffinity, strings.Join(nodeRequirements(in.Pod), " and "), "")
 	}
 	if cause, taint := untolerated(in.Pod, node); taint != "" {
-		return one(cause, taint)
+		add(cause, taint, "")
 	}
 	if in.Usage == nil {
-		return nil // the pods are unknown
+		return found // the pods are unknown
 	}
 	used := in.Usage[node.Name]
 	if used != nil {
 		for _, port := range hostPorts(in.Pod) {
 			if by := used.Ports[port]; by != "" {
-				return []obstacle{{node: node.Name, cause: HostPort, detail: port, by: by}}
+				add(HostPort, port, by)
+				break
 			}
 		}
 	}
-	var found []obstacle
 	short := shortages(in.Pod, node, used)
 	for _, name := range slices.Sorted(maps.Keys(short)) {
 		found = append(found, obstacle{node: node.Name, cause: Resource, resource: name, short: short[name]})
 	}
 	return found
+}
+
+// Node returns what keeps a pod from one node, as far as it follows from the node and the pods on it alone.
+func Node(in Input, name string) []Finding {
+	var findings []Finding
+	for i := range in.Nodes {
+		if in.Nodes[i].Name != name {
+			continue
+		}
+		for _, group := range groupObstacles(allObstacles(in, &in.Nodes[i])) {
+			findings = append(findings, group.finding(in))
+		}
+	}
+	return findings
 }
 
 // untolerated returns the first taint of a node that a pod does not tolerate.

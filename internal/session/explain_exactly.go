@@ -6,6 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/explain"
+	"github.com/pmk-sched/pmk-sched/internal/explain/collect"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
@@ -43,6 +47,13 @@ func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result 
 		}
 		defer func() { err = errors.Join(err, remove()) }()
 		o.Snapshot, o.Dir = objects, dir
+		var fixes []cycle.Fix
+		if r.Node != "" {
+			o.After = func(ctx context.Context, cfg *rest.Config) (err error) {
+				fixes, err = s.fixes(ctx, cfg, r)
+				return err
+			}
+		}
 		in, err := simulate.Explain(ctx, o, r.Namespace, r.Pod)
 		if err != nil {
 			return err
@@ -51,7 +62,23 @@ func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result 
 			return problem.Invalidf("`kubectl get nodes` lists nodes", "the snapshot has no node %s", r.Node)
 		}
 		result = cycle.New(*in, r.Node)
+		if c := result.Chosen; c != nil && c.Outcome == cycle.Refused {
+			c.Fixes = fixes
+		}
 		return nil
 	})
 	return result, err
+}
+
+// fixes computes from the objects of the simulation what would make the pod fit on the node.
+func (s *Session) fixes(ctx context.Context, cfg *rest.Config, r ExplainRequest) ([]cycle.Fix, error) {
+	in, err := collect.Pod(ctx, cfg, r.Namespace, r.Pod, s.Log)
+	if err != nil || in.Pod == nil {
+		return nil, err
+	}
+	var fixes []cycle.Fix
+	for _, f := range explain.Node(*in, r.Node) {
+		fixes = append(fixes, cycle.Fix{By: f.By, Text: f.Text, Fix: f.Fix})
+	}
+	return fixes, nil
 }

@@ -18,6 +18,8 @@ scheduler_plugin_execution_duration_seconds_sum{extension_point="Filter",plugin=
 scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="Fit",status="Success"} 30
 scheduler_plugin_execution_duration_seconds_sum{extension_point="Filter",plugin="Fit",status="Unschedulable"} 0.001
 scheduler_plugin_execution_duration_seconds_count{extension_point="Filter",plugin="Fit",status="Unschedulable"} 10
+scheduler_plugin_execution_duration_seconds_sum{extension_point="Bind",plugin="DefaultBinder",status="Success"} 4
+scheduler_plugin_execution_duration_seconds_count{extension_point="Bind",plugin="DefaultBinder",status="Success"} 4
 scheduler_framework_extension_point_duration_seconds_sum{extension_point="Filter",profile="default-scheduler",status="Success"} 0.5
 scheduler_framework_extension_point_duration_seconds_sum{extension_point="Score",profile="default-scheduler",status="Success"} 0.1
 `
@@ -58,6 +60,7 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 		Plugins: []PluginTime{
 			{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5000, MillisecondsPerPod: 3 * 2000 / 11.0},
 			{Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 50, MillisecondsPerPod: 3 * 20 / 11.0},
+			{Plugin: "DefaultBinder", Point: "Bind", MicrosecondsPerCall: 1e6, MillisecondsPerPod: 3 * 40000 / 11.0, Binding: true},
 		},
 		Points: []PointTime{{Point: "Filter", MillisecondsPer: 3 * 500 / 11.0}, {Point: "Score", MillisecondsPer: 3 * 100 / 11.0}},
 	}
@@ -95,7 +98,7 @@ func TestResultComparesAndHasDataItems(t *testing.T) {
 	if diff := cmp.Diff(want, r.DataItems[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(r.DataItems) != 2+2+2 || r.DataItems[2].Labels["plugin"] != "Sleepy" || r.DataItems[2].Data["Average"] != 5 {
+	if len(r.DataItems) != 2+3+2 || r.DataItems[2].Labels["plugin"] != "Sleepy" || r.DataItems[2].Data["Average"] != 5 {
 		t.Errorf("data items %+v", r.DataItems)
 	}
 	none := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", []Sample{{Pods: 2}}), nil, nil)

@@ -131,9 +131,14 @@ type PluginTime struct {
 	MicrosecondsPerCall float64 `json:"microsecondsPerCall"`
 	// MillisecondsPerPod is the sum of the calls for a pod: those of nodes run at the same time.
 	MillisecondsPerPod float64 `json:"millisecondsPerPod"`
+	// Binding reports that the plugin runs in the binding cycle, while the next pods are scheduled: it does not limit how many are bound a second.
+	Binding bool `json:"binding,omitempty"`
 }
 
-// plugins returns the time of each plugin, the slowest first. One in ten scheduling cycles is measured, so that a plugin may be missing after few pods.
+// bindingPoints are the extension points of the binding cycle.
+func bindingPoints() []string { return []string{"PreBind", "Bind", "PostBind"} }
+
+// plugins returns the time of each plugin, the slowest first, those of the binding cycle last. One in ten scheduling cycles is measured, so that a plugin may be missing after few pods.
 func plugins(texts []string, pods int) []PluginTime {
 	sums := map[string]*histogram{}
 	for _, text := range texts {
@@ -147,13 +152,19 @@ func plugins(texts []string, pods int) []PluginTime {
 	var all []PluginTime
 	for key, h := range sums {
 		plugin, point, _ := strings.Cut(key, "/")
-		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.mean() * 1e6}
+		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.mean() * 1e6, Binding: slices.Contains(bindingPoints(), point)}
 		if pods > 0 {
 			t.MillisecondsPerPod = h.sum * sampledCycles * 1e3 / float64(pods)
 		}
 		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b PluginTime) int {
+		switch {
+		case a.Binding && !b.Binding:
+			return 1
+		case b.Binding && !a.Binding:
+			return -1
+		}
 		return cmp.Or(cmp.Compare(b.MillisecondsPerPod, a.MillisecondsPerPod), cmp.Compare(a.Plugin, b.Plugin), cmp.Compare(a.Point, b.Point))
 	})
 	return all

@@ -31,6 +31,15 @@ type Chosen struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Refusals are who refuses it; all of them have to change.
 	Refusals []Refusal `json:"refusals,omitempty"`
+	// Fixes are what would make the pod fit there, as far as it follows from the node and the pods on it.
+	Fixes []Fix `json:"fixes,omitempty"`
+}
+
+// Fix is what would make a plugin accept a node.
+type Fix struct {
+	By   string `json:"by"`
+	Text string `json:"text"`
+	Fix  string `json:"fix"`
 }
 
 // Difference is how a plugin or an extender scores the node and the best one.

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -53,9 +52,6 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 
 // URL returns the address of the recorder of a stage, without the verb.
 func (r *Recorder) URL(stage int) string { return r.url + "/" + strconv.Itoa(stage) }
-
-// Owns reports whether a URL is that of a stage.
-func (r *Recorder) Owns(url string) bool { return strings.HasPrefix(url, r.url+"/") }
 
 // Passed returns the nodes that the first call for a scheduler name and a stage had. ok is false if there was none.
 func (r *Recorder) Passed(schedulerName string, stage int) (nodes []string, ok bool) {

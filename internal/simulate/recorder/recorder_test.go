@@ -60,9 +60,6 @@ func TestNodesAreRecordedForEachSchedulerAndStage(t *testing.T) {
 	if _, ok := r.Passed("probe", 1); ok {
 		t.Error("a stage that was not reached has nodes")
 	}
-	if !r.Owns(r.URL(3)) || r.Owns("http://127.0.0.1/other") {
-		t.Error("the recorder does not recognize its addresses")
-	}
 	if err := r.Close(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -58,7 +58,7 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 		"--fail-below", "0.9", "-o", "json")
 	result.Fails(t, 3, "less than 0.9; its slowest plugin is Sleepy at Filter")
 	r := run.Decode[bench.Result](t, result.Stdout)
-	if p := r.This.Plugins[0]; p.Plugin != "Sleepy" || p.Point != "Filter" || p.MicrosecondsPerCall < 5000 || p.MicrosecondsPerCall > 50_000 {
+	if p := r.This.Plugins[0]; p.Plugin != "Sleepy" || p.Point != "Filter" || p.MicrosecondsPerCall < 5000 {
 		t.Errorf("the slowest plugin is %+v", p)
 	}
 	if r.Ratio <= 0 || r.Ratio >= 0.9 || len(r.This.Rates) != 2 || len(r.Against.Rates) != 2 || r.Nodes != 40 || r.Pods != 100 || r.This.Unbound+r.Against.Unbound > 0 {

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
+)
+
+func TestBenchTable(t *testing.T) {
+	r := &bench.Result{
+		Workload: "Alike/100Pods", Nodes: 40, Pods: 100, Samples: 2, Ratio: 0.25,
+		This: bench.Side{
+			Source: "this", Scheduler: "packer", Release: "v1.24.3", Rates: []float64{20, 30}, Rate: 25, Attempt: bench.Latency{P50: 1.5, P99: 9},
+			Plugins: []bench.PluginTime{
+				{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5100, MillisecondsPerPod: 204}, {Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 1.25, MillisecondsPerPod: 0.05},
+			},
+			Points: []bench.PointTime{{Point: "Filter", MillisecondsPer: 31}},
+		},
+		Against: bench.Side{
+			Source: "default", Scheduler: "default-scheduler", Release: "v1.24.3", Rates: []float64{100, 100}, Rate: 100,
+			Plugins: []bench.PluginTime{{Plugin: "Fit", Point: "Filter", MillisecondsPerPod: 0.04}},
+		},
+	}
+	var out bytes.Buffer
+	if err := benchTable(r)(&out); err != nil {
+		t.Fatal(err)
+	}
+	const want = `Alike/100Pods: 100 pods on 40 nodes, all created before the scheduler starts; 2 samples of each scheduler, in turn
+
+SCHEDULER	NAME	RELEASE	PODS/S	SAMPLES	ATTEMPT (MEDIAN)	ATTEMPT (P99)
+this	packer	v1.24.3	25.0	20.0, 30.0	1.50 ms	9.00 ms
+default	default-scheduler	v1.24.3	100.0	100.0, 100.0	0.00 ms	0.00 ms
+
+0.25 times the pods per second of default
+
+SLOWEST PLUGIN	EXTENSION POINT	TIME PER CALL	TIME PER POD	PER POD, default
+Sleepy	Filter	5100.0 µs	204.000 ms	-
+Fit	Filter	1.2 µs	0.050 ms	0.040 ms
+
+EXTENSION POINT	TIME PER POD
+Filter	31.000 ms
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, want := slowest(r.This), "; its slowest plugin is Sleepy at Filter: 5100 µs for each call"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := slowest(bench.Side{}); got != "" {
+		t.Errorf("without measured plugins: %q", got)
+	}
+}
