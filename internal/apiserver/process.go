@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,7 +59,12 @@ func (p *Process) Stop() error {
 		return nil
 	case <-time.After(stopTime):
 	}
-	if err := p.cmd.Process.Kill(); err != nil {
+	return p.Kill()
+}
+
+// Kill ends the process at once and returns when it is gone.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("stop %s: %w", filepath.Base(p.cmd.Path), err)
 	}
 	<-p.done

@@ -117,7 +117,7 @@ func (r *run) scheduleAll(ctx context.Context, pods []map[string]any) (sample *b
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.process.Stop()) }()
+	defer func() { err = errors.Join(err, s.stop()) }()
 	if err := s.awaitDecisions(ctx, len(pods)); err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	}, nil
 }
 
+// stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not end at SIGTERM (Run in pkg/scheduler/scheduler.go).
+func (s *scheduler) stop() error { return s.process.Kill() }
+
 func (r *run) schedulerLog() string { return filepath.Join(r.o.Dir, "kube-scheduler.log") }
 
 // awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before 1.28 starts to schedule earlier.

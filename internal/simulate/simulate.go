@@ -172,7 +172,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.process.Stop()) }()
+	defer func() { err = errors.Join(err, s.stop()) }()
 	err = r.step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.decide(bounded, s) })
 	if err != nil {
 		return err
