@@ -3,7 +3,7 @@
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-UNIT       = $(shell go list ./... 2>/dev/null | grep -vE '/test/(apiserver|bench|binary|lab)')
+UNIT       = $(shell go list ./... 2>/dev/null | grep -vE '/test/(apiserver|bench|binary|browser|lab)')
 
 # The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user. Vet, lint, tests and programs are compiled
 # with the same settings, so that each dependency is compiled once.
@@ -51,7 +51,7 @@ test: deps check unit build bin/helm ## check, unit, and each capability once at
 	hack/with-labs.sh go test -vet=off -p 6 -count=1 -timeout 30m -parallel 4 $(TESTS)
 
 .PHONY: test-all
-test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters fuzz soak vulnerabilities bench ## everything; takes hours (root)
+test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak vulnerabilities bench ## everything; takes hours (root)
 
 .PHONY: test-race
 test-race: deps build ## the unit tests and the extender's tests with the race detector
@@ -78,6 +78,11 @@ test-matrix: deps ## every release in versions/releases.txt: build, image, flags
 .PHONY: test-adapters
 test-adapters: ## one portable plugin in the scheduling framework of every release (compiles 18 schedulers)
 	go test -count=1 -timeout 120m -tags adapters ./test/binary/adapters
+
+.PHONY: test-browser
+test-browser: ## the web page of simulations in Chromium, without network; installs 400 MB of Debian packages if there is none (root)
+	@hack/deps.sh 'chromium chromium'
+	go test -count=1 -tags browser ./test/browser/...
 
 .PHONY: fuzz
 fuzz: ## every parser of input that others write, FUZZTIME each (5m)

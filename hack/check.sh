@@ -24,7 +24,7 @@ shell() { local f; for f in hack/*.sh .ci/run; do bash -n "$f"; done; }
 # Each tag alone, as the tests run: a file of one tag must not need a file of another.
 tagged() {
 	local tag
-	for tag in releases matrix adapters faults labs soak; do go vet -tags "$tag" ./test/...; done
+	for tag in releases matrix adapters browser faults labs soak; do go vet -tags "$tag" ./test/...; done
 }
 
 step gofmt formatted

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages of the programs that the lab and the tests run, if any of them is missing. A program that
 # came from elsewhere is left alone: Debian's containerd would throw out Docker's. No service is started, now or at boot.
+# Arguments are more packages, each with its programs: 'chromium chromium'.
 set -euo pipefail
 
 # A package and its programs.
@@ -18,6 +19,7 @@ needed=(
 	'prometheus prometheus promtool'
 	'haproxy haproxy'
 	'keepalived keepalived'
+	"$@"
 )
 PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/cni/bin:/usr/lib/cni:/usr/libexec/cni
 

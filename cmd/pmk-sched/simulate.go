@@ -98,6 +98,7 @@ func simulateFlags(more ...cli.Flag) []cli.Flag {
 func simulationFlags(more ...cli.Flag) []cli.Flag {
 	return simulatedFlags(append([]cli.Flag{
 		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
+		&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; adds what empty nodes cost"},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
 		outputFlag(""),
@@ -142,6 +143,13 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	request := session.SimulateRequest{
 		Steps: steps, Dir: dir, Stdin: u.in, Scheduler: scheduler, Against: baseline,
 		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
+	}
+	for _, text := range c.StringSlice("price") {
+		price, err := report.ParsePrice(text)
+		if err != nil {
+			return problem.Invalidf("", "invalid --price %w", err)
+		}
+		request.Prices = append(request.Prices, price)
 	}
 	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.session.Simulate(c.Context, request) })
 	if err != nil {

@@ -54,6 +54,7 @@ func (p *printer) resources(s report.Summary) {
 			had.CoefficientOfVariation, has.CoefficientOfVariation, had.LargestFree, has.LargestFree, had.Stranded, has.Stranded)
 	}
 	p.line("\nempty nodes: %d → %d", len(s.Before.EmptyNodes), len(s.After.EmptyNodes))
+	p.cost(s.Before.Cost, s.After.Cost)
 	for i, z := range s.After.Zones {
 		if i == 0 {
 			p.line("\nZONE\tNODES\tPODS\tCPU")
@@ -65,6 +66,26 @@ func (p *printer) resources(s report.Summary) {
 			}
 		}
 		p.line("%s\t%d → %d\t%d → %d\t%.1f %% → %.1f %%", z.Name, had.Nodes, z.Nodes, had.Pods, z.Pods, 100*had.CPU, 100*z.CPU)
+	}
+}
+
+// cost prints what the nodes cost, by their types.
+func (p *printer) cost(before, after *report.Cost) {
+	if before == nil || after == nil {
+		return
+	}
+	unpriced := ""
+	if after.Unpriced > 0 {
+		unpriced = fmt.Sprintf("; %d without a price", after.Unpriced)
+	}
+	price := report.FormatPrice
+	p.line("cost: of all nodes %s → %s, of empty nodes %s → %s%s",
+		price(before.Nodes), price(after.Nodes), price(before.EmptyNodes), price(after.EmptyNodes), unpriced)
+	for i, t := range report.CompareCosts(before, after) {
+		if i == 0 {
+			p.line("\nNODE TYPE\tPRICE\tNODES\tEMPTY")
+		}
+		p.line("%s\t%s\t%d → %d\t%d → %d", t.Type, price(t.Price), t.Before.Nodes, t.After.Nodes, t.Before.EmptyNodes, t.After.EmptyNodes)
 	}
 }
 

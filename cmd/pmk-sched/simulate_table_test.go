@@ -34,6 +34,7 @@ func TestSimulationTable(t *testing.T) {
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	after.AddPod(p)
 	r.Measure(&before, &after)
+	r.Price([]report.Price{{Label: corev1.LabelTopologyZone, Value: "z", Price: 0.25}, {Label: "other", Price: 1}})
 	r.Finish()
 	var out bytes.Buffer
 	if err := simulationTable(r)(&out); err != nil {
@@ -47,6 +48,10 @@ cpu	4	0.0 %	25.0 %	0.00 → 0.00	4 → 3	0 → 0
 pods	10	0.0 %	10.0 %	0.00 → 0.00	10 → 9	0 → 0
 
 empty nodes: 1 → 0
+cost: of all nodes 0.25 → 0.25, of empty nodes 0.25 → 0
+
+NODE TYPE	PRICE	NODES	EMPTY
+topology.kubernetes.io/zone=z	0.25	1 → 1	1 → 0
 
 ZONE	NODES	PODS	CPU
 z	1 → 1	0 → 1	0.0 % → 25.0 %
@@ -67,6 +72,8 @@ UNPLACED	FOR EXAMPLE	REASON
 2	shop/web-3	no room
 
 note: a note
+
+note: no node costs the price of other=
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -35,6 +35,8 @@ type SimulateRequest struct {
 	Against   *Baseline
 	// Snapshot is a file; empty: a snapshot of the cluster is taken.
 	Snapshot string
+	// Prices are those of nodes; they add costs to the figures.
+	Prices []report.Price
 	// Timeout bounds the time that the scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
 	// Version is that of pmk-sched.
@@ -202,7 +204,9 @@ func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (result 
 		steps = append(steps, step)
 		o.Snapshot = aged{next, m.objects}
 	}
-	return report.Combine(steps), nil
+	result = report.Combine(steps)
+	result.Price(m.request.Prices)
+	return result, nil
 }
 
 // readState reads the objects of a simulation for the next step.

@@ -12,6 +12,7 @@ import (
 // Sizes of charts, in pixels.
 const (
 	barWidth    = 400
+	rowHeight   = 14
 	barHeight   = 12
 	cellSize    = 12
 	cellColumns = 40
@@ -26,6 +27,7 @@ type chart struct {
 	Resource       string
 	Maximum        int64 // of the scale of the bars
 	Width, Height  int
+	Left           int // width of the labels
 	Rows           []row // labels
 	Sides          [2]side
 	CurveW, CurveH int
@@ -78,9 +80,12 @@ func newChart(d data, index int, before, after *report.Usage, large bool) chart 
 		}
 		return c
 	}
-	c.Width, c.Height = barWidth, barHeight*len(d.Nodes)
+	c.Width, c.Height = barWidth, rowHeight*len(d.Nodes)
+	domain := commonDomain(d.Nodes)
 	for i, name := range d.Nodes {
-		c.Rows = append(c.Rows, row{Node: name, Label: shorten(name), Y: i * barHeight})
+		r := row{Node: name, Label: shorten(name, domain), Y: i * rowHeight}
+		c.Rows = append(c.Rows, r)
+		c.Left = max(c.Left, labelMargin+letterWidth*len([]rune(r.Label)))
 	}
 	for i := range c.Sides {
 		c.Sides[i].Bars = c.bars(d.Nodes, states[i])
@@ -88,11 +93,35 @@ func newChart(d data, index int, before, after *report.Usage, large bool) chart 
 	return c
 }
 
-// labelLength is how long a label can be without covering what is left of it.
-const labelLength = 24
+// Total returns the width of the bars with their labels, and of the line around them.
+func (c chart) Total() int { return c.Left + c.Width + 2 }
 
-// shorten returns a label for a node.
-func shorten(name string) string {
+const (
+	// labelLength is the number of letters that a label has at most.
+	labelLength = 24
+	// letterWidth is the mean width of a letter in a wide font, labelMargin what is left and right of a label.
+	letterWidth = 6
+	labelMargin = 10
+)
+
+// commonDomain returns what all names have from their first period on, empty if they differ.
+func commonDomain(names []string) string {
+	common := ""
+	for i, name := range names {
+		_, domain, _ := strings.Cut(name, ".")
+		if i > 0 && domain != common {
+			return ""
+		}
+		common = domain
+	}
+	return common
+}
+
+// shorten returns a label for a node, without the domain that all nodes have.
+func shorten(name, domain string) string {
+	if domain != "" {
+		name = strings.TrimSuffix(name, "."+domain)
+	}
 	letters := []rune(name)
 	if len(letters) <= labelLength {
 		return name
@@ -118,7 +147,7 @@ func (c *chart) bars(names []string, nodes map[string]*report.Node) []bar {
 		}
 		has, used := n.Allocatable[c.Resource], n.Requested[c.Resource]
 		b := bar{
-			Y: i * barHeight, Has: c.width(has), Used: c.width(used), Over: used > has,
+			Y: i * rowHeight, Has: c.width(has), Used: c.width(used), Over: used > has,
 			Figure: fmt.Sprintf("%s of %s", report.Amount(c.Resource, used), report.Amount(c.Resource, has)),
 		}
 		var borders strings.Builder
@@ -126,7 +155,7 @@ func (c *chart) bars(names []string, nodes map[string]*report.Node) []bar {
 		for _, p := range n.Pods {
 			if request := p.Requests[c.Resource]; request > 0 {
 				sum += request
-				fmt.Fprintf(&borders, "M%s %dv%d", c.width(sum), b.Y+1, barHeight-2)
+				fmt.Fprintf(&borders, "M%s %dv%d", c.width(sum), b.Y, barHeight)
 			}
 		}
 		b.Borders = borders.String()

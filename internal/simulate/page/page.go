@@ -33,6 +33,7 @@ type view struct {
 	Charts    []chart
 	Balances  []balance
 	Zones     []zone
+	Types     []report.TypeChange
 	Data      data
 	Lists     []list
 	Namespace []string
@@ -61,7 +62,7 @@ type zone struct {
 
 // Write writes the page of a result.
 func Write(w io.Writer, r *report.Report) error {
-	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal}).Parse(text)
+	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal, "price": report.FormatPrice}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("read template of the report: %w", err)
 	}
@@ -98,6 +99,9 @@ func newView(r *report.Report, before, after *report.Usage) view {
 			}
 		}
 		v.Balances = append(v.Balances, row)
+	}
+	if before, after := r.Summary.Before.Cost, r.Summary.After.Cost; before != nil && after != nil {
+		v.Types = report.CompareCosts(before, after)
 	}
 	for _, z := range r.Summary.After.Zones {
 		row := zone{Name: z.Name, After: z}
@@ -145,6 +149,9 @@ func lists(r *report.Report) []list {
 	}
 	return slices.DeleteFunc(all, func(l list) bool { return len(l.Rows) == 0 })
 }
+
+// Total returns the number of pods.
+func (l list) Total() int { return len(l.Rows) + l.More }
 
 // add adds a row, or counts it if there are many.
 func (l *list) add(cells ...string) {

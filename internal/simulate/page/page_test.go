@@ -60,6 +60,7 @@ func example() *report.Report {
 	after.AddPod(pod("shop", "web-1", "b", "2"))
 	after.AddPod(pod("shop", "web-2", "b", "500m"))
 	r.Measure(&before, &after)
+	r.Price([]report.Price{{Label: corev1.LabelTopologyZone, Value: "z2", Price: 0.25}})
 	r.Finish()
 	r.Comparison = &report.Comparison{
 		Against: "default", Release: "v1.24.3", Scheduler: "default-scheduler", Baseline: r.Summary, Repeated: r.Summary,

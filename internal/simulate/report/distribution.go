@@ -11,6 +11,8 @@ type Distribution struct {
 	Resources []Balance `json:"resources"`
 	// EmptyNodes have only pods of DaemonSets and static pods.
 	EmptyNodes []string `json:"emptyNodes"`
+	// Cost is what the nodes cost, if prices are known.
+	Cost *Cost `json:"cost,omitempty"`
 	// Zones are those of the nodes; without the nodes that have none.
 	Zones []Zone `json:"zones"`
 	// Workloads are the controllers with several pods on nodes that have a zone, OneZone those of them with all pods in the same.
@@ -54,7 +56,7 @@ func Distribute(u *Usage, resources []string) *Distribution {
 		d.Resources = append(d.Resources, balance(nodes, resource))
 	}
 	for _, n := range nodes {
-		if !slices.ContainsFunc(n.Pods, func(p Pod) bool { return !p.Fixed }) {
+		if n.empty() {
 			d.EmptyNodes = append(d.EmptyNodes, n.Name)
 		}
 	}

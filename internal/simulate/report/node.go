@@ -19,7 +19,8 @@ type Node struct {
 	Allocatable, Requested Amounts
 	Pods                   []Pod
 
-	known bool
+	labels map[string]string
+	known  bool
 }
 
 // Pod is a pod on a node.
@@ -38,6 +39,11 @@ func (n *Node) Utilization(resource string) float64 {
 		return 0
 	}
 	return float64(n.Requested[resource]) / float64(n.Allocatable[resource])
+}
+
+// empty reports whether the node has only pods that cannot move.
+func (n *Node) empty() bool {
+	return !slices.ContainsFunc(n.Pods, func(p Pod) bool { return !p.Fixed })
 }
 
 // free returns how much of a resource is not requested.

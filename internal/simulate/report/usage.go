@@ -24,7 +24,7 @@ func (u *Usage) AddNode(node *corev1.Node) {
 	u.allocatable = sum(u.allocatable, node.Status.Allocatable)
 	n := u.node(node.Name)
 	n.known, n.Unschedulable, n.Zone = true, node.Spec.Unschedulable, zoneOf(node)
-	n.Allocatable = amounts(node.Status.Allocatable)
+	n.Allocatable, n.labels = amounts(node.Status.Allocatable), node.Labels
 }
 
 // AddPod adds what a pod requests, as a scheduler counts it.
