@@ -35,6 +35,10 @@ deps: ## install the Debian packages that the lab and the tests need (only what 
 demo: deps build ## start a lab and deploy a custom scheduler that binds its first pod (root)
 	@hack/demo.sh
 
+.PHONY: demo-foresight
+demo-foresight: build ## what a scheduler that packs would do with the pods of a generated cluster, as a web page: REPORT (foresight.html)
+	@hack/demo-foresight.sh
+
 .PHONY: check
 check: ## gofmt, vet, lint, import rules, go mod tidy, goldens: before every commit
 	@GOLDENS="$(addprefix ./,$(GOLDENS))" hack/check.sh
