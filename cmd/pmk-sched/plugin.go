@@ -15,8 +15,8 @@ import (
 func pluginCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:        "plugin",
-		Usage:       "list the bundled scheduler plugins, and create new plugins",
-		Subcommands: []*cli.Command{pluginListCommand(u), pluginNewCommand(u)},
+		Usage:       "list the bundled scheduler plugins, create new plugins, and test them",
+		Subcommands: []*cli.Command{pluginListCommand(u), pluginNewCommand(u), pluginTestCommand(u)},
 	}
 }
 
@@ -73,7 +73,7 @@ func writePlugin(w io.Writer, p pack.BundledPlugin) error {
 func pluginNewCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "new",
-		Usage:     "create a plugin: a Go module with code, test, README and pmk-sched.yaml",
+		Usage:     "create a plugin: a Go module with code, tests, README, pmk-sched.yaml and a CI workflow",
 		ArgsUsage: "NAME",
 		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against the\n" +
 			"framework of one release. Flags go before the name.",
@@ -106,7 +106,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			next := "pmk-sched build -f pmk-sched.yaml"
+			next := "pmk-sched plugin test -f pmk-sched.yaml --branch " + made.Release.String() + " scenario.yaml"
 			if r.Kind == scaffold.Extender {
 				next = "pmk-sched build --extender --with ./" + made.Package
 			}

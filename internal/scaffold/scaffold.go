@@ -1,4 +1,4 @@
-// Package scaffold creates the module of a new plugin: code, test, README and pmk-sched.yaml.
+// Package scaffold creates the module of a new plugin: code, tests, README, pmk-sched.yaml, a scenario and a CI workflow.
 package scaffold
 
 import (
@@ -40,6 +40,9 @@ const (
 	Extender = "extender"
 )
 
+// common is the directory of the templates for portable and native plugins.
+const common = "common"
+
 // Request is the plugin to create.
 type Request struct {
 	Kind string
@@ -73,6 +76,8 @@ type newPlugin struct {
 	// Name is that of the configuration, Type that of the code; Package, Scheduler and Label are derived from it.
 	Name, Type, Package, Scheduler, Label string
 	Module, Branch, Minor, Go             string
+	// Releases are those that the plugin is tested with, the first one on every change.
+	Releases []string
 	// The rest is how the framework of a native plugin's release is written: Pkg
 	// has Handle and Plugin, Status the package of Status.
 	Context, New, Newest         bool
@@ -97,9 +102,9 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 		err = nativeModule(ctx, files, &p, release, o)
 		done(err)
 	case Extender:
-		err = portableModule(files, &p, "scheduler", "scheduler/extender")
+		err = portableModule(files, &p, "scheduler", "scheduler/plugintest", "scheduler/extender")
 	default:
-		err = portableModule(files, &p, "scheduler")
+		err = portableModule(files, &p, "scheduler", "scheduler/plugintest")
 	}
 	if err != nil {
 		return nil, err
@@ -107,12 +112,27 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 	if r.Kind == Extender {
 		err = fillExtender(files, p)
 	} else {
-		err = fillTemplates(files, r.Kind, p)
+		p.Releases = testedReleases(r.Kind, release)
+		err = errors.Join(fillTemplates(files, r.Kind, p), fillTemplates(files, common, p))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return &Result{Dir: dir, Package: p.Package, Release: release}, writeModule(ctx, dir, files, o, env)
+}
+
+// testedReleases returns the release of a native plugin, and for a portable one its release and some of all that are supported.
+func testedReleases(kind string, release versions.Release) []string {
+	list := []string{release.String()}
+	if kind == Native {
+		return list
+	}
+	for _, other := range versions.Releases() {
+		if slices.Contains([]int{20, 24, 29, 33}, int(other.Minor)) && other.Minor != release.Minor {
+			list = append(list, other.String())
+		}
+	}
+	return list
 }
 
 var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*$`)
@@ -192,7 +212,10 @@ func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 				return fmt.Errorf("write %s: %w", t.Name(), err)
 			}
 		}
-		if strings.HasPrefix(name, "plugin") {
+		switch {
+		case name == "workflow.yaml":
+			name = ".github/workflows/test.yaml"
+		case strings.HasPrefix(name, "plugin"):
 			name = p.Package + strings.TrimPrefix(name, "plugin")
 		}
 		files[name] = source

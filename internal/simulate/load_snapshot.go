@@ -30,6 +30,11 @@ func (r *run) load(ctx context.Context) (err error) {
 	if err := r.loadAdded(ctx); err != nil {
 		return err
 	}
+	if r.o.Before != nil {
+		if err := r.o.Before(ctx, r.server.Config()); err != nil {
+			return err
+		}
+	}
 	scenario.Sort(r.waiting)
 	r.report.Notes = append(r.report.Notes, r.o.Scenario.Notes...)
 	if r.left > 0 {

@@ -24,11 +24,12 @@ import (
 // that of creating them. The API server is new, so that no measurement depends on those before.
 func Measure(ctx context.Context, o Options, w *bench.Workload) (sample *bench.Sample, err error) {
 	o.Scenario = scenario.Running()
-	r, err := start(ctx, o, nil)
+	server, err := StartServer(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.server.Close()) }()
+	defer func() { err = errors.Join(err, server.Close()) }()
+	r := server.newRun(o, nil)
 	if err := r.step("create the nodes", func() error { return r.createObjects(ctx, w.Objects) }); err != nil {
 		return nil, err
 	}

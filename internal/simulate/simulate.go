@@ -54,6 +54,10 @@ type Options struct {
 	Dir string
 	// Timeout bounds the time that the scheduler gets to decide about all pods.
 	Timeout time.Duration
+	// Undecided has the result after Timeout be that of the pods about which the scheduler has decided. Otherwise it is an error.
+	Undecided bool
+	// Before is called with the API server when the objects are loaded, before the scheduler starts; it may be nil.
+	Before func(ctx context.Context, cfg *rest.Config) error
 	// After is called with the API server when the pods are scheduled, before more are tried; it may be nil.
 	After  func(ctx context.Context, cfg *rest.Config) error
 	OnStep func(name string) func(error)
@@ -65,11 +69,53 @@ func Run(ctx context.Context, o Options) (*report.Report, error) { return runObs
 
 // runObserved runs a scenario. observer is nil, or observes the scheduler while it runs.
 func runObserved(ctx context.Context, o Options, observer *observer) (result *report.Report, err error) {
-	r, err := start(ctx, o, observer)
+	server, err := StartServer(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.server.Close()) }()
+	defer func() { err = errors.Join(err, server.Close()) }()
+	return server.run(ctx, o, observer)
+}
+
+// Server is an API server for several runs, one after the other. Close it.
+type Server struct {
+	api *apiserver.Server
+	// empty is the revision of etcd before the first run.
+	empty int64
+	used  bool
+}
+
+// StartServer starts the API server of the scheduler's release. It uses the programs and the directory of the options.
+func StartServer(ctx context.Context, o Options) (*Server, error) {
+	api, err := apiserver.Start(ctx, apiserver.Options{
+		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{api: api}
+	if s.empty, err = api.Revision(ctx); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	return s, nil
+}
+
+// Close stops the API server.
+func (s *Server) Close() error { return s.api.Close() }
+
+// Run runs a scenario on the API server, without the objects of earlier runs. The directory of the options is for this run alone.
+func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
+	return s.run(ctx, o, nil)
+}
+
+func (s *Server) run(ctx context.Context, o Options, observer *observer) (*report.Report, error) {
+	if s.used {
+		if err := s.api.Reset(ctx, s.empty); err != nil {
+			return nil, fmt.Errorf("remove the objects of the last run: %w", err)
+		}
+	}
+	s.used = true
+	r := s.newRun(o, observer)
 	begin := time.Now()
 	if err := r.step("load the snapshot", func() error { return r.load(ctx) }); err != nil {
 		return nil, err
@@ -82,21 +128,15 @@ func runObserved(ctx context.Context, o Options, observer *observer) (result *re
 	return r.report, nil
 }
 
-// start starts the API server of a run, which is the caller's to close.
-func start(ctx context.Context, o Options, observer *observer) (*run, error) {
-	server, err := apiserver.Start(ctx, apiserver.Options{
-		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release),
-	})
-	if err != nil {
-		return nil, err
-	}
+// newRun returns a run that has not begun.
+func (s *Server) newRun(o Options, observer *observer) *run {
 	r := &run{
-		o: o, server: server, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
+		o: o, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
 		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
 		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
 	}
 	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
-	return r, nil
+	return r
 }
 
 // run is one run of a scenario.
@@ -205,7 +245,12 @@ func (r *run) decide(ctx context.Context, s *scheduler) error {
 	if err := r.createWaiting(ctx, s.profiles); err != nil {
 		return err
 	}
-	if err := s.awaitDecisions(ctx, len(r.waiting)); err != nil {
+	err := s.awaitDecisions(ctx, len(r.waiting))
+	if r.o.Undecided && errors.Is(err, context.DeadlineExceeded) {
+		r.note("after %s the scheduler had not decided about all pods", r.o.Timeout)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 	r.report.Summary.ScheduleSeconds = time.Since(begin).Seconds()

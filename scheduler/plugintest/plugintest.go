@@ -14,6 +14,8 @@
 //		}
 //	}
 //
+// [Cluster] has many nodes and selects one of them with the plugin, and [Benchmark] measures how long that takes.
+//
 // It does not emulate an API server: for a plugin that uses one, set Handle.Config to a real API server.
 package plugintest
 
@@ -38,20 +40,25 @@ var _ scheduler.NodeInfo = &Node{}
 // NewNode returns a node with pods on it. Its allocatable resources are those in the node's status; the
 // requested resources are the sum over the pods' containers.
 func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
-	n := &Node{node: node, pods: pods, allocatable: resources(node.Status.Allocatable), requested: scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}}
+	n := &Node{node: node, allocatable: resources(node.Status.Allocatable), requested: scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}}
 	for _, p := range pods {
-		n.requested.Pods++
-		for _, c := range p.Spec.Containers {
-			r := resources(c.Resources.Requests)
-			n.requested.MilliCPU += r.MilliCPU
-			n.requested.Memory += r.Memory
-			n.requested.EphemeralStorage += r.EphemeralStorage
-			for name, amount := range r.Scalar {
-				n.requested.Scalar[name] += amount
-			}
-		}
+		n.add(p)
 	}
 	return n
+}
+
+func (n *Node) add(pod *corev1.Pod) {
+	n.pods = append(n.pods, pod)
+	n.requested.Pods++
+	for _, c := range pod.Spec.Containers {
+		r := resources(c.Resources.Requests)
+		n.requested.MilliCPU += r.MilliCPU
+		n.requested.Memory += r.Memory
+		n.requested.EphemeralStorage += r.EphemeralStorage
+		for name, amount := range r.Scalar {
+			n.requested.Scalar[name] += amount
+		}
+	}
 }
 
 func resources(list corev1.ResourceList) scheduler.Resources {

@@ -27,7 +27,7 @@ type chart struct {
 	Resource       string
 	Maximum        int64 // of the scale of the bars
 	Width, Height  int
-	Left           int // width of the labels
+	Left           int   // width of the labels
 	Rows           []row // labels
 	Sides          [2]side
 	CurveW, CurveH int

@@ -64,25 +64,8 @@ const maxCount = 100_000
 // ParseFile reads the steps of a file. It is strict: the error is one of the input (package problem), with the line and column.
 func ParseFile(name string, text []byte) ([]Step, error) {
 	p := fileParser{name: name}
-	in := yaml.NewDecoder(bytes.NewReader(text))
-	var document yaml.Node
-	if err := in.Decode(&document); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, problem.Invalidf("", "read %s: the file is empty", name)
-		}
-		return nil, problem.Invalidf("", "read %s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if err := in.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, problem.Invalidf("keep one scenario in one file", "read %s: the file has a second document", name)
-	}
-	var apiVersion, kind string
 	var steps []Step
-	err := p.fields(document.Content[0], map[string]func(*yaml.Node) error{
-		"apiVersion": p.text(&apiVersion), "kind": p.text(&kind),
-		"metadata": func(n *yaml.Node) error {
-			var ignored string
-			return p.fields(n, map[string]func(*yaml.Node) error{"name": p.text(&ignored)})
-		},
+	err := p.read(text, map[string]func(*yaml.Node) error{
 		"steps": func(n *yaml.Node) error {
 			return p.items(n, func(item *yaml.Node) error {
 				step, err := p.step(item)
@@ -90,18 +73,49 @@ func ParseFile(name string, text []byte) ([]Step, error) {
 				return err
 			})
 		},
+		fieldObjects: p.belongsTo("pmk-sched plugin test"), fieldExpect: p.belongsTo("pmk-sched plugin test"),
 	})
 	if err != nil {
 		return nil, err
-	}
-	if apiVersion != fileAPIVersion || kind != fileKind {
-		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: %s", fileAPIVersion, fileKind),
-			"read %s: expected a %s, got %s %q", name, fileKind, apiVersion, kind)
 	}
 	if len(steps) == 0 {
 		return nil, problem.Invalidf("", "read %s: steps is required", name)
 	}
 	return steps, nil
+}
+
+// read reads the fields of a file that has one document of the type.
+func (p fileParser) read(text []byte, fields map[string]func(*yaml.Node) error) error {
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	var document yaml.Node
+	if err := in.Decode(&document); err != nil {
+		if errors.Is(err, io.EOF) {
+			return problem.Invalidf("", "read %s: the file is empty", p.name)
+		}
+		return problem.Invalidf("", "read %s: %s", p.name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := in.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return problem.Invalidf("keep one scenario in one file", "read %s: the file has a second document", p.name)
+	}
+	var apiVersion, kind string
+	fields["apiVersion"], fields["kind"] = p.text(&apiVersion), p.text(&kind)
+	fields["metadata"] = func(n *yaml.Node) error {
+		var ignored string
+		return p.fields(n, map[string]func(*yaml.Node) error{"name": p.text(&ignored)})
+	}
+	if err := p.fields(document.Content[0], fields); err != nil {
+		return err
+	}
+	if apiVersion != fileAPIVersion || kind != fileKind {
+		return problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: %s", fileAPIVersion, fileKind),
+			"read %s: expected a %s, got %s %q", p.name, fileKind, apiVersion, kind)
+	}
+	return nil
+}
+
+// belongsTo refuses a field of files for another command.
+func (p fileParser) belongsTo(command string) func(*yaml.Node) error {
+	return func(n *yaml.Node) error { return p.invalid(n, "only `%s` reads this field", command) }
 }
 
 // fileParser reads the nodes of a file.

@@ -247,7 +247,7 @@ func Sort(pods []Waiting) {
 	})
 }
 
-// UseProfile has a pod name a profile that the simulated scheduler has. It reports whether the pod named another scheduler.
+// UseProfile has a pod name a profile that the simulated scheduler has. It reports whether the pod named another scheduler; a manifest may name none.
 func UseProfile(pod map[string]any, profiles []string, otherwise string) bool {
 	spec := part(pod, "spec")
 	name, _ := spec["schedulerName"].(string)
@@ -255,5 +255,5 @@ func UseProfile(pod map[string]any, profiles []string, otherwise string) bool {
 		return false
 	}
 	spec["schedulerName"] = otherwise
-	return true
+	return name != ""
 }

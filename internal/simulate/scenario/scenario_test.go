@@ -129,7 +129,7 @@ func TestPodsOfOtherSchedulersGetAProfileThatExists(t *testing.T) {
 		"has a profile":                {`{"spec":{"schedulerName":"b"}}`, []string{"a", "b"}, "b", false},
 		"has none":                     {`{"spec":{"schedulerName":"c"}}`, []string{"a", "b"}, "a", true},
 		"default, without a name":      {`{"spec":{}}`, []string{"default-scheduler"}, nil, false},
-		"without a name, and no such":  {`{"spec":{}}`, []string{"a"}, "a", true},
+		"without a name, and no such":  {`{"spec":{}}`, []string{"a"}, "a", false},
 		"without a specification even": {`{}`, []string{"a"}, nil, false},
 	}
 	for name, tc := range cases {

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+// pluginTestTimeout is enough for a gang that waits for its timeout.
+const pluginTestTimeout = 2 * time.Minute
+
+func pluginTestCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "test",
+		Usage:     "run plugins in the scheduler of any release against scenarios",
+		ArgsUsage: "FILE...",
+		Description: "A scenario has the objects of a cluster and what should happen with pods: a node, or a reason to stay pending. The\n" +
+			"scheduler is compiled with the plugins and runs on an API server without nodes. No cluster is needed.\n\n" +
+			"Exit status 3: a pod is not where it was expected.",
+		UsageText: examples(
+			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
+			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 scenarios/a.yaml scenarios/b.yaml",
+			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml",
+		),
+		Flags: []cli.Flag{
+			fileFlag(),
+			&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
+			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of the scheduler; can be repeated", DefaultText: "the cluster's"},
+			&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
+			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
+			&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "run again when a file of the plugins or scenarios changes, until interrupted"},
+			timeoutFlag(pluginTestTimeout, "the scheduler to decide about all pods of a scenario"),
+			outputFlag(""),
+		},
+		Action: func(c *cli.Context) error { return testPlugins(c, u) },
+	}
+}
+
+func testPlugins(c *cli.Context, u *ui) (err error) {
+	if err := checkFiles(c); err != nil {
+		return err
+	}
+	tests, err := u.session.NewPluginTests()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tests.Close()) }()
+	read := func() (session.PluginTestRequest, error) { return pluginTestRequest(c, u) }
+	if c.Bool("watch") {
+		return watchPlugins(c, u, tests, read)
+	}
+	request, err := read()
+	if err != nil {
+		return err
+	}
+	runs, err := tests.Run(c.Context, request)
+	if err != nil {
+		return err
+	}
+	return u.pluginTestResult(c.String("output"), runs)
+}
+
+// checkFiles refuses flags after a file, which the library takes for files.
+func checkFiles(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return problem.Invalidf(seeHelp(c), "FILE is required")
+	}
+	for _, file := range c.Args().Slice() {
+		if strings.HasPrefix(file, "-") {
+			return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", file, c.Args().First())
+		}
+	}
+	return nil
+}
+
+// pluginTestRequest reads pmk-sched.yaml and the flags.
+func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error) {
+	flags := nameFlags(c, u)
+	flags.Config, flags.Preset, flags.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")
+	r := session.PluginTestRequest{Files: c.Args().Slice(), Branches: c.StringSlice("branch"), Timeout: c.Duration("timeout")}
+	sp, err := spec.Read(flags)
+	if err != nil {
+		return r, err
+	}
+	r.Scheduler, err = sp.Simulation(c.StringSlice("with"), nil)
+	if err == nil && len(r.Scheduler.Plugins) == 0 {
+		err = problem.Invalidf("name plugins with -f pmk-sched.yaml or --with", "no plugins to test")
+	}
+	return r, err
+}
+
+// watchPlugins runs the tests after each change until it is interrupted. What fails may be right after the next change.
+func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func() (session.PluginTestRequest, error)) error {
+	for {
+		request, err := read()
+		watched := request.Paths()
+		if file := c.String("file"); file != "" {
+			watched = append(watched, file)
+		}
+		before, stateErr := session.ReadFileState(watched)
+		if stateErr != nil {
+			return stateErr
+		}
+		var runs []session.PluginTestRun
+		if err == nil {
+			runs, err = tests.Run(c.Context, request)
+		}
+		if err == nil {
+			err = u.pluginTestResult(c.String("output"), runs)
+		}
+		if err != nil && c.Context.Err() == nil {
+			u.fail(err)
+		}
+		u.say("waiting for changes")
+		if err := session.AwaitChange(c.Context, watched, before); c.Context.Err() == nil && err != nil {
+			return err
+		}
+		if c.Context.Err() != nil {
+			return nil // the user ends the command in this way
+		}
+	}
+}
+
+// pluginTestResult writes the results; the error names the number of expectations that are not met.
+func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error {
+	err := u.data(format, struct {
+		Runs []session.PluginTestRun `json:"runs"`
+	}{runs}, func(w io.Writer) error { return writePluginTests(w, runs) })
+	if err != nil {
+		return err
+	}
+	total, unmet, seconds := 0, 0, 0.0
+	for _, run := range runs {
+		seconds += run.Seconds
+		for _, e := range run.Expectations {
+			total++
+			if !e.Met {
+				unmet++
+			}
+		}
+		for _, note := range run.Notes {
+			u.say("note: %s at %s: %s", run.Scenario, run.Release, note)
+		}
+	}
+	if unmet > 0 {
+		return &checkFailed{fmt.Sprintf("%d of %d expectations are not met (%.1fs)", unmet, total, seconds)}
+	}
+	u.say("%d of %d expectations are met (%.1fs)", total, total, seconds)
+	return nil
+}
+
+func writePluginTests(w io.Writer, runs []session.PluginTestRun) error {
+	lines := []string{"RELEASE\tSCENARIO\tPOD\tEXPECTED\tGOT\tRESULT"}
+	for _, run := range runs {
+		for _, e := range run.Expectations {
+			result := "ok"
+			if !e.Met {
+				result = "FAILED"
+			}
+			lines = append(lines, strings.Join([]string{run.Release, run.Scenario, e.Pod, e.Expected, e.Got, result}, "\t"))
+		}
+	}
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}

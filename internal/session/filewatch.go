@@ -1,0 +1,74 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+)
+
+// watchInterval is how often files are compared, and how long they must stay the same after a change: an editor may write several.
+const watchInterval = 300 * time.Millisecond
+
+// FileState identifies the files of some paths by name, size and time of the last change.
+type FileState uint64
+
+// ReadFileState returns the state of files and of directories with what is below them, except for hidden ones. Files that do not exist are part of it.
+func ReadFileState(paths []string) (FileState, error) {
+	sum := fnv.New64a()
+	for _, path := range paths {
+		err := filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintln(sum, file)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if file != path && strings.HasPrefix(entry.Name(), ".") {
+				if entry.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			info, err := entry.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // removed meanwhile
+			}
+			if err == nil && !entry.IsDir() {
+				fmt.Fprintln(sum, file, info.Size(), info.ModTime().UnixNano())
+			}
+			return err
+		})
+		if err != nil {
+			return 0, fmt.Errorf("watch %s: %w", path, err)
+		}
+	}
+	return FileState(sum.Sum64()), nil
+}
+
+// AwaitChange returns when the files of some paths are in another state than last, and then stay as they are for a moment.
+func AwaitChange(ctx context.Context, paths []string, last FileState) error {
+	changed := false
+	for {
+		if err := clock.Sleep(ctx, watchInterval); err != nil {
+			return err
+		}
+		state, err := ReadFileState(paths)
+		if err != nil {
+			return err
+		}
+		if changed && state == last {
+			return nil
+		}
+		if state != last {
+			changed, last = true, state
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/load"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/tempdir"
+)
+
+// PluginTestRequest says which scheduler to test with which files.
+type PluginTestRequest struct {
+	// Files are scenarios with objects and expectations.
+	Files     []string
+	Scheduler spec.Simulated
+	// Branches are the releases; empty: that of the scheduler.
+	Branches []string
+	// Timeout bounds the time that the scheduler gets to decide about all pods of a scenario.
+	Timeout time.Duration
+}
+
+// PluginTestRun is the result of a scenario at a release.
+type PluginTestRun struct {
+	Scenario string  `json:"scenario"`
+	Release  string  `json:"release"`
+	Seconds  float64 `json:"seconds"`
+	// Expectations are what was expected of each pod, and what happened.
+	Expectations []report.Outcome `json:"expectations"`
+	Notes        []string         `json:"notes,omitempty"`
+}
+
+// PluginTests runs scenarios against schedulers. It keeps an API server for each release until it is closed.
+type PluginTests struct {
+	s       *Session
+	dir     string
+	remove  func() error
+	servers map[string]*simulate.Server
+	runs    int
+}
+
+// NewPluginTests returns tests without an API server. Close them.
+func (s *Session) NewPluginTests() (*PluginTests, error) {
+	dir, remove, err := tempdir.Make("plugin-test")
+	if err != nil {
+		return nil, err
+	}
+	return &PluginTests{s: s, dir: dir, remove: remove, servers: map[string]*simulate.Server{}}, nil
+}
+
+// Close stops the API servers.
+func (t *PluginTests) Close() error {
+	var all []error
+	for _, server := range t.servers {
+		all = append(all, server.Close())
+	}
+	return errors.Join(append(all, t.remove())...)
+}
+
+// Paths returns the files and directories that the result depends on: those of local plugins, the configuration, and the scenarios with the files that they name. A
+// scenario that cannot be read names none.
+func (r PluginTestRequest) Paths() []string {
+	paths := slices.Clone(r.Files)
+	if r.Scheduler.Configuration != nil {
+		paths = append(paths, r.Scheduler.ConfigurationName)
+	}
+	for _, p := range r.Scheduler.Plugins {
+		if p.Dir != "" {
+			paths = append(paths, p.Dir)
+		}
+	}
+	for _, file := range r.Files {
+		text, err := spec.ReadFile("scenario", file)
+		if err != nil {
+			continue
+		}
+		if parsed, err := scenario.ParseTest(file, text); err == nil {
+			for _, source := range parsed.Objects {
+				if source.Path != "" {
+					paths = append(paths, pathFrom(file, source.Path))
+				}
+			}
+		}
+	}
+	return paths
+}
+
+// Run runs each file at each release, with the scheduler compiled from the plugins as they are now.
+func (t *PluginTests) Run(ctx context.Context, r PluginTestRequest) ([]PluginTestRun, error) {
+	var tests []*pluginTest
+	for _, file := range r.Files {
+		test, err := readPluginTest(ctx, file)
+		if err != nil {
+			return nil, err
+		}
+		tests = append(tests, test)
+	}
+	var runs []PluginTestRun
+	branches := r.Branches
+	if len(branches) == 0 {
+		branches = []string{r.Scheduler.Branch}
+	}
+	for _, branch := range branches {
+		more, err := t.runBranch(ctx, r, branch, tests)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, more...)
+	}
+	return runs, nil
+}
+
+// runBranch runs the tests at one release.
+func (t *PluginTests) runBranch(ctx context.Context, r PluginTestRequest, branch string, tests []*pluginTest) ([]PluginTestRun, error) {
+	branch, err := t.s.releaseOrCluster(branch)
+	if err != nil {
+		return nil, err
+	}
+	scheduler := r.Scheduler
+	scheduler.Branch = branch
+	sim := simulation{s: t.s, header: &snapshot.Header{}, request: SimulateRequest{Timeout: r.Timeout}}
+	o, err := sim.options(ctx, scheduler)
+	if err != nil {
+		return nil, err
+	}
+	server, err := t.server(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	var runs []PluginTestRun
+	for _, test := range tests {
+		begin := time.Now()
+		if o.Dir, err = t.newDir(); err != nil {
+			return nil, err
+		}
+		result, err := test.run(ctx, server, o)
+		if err != nil {
+			return nil, fmt.Errorf("%s at %s: %w", test.file, o.Scheduler.Release, err)
+		}
+		runs = append(runs, PluginTestRun{
+			Scenario: test.file, Release: o.Scheduler.Release.String(), Seconds: time.Since(begin).Seconds(),
+			Expectations: result.Check(test.expect, test.objects.Bound), Notes: append(test.objects.Notes, result.Notes...),
+		})
+	}
+	return runs, nil
+}
+
+// releaseOrCluster replaces the branch that is to be found on the cluster.
+func (s *Session) releaseOrCluster(branch string) (string, error) {
+	if branch != "" && branch != pack.BranchAuto {
+		return branch, nil
+	}
+	const hint = "specify a release, for example --branch v1.24.3"
+	cfg, err := s.Connect()
+	if err != nil {
+		return "", problem.WithHint(err, hint)
+	}
+	release, err := cluster.ServerRelease(cfg)
+	if err != nil {
+		return "", problem.WithHint(err, hint)
+	}
+	return release.String(), nil
+}
+
+// server returns the API server of the scheduler's release, which it starts for the first test.
+func (t *PluginTests) server(ctx context.Context, o simulate.Options) (*simulate.Server, error) {
+	release := o.Scheduler.Release.String()
+	if server := t.servers[release]; server != nil {
+		return server, nil
+	}
+	dir, err := t.newDir()
+	if err != nil {
+		return nil, err
+	}
+	o.Dir = dir
+	err = t.s.step("start the API server of "+release, func() error {
+		server, err := simulate.StartServer(ctx, o)
+		if err == nil {
+			t.servers[release] = server
+		}
+		return err
+	})
+	return t.servers[release], err
+}
+
+func (t *PluginTests) newDir() (string, error) {
+	t.runs++
+	dir := filepath.Join(t.dir, strconv.Itoa(t.runs))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("run plugin tests: %w", err)
+	}
+	return dir, nil
+}
+
+// pluginTest is a file with its objects.
+type pluginTest struct {
+	file    string
+	objects *scenario.Objects
+	expect  []report.Expectation
+}
+
+// readPluginTest reads a file and the files that it names.
+func readPluginTest(ctx context.Context, file string) (*pluginTest, error) {
+	text, err := spec.ReadFile("scenario", file)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := scenario.ParseTest(file, text)
+	if err != nil {
+		return nil, err
+	}
+	var manifests []map[string]any
+	for _, source := range parsed.Objects {
+		if source.Path == "" {
+			manifests = append(manifests, source.Make()...)
+			continue
+		}
+		err := files.Manifests(ctx, []string{pathFrom(file, source.Path)}, nil, func(o map[string]any) error {
+			manifests = append(manifests, o)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	objects, err := scenario.NewObjects(manifests)
+	if err != nil {
+		return nil, problem.Invalidf("", "read %s: %w", file, err)
+	}
+	return &pluginTest{file: file, objects: objects, expect: parsed.Expect}, nil
+}
+
+// pathFrom returns a path that is relative to the directory of a file.
+func pathFrom(file, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(file), path)
+}
+
+// run runs the test on an API server.
+func (test *pluginTest) run(ctx context.Context, server *simulate.Server, o simulate.Options) (*report.Report, error) {
+	o.Scenario, o.Snapshot, o.Undecided = scenario.Pending(), test.objects, true
+	o.Before = func(ctx context.Context, cfg *rest.Config) error { return load.Others(ctx, cfg, test.objects.Others) }
+	return server.Run(ctx, o)
+}

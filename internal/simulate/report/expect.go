@@ -1,0 +1,120 @@
+package report
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Expectation is what a simulation should do with pods. One of Nodes, Pending and Evicted is set.
+type Expectation struct {
+	// Pod is the namespace and name of a pod, or a pattern as package path has them, such as shop/web-*: then it is for each of the pods.
+	Pod string
+	// Nodes are the nodes of which the pod gets one.
+	Nodes []string
+	// Pending is set if the pod gets no node. Reason is part of the reason that the scheduler gives; empty: any.
+	Pending bool
+	Reason  string
+	// Evicted is set if the pod makes room for another one.
+	Evicted bool
+}
+
+// String returns what is expected.
+func (e Expectation) String() string {
+	switch {
+	case e.Evicted:
+		return "evicted"
+	case e.Pending && e.Reason == "":
+		return pending
+	case e.Pending:
+		return pending + ": " + e.Reason
+	case len(e.Nodes) == 1:
+		return e.Nodes[0]
+	}
+	return "one of " + strings.Join(e.Nodes, ", ")
+}
+
+// pending is the state of a pod without a node.
+const pending = "pending"
+
+// Outcome is what was expected of a pod and what a simulation did with it.
+type Outcome struct {
+	Pod      string `json:"pod"`
+	Expected string `json:"expected"`
+	Got      string `json:"got"`
+	Met      bool   `json:"met"`
+}
+
+// Check compares the result with expectations. bound are the nodes of pods that were bound before the simulation, by namespace and name. There is
+// an outcome for each pod of an expectation, in the order of the expectations and of the names.
+func (r *Report) Check(expectations []Expectation, bound map[string]string) []Outcome {
+	pods := r.fates(bound)
+	outcomes := []Outcome{}
+	for _, e := range expectations {
+		found := false
+		for _, f := range pods {
+			if matches, err := path.Match(e.Pod, f.key); f.key != e.Pod && (err != nil || !matches) {
+				continue
+			}
+			found = true
+			outcomes = append(outcomes, Outcome{Pod: f.key, Expected: e.String(), Got: f.String(), Met: f.meets(e)})
+		}
+		if !found {
+			outcomes = append(outcomes, Outcome{Pod: e.Pod, Expected: e.String(), Got: "no such pod"})
+		}
+	}
+	return outcomes
+}
+
+// fate is where a pod is after a simulation.
+type fate struct {
+	key, node, reason string
+	evicted           bool
+}
+
+// fates returns the pods in the order of their names.
+func (r *Report) fates(bound map[string]string) []fate {
+	byKey := map[string]fate{}
+	for key, node := range bound {
+		byKey[key] = fate{key: key, node: node}
+	}
+	for _, p := range r.Placements {
+		key := p.Namespace + "/" + p.Name
+		byKey[key] = fate{key: key, node: p.Node}
+	}
+	for _, u := range r.Unplaced {
+		key := u.Namespace + "/" + u.Name
+		byKey[key] = fate{key: key, reason: u.Reason, evicted: u.Reason == Evicted}
+	}
+	for _, p := range r.Evicted {
+		key := p.Namespace + "/" + p.Name
+		byKey[key] = fate{key: key, evicted: true}
+	}
+	all := make([]fate, 0, len(byKey))
+	for _, f := range byKey {
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b fate) int { return strings.Compare(a.key, b.key) })
+	return all
+}
+
+// String returns what happened to the pod.
+func (f fate) String() string {
+	switch {
+	case f.evicted:
+		return "evicted"
+	case f.node != "":
+		return f.node
+	}
+	return pending + ": " + f.reason
+}
+
+func (f fate) meets(e Expectation) bool {
+	switch {
+	case e.Evicted:
+		return f.evicted
+	case e.Pending:
+		return !f.evicted && f.node == "" && strings.Contains(f.reason, e.Reason)
+	}
+	return f.node != "" && slices.Contains(e.Nodes, f.node)
+}

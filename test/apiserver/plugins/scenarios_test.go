@@ -1,0 +1,214 @@
+//go:build linux
+
+package plugins
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// newPluginModule creates a plugin with `plugin new` and returns its directory.
+func newPluginModule(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "quiet")
+	run.PMKSched(t, "plugin", "new", "--dir", dir, "Quiet").OK(t).Prints(t, "plugin test -f pmk-sched.yaml --branch v")
+	return dir
+}
+
+// pluginTestArgs are those of `plugin test` for scenarios of a plugin's directory.
+func pluginTestArgs(dir string, args ...string) []string {
+	return append([]string{"plugin", "test", "-f", filepath.Join(dir, "pmk-sched.yaml"), "--branch", apiserver.Release}, args...)
+}
+
+type testResult struct {
+	Runs []session.PluginTestRun `json:"runs"`
+}
+
+func TestNewPluginPassesItsScenario(t *testing.T) {
+	t.Parallel()
+	dir := newPluginModule(t)
+	file := filepath.Join(dir, "scenario.yaml")
+	r := run.PMKSched(t, pluginTestArgs(dir, "-o", "json", file)...).OK(t)
+	r.Prints(t, "2 of 2 expectations are met")
+	t.Log(r.Stderr)
+	result := run.Decode[testResult](t, r.Stdout)
+	if len(result.Runs) != 1 || result.Runs[0].Release != apiserver.Release || result.Runs[0].Scenario != file || result.Runs[0].Seconds <= 0 {
+		t.Fatalf("got %s", r)
+	}
+	const reason = "pending: the node has the label quiet/exclude"
+	got := result.Runs[0].Expectations
+	if len(got) != 2 || got[0] != (report.Outcome{Pod: "default/web", Expected: "open", Got: "open", Met: true}) ||
+		got[1].Pod != "default/stuck" || got[1].Expected != reason || !strings.Contains(got[1].Got, "2 node(s) the node has the label quiet/exclude") && !strings.Contains(got[1].Got, "2 the node has the label quiet/exclude") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A plugin that reads a custom resource finds it; expectations that are not met are printed with what happened, and the status is 3.
+func TestExpectationsThatAreNotMetFail(t *testing.T) {
+	t.Parallel()
+	dir := newPluginModule(t)
+	text := strings.Replace(nodesAndPods, "EXPECT", `
+- {pod: shop/web-*, node: a}
+- {pod: shop/big, pending: Insufficient memory}
+- {pod: shop/low, evicted: true}
+- {pod: shop/high, nodes: [a, c]}
+- {pod: none, pending: ""}
+`, 1)
+	wrong := run.WriteFile(t, "wrong.yaml", text)
+	r := run.PMKSched(t, pluginTestArgs(dir, "-o", "json", wrong)...)
+	r.Fails(t, 3, "error: 4 of 6 expectations are not met")
+	t.Log(r.Stderr)
+	got := run.Decode[testResult](t, r.Stdout).Runs[0].Expectations
+	insufficient := got[2].Got
+	if !strings.Contains(insufficient, "pending: ") || !strings.Contains(insufficient, "Insufficient cpu") {
+		t.Errorf("got %+v", got[2])
+	}
+	want := []report.Outcome{
+		{Pod: "shop/web-1", Expected: "a", Got: "b"},
+		{Pod: "shop/web-2", Expected: "a", Got: "b"},
+		{Pod: "shop/big", Expected: "pending: Insufficient memory", Got: insufficient},
+		{Pod: "shop/low", Expected: "evicted", Got: "evicted", Met: true},
+		{Pod: "shop/high", Expected: "one of a, c", Got: "c", Met: true},
+		{Pod: "default/none", Expected: "pending", Got: "no such pod"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	run.PMKSched(t, pluginTestArgs(dir, wrong)...).Fails(t, 3, "RELEASE", "default/none  pending", "no such pod", "FAILED")
+}
+
+// nodesAndPods has a node a that the plugin rejects, a node b with room for two small pods, and a node c where a pod must be evicted.
+const nodesAndPods = `apiVersion: pmk-sched.io/v1alpha1
+kind: Scenario
+objects:
+- {apiVersion: v1, kind: Node, metadata: {name: a, labels: {quiet/exclude: ""}}, status: {allocatable: {cpu: "8", memory: 8Gi}}}
+- {apiVersion: v1, kind: Node, metadata: {name: b}, status: {allocatable: {cpu: "2", memory: 8Gi}}}
+- {apiVersion: v1, kind: Node, metadata: {name: c, labels: {pool: c}}, status: {allocatable: {cpu: "2", memory: 8Gi}}}
+- apiVersion: apiextensions.k8s.io/v1
+  kind: CustomResourceDefinition
+  metadata: {name: calms.example.com}
+  spec:
+    group: example.com
+    scope: Namespaced
+    names: {kind: Calm, plural: calms, singular: calm, listKind: CalmList}
+    versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+- {apiVersion: example.com/v1, kind: Calm, metadata: {name: night, namespace: elsewhere}, spec: {hours: 8}}
+- {apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 1000}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: low, namespace: shop}
+  spec: {nodeName: c, containers: [{name: main, image: low, resources: {requests: {cpu: "2"}}}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: high, namespace: shop}
+  spec: {priorityClassName: high, nodeSelector: {pool: c}, containers: [{name: main, image: high, resources: {requests: {cpu: "2"}}}]}
+- count: 2
+  object:
+    apiVersion: v1
+    kind: Pod
+    metadata: {name: web, namespace: shop}
+    spec: {containers: [{name: main, image: web, resources: {requests: {cpu: "1"}}}]}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: big, namespace: shop}
+  spec: {containers: [{name: main, image: big, resources: {requests: {cpu: "7"}}}]}
+expect: EXPECT`
+
+// A change of the source is tested again, on the API server that runs already.
+func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
+	t.Parallel()
+	dir := newPluginModule(t)
+	ctx, cancel := context.WithCancel(run.Context(t))
+	defer cancel()
+	out := &output{}
+	cmd := exec.CommandContext(ctx, run.Program(t), pluginTestArgs(dir, "--watch", filepath.Join(dir, "scenario.yaml"))...)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	out.await(t, "2 of 2 expectations are met")
+	out.await(t, "waiting for changes")
+	source := filepath.Join(dir, "quiet.go")
+	replace := func(old, replaced string) {
+		t.Helper()
+		out.reset()
+		text, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(source, bytes.Replace(text, []byte(old), []byte(replaced), 1), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out.await(t, "waiting for changes")
+	}
+	replace(`found {`, `!found {`)
+	if text := out.String(); !strings.Contains(text, "error: 2 of 2 expectations are not met") || strings.Contains(text, "start the API server") {
+		t.Errorf("after a mistake: %s", text)
+	}
+	replace(`!found {`, `!found [`)
+	if text := out.String(); !strings.Contains(text, "error: ") || strings.Contains(text, "expectations are") {
+		t.Errorf("after an error of syntax: %s", text)
+	}
+	replace(`!found [`, `found {`)
+	if text := out.String(); !strings.Contains(text, "2 of 2 expectations are met") {
+		t.Errorf("after the correction: %s", text)
+	}
+	t.Log(out.String())
+	cancel()
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 0 {
+		t.Errorf("after an interrupt: %v: %s", err, out)
+	}
+}
+
+// output keeps what a process writes.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (o *output) reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Reset()
+}
+
+func (o *output) await(t *testing.T, text string) {
+	t.Helper()
+	run.Eventually(t, "the output has "+text, func(context.Context) (bool, string) { return strings.Contains(o.String(), text), o.String() })
+}
+
+func TestScenariosThatCannotBeReadAreRefused(t *testing.T) {
+	t.Parallel()
+	dir := newPluginModule(t)
+	run.PMKSched(t, pluginTestArgs(dir)...).Fails(t, 2, "FILE is required")
+	run.PMKSched(t, "plugin", "test", "--branch", apiserver.Release, filepath.Join(dir, "scenario.yaml")).Fails(t, 2, "no plugins to test", "--with")
+	empty := run.WriteFile(t, "steps.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: pending}]\n")
+	run.PMKSched(t, pluginTestArgs(dir, empty)...).Fails(t, 2, "only `pmk-sched simulate run` reads this field")
+}
