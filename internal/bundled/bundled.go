@@ -11,6 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
@@ -30,6 +31,7 @@ func All() map[string]Rules {
 		"blockall":     blockall.Rules,
 		"coscheduling": coscheduling.Rules,
 		"costaware":    costaware.Rules,
+		"elasticquota": elasticquota.Rules,
 		"gpupacking":   gpupacking.Rules,
 		"loadaware":    loadaware.Rules,
 		"networkaware": networkaware.Rules,

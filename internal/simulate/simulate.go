@@ -117,7 +117,7 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	s.used = true
 	r := s.newRun(o, observer)
 	begin := time.Now()
-	if err := r.step("load the snapshot", func() error { return r.load(ctx) }); err != nil {
+	if err := r.step("load the objects", func() error { return r.load(ctx) }); err != nil {
 		return nil, err
 	}
 	r.report.Summary.LoadSeconds = time.Since(begin).Seconds()

@@ -1,0 +1,307 @@
+// Package elasticquota is a portable plugin that shares a cluster between teams: each has a guaranteed capacity (min) and a limit (max), and may
+// borrow what others do not use until they need it.
+//
+// Pods of a team count in the order of their priority and age: those that fit into its min are guaranteed, and the others borrow. A pod beyond max
+// waits. If no node has room for a pod that fits into the min of its team, pods that borrow are evicted, whatever their priority. Beyond that a pod
+// of a team evicts pods of lower priority that are in its own team, borrow, or have no team; never those that are guaranteed to another team.
+//
+// The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod of a team: Filter rejects the node when it tries. It
+// works as ever for pods without a team.
+package elasticquota
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// Name is the plugin's name in the scheduler's configuration.
+const Name = "ElasticQuota"
+
+// ElasticQuota shares a cluster between teams.
+type ElasticQuota struct {
+	handle   scheduler.Handle
+	args     *Arguments
+	quotas   *quotas
+	ledger   *ledger
+	promises *promises
+	evict    evictor
+	metrics  *metrics
+	now      func() time.Time
+
+	victims  *scheduler.Status
+	promised *scheduler.Status
+
+	mu sync.Mutex
+	// rejected are the pods that a quota rejected, to be retried when quotas change.
+	rejected map[types.UID]*corev1.Pod
+	seeded   bool
+}
+
+// New returns the plugin configured by its arguments. It reads ElasticQuotas until ctx is done.
+func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*ElasticQuota, error) {
+	a, fixed, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	if h.ClientSet() == nil {
+		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
+	}
+	p := newPlugin(a, fixed, h, time.Now)
+	if p.metrics, err = newMetrics(h.Metrics(), p.quotas, p.ledger); err != nil {
+		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+	}
+	p.evict = eviction{client: h.ClientSet()}
+	// The results differ between releases of client-go. They are not needed: the handler is never removed.
+	h.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{ //nolint:errcheck
+		AddFunc:    p.observe,
+		UpdateFunc: func(_, now interface{}) { p.observe(now) },
+		DeleteFunc: p.forget,
+	})
+	if a.ElasticQuotas == ElasticQuotasIgnore {
+		return p, nil
+	}
+	config, err := h.KubeConfig()
+	if err != nil {
+		return nil, fmt.Errorf("%s reads ElasticQuotas from the cluster: %w", Name, err)
+	}
+	return p, newReader(h.Logger(ctx), p.quotas, func() { p.retry(ctx) }).watch(ctx, config)
+}
+
+func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time.Time) *ElasticQuota {
+	return &ElasticQuota{
+		handle: h, args: a, quotas: newQuotas(fixed), ledger: newLedger(), promises: newPromises(now), now: now,
+		victims:  scheduler.Unresolvable("pods are evicted by quota"),
+		promised: scheduler.Unschedulable(reasonPromised),
+		rejected: map[types.UID]*corev1.Pod{},
+	}
+}
+
+// reasonPromised is why a pod that borrows does not get free room.
+const reasonPromised = "room is kept for a pod within its quota"
+
+// Rules returns the permissions to evict pods and to read ElasticQuotas, as far as the arguments need them, and to retry pods.
+func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
+	a, _, err := decode(args)
+	if err != nil {
+		return nil, err
+	}
+	var rules []rbacv1.PolicyRule
+	if a.Preemption == PreemptionEvict {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}})
+	}
+	if a.ElasticQuotas == ElasticQuotasAuto {
+		resource := elasticQuotas()
+		rules = append(rules,
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"}})
+	}
+	return rules, nil
+}
+
+// Name returns the plugin's name.
+func (p *ElasticQuota) Name() string { return Name }
+
+// EventsToRegister returns the events that may make room in a quota or on a node. The plugin retries pods after a change of quotas.
+func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent {
+	return []scheduler.ClusterEvent{
+		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete | scheduler.ActionUpdate},
+		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable | scheduler.ActionUpdateNodeLabel | scheduler.ActionUpdateNodeTaint},
+	}
+}
+
+// Sign returns what decides about the quota of a pod. PreFilter, which accepts or rejects a pod as a whole, runs for each pod.
+func (p *ElasticQuota) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
+	return []string{pod.Namespace, pod.Labels[p.args.PreemptibleLabel]}, nil
+}
+
+// cycle is what the plugin knows of a pod in a scheduling cycle.
+type cycle struct {
+	quota *quota
+	need  amounts
+	// guaranteed is set if the pod fits into the min of its quota.
+	guaranteed bool
+	// excess is what the pod exceeds max by, and full the status of nodes then.
+	excess amounts
+	full   *scheduler.Status
+	// removed is set while the scheduler's preemption tries the removal of pods.
+	removed bool
+}
+
+// Clone implements scheduler.Cloner.
+func (c *cycle) Clone() interface{} {
+	clone := *c
+	return &clone
+}
+
+func cycleOf(state scheduler.State) *cycle {
+	value, ok := state.Read(Name)
+	if !ok {
+		return nil
+	}
+	c, _ := value.(*cycle)
+	return c
+}
+
+// PreFilter rejects a pod that its quota has no room for.
+func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
+	p.seed()
+	q := p.quotas.of(pod.Namespace)
+	if q == nil {
+		return nil, scheduler.Skip()
+	}
+	used, need := p.ledger.used(q, pod), requested(pod)
+	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
+	switch {
+	case p.protected(pod) && !p.fitsProtected(q, pod, need):
+		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
+	case len(c.excess) > 0:
+		name := c.excess.first()
+		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, text(name, q.max[name]), name, text(name, used[name]))
+		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
+			return nil, c.full
+		}
+		c.full = scheduler.Unschedulable(reason) // preemption may help
+	}
+	state.Write(Name, c)
+	return nil, nil
+}
+
+// fitsProtected reports whether min covers a pod in addition to the others of the quota that are never evicted.
+func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bool {
+	used := amounts{}
+	for _, e := range p.ledger.of(q, p.protected) {
+		if p.protected(e.pod) && e.pod.UID != pod.UID {
+			used.add(e.need, 1)
+		}
+	}
+	return !q.concerns(need) || q.guarantees(used, need)
+}
+
+// protected reports whether a pod is never evicted by the plugin.
+func (p *ElasticQuota) protected(pod *corev1.Pod) bool {
+	return pod.Labels[p.args.PreemptibleLabel] == "false"
+}
+
+// reject remembers a pod and returns the status.
+func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rejected[pod.UID] = pod
+	return scheduler.Unresolvable(reason)
+}
+
+// AddPod implements scheduler.PreFilterExtensions. What a quota has used does not depend on nominated pods.
+func (p *ElasticQuota) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
+	return nil
+}
+
+// RemovePod implements scheduler.PreFilterExtensions. Only preemption removes pods.
+func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *corev1.Pod, _ *corev1.Pod, _ scheduler.NodeInfo) *scheduler.Status {
+	if c := cycleOf(state); c != nil {
+		c.removed = true
+	}
+	return nil
+}
+
+// Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the scheduler's own preemption.
+func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+	c := cycleOf(state)
+	switch {
+	case c == nil:
+		return nil
+	case c.removed:
+		return p.victims
+	case c.full != nil:
+		return c.full
+	case c.guaranteed:
+		return nil
+	}
+	kept := p.promises.on(node.Node().Name, pod.UID)
+	if kept == nil {
+		return nil
+	}
+	free := freeOf(node, c.need)
+	free.add(kept, -1)
+	if len(free.missing(c.need)) > 0 {
+		return p.promised
+	}
+	return nil
+}
+
+// Reserve counts a pod in its quota.
+func (p *ElasticQuota) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
+	p.ledger.reserve(pod)
+	p.promises.drop(pod.UID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.rejected, pod.UID)
+	return nil
+}
+
+// Unreserve gives the room in the quota back.
+func (p *ElasticQuota) Unreserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) {
+	p.ledger.unreserve(pod)
+}
+
+// seed counts the pods that exist before the first one is scheduled: the handlers of an informer may run later than the first cycle.
+func (p *ElasticQuota) seed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.seeded || p.handle == nil {
+		return
+	}
+	p.seeded = true
+	for _, object := range p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer().List() {
+		if pod, ok := object.(*corev1.Pod); ok {
+			p.ledger.observe(pod)
+		}
+	}
+}
+
+// observe records a pod that the informer reported.
+func (p *ElasticQuota) observe(object interface{}) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		p.ledger.observe(pod)
+	}
+}
+
+// forget forgets a pod that the informer reported as deleted or finished.
+func (p *ElasticQuota) forget(object interface{}) {
+	if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = unknown.Obj
+	}
+	pod, ok := object.(*corev1.Pod)
+	if !ok {
+		return
+	}
+	p.ledger.remove(pod)
+	p.promises.drop(pod.UID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.rejected, pod.UID)
+}
+
+// retry has the scheduler try the pods again that a quota rejected.
+func (p *ElasticQuota) retry(ctx context.Context) {
+	p.mu.Lock()
+	pods := make([]*corev1.Pod, 0, len(p.rejected))
+	for _, pod := range p.rejected {
+		pods = append(pods, pod)
+	}
+	p.rejected = map[types.UID]*corev1.Pod{}
+	p.mu.Unlock()
+	for _, pod := range pods {
+		if err := p.handle.Activate(ctx, pod); err != nil {
+			p.handle.Logger(ctx).Error(err, "ElasticQuota cannot retry a pod after a change of quotas", "pod", pod.Namespace+"/"+pod.Name)
+		}
+	}
+}

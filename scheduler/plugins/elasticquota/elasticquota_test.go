@@ -1,0 +1,490 @@
+package elasticquota
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
+)
+
+// twoTeams have 4 cores each, and may use 8.
+const twoTeams = `
+quotas:
+- {name: a, namespaces: [a, a2], min: {cpu: 4}, max: {cpu: 8}}
+- {name: b, namespaces: [b], min: {cpu: 4}, max: {cpu: 8}}
+elasticQuotas: Ignore
+`
+
+// world is a plugin with nodes of 8 cores.
+type world struct {
+	t       *testing.T
+	plugin  *ElasticQuota
+	cluster *plugintest.Cluster
+	handle  *plugintest.Handle
+	evicted *evictions
+	now     time.Time
+	age     int
+}
+
+// evictions records victims instead of evicting them, and refuses some.
+type evictions struct {
+	refused map[string]bool
+	victims []string
+}
+
+func (e *evictions) tryAll(_ context.Context, victims []*corev1.Pod) (*corev1.Pod, error) {
+	for _, victim := range victims {
+		if e.refused[victim.Name] {
+			return victim, nil
+		}
+	}
+	return nil, nil
+}
+
+func (e *evictions) evict(_ context.Context, victim *corev1.Pod) error {
+	e.victims = append(e.victims, victim.Name)
+	return nil
+}
+
+func newWorld(t *testing.T, args string, nodes int) *world {
+	t.Helper()
+	a, fixed, err := decode(scheduler.NewArguments([]byte(args)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	template.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("110")}
+	w := &world{t: t, cluster: plugintest.NewCluster(nodes, template), evicted: &evictions{refused: map[string]bool{}}, now: time.Unix(1000, 0)}
+	w.handle = &plugintest.Handle{NodeList: w.cluster.Nodes()}
+	w.plugin = newPlugin(a, fixed, w.handle, func() time.Time { return w.now })
+	w.plugin.evict = w.evicted
+	return w
+}
+
+// newPod returns a pod, newer than those before.
+func (w *world) newPod(namespace, name, cpu string, priority int32) *corev1.Pod {
+	w.age++
+	pod := plugintest.NewPod(namespace, name, plugintest.Requests(cpu, "1Gi"))
+	pod.Spec.Priority = &priority
+	pod.CreationTimestamp = metav1.NewTime(time.Unix(int64(w.age), 0))
+	return pod
+}
+
+// run binds a number of pods to a node: NAME-0 and so on.
+func (w *world) run(node, namespace, name string, count int, cpu string, priority int32, labels ...string) {
+	for i := 0; i < count; i++ {
+		pod := w.newPod(namespace, fmt.Sprintf("%s-%d", name, i), cpu, priority)
+		for _, label := range labels {
+			pod.Labels = map[string]string{label: "false"}
+		}
+		w.cluster.Place(pod, node)
+		w.plugin.observe(pod)
+	}
+}
+
+// rejections are what the filters of a scheduler answer.
+type rejections map[string]*scheduler.Status
+
+func (r rejections) Status(node string) *scheduler.Status {
+	if status, ok := r[node]; ok {
+		return status
+	}
+	return scheduler.Unschedulable("Insufficient cpu")
+}
+
+// postFilter runs PreFilter and PostFilter, as for a pod that no node has room for.
+func (w *world) postFilter(pod *corev1.Pod, rejected rejections) string {
+	w.t.Helper()
+	state := plugintest.NewState()
+	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil && status.Code() != scheduler.CodeSkip {
+		return status.String()
+	}
+	w.evicted.victims = nil
+	node, status := w.plugin.PostFilter(context.Background(), state, pod, rejected)
+	if (node == "") != (status.Code() == scheduler.CodeUnschedulable) {
+		w.t.Errorf("node %q with status %v", node, status)
+	}
+	sort.Strings(w.evicted.victims)
+	return strings.Join(append([]string{node}, w.evicted.victims...), " ")
+}
+
+func TestWhoIsEvictedForWhom(t *testing.T) {
+	const spared = "pmk-sched.io/preemptible"
+	cases := map[string]struct {
+		fill     func(w *world)
+		cpu      string
+		priority int32
+		rejected rejections
+		want     string
+	}{
+		"the newest pod that borrows, whatever its priority": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 8, "1", 100) }, cpu: "1", want: "n-0 b-7",
+		},
+		"as many pods as are needed": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 8, "1", 100) }, cpu: "3", want: "n-0 b-5 b-6 b-7",
+		},
+		"one large pod that borrows": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 1, "8", 0) }, cpu: "1", want: "n-0 b-0",
+		},
+		"no pod that is guaranteed": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1", -10); w.run("n-0", "other", "other", 4, "1", 100) }, cpu: "1", priority: 50, want: "",
+		},
+		"a pod without a team, of lower priority": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1", -10); w.run("n-0", "other", "other", 4, "1", 10) }, cpu: "1", priority: 50, want: "n-0 other-3",
+		},
+		"no pod of the own team, of the same priority": {
+			fill: func(w *world) { w.run("n-0", "a", "a", 3, "1", 0); w.run("n-0", "other", "other", 5, "1", 0) }, cpu: "1", want: "",
+		},
+		"a pod of the own team, of lower priority": {
+			fill: func(w *world) { w.run("n-0", "a2", "a", 3, "1", -1); w.run("n-0", "other", "other", 5, "1", 0) }, cpu: "1", want: "n-0 a-2",
+		},
+		"no pod that borrows, for another one that would borrow": {
+			fill: func(w *world) { w.run("n-0", "a", "a", 2, "1", 0); w.run("n-0", "b", "b", 6, "1", 0) }, cpu: "3", want: "",
+		},
+		"a pod that borrows, for one of higher priority that would borrow": {
+			fill: func(w *world) { w.run("n-0", "a", "a", 2, "1", 5); w.run("n-0", "b", "b", 6, "1", 0) }, cpu: "3", priority: 5, want: "",
+		},
+		"pods that borrow, of lower priority, and not those that are guaranteed": {
+			fill: func(w *world) { w.run("n-0", "a", "a", 3, "1", 5); w.run("n-0", "b", "b", 5, "1", 0) }, cpu: "2", priority: 5, want: "",
+		},
+		"a pod that is protected by its label is spared": {
+			fill: func(w *world) { w.run("n-0", "b", "old", 4, "1", 0); w.run("n-0", "b", "new", 4, "1", 0, spared) }, cpu: "1", want: "n-0 old-3",
+		},
+		"a pod that a PodDisruptionBudget protects is spared": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 8, "1", 0); w.evicted.refused["b-7"] = true }, cpu: "1", want: "n-0 b-6",
+		},
+		"nothing if all are protected": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 1, "8", 0); w.evicted.refused["b-0"] = true }, cpu: "1", want: "",
+		},
+		"on the node with the lowest priority": {
+			fill: func(w *world) { w.run("n-0", "b", "x", 1, "8", 9); w.run("n-1", "b", "y", 1, "8", 2) }, cpu: "1", want: "n-1 y-0",
+		},
+		"on the node with the fewest": {
+			fill: func(w *world) { w.run("n-0", "b", "x", 8, "1", 0); w.run("n-1", "b", "y", 4, "2", 0) }, cpu: "2", want: "n-1 y-3",
+		},
+		"not on a node that was rejected for another reason": {
+			fill: func(w *world) { w.run("n-0", "b", "x", 1, "8", 0); w.run("n-1", "b", "y", 8, "1", 0) }, cpu: "1",
+			rejected: rejections{"n-0": scheduler.Unschedulable("Insufficient cpu", "node(s) didn't match pod anti-affinity rules"), "n-1": scheduler.Unresolvable("Insufficient cpu")},
+			want:     "",
+		},
+		"no one if what is missing does not come free": {
+			fill: func(w *world) { w.run("n-0", "b", "b", 4, "1m", 0); w.run("n-0", "other", "other", 1, "8", 100) }, cpu: "1", want: "",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			nodes := 1
+			if strings.HasPrefix(name, "on the node") || strings.HasPrefix(name, "not on") {
+				nodes = 2
+			}
+			w := newWorld(t, twoTeams, nodes)
+			tc.fill(w)
+			if got := w.postFilter(w.newPod("a", "new", tc.cpu, tc.priority), tc.rejected); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPodsThatBorrowAreEvictedByPriorityOnly(t *testing.T) {
+	w := newWorld(t, twoTeams, 2)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	w.run("n-1", "a", "a", 4, "1", 0)
+	w.run("n-1", "other", "other", 1, "4", 100)
+	if got := w.postFilter(w.newPod("a", "equal", "1", 0), nil); got != "" {
+		t.Errorf("of the same priority: %q", got)
+	}
+	// The pods of the own team are the newest ones of the same priority.
+	if got := w.postFilter(w.newPod("a", "higher", "1", 1), rejections{"n-1": scheduler.Unresolvable("tainted")}); got != "n-0 b-7" {
+		t.Errorf("of higher priority: %q", got)
+	}
+}
+
+func TestNothingIsEvictedWithoutPreemption(t *testing.T) {
+	w := newWorld(t, twoTeams+"preemption: Never\n", 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	if got := w.postFilter(w.newPod("a", "new", "1", 0), nil); got != "" {
+		t.Errorf("preemption: Never: %q", got)
+	}
+	w = newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	never, pod := corev1.PreemptNever, w.newPod("a", "new", "1", 0)
+	pod.Spec.PreemptionPolicy = &never
+	if got := w.postFilter(pod, nil); got != "" {
+		t.Errorf("preemptionPolicy: Never: %q", got)
+	}
+	if got := w.postFilter(w.newPod("other", "new", "1", 1000), nil); got != "" {
+		t.Errorf("a pod without a team: %q", got)
+	}
+}
+
+func TestRoomIsKeptUntilTheVictimsAreGone(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 7, "1", 0)
+	pod := w.newPod("a", "new", "2", 0)
+	if got := w.postFilter(pod, nil); got != "n-0 b-6" {
+		t.Fatalf("got %q", got)
+	}
+	if got := w.postFilter(pod, nil); got != "n-0" {
+		t.Errorf("while the victim is being deleted: %q", got)
+	}
+	filter := func(pod *corev1.Pod) string {
+		state := plugintest.NewState()
+		if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil {
+			return status.String()
+		}
+		return w.plugin.Filter(context.Background(), state, pod, w.cluster.Nodes()[0]).String()
+	}
+	if got := filter(w.newPod("b", "borrows", "1", 100)); got != "Unschedulable: "+reasonPromised {
+		t.Errorf("a pod that borrows gets the room: %s", got)
+	}
+	if got := filter(pod); got != "Success" {
+		t.Errorf("the pod does not get its room: %s", got)
+	}
+	if got := filter(w.newPod("a", "guaranteed", "1", 0)); got != "Success" {
+		t.Errorf("a pod within its quota does not get the room: %s", got)
+	}
+	w.plugin.Reserve(context.Background(), nil, pod, "n-0")
+	if got := filter(w.newPod("b", "borrows", "1", 100)); got != "Success" {
+		t.Errorf("after the pod has a node, room is kept: %s", got)
+	}
+}
+
+// A pod that does not fit although others were evicted for it is not worth more evictions for some time.
+func TestEvictionsThatDidNotHelpAreNotRepeatedAtOnce(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	pod := w.newPod("a", "new", "1", 0)
+	if got := w.postFilter(pod, nil); got != "n-0 b-7" {
+		t.Fatalf("got %q", got)
+	}
+	w.plugin.forget(w.cluster.Nodes()[0].Pod(7))
+	unsuitable := rejections{"n-0": scheduler.Unschedulable("node(s) didn't match pod topology spread constraints")}
+	if got := w.postFilter(pod, unsuitable); got != "" {
+		t.Errorf("when the victim is gone: %q", got)
+	}
+	if got := w.postFilter(pod, nil); got != "" {
+		t.Errorf("at the next attempt: %q", got)
+	}
+	w.now = w.now.Add(retryTime)
+	if got := w.postFilter(pod, nil); !strings.HasPrefix(got, "n-0 b-") {
+		t.Errorf("after some time: %q", got)
+	}
+}
+
+func TestRoomThatOthersTookIsMadeAgain(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	pod := w.newPod("a", "new", "1", 0)
+	for i, want := range []string{"n-0 b-7", "n-0 b-6", "n-0 b-5", ""} {
+		if got := w.postFilter(pod, nil); got != want {
+			t.Fatalf("round %d: got %q, want %q", i, got, want)
+		}
+		victim := w.cluster.Nodes()[0].Pod(7 - i)
+		w.plugin.forget(victim)
+		now := metav1.Now()
+		victim.DeletionTimestamp = &now
+		w.run("n-0", "other", fmt.Sprintf("taker-%d", i), 1, "1", 1000)
+		w.run("n-0", "other", fmt.Sprintf("ghost-%d", i), 1, "1", 1000) // what the victim still has in the cluster of the test
+	}
+}
+
+// Pods that are being deleted make room too.
+func TestNothingMoreIsEvictedThanWhatIsMissing(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	w.run("n-0", "b", "b", 8, "1", 0)
+	now := metav1.Now()
+	leaving := w.cluster.Nodes()[0].Pod(0)
+	leaving.DeletionTimestamp = &now
+	pod := w.newPod("a", "new", "1", 0)
+	for _, attempt := range []string{"first", "second"} {
+		if got := w.postFilter(pod, nil); got != "n-0" {
+			t.Errorf("%s attempt: %q", attempt, got)
+		}
+	}
+	if got := w.postFilter(w.newPod("a", "other", "1", 0), nil); got != "n-0 b-7" {
+		t.Errorf("another pod: %q", got)
+	}
+}
+
+func TestPodsBeyondMaxWaitOrEvictTheirOwnTeam(t *testing.T) {
+	full := rejections{"n-0": scheduler.Unschedulable("quota a: no more than 8 of cpu, 8 is used"), "n-1": scheduler.Unschedulable("Insufficient cpu")}
+	w := newWorld(t, twoTeams, 2)
+	w.run("n-1", "a", "a", 8, "1", 5)
+	if got := w.postFilter(w.newPod("a", "new", "1", 5), full); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu, 8 is used" {
+		t.Errorf("of the same priority: %q", got)
+	}
+	if got := w.postFilter(w.newPod("a", "memory", "0", 5), nil); got != "" {
+		t.Errorf("a pod without CPU: %q", got)
+	}
+	pod := w.newPod("a", "higher", "2", 6)
+	state := plugintest.NewState()
+	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil {
+		t.Fatal(status)
+	}
+	if got := w.plugin.Filter(context.Background(), state, pod, w.cluster.Nodes()[0]); got.Code() != scheduler.CodeUnschedulable || got.String() != "Unschedulable: quota a: no more than 8 of cpu, 8 is used" {
+		t.Errorf("a node is rejected with %v", got)
+	}
+	// The node has room: pods of the team are evicted elsewhere.
+	if got := w.postFilter(pod, full); got != "n-0 a-6 a-7" {
+		t.Errorf("of higher priority: %q", got)
+	}
+}
+
+func TestProtectedPodsFitIntoMin(t *testing.T) {
+	w := newWorld(t, twoTeams, 2)
+	w.run("n-0", "a", "a", 3, "1", 0, "pmk-sched.io/preemptible")
+	w.run("n-1", "a", "x", 3, "1", 0)
+	pod := w.newPod("a", "new", "1", 0)
+	pod.Labels = map[string]string{"pmk-sched.io/preemptible": "false"}
+	state := plugintest.NewState()
+	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status != nil {
+		t.Errorf("one that fits: %v", status)
+	}
+	w.run("n-0", "a", "y", 1, "1", 0, "pmk-sched.io/preemptible")
+	if _, status := w.plugin.PreFilter(context.Background(), state, pod); status.Code() != scheduler.CodeUnresolvable {
+		t.Errorf("one that does not fit: %v", status)
+	}
+}
+
+// The scheduler's own preemption removes pods in a copy of the state and asks Filter.
+func TestTheSchedulersOwnPreemptionFindsNoVictimsForTeams(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	ctx, node := context.Background(), w.cluster.Nodes()[0]
+	for namespace, want := range map[string]scheduler.Code{"a": scheduler.CodeUnresolvable, "other": scheduler.CodeSuccess} {
+		state, pod := plugintest.NewState(), w.newPod(namespace, "new", "1", 0)
+		w.plugin.PreFilter(ctx, state, pod)
+		tried := state.Clone()
+		if status := w.plugin.RemovePod(ctx, tried, pod, w.newPod("b", "victim", "1", -1), node); status != nil {
+			t.Error(status)
+		}
+		if got := w.plugin.Filter(ctx, tried, pod, node); got.Code() != want {
+			t.Errorf("namespace %s: %v", namespace, got)
+		}
+		if got := w.plugin.Filter(ctx, state, pod, node); got != nil {
+			t.Errorf("namespace %s, with all pods: %v", namespace, got)
+		}
+	}
+}
+
+func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	q := w.plugin.quotas.of("a")
+	used := func(want int64) {
+		t.Helper()
+		if got := w.plugin.ledger.used(q, nil)[corev1.ResourceCPU]; got != want {
+			t.Errorf("got %d, want %d", got, want)
+		}
+	}
+	ctx, pod := context.Background(), w.newPod("a2", "pod", "2", 0)
+	w.plugin.observe(pod)
+	used(0)
+	w.plugin.Reserve(ctx, nil, pod, "n-0")
+	used(2000)
+	if got := w.plugin.ledger.used(q, pod)[corev1.ResourceCPU]; got != 0 {
+		t.Errorf("without the pod: %d", got)
+	}
+	w.plugin.Unreserve(ctx, nil, pod, "n-0")
+	used(0)
+	w.plugin.Reserve(ctx, nil, pod, "n-0")
+	bound := pod.DeepCopy()
+	bound.Spec.NodeName = "n-0"
+	w.plugin.observe(bound)
+	w.plugin.Unreserve(ctx, nil, pod, "n-0") // it failed, but the API server has bound the pod
+	used(2000)
+	finished := bound.DeepCopy()
+	finished.Status.Phase = corev1.PodSucceeded
+	w.plugin.observe(finished)
+	used(0)
+	w.plugin.observe(bound)
+	w.plugin.forget(bound)
+	used(0)
+}
+
+func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	ctx := context.Background()
+	r := newReader(w.handle.Logger(ctx), w.plugin.quotas, func() { w.plugin.retry(ctx) })
+	object := func(namespace, name string, spec map[string]interface{}) interface{} {
+		return elasticQuota(namespace, name, spec)
+	}
+	limit := func(cpu string) map[string]interface{} {
+		return map[string]interface{}{"max": map[string]interface{}{"cpu": cpu}}
+	}
+	r.set(object("c", "second", limit("3")))
+	r.set(object("c", "first", limit("500m")))
+	r.set(object("a", "shadowed", limit("1")))
+	if q := w.plugin.quotas.of("c"); q == nil || q.name != "c/first" || q.max[corev1.ResourceCPU] != 500 {
+		t.Errorf("got %+v", q)
+	}
+	if q := w.plugin.quotas.of("a"); q.name != "a" {
+		t.Errorf("the quota of the arguments does not count: %+v", q)
+	}
+	pod := w.newPod("c", "new", "1", 0)
+	if got := w.postFilter(pod, nil); got != "UnschedulableAndUnresolvable: quota c/first: no more than 500m of cpu, 0 is used" {
+		t.Errorf("got %q", got)
+	}
+	r.remove(object("c", "first", nil))
+	if diff := cmp.Diff([]string{"c/new"}, w.handle.Activated()); diff != "" {
+		t.Errorf("retried (-want +got):\n%s", diff)
+	}
+	if q := w.plugin.quotas.of("c"); q == nil || q.name != "c/second" {
+		t.Errorf("got %+v", q)
+	}
+	r.set(object("c", "second", map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}}))
+	if q := w.plugin.quotas.of("c"); q != nil || !strings.Contains(strings.Join(w.handle.Lines(), "\n"), "c/second") {
+		t.Errorf("one that cannot be read: %+v, %q", q, w.handle.Lines())
+	}
+	var names []string
+	for _, q := range w.plugin.quotas.all() {
+		names = append(names, q.name)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, names); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+}
+
+func TestMetricsShowWhatQuotasHaveAndUse(t *testing.T) {
+	w := newWorld(t, twoTeams, 1)
+	registry := w.handle.Metrics()
+	for i := 0; i < 2; i++ { // for each profile
+		if _, err := newMetrics(registry, w.plugin.quotas, w.plugin.ledger); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run("n-0", "b", "b", 3, "500m", 0)
+	families, err := w.handle.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := ""
+			for _, pair := range m.GetLabel() {
+				labels += " " + pair.GetValue()
+			}
+			got[family.GetName()+labels] = m.GetGauge().GetValue()
+		}
+	}
+	want := map[string]float64{}
+	for _, quota := range []string{"a", "b"} {
+		for kind, amount := range map[string]float64{"min": 4, "max": 8, "used": 0} {
+			want[fmt.Sprintf("pmk_sched_elasticquota_amount %s %s cpu", kind, quota)] = amount
+		}
+	}
+	want["pmk_sched_elasticquota_amount used b cpu"] = 1.5
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,142 @@
+package elasticquota
+
+import (
+	"fmt"
+	"sort"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// quota is the capacity of a team.
+type quota struct {
+	name       string
+	namespaces []string
+	// min has every resource of max too.
+	min, max amounts
+}
+
+func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*quota, error) {
+	q := &quota{name: name, namespaces: namespaces, min: listed(min), max: listed(max)}
+	for field, list := range map[string]amounts{"min": q.min, "max": q.max} {
+		for resource, amount := range list {
+			if amount < 0 {
+				return nil, fmt.Errorf("%s: %s is less than 0", field, resource)
+			}
+		}
+	}
+	for resource, most := range q.max {
+		if q.min[resource] > most {
+			return nil, fmt.Errorf("min: %s of %s is more than max, %s", text(resource, q.min[resource]), resource, text(resource, most))
+		}
+		q.min[resource] += 0
+	}
+	if len(q.min) == 0 {
+		return nil, fmt.Errorf("min: one of min and max is required")
+	}
+	return q, nil
+}
+
+// beyondMax returns what need would exceed max by.
+func (q *quota) beyondMax(used, need amounts) amounts {
+	beyond := amounts{}
+	for resource, most := range q.max {
+		if excess := used[resource] + need[resource] - most; need[resource] > 0 && excess > 0 {
+			beyond[resource] = excess
+		}
+	}
+	return beyond
+}
+
+// guarantees reports whether min covers what is used and needed, of the resources that are needed. A pod that needs no resource of the quota has no
+// guarantee.
+func (q *quota) guarantees(used, need amounts) bool {
+	concerned := false
+	for resource, least := range q.min {
+		if need[resource] == 0 {
+			continue
+		}
+		concerned = true
+		if used[resource]+need[resource] > least {
+			return false
+		}
+	}
+	return concerned
+}
+
+// concerns reports whether the quota has a resource of need.
+func (q *quota) concerns(need amounts) bool { return need.helps(q.min) }
+
+// quotas finds the quota of a namespace.
+type quotas struct {
+	// fixed are those of the arguments.
+	fixed map[string]*quota
+
+	mu sync.RWMutex
+	// read are those of ElasticQuotas, by namespace and name.
+	read map[string]map[string]*quota
+}
+
+func newQuotas(fixed []*quota) *quotas {
+	q := &quotas{fixed: map[string]*quota{}, read: map[string]map[string]*quota{}}
+	for _, one := range fixed {
+		for _, namespace := range one.namespaces {
+			q.fixed[namespace] = one
+		}
+	}
+	return q
+}
+
+// of returns the quota of a namespace, nil if it has none. Of several ElasticQuotas in a namespace the first one by name counts.
+func (q *quotas) of(namespace string) *quota {
+	if found := q.fixed[namespace]; found != nil {
+		return found
+	}
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return firstByName(q.read[namespace])
+}
+
+func firstByName(byName map[string]*quota) *quota {
+	first := ""
+	for name := range byName {
+		if first == "" || name < first {
+			first = name
+		}
+	}
+	return byName[first]
+}
+
+// all returns the quotas in the order of their names.
+func (q *quotas) all() []*quota {
+	seen := map[*quota]bool{}
+	for _, one := range q.fixed {
+		seen[one] = true
+	}
+	q.mu.RLock()
+	for namespace, byName := range q.read {
+		if q.fixed[namespace] == nil && len(byName) > 0 {
+			seen[firstByName(byName)] = true
+		}
+	}
+	q.mu.RUnlock()
+	list := make([]*quota, 0, len(seen))
+	for one := range seen {
+		list = append(list, one)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].name < list[j].name })
+	return list
+}
+
+// set records an ElasticQuota; nil removes it.
+func (q *quotas) set(namespace, name string, value *quota) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.read[namespace] == nil {
+		q.read[namespace] = map[string]*quota{}
+	}
+	q.read[namespace][name] = value
+	if value == nil {
+		delete(q.read[namespace], name)
+	}
+}

@@ -1,0 +1,262 @@
+package elasticquota
+
+import (
+	"context"
+	"sort"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
+
+// evictTime bounds the requests for one pod: the scheduler waits for them.
+const evictTime = 10 * time.Second
+
+// mostRefusals is how many victims may be refused until the plugin gives up for now.
+const mostRefusals = 10
+
+// Reasons for evictions, in events and metrics.
+const (
+	reasonReclaim  = "reclaim"
+	reasonPriority = "priority"
+)
+
+// PostFilter evicts pods if no node has room for one that has a right to it.
+func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, pod *corev1.Pod, rejected scheduler.Rejections) (string, *scheduler.Status) {
+	c := cycleOf(state)
+	if c == nil || !p.canEvict(pod) {
+		return "", scheduler.Unschedulable()
+	}
+	if kept, ok := p.promises.of(pod.UID); ok {
+		for _, victim := range kept.victims {
+			if p.ledger.has(victim.Namespace, victim.UID) {
+				return kept.node, nil // it is being deleted
+			}
+		}
+		p.promises.fail(pod.UID, onlyRoomIsMissing(rejected.Status(kept.node)))
+	}
+	if !p.promises.mayEvict(pod.UID) {
+		return "", scheduler.Unschedulable()
+	}
+	nodes, err := p.handle.Nodes().List()
+	if err != nil {
+		return "", scheduler.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, evictTime)
+	defer cancel()
+	s := p.newSearch(pod, c)
+	for refusals := 0; refusals < mostRefusals; refusals++ {
+		best := s.best(nodes, rejected)
+		if best == nil {
+			return "", scheduler.Unschedulable()
+		}
+		refused, err := p.evict.tryAll(ctx, best.victims)
+		if err != nil {
+			return "", scheduler.Error(err)
+		}
+		if refused == nil {
+			return p.carryOut(ctx, pod, c, best)
+		}
+		s.spared[refused.UID] = true
+	}
+	return "", scheduler.Unschedulable()
+}
+
+// carryOut evicts the victims and keeps their room.
+func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, best *choice) (string, *scheduler.Status) {
+	p.promises.make(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
+	for _, victim := range best.victims {
+		if err := p.evict.evict(ctx, victim); err != nil {
+			return "", scheduler.Error(err) // those that are evicted make room too; the pod is retried
+		}
+		reason := reasonPriority
+		if priority(victim) >= priority(pod) {
+			reason = reasonReclaim
+		}
+		p.metrics.evicted(reason)
+		p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node", victim.Spec.NodeName,
+			"for", pod.Namespace+"/"+pod.Name, "quota", c.quota.name, "reason", reason)
+		p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting", "Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
+	}
+	return best.node, nil
+}
+
+// canEvict reports whether others may be evicted for a pod.
+func (p *ElasticQuota) canEvict(pod *corev1.Pod) bool {
+	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
+	return p.args.Preemption == PreemptionEvict && !never
+}
+
+// lowerInTeam reports whether the team has pods of lower priority with as much as is missing.
+func (p *ElasticQuota) lowerInTeam(q *quota, pod *corev1.Pod, missing amounts) bool {
+	freed := amounts{}
+	for _, e := range p.ledger.of(q, p.protected) {
+		if e.bound && !p.protected(e.pod) && priority(e.pod) < priority(pod) {
+			freed.add(e.need, 1)
+		}
+	}
+	return len(freed.missing(missing)) == 0
+}
+
+// search looks for victims.
+type search struct {
+	p   *ElasticQuota
+	pod *corev1.Pod
+	c   *cycle
+	// guaranteed are the pods of other quotas that do not borrow, by quota. It is filled as needed.
+	guaranteed map[*quota]map[types.UID]bool
+	// spared are pods that the API server refuses to evict.
+	spared map[types.UID]bool
+}
+
+func (p *ElasticQuota) newSearch(pod *corev1.Pod, c *cycle) *search {
+	return &search{p: p, pod: pod, c: c, guaranteed: map[*quota]map[types.UID]bool{}, spared: map[types.UID]bool{}}
+}
+
+// choice is a node, and what must be evicted for the pod to fit.
+type choice struct {
+	node    string
+	victims []*corev1.Pod
+	// leaving are pods on the node that are being deleted.
+	leaving []*corev1.Pod
+}
+
+// best returns the node whose victims have the lowest priority and are the fewest; nil if there is none.
+func (s *search) best(nodes []scheduler.NodeInfo, rejected scheduler.Rejections) *choice {
+	var best *choice
+	for _, node := range nodes {
+		if node.Node() == nil || !onlyRoomIsMissing(rejected.Status(node.Node().Name)) {
+			continue
+		}
+		if other := s.on(node); other != nil && (best == nil || other.cheaper(best)) {
+			best = other
+		}
+	}
+	return best
+}
+
+// cheaper compares choices. Victims are in the order of their priorities, the highest one last.
+func (c *choice) cheaper(than *choice) bool {
+	a, b := len(c.victims), len(than.victims)
+	if a == 0 || b == 0 {
+		return a < b
+	}
+	if x, y := priority(c.victims[a-1]), priority(than.victims[b-1]); x != y {
+		return x < y
+	}
+	if a != b {
+		return a < b
+	}
+	return c.node < than.node
+}
+
+// onlyRoomIsMissing reports whether a node was rejected because of resources or quotas alone, as far as it was asked.
+func onlyRoomIsMissing(status *scheduler.Status) bool {
+	if status.Code() != scheduler.CodeUnschedulable || len(status.Reasons()) == 0 {
+		return false
+	}
+	for _, reason := range status.Reasons() {
+		// As pkg/scheduler/framework/plugins/noderesources/fit.go has them.
+		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonPromised && !strings.HasPrefix(reason, "quota ") {
+			return false
+		}
+	}
+	return true
+}
+
+// on returns what must be evicted for the pod to fit on a node and into max, nil if evictions do not suffice or are not what is missing.
+func (s *search) on(node scheduler.NodeInfo) *choice {
+	c := &choice{node: node.Node().Name}
+	free := freeOf(node, s.c.need)
+	if kept := s.p.promises.on(node.Node().Name, s.pod.UID); kept != nil {
+		free.add(kept, -1)
+	}
+	var candidates []*corev1.Pod
+	for i := 0; i < node.PodCount(); i++ {
+		switch other := node.Pod(i); {
+		case other.DeletionTimestamp != nil:
+			free.add(requested(other), 1)
+			c.leaving = append(c.leaving, other)
+		case s.mayEvict(other):
+			candidates = append(candidates, other)
+		}
+	}
+	var ok bool
+	if c.victims, ok = cover(free.missing(s.c.need), candidates); ok && len(s.c.excess) > 0 {
+		c.victims, ok = s.coverExcess(c.victims)
+	}
+	if !ok || len(c.victims)+len(c.leaving) == 0 {
+		return nil
+	}
+	return c
+}
+
+// cover returns the candidates of the lowest priority, the newest first, that have what is missing, without those that are not needed.
+func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
+	sort.Slice(candidates, func(i, j int) bool { return before(candidates[j], candidates[i]) })
+	freed := amounts{}
+	var taken []*corev1.Pod
+	for _, candidate := range candidates {
+		need := requested(candidate)
+		if left := freed.missing(missing); len(left) > 0 && need.helps(left) {
+			freed.add(need, 1)
+			taken = append(taken, candidate)
+		}
+	}
+	if len(freed.missing(missing)) > 0 {
+		return nil, false
+	}
+	// The last ones have the highest priority and come first, but what they have may make earlier ones unnecessary.
+	for i := len(taken) - 1; i >= 0; i-- {
+		without := freed.clone()
+		without.add(requested(taken[i]), -1)
+		if len(without.missing(missing)) == 0 {
+			freed = without
+			taken = append(taken[:i:i], taken[i+1:]...)
+		}
+	}
+	return taken, true
+}
+
+// coverExcess adds pods of the team on any node until the quota has room.
+func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
+	missing := s.c.excess.clone()
+	taken := map[types.UID]bool{}
+	for _, victim := range victims {
+		if taken[victim.UID] = true; s.p.quotas.of(victim.Namespace) == s.c.quota {
+			missing.add(requested(victim), -1)
+		}
+	}
+	var candidates []*corev1.Pod
+	for _, e := range s.p.ledger.of(s.c.quota, s.p.protected) {
+		if e.bound && !taken[e.pod.UID] && s.mayEvict(e.pod) {
+			candidates = append(candidates, e.pod)
+		}
+	}
+	more, ok := cover(missing, candidates)
+	all := append(append([]*corev1.Pod(nil), victims...), more...)
+	sort.Slice(all, func(i, j int) bool { return before(all[j], all[i]) })
+	return all, ok
+}
+
+// mayEvict reports whether a pod may be evicted for that of the search.
+func (s *search) mayEvict(other *corev1.Pod) bool {
+	if other.UID == s.pod.UID || s.spared[other.UID] || s.p.protected(other) {
+		return false
+	}
+	lower := priority(other) < priority(s.pod)
+	q := s.p.quotas.of(other.Namespace)
+	switch {
+	case q == nil || q == s.c.quota:
+		return lower
+	case !s.c.guaranteed && !lower:
+		return false
+	}
+	if s.guaranteed[q] == nil {
+		s.guaranteed[q] = s.p.ledger.guaranteed(q, s.p.protected)
+	}
+	return !s.guaranteed[q][other.UID]
+}

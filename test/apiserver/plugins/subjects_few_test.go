@@ -1,0 +1,7 @@
+//go:build linux && !releases
+
+package plugins
+
+import "github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+
+func quotaReleases() []string { return []string{apiserver.Release} }
