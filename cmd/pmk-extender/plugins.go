@@ -5,10 +5,11 @@ import (
 
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
-	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
-	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
-	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
+	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that this program can serve.
@@ -20,5 +21,6 @@ func plugins() []extender.Registration {
 		extender.Register(plugin3.Name, plugin3.New),
 		extender.Register(plugin4.Name, plugin4.New),
 		extender.Register(plugin5.Name, plugin5.New),
+		extender.Register(plugin6.Name, plugin6.New),
 	}
 }

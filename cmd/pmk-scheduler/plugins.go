@@ -9,10 +9,11 @@ import (
 	plugin0 "github.com/pmk-sched/pmk-sched/scheduler/plugins/blockall"
 	plugin1 "github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
 	plugin2 "github.com/pmk-sched/pmk-sched/scheduler/plugins/costaware"
-	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
-	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
-	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota"
+	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
+	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
+	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that are compiled in, in addition to those of the release.
@@ -25,6 +26,7 @@ func plugins() []app.Option {
 		app.WithPlugin(plugin4.Name, adapter.Factory(plugin4.Name, newPortable4)),
 		app.WithPlugin(plugin5.Name, adapter.Factory(plugin5.Name, newPortable5)),
 		app.WithPlugin(plugin6.Name, adapter.Factory(plugin6.Name, newPortable6)),
+		app.WithPlugin(plugin7.Name, adapter.Factory(plugin7.Name, newPortable7)),
 	}
 }
 
@@ -93,14 +95,13 @@ func newPortable2(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension points.
+// Portable3 is github.com/pmk-sched/pmk-sched/scheduler/plugins/elasticquota with its extension points.
 type Portable3 struct {
 	adapter.Base
 	adapter.PreFilterPoint
 	adapter.FilterPoint
-	adapter.ScorePoint
+	adapter.PostFilterPoint
 	adapter.ReservePoint
-	adapter.PreBindPoint
 	adapter.EventsPoint
 	adapter.SignPoint
 }
@@ -111,6 +112,34 @@ func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable3{
+		Base:            host.Base(p),
+		PreFilterPoint:  adapter.PreFilterPoint{Host: host, Plugin: p},
+		FilterPoint:     adapter.FilterPoint{Host: host, Plugin: p},
+		PostFilterPoint: adapter.PostFilterPoint{Host: host, Plugin: p},
+		ReservePoint:    adapter.ReservePoint{Host: host, Plugin: p},
+		EventsPoint:     adapter.EventsPoint{Host: host, Plugin: p},
+		SignPoint:       adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking with its extension points.
+type Portable4 struct {
+	adapter.Base
+	adapter.PreFilterPoint
+	adapter.FilterPoint
+	adapter.ScorePoint
+	adapter.ReservePoint
+	adapter.PreBindPoint
+	adapter.EventsPoint
+	adapter.SignPoint
+}
+
+func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin4.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable4{
 		Base:           host.Base(p),
 		PreFilterPoint: adapter.PreFilterPoint{Host: host, Plugin: p},
 		FilterPoint:    adapter.FilterPoint{Host: host, Plugin: p},
@@ -122,36 +151,13 @@ func newPortable3(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable4 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
-type Portable4 struct {
+// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware with its extension points.
+type Portable5 struct {
 	adapter.Base
 	adapter.FilterPoint
 	adapter.ScorePoint
 	adapter.ReservePoint
 	adapter.PostBindPoint
-	adapter.SignPoint
-}
-
-func newPortable4(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
-	p, err := plugin4.New(ctx, host.Arguments, host)
-	if err != nil {
-		return nil, err
-	}
-	return &Portable4{
-		Base:          host.Base(p),
-		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
-		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
-		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
-		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
-		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
-	}, nil
-}
-
-// Portable5 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
-type Portable5 struct {
-	adapter.Base
-	adapter.PreScorePoint
-	adapter.ScorePoint
 	adapter.SignPoint
 }
 
@@ -162,16 +168,20 @@ func newPortable5(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}
 	return &Portable5{
 		Base:          host.Base(p),
-		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		FilterPoint:   adapter.FilterPoint{Host: host, Plugin: p},
 		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:  adapter.ReservePoint{Host: host, Plugin: p},
+		PostBindPoint: adapter.PostBindPoint{Host: host, Plugin: p},
 		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
 	}, nil
 }
 
-// Portable6 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+// Portable6 is github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware with its extension points.
 type Portable6 struct {
 	adapter.Base
-	adapter.PreBindPoint
+	adapter.PreScorePoint
+	adapter.ScorePoint
+	adapter.SignPoint
 }
 
 func newPortable6(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -180,6 +190,25 @@ func newPortable6(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable6{
+		Base:          host.Base(p),
+		PreScorePoint: adapter.PreScorePoint{Host: host, Plugin: p},
+		ScorePoint:    adapter.ScorePoint{Host: host, Plugin: p},
+		SignPoint:     adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable7 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+type Portable7 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable7(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin7.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable7{
 		Base:         host.Base(p),
 		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
 	}, nil

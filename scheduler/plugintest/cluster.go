@@ -47,7 +47,7 @@ func (c *Cluster) Add(node *Node) {
 // Nodes returns the nodes, in the order in which they were added: for Handle.NodeList.
 func (c *Cluster) Nodes() []scheduler.NodeInfo { return c.nodes }
 
-// Place puts a pod on a node, so that it counts from now on. It panics if there is no such node.
+// Place puts a pod on a node, so that it counts from now on. It panics if the cluster does not have the node.
 func (c *Cluster) Place(pod *corev1.Pod, node string) {
 	on := c.byName[node]
 	if on == nil {

@@ -116,7 +116,7 @@ func (c *others) try(ctx context.Context, o *unstructured.Unstructured) error {
 	if o.Object["status"] == nil || created.Object["status"] != nil {
 		return nil
 	}
-	created.Object["status"] = o.Object["status"] // a resource of its own
+	created.Object["status"] = o.Object["status"] // a subresource: the API server dropped it
 	_, err = resource.UpdateStatus(ctx, created, metav1.UpdateOptions{})
 	return err
 }

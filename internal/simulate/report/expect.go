@@ -48,7 +48,7 @@ type Outcome struct {
 // Check compares the result with expectations. bound are the nodes of pods that were bound before the simulation, by namespace and name. There is
 // an outcome for each pod of an expectation, in the order of the expectations and of the names.
 func (r *Report) Check(expectations []Expectation, bound map[string]string) []Outcome {
-	pods := r.fates(bound)
+	pods := r.results(bound)
 	outcomes := []Outcome{}
 	for _, e := range expectations {
 		found := false
@@ -66,40 +66,40 @@ func (r *Report) Check(expectations []Expectation, bound map[string]string) []Ou
 	return outcomes
 }
 
-// fate is where a pod is after a simulation.
-type fate struct {
+// podResult is the node of a pod after a simulation, or why it has none.
+type podResult struct {
 	key, node, reason string
 	evicted           bool
 }
 
-// fates returns the pods in the order of their names.
-func (r *Report) fates(bound map[string]string) []fate {
-	byKey := map[string]fate{}
+// results returns the pods in the order of their names.
+func (r *Report) results(bound map[string]string) []podResult {
+	byKey := map[string]podResult{}
 	for key, node := range bound {
-		byKey[key] = fate{key: key, node: node}
+		byKey[key] = podResult{key: key, node: node}
 	}
 	for _, p := range r.Placements {
 		key := p.Namespace + "/" + p.Name
-		byKey[key] = fate{key: key, node: p.Node}
+		byKey[key] = podResult{key: key, node: p.Node}
 	}
 	for _, u := range r.Unplaced {
 		key := u.Namespace + "/" + u.Name
-		byKey[key] = fate{key: key, reason: u.Reason, evicted: u.Reason == Evicted}
+		byKey[key] = podResult{key: key, reason: u.Reason, evicted: u.Reason == Evicted}
 	}
 	for _, p := range r.Evicted {
 		key := p.Namespace + "/" + p.Name
-		byKey[key] = fate{key: key, evicted: true}
+		byKey[key] = podResult{key: key, evicted: true}
 	}
-	all := make([]fate, 0, len(byKey))
+	all := make([]podResult, 0, len(byKey))
 	for _, f := range byKey {
 		all = append(all, f)
 	}
-	slices.SortFunc(all, func(a, b fate) int { return strings.Compare(a.key, b.key) })
+	slices.SortFunc(all, func(a, b podResult) int { return strings.Compare(a.key, b.key) })
 	return all
 }
 
 // String returns what happened to the pod.
-func (f fate) String() string {
+func (f podResult) String() string {
 	switch {
 	case f.evicted:
 		return "evicted"
@@ -109,7 +109,7 @@ func (f fate) String() string {
 	return pending + ": " + f.reason
 }
 
-func (f fate) meets(e Expectation) bool {
+func (f podResult) meets(e Expectation) bool {
 	switch {
 	case e.Evicted:
 		return f.evicted

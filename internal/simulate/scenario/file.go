@@ -73,7 +73,7 @@ func ParseFile(name string, text []byte) ([]Step, error) {
 				return err
 			})
 		},
-		fieldObjects: p.belongsTo("pmk-sched plugin test"), fieldExpect: p.belongsTo("pmk-sched plugin test"),
+		fieldObjects: p.onlyFor("pmk-sched plugin test"), fieldExpect: p.onlyFor("pmk-sched plugin test"),
 	})
 	if err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ func (p fileParser) read(text []byte, fields map[string]func(*yaml.Node) error) 
 	return nil
 }
 
-// belongsTo refuses a field of files for another command.
-func (p fileParser) belongsTo(command string) func(*yaml.Node) error {
+// onlyFor refuses a field of files for another command.
+func (p fileParser) onlyFor(command string) func(*yaml.Node) error {
 	return func(n *yaml.Node) error { return p.invalid(n, "only `%s` reads this field", command) }
 }
 

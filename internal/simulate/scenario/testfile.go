@@ -60,7 +60,7 @@ func ParseTest(name string, text []byte) (*Test, error) {
 		fieldExpect: func(n *yaml.Node) error {
 			return p.items(n, func(item *yaml.Node) error { return p.expectation(item, &t.Expect) })
 		},
-		"steps": p.belongsTo("pmk-sched simulate run"),
+		"steps": p.onlyFor("pmk-sched simulate run"),
 	})
 	if err != nil {
 		return nil, err

@@ -2,8 +2,8 @@
 // borrow what others do not use until they need it.
 //
 // Pods of a team count in the order of their priority and age: those that fit into its min are guaranteed, and the others borrow. A pod beyond max
-// waits. If no node has room for a pod that fits into the min of its team, pods that borrow are evicted, whatever their priority. Beyond that a pod
-// of a team evicts pods of lower priority that are in its own team, borrow, or have no team; never those that are guaranteed to another team.
+// waits. If no node has room for a pod that fits into the min of its team, pods that borrow are evicted, independent of their priority. Beyond
+// that a pod of a team evicts pods of lower priority that are in the same team, borrow, or have no team; never those that are guaranteed to another team.
 //
 // The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod of a team: Filter rejects the node when it tries. It
 // works as ever for pods without a team.
@@ -79,7 +79,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time.Time) *ElasticQuota {
 	return &ElasticQuota{
 		handle: h, args: a, quotas: newQuotas(fixed), ledger: newLedger(), promises: newPromises(now), now: now,
-		victims:  scheduler.Unresolvable("pods are evicted by quota"),
+		victims:  scheduler.Unresolvable("preemption is left to ElasticQuota"),
 		promised: scheduler.Unschedulable(reasonPromised),
 		rejected: map[types.UID]*corev1.Pod{},
 	}

@@ -67,6 +67,6 @@ func (e eviction) post(ctx context.Context, victim *corev1.Pod, dryRun bool) err
 
 // isUnknownVersion reports whether the API server cannot read an eviction in the version of the request.
 func isUnknownVersion(err error) bool {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // a client returns it as it is
+	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // clients do not wrap it
 	return ok && status.Status().Code == http.StatusBadRequest
 }
