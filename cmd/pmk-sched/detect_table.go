@@ -62,6 +62,8 @@ func infoText(i *cluster.Info) string {
 	for _, warning := range i.Warnings {
 		line("- " + warning)
 	}
+	line()
+	line(fmt.Sprintf("%d requests to the API server", i.Requests))
 	return b.String()
 }
 

@@ -39,6 +39,8 @@ type Info struct {
 	KnownProblems []KnownProblem `json:"knownProblems"`
 	// Warnings are for the user; never nil.
 	Warnings []string `json:"warnings"`
+	// Requests is how many requests were sent to the API server; 0 if they were not counted.
+	Requests int64 `json:"requests,omitempty"`
 
 	// Release is Source.Branch as a value.
 	Release versions.Release `json:"-"`

@@ -3,54 +3,18 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Page sizes of lists. A row of a table is small, a node or pod is several
-// kilobytes.
-const (
-	tablePage  = 500
-	objectPage = 50
-)
-
-// tableAccept requests a list as a table. A node is then about 200 bytes instead
-// of ten thousand.
-const tableAccept = "application/json;as=Table;g=meta.k8s.io;v=v1"
-
-// nodeTable is the part of a metav1.Table that is read.
-type nodeTable struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Continue string `json:"continue"`
-	} `json:"metadata"`
-	Columns []column `json:"columnDefinitions"`
-	Rows    []struct {
-		Cells []any `json:"cells"`
-	} `json:"rows"`
-}
-
-type column struct {
-	Name string `json:"name"`
-}
-
-// index returns the index of a column.
-func (t *nodeTable) index(name string) (int, error) {
-	i := slices.Index(t.Columns, column{Name: name})
-	if i < 0 {
-		return 0, fmt.Errorf("read table of nodes: no column %s", name)
-	}
-	return i, nil
-}
+// objectPage is how many nodes or pods are read at once.
+const objectPage = 50
 
 // countNodes counts the nodes by kubelet version.
 func (d *detector) countNodes(ctx context.Context) {
@@ -77,64 +41,21 @@ func (d *detector) countNodes(ctx context.Context) {
 }
 
 func (d *detector) kubelets(ctx context.Context) (map[string]*KubeletCount, error) {
-	found := map[string]*KubeletCount{}
-	for next := ""; ; {
-		page, err := d.nodePage(ctx, next)
-		if err != nil {
-			return nil, err
-		}
-		if err := page.countInto(found); err != nil {
-			return nil, err
-		}
-		if next = page.Metadata.Continue; next == "" {
-			return found, nil
-		}
-	}
-}
-
-func (t *nodeTable) countInto(found map[string]*KubeletCount) error {
 	const examples = 3
-	name, errName := t.index("Name")
-	version, errVersion := t.index("Version")
-	if err := errors.Join(errName, errVersion); err != nil {
-		return err
-	}
-	for _, row := range t.Rows {
-		if max(name, version) >= len(row.Cells) {
-			return fmt.Errorf("read table of nodes: a row has %d cells for %d columns", len(row.Cells), len(t.Columns))
-		}
-		text := fmt.Sprint(row.Cells[version])
-		kubelet := found[text]
+	found := map[string]*KubeletCount{}
+	err := kubeapi.ReadTable(ctx, d.core.RESTClient(), "", "nodes", []string{"Name", "Version"}, func(cells []string) {
+		name, version := cells[0], cells[1]
+		kubelet := found[version]
 		if kubelet == nil {
-			kubelet = &KubeletCount{Version: text, Examples: []string{}}
-			found[text] = kubelet
+			kubelet = &KubeletCount{Version: version, Examples: []string{}}
+			found[version] = kubelet
 		}
 		kubelet.Count++
 		if len(kubelet.Examples) < examples {
-			kubelet.Examples = append(kubelet.Examples, fmt.Sprint(row.Cells[name]))
+			kubelet.Examples = append(kubelet.Examples, name)
 		}
-	}
-	return nil
-}
-
-func (d *detector) nodePage(ctx context.Context, next string) (*nodeTable, error) {
-	request := d.core.RESTClient().Get().Resource("nodes").SetHeader("Accept", tableAccept).
-		Param("includeObject", string(metav1.IncludeNone)).Param("limit", strconv.Itoa(tablePage))
-	if next != "" {
-		request = request.Param("continue", next)
-	}
-	raw, err := rawResult(request.Do(ctx))
-	if err != nil {
-		return nil, err
-	}
-	var page nodeTable
-	if err := json.Unmarshal(raw, &page); err != nil {
-		return nil, fmt.Errorf("read table of nodes: %w", err)
-	}
-	if page.Kind != "Table" {
-		return nil, fmt.Errorf("read table of nodes: the response is a %q", page.Kind)
-	}
-	return &page, nil
+	})
+	return found, err
 }
 
 // controlPlaneLabels returns the labels of control-plane nodes in the order of

@@ -25,8 +25,11 @@ func (n *testNode) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch at := req.URL.Path; {
 	case strings.HasSuffix(at, "/log"):
 		return answer(req, http.StatusOK, []byte("this scheduler ends at once")), nil
-	case strings.HasSuffix(at, "/pods") && pod != nil:
-		object = &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*pod}}
+	case strings.HasSuffix(at, "/pods") && pod != nil: // as a table
+		object = &metav1.Table{
+			TypeMeta:          metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "Table"},
+			ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string"}}, Rows: []metav1.TableRow{{Cells: []any{pod.Name}}},
+		}
 	case strings.HasSuffix(at, "/pods/"+n.layout.Pod+"-n1") && pod != nil:
 		object = pod
 	case strings.HasSuffix(at, "/leases/kube-scheduler") && pod != nil:

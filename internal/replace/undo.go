@@ -129,18 +129,9 @@ func reference(version, kind, namespace, name string) *unstructured.Unstructured
 
 // schedulerPods returns the mirror pods with a default scheduler in them.
 func (d Deps) schedulerPods(ctx context.Context) ([]corev1.Pod, error) {
-	list, err := d.Kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+	pods, err := kubeapi.DefaultSchedulerPods(ctx, d.Kube.CoreV1())
 	if err != nil {
 		return nil, kubeapi.Explain("list pods in "+metav1.NamespaceSystem, err)
-	}
-	var pods []corev1.Pod
-	for _, pod := range list.Items {
-		_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-		for _, container := range pod.Spec.Containers {
-			if mirror && container.Name == schedulerContainer {
-				pods = append(pods, pod)
-			}
-		}
 	}
 	return pods, nil
 }

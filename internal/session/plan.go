@@ -28,12 +28,17 @@ func (s *Session) Inspect(ctx context.Context, name, namespace string) (*cluster
 	if err != nil {
 		return nil, err
 	}
-	return s.inspectWith(ctx, cfg, cluster.Options{
+	requests := countRequests(cfg)
+	info, err := s.inspectWith(ctx, cfg, cluster.Options{
 		Name: name, SchedulerNamespace: namespace, Usage: profiles.Usage,
 		SourceGo: func(ctx context.Context, release versions.Release) (string, error) {
 			return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
 		},
 	})
+	if info != nil {
+		info.Requests = requests.Load()
+	}
+	return info, err
 }
 
 func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*cluster.Info, error) {

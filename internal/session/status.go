@@ -48,8 +48,7 @@ func (s *Session) Status(ctx context.Context, name, namespace string) (*Status, 
 	if err != nil {
 		return nil, err
 	}
-	var requests atomic.Int64
-	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &requests} })
+	requests := countRequests(cfg)
 	status := &Status{
 		Nodes: []replace.NodeStatus{}, Schedulers: []*health.Workload{}, Extenders: []*health.Workload{}, Findings: []health.Finding{}, // lists in JSON too
 	}
@@ -76,6 +75,13 @@ func (s *Session) Status(ctx context.Context, name, namespace string) (*Status, 
 		failed = errors.Join(&health.FindingsError{Findings: status.Findings}, failed)
 	}
 	return status, failed
+}
+
+// countRequests counts the requests of the clients that are made from cfg after it.
+func countRequests(cfg *rest.Config) *atomic.Int64 {
+	var requests atomic.Int64
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, &requests} })
+	return &requests
 }
 
 // counter counts requests.

@@ -122,23 +122,12 @@ func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease
 }
 
 // staticPods returns the mirror pods of default schedulers.
-func (d *defaultVerifier) staticPods(ctx context.Context) ([]corev1.Pod, error) {
-	var list *corev1.PodList
-	err := d.retry.Do(ctx, "list pods in kube-system", func(ctx context.Context) (err error) {
-		list, err = d.kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
+func (d *defaultVerifier) staticPods(ctx context.Context) (pods []corev1.Pod, err error) {
+	err = d.retry.Do(ctx, "list pods in kube-system", func(ctx context.Context) (err error) {
+		pods, err = kubeapi.DefaultSchedulerPods(ctx, d.kube.CoreV1())
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	var pods []corev1.Pod
-	for i := range list.Items {
-		pod := &list.Items[i]
-		if _, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]; mirror && schedulerContainer(pod) != nil {
-			pods = append(pods, *pod)
-		}
-	}
-	return pods, nil
+	return pods, err
 }
 
 func schedulerContainer(pod *corev1.Pod) *corev1.Container {

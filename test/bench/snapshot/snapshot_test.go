@@ -7,21 +7,18 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/largecluster"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -36,7 +33,10 @@ const (
 
 var server *apiserver.Server
 
-func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
+func TestMain(m *testing.M) {
+	run.Measured()
+	os.Exit(apiserver.Main(m, &server))
+}
 
 func BenchmarkSnapshot(b *testing.B) {
 	kube := server.Client(b)
@@ -79,15 +79,10 @@ func median(values []float64) float64 {
 // measure runs a command and returns its time and the memory that it had at most.
 func measure(b *testing.B, args []string) (seconds, mebibytes float64) {
 	b.Helper()
-	cmd := exec.CommandContext(run.Context(b), args[0], args[1:]...)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
 	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		b.Fatalf("%s: %v: %s", strings.Join(args, " "), err, &stderr)
-	}
-	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	return time.Since(start).Seconds(), float64(usage.Maxrss) / 1024 // Linux counts in KiB
+	result, used := run.Measure(b, args...)
+	result.OK(b)
+	return time.Since(start).Seconds(), used.MiB
 }
 
 // fill creates the nodes, and pods of which nine in ten are bound, of the size that pods of Deployments have.
@@ -104,13 +99,13 @@ func fill(b *testing.B, kube kubernetes.Interface) {
 	}
 	for i := range nodes {
 		all.Go(func() error {
-			_, err := kube.CoreV1().Nodes().Create(ctx, node(i), metav1.CreateOptions{})
+			_, err := kube.CoreV1().Nodes().Create(ctx, largecluster.Node(i), metav1.CreateOptions{})
 			return err
 		})
 	}
 	for i := range pods {
 		all.Go(func() error {
-			_, err := kube.CoreV1().Pods(namespaceName(i%namespaces)).Create(ctx, pod(i), metav1.CreateOptions{})
+			_, err := kube.CoreV1().Pods(namespaceName(i%namespaces)).Create(ctx, largecluster.Pod(i, nodes), metav1.CreateOptions{})
 			return err
 		})
 	}
@@ -129,44 +124,4 @@ func makeNamespace(ctx context.Context, kube kubernetes.Interface, i int) error 
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	_, err := kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{})
 	return err
-}
-
-func nodeName(i int) string { return fmt.Sprintf("node-%05d", i) }
-
-func node(i int) *corev1.Node {
-	room := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("32"), corev1.ResourceMemory: resource.MustParse("128Gi"), corev1.ResourcePods: resource.MustParse("110")}
-	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
-			corev1.LabelHostname: nodeName(i), corev1.LabelTopologyZone: fmt.Sprintf("zone-%d", i%3), corev1.LabelInstanceTypeStable: "large",
-		}},
-		Status: corev1.NodeStatus{Capacity: room, Allocatable: room, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}
-	for j := range 30 {
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{
-			Names: []string{fmt.Sprintf("registry.example.com/team/image-%d:v1", j), fmt.Sprintf("registry.example.com/team/image-%d@sha256:%064d", j, j)}, SizeBytes: int64(j) << 20,
-		})
-	}
-	return n
-}
-
-func pod(i int) *corev1.Pod {
-	no := false
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        fmt.Sprintf("app-%04d-%05d", i%1000, i),
-			Labels:      map[string]string{"app": fmt.Sprintf("app-%04d", i%1000), "pod-template-hash": fmt.Sprintf("%08d", i%1000)},
-			Annotations: map[string]string{"description": strings.Repeat("x", 1000)},
-		},
-		Spec: corev1.PodSpec{AutomountServiceAccountToken: &no, Containers: []corev1.Container{{
-			Name: "main", Image: fmt.Sprintf("registry.example.com/team/image-%d:v1", i%30), Command: []string{"run", strings.Repeat("y", 200)},
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("256Mi")}},
-		}}},
-	}
-	for j := range 20 {
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: fmt.Sprintf("NAME_%d", j), Value: strings.Repeat("z", 50)})
-	}
-	if i%10 != 0 {
-		p.Spec.NodeName = nodeName(i % nodes)
-	}
-	return p
 }

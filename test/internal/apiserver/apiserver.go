@@ -24,13 +24,13 @@ type Server struct {
 }
 
 // Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in a temporary
-// directory; its end is in the error if one does not start.
-func Start(ctx context.Context, b Binaries) (*Server, error) {
+// directory; its end is in the error if one does not start. args are more flags of kube-apiserver.
+func Start(ctx context.Context, b Binaries, args ...string) (*Server, error) {
 	dir, err := os.MkdirTemp(memory(), "apiserver-")
 	if err != nil {
 		return nil, fmt.Errorf("make directory of API server: %w", err)
 	}
-	server, err := apiserver.Start(ctx, apiserver.Options{KubeAPIServer: b.KubeAPIServer, Etcd: b.Etcd, Dir: dir})
+	server, err := apiserver.Start(ctx, apiserver.Options{KubeAPIServer: b.KubeAPIServer, Etcd: b.Etcd, Dir: dir, Args: args})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -1,0 +1,82 @@
+//go:build linux
+
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// storedAtOnce is how many objects one transaction writes: etcd limits its size and its operations.
+const storedAtOnce = 50
+
+// Store writes nodes and pods with their status to etcd, which takes a tenth of the time that creating them takes. Nothing admits
+// or validates them.
+func (s *Server) Store(ctx context.Context, objects []metav1.Object) error {
+	for len(objects) > 0 {
+		n := min(storedAtOnce, len(objects))
+		if err := s.store(ctx, objects[:n]); err != nil {
+			return err
+		}
+		objects = objects[n:]
+	}
+	return nil
+}
+
+// put is a request of etcd's HTTP gateway, which encodes bytes in base64 as encoding/json does.
+type put struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value"`
+}
+
+type operation struct {
+	RequestPut put `json:"requestPut"`
+}
+
+func (s *Server) store(ctx context.Context, objects []metav1.Object) error {
+	var transaction struct {
+		Success []operation `json:"success"`
+	}
+	for _, o := range objects {
+		key, err := storageKey(o)
+		if err != nil {
+			return err
+		}
+		o.SetUID(types.UID(uuid.NewUUID()))
+		if created := o.GetCreationTimestamp(); created.IsZero() {
+			o.SetCreationTimestamp(metav1.NewTime(time.Now()))
+		}
+		value, err := json.Marshal(o)
+		if err != nil {
+			return fmt.Errorf("encode %s: %w", key, err)
+		}
+		transaction.Success = append(transaction.Success, operation{put{[]byte(key), value}})
+	}
+	body, err := json.Marshal(transaction)
+	if err != nil {
+		return fmt.Errorf("encode a transaction of etcd: %w", err)
+	}
+	_, err = post(ctx, s.EtcdURL()+"/v3/kv/txn", string(body))
+	return err
+}
+
+// storageKey returns the key of an object in etcd, and completes its type (k8s.io/kubernetes/pkg/registry/core, the resource prefixes).
+func storageKey(o metav1.Object) (string, error) {
+	version := func(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+	switch o := o.(type) {
+	case *corev1.Node:
+		o.TypeMeta = version("Node")
+		return "/registry/minions/" + o.Name, nil
+	case *corev1.Pod:
+		o.TypeMeta = version("Pod")
+		return "/registry/pods/" + o.Namespace + "/" + o.Name, nil
+	}
+	return "", fmt.Errorf("store %s: objects of type %T are unknown", o.GetName(), o)
+}
