@@ -36,6 +36,10 @@ type File struct{ Node, Path string }
 
 func (b Binding) bound() bool { return b.Code == 200 || b.Code == 201 }
 
+// unknown reports whether the pod may be bound or not: there was no response, or an error of the server, such as a request to etcd that
+// timed out and was carried out.
+func (b Binding) unknown() bool { return b.Code == 0 || b.Code >= 500 }
+
 // Renewal is a change of a lease that succeeded.
 type Renewal struct {
 	// Lease is the name of a lease in kube-system; Holder is its holder afterwards, "" if it was released.
@@ -119,12 +123,15 @@ func (l Log) Of(prefix string) Log {
 	return l
 }
 
-// Refused counts the bindings that an API server refused.
-func (l Log) Refused() (count int) {
+// Count counts the bindings that an API server refused, and those of which it is unknown whether they were carried out.
+func (l Log) Count() (refused, unknown int) {
 	for _, b := range l.Bindings {
-		if b.Code != 0 && !b.bound() {
-			count++
+		switch {
+		case b.unknown():
+			unknown++
+		case !b.bound():
+			refused++
 		}
 	}
-	return count
+	return refused, unknown
 }

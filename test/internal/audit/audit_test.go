@@ -66,8 +66,8 @@ func TestRead(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if got.Refused() != 1 || len(got.Of("default/").Bindings) != 3 || len(got.Of("default/f").Bindings) != 1 {
-		t.Errorf("refused %d, in default %v, of f… %v", got.Refused(), got.Of("default/"), got.Of("default/f"))
+	if refused, unknown := got.Count(); refused != 1 || unknown != 1 || len(got.Of("default/").Bindings) != 3 || len(got.Of("default/f").Bindings) != 1 {
+		t.Errorf("refused %d, unknown %d, in default %v, of f… %v", refused, unknown, got.Of("default/"), got.Of("default/f"))
 	}
 	if _, err := Read(write(t, "damaged\n")...); err == nil {
 		t.Error("a damaged log is read")
@@ -86,10 +86,16 @@ func TestNotOnce(t *testing.T) {
 		"killed before the response": {
 			[]Binding{bound("p", "", 0)}, map[string]string{"default/p": "w1"}, nil,
 		},
+		"an error of the server that was carried out": {
+			[]Binding{bound("p", "w1", 504)}, map[string]string{"default/p": "w1"}, nil,
+		},
+		"an error of the server, and another node": {
+			[]Binding{bound("p", "w2", 504)}, map[string]string{"default/p": "w1"}, []string{"default/p is on w1, and no API server logged a binding to it"},
+		},
 		"twice":   {[]Binding{bound("p", "w2", 201), bound("p", "w1", 201)}, map[string]string{"default/p": "w1"}, []string{"default/p was bound 2 times: w2, w1"}},
 		"pending": {nil, map[string]string{"default/p": ""}, []string{"default/p has no node"}},
 		"unlogged": {
-			nil, map[string]string{"default/p": "w1"}, []string{"default/p is on w1, and no API server logged a binding"},
+			nil, map[string]string{"default/p": "w1"}, []string{"default/p is on w1, and no API server logged a binding to it"},
 		},
 		"elsewhere": {[]Binding{bound("p", "w2", 201)}, map[string]string{"default/p": "w1"}, []string{"default/p is on w1 and was bound to w2"}},
 		"lost":      {[]Binding{bound("p", "w2", 201)}, nil, []string{"default/p was bound and is lost"}},

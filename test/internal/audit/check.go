@@ -12,15 +12,15 @@ import (
 )
 
 // NotOnce returns a problem for each pod that was not bound exactly once to the node that it has. pods are the nodes of all pods by
-// namespace/name. A binding without a response counts for a pod that has a node and no other binding.
+// namespace/name. A binding of unknown outcome counts for a pod that has its node and no other binding.
 func (l Log) NotOnce(pods map[string]string) (problems []string) {
-	bound, interrupted := map[string][]string{}, map[string]bool{}
+	bound, unknown := map[string][]string{}, map[string][]string{}
 	for _, b := range l.Bindings {
 		switch {
 		case b.bound():
 			bound[b.Pod] = append(bound[b.Pod], b.Node)
-		case b.Code == 0:
-			interrupted[b.Pod] = true
+		case b.unknown():
+			unknown[b.Pod] = append(unknown[b.Pod], b.Node)
 		}
 	}
 	for _, pod := range slices.Sorted(maps.Keys(pods)) {
@@ -28,8 +28,8 @@ func (l Log) NotOnce(pods map[string]string) (problems []string) {
 		switch {
 		case node == "":
 			problems = append(problems, pod+" has no node")
-		case len(to) == 0 && !interrupted[pod]:
-			problems = append(problems, fmt.Sprintf("%s is on %s, and no API server logged a binding", pod, node))
+		case len(to) == 0 && !slices.Contains(unknown[pod], node) && !slices.Contains(unknown[pod], ""):
+			problems = append(problems, fmt.Sprintf("%s is on %s, and no API server logged a binding to it", pod, node))
 		case len(to) > 1:
 			problems = append(problems, fmt.Sprintf("%s was bound %d times: %s", pod, len(to), strings.Join(to, ", ")))
 		case len(to) == 1 && to[0] != node:

@@ -208,7 +208,21 @@ func (c *churn) check(t *testing.T, want int) {
 	for _, problem := range slices.Concat(log.NotOnce(placed), log.NotByLeader(scheduler), audit.Overcommitted(nodes, pods)) {
 		t.Error(problem)
 	}
-	t.Logf("%d pods on %d nodes, %d bindings, %d of them refused", len(placed), len(nodes), len(log.Bindings), log.Refused())
+	refused, unknown := log.Count()
+	t.Logf("%d pods on %d nodes, %d bindings, %d of them refused, %d of unknown outcome", len(placed), len(nodes), len(log.Bindings), refused, unknown)
+	if t.Failed() {
+		c.logFailed(t, log)
+	}
+}
+
+// logFailed logs the bindings that were not carried out.
+func (c *churn) logFailed(t *testing.T, log audit.Log) {
+	t.Helper()
+	for _, b := range log.Bindings {
+		if b.Code != 201 {
+			t.Logf("%+v", b)
+		}
+	}
 }
 
 // state returns all pods, and the nodes.
