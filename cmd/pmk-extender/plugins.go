@@ -9,7 +9,8 @@ import (
 	plugin3 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware"
+	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that this program can serve.
@@ -22,5 +23,6 @@ func plugins() []extender.Registration {
 		extender.Register(plugin4.Name, plugin4.New),
 		extender.Register(plugin5.Name, plugin5.New),
 		extender.Register(plugin6.Name, plugin6.New),
+		extender.Register(plugin7.Name, plugin7.New),
 	}
 }

@@ -27,13 +27,13 @@ func pluginTestCommand(u *ui) *cli.Command {
 			"Exit status 3: a pod is not where it was expected.",
 		UsageText: examples(
 			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
-			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 scenarios/a.yaml scenarios/b.yaml",
+			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 a.yaml b.yaml",
 			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml",
 		),
 		Flags: []cli.Flag{
 			fileFlag(),
 			&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
-			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of the scheduler; can be repeated", DefaultText: "the cluster's"},
+			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the cluster's"},
 			&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},

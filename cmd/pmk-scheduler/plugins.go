@@ -13,7 +13,8 @@ import (
 	plugin4 "github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	plugin5 "github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	plugin6 "github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
-	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	plugin7 "github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware"
+	plugin8 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
 // plugins returns the plugins that are compiled in, in addition to those of the release.
@@ -27,6 +28,7 @@ func plugins() []app.Option {
 		app.WithPlugin(plugin5.Name, adapter.Factory(plugin5.Name, newPortable5)),
 		app.WithPlugin(plugin6.Name, adapter.Factory(plugin6.Name, newPortable6)),
 		app.WithPlugin(plugin7.Name, adapter.Factory(plugin7.Name, newPortable7)),
+		app.WithPlugin(plugin8.Name, adapter.Factory(plugin8.Name, newPortable8)),
 	}
 }
 
@@ -197,10 +199,16 @@ func newPortable6(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 	}, nil
 }
 
-// Portable7 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+// Portable7 is github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware with its extension points.
 type Portable7 struct {
 	adapter.Base
-	adapter.PreBindPoint
+	adapter.PreFilterPoint
+	adapter.FilterPoint
+	adapter.PreScorePoint
+	adapter.ScorePoint
+	adapter.ReservePoint
+	adapter.EventsPoint
+	adapter.SignPoint
 }
 
 func newPortable7(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
@@ -209,6 +217,29 @@ func newPortable7(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 		return nil, err
 	}
 	return &Portable7{
+		Base:           host.Base(p),
+		PreFilterPoint: adapter.PreFilterPoint{Host: host, Plugin: p},
+		FilterPoint:    adapter.FilterPoint{Host: host, Plugin: p},
+		PreScorePoint:  adapter.PreScorePoint{Host: host, Plugin: p},
+		ScorePoint:     adapter.ScorePoint{Host: host, Plugin: p},
+		ReservePoint:   adapter.ReservePoint{Host: host, Plugin: p},
+		EventsPoint:    adapter.EventsPoint{Host: host, Plugin: p},
+		SignPoint:      adapter.SignPoint{Host: host, Plugin: p},
+	}, nil
+}
+
+// Portable8 is github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp with its extension points.
+type Portable8 struct {
+	adapter.Base
+	adapter.PreBindPoint
+}
+
+func newPortable8(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := plugin8.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Portable8{
 		Base:         host.Base(p),
 		PreBindPoint: adapter.PreBindPoint{Host: host, Plugin: p},
 	}, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/numaaware"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
@@ -35,6 +36,7 @@ func All() map[string]Rules {
 		"gpupacking":   gpupacking.Rules,
 		"loadaware":    loadaware.Rules,
 		"networkaware": networkaware.Rules,
+		"numaaware":    numaaware.Rules,
 		"timestamp":    timestamp.Rules,
 	} {
 		all[name] = func(args []byte) ([]rbacv1.PolicyRule, error) { return declared(scheduler.NewArguments(args)) }

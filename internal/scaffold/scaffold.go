@@ -94,6 +94,7 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.Invalidf("choose another directory with --dir", "create %s: it exists and is not an empty directory", dir)
 	}
+	p.Releases = testedReleases(r.Kind, release)
 	o := build.SourceOptions{CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log}
 	files := map[string][]byte{}
 	switch r.Kind {
@@ -112,7 +113,6 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 	if r.Kind == Extender {
 		err = fillExtender(files, p)
 	} else {
-		p.Releases = testedReleases(r.Kind, release)
 		err = errors.Join(fillTemplates(files, r.Kind, p), fillTemplates(files, common, p))
 	}
 	if err != nil {

@@ -103,8 +103,11 @@ func (p fileParser) object(into *map[string]any) func(*yaml.Node) error {
 		if err != nil {
 			return p.invalid(n, "read object: %w", err)
 		}
-		if part(*into, "metadata")["name"] == nil {
+		// Kubernetes reads YAML 1.1, in which n and y are not text.
+		if name := part(*into, "metadata")["name"]; name == nil || name == "" {
 			return p.invalid(n, "the object has no metadata.name")
+		} else if _, ok := name.(string); !ok {
+			return p.invalid(n, "metadata.name is %v, not text: put it in quotes", name)
 		}
 		return nil
 	}

@@ -69,6 +69,7 @@ func TestTestsAreReadStrictly(t *testing.T) {
 		"a count without object":   {fileType + "objects: [{count: 3}]\n" + expect, "read s.yaml:3:11: expected a path, an object, or count and object"},
 		"an object without count":  {fileType + "objects: [{object: {apiVersion: v1, metadata: {name: a}}}]\n" + expect, "read s.yaml:3:11: expected a path, an object, or count and object"},
 		"an object without a name": {fileType + "objects: [{apiVersion: v1, kind: Node}]\n" + expect, "read s.yaml:3:11: the object has no metadata.name"},
+		"a name that is no text":   {fileType + "objects: [{apiVersion: v1, kind: Node, metadata: {name: n}}]\n" + expect, "read s.yaml:3:11: metadata.name is false, not text"},
 		"no pod":                   {fileType + objects + "expect: [{node: a}]\n", "read s.yaml:4:10: pod is required"},
 		"no result":                {fileType + objects + "expect: [{pod: a}]\n", "read s.yaml:4:10: expected one of node, nodes, pending and evicted"},
 		"two results":              {fileType + objects + "expect: [{pod: a, node: a, pending: x}]\n", "read s.yaml:4:10: expected one of"},

@@ -4,4 +4,4 @@ package plugins
 
 import "github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 
-func quotaReleases() []string { return []string{apiserver.Release} }
+func scenarioReleases() []string { return []string{apiserver.Release} }

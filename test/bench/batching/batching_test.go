@@ -84,7 +84,7 @@ func start(b *testing.B, release string) *bench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "costaware"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"}, {Dir: "testdata/unsigned"}}
+	given := []plugins.Plugin{{Builtin: "blockall"}, {Builtin: "coscheduling"}, {Builtin: "costaware"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "loadaware"}, {Builtin: "networkaware"}, {Builtin: "numaaware"}, {Dir: "testdata/unsigned"}}
 	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
 		Release: x.Release, Plugins: given, Sources: pmksched.Sources, CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ(),
 	})

@@ -13,9 +13,20 @@ import (
 func TestQuotasAtReleases(t *testing.T) {
 	t.Parallel()
 	args := []string{"plugin", "test", "--with", "builtin:elasticquota"}
-	for _, release := range quotaReleases() {
+	for _, release := range scenarioReleases() {
 		args = append(args, "--branch", release)
 	}
 	r := run.PMKSched(t, append(args, filepath.Join(run.Root(), "scheduler", "plugins", "elasticquota", "testdata", "scenario.yaml"))...).OK(t)
+	t.Log(r.Stdout)
+}
+
+// A pod of the class Guaranteed is placed where one NUMA node has room for it, in the scheduler of each release.
+func TestZonesAtReleases(t *testing.T) {
+	t.Parallel()
+	args := []string{"plugin", "test", "--with", "builtin:numaaware"}
+	for _, release := range scenarioReleases() {
+		args = append(args, "--branch", release)
+	}
+	r := run.PMKSched(t, append(args, filepath.Join(run.Root(), "scheduler", "plugins", "numaaware", "testdata", "scenario.yaml"))...).OK(t)
 	t.Log(r.Stdout)
 }

@@ -1,0 +1,84 @@
+package numaaware
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// assumed has the pods whose resources the topology of their node may not show yet.
+type assumed struct {
+	settle time.Duration
+	now    func() time.Time
+
+	mu    sync.Mutex
+	nodes map[string]map[types.UID]*placed
+}
+
+// placed is a pod on a node. started is when the kubelet was seen to have accepted it, which gives it its zone.
+type placed struct {
+	need    amounts
+	started time.Time
+}
+
+func newAssumed(settle time.Duration, now func() time.Time) *assumed {
+	return &assumed{settle: settle, now: now, nodes: map[string]map[types.UID]*placed{}}
+}
+
+func (a *assumed) add(node string, pod types.UID, need amounts) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.nodes[node] == nil {
+		a.nodes[node] = map[types.UID]*placed{}
+	}
+	a.nodes[node][pod] = &placed{need: need}
+}
+
+func (a *assumed) remove(node string, pod types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.nodes[node], pod)
+	if len(a.nodes[node]) == 0 {
+		delete(a.nodes, node)
+	}
+}
+
+// observe records that the kubelet has accepted a pod.
+func (a *assumed) observe(pod *corev1.Pod) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.nodes[pod.Spec.NodeName][pod.UID]; p != nil && p.started.IsZero() && pod.Status.StartTime != nil {
+		p.started = a.now()
+	}
+}
+
+// updated forgets the pods of a node that its topology shows now: those that had started when it was read.
+func (a *assumed) updated(node string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for uid, p := range a.nodes[node] {
+		if !p.started.IsZero() {
+			delete(a.nodes[node], uid)
+		}
+	}
+}
+
+// of returns what the pods of a node need that its topology does not show; nil if there are none.
+func (a *assumed) of(node string) amounts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var sum amounts
+	for uid, p := range a.nodes[node] {
+		if !p.started.IsZero() && a.now().Sub(p.started) > a.settle {
+			delete(a.nodes[node], uid) // the topology did not change, because the pod got nothing from a zone
+			continue
+		}
+		if sum == nil {
+			sum = amounts{}
+		}
+		sum.add(p.need, 1)
+	}
+	return sum
+}

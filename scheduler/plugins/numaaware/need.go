@@ -1,0 +1,91 @@
+package numaaware
+
+import (
+	corev1 "k8s.io/api/core/v1"
+)
+
+// amounts are amounts of resources: CPU in thousandths of a core, all others in units.
+type amounts map[corev1.ResourceName]int64
+
+func listed(list corev1.ResourceList) amounts {
+	all := amounts{}
+	for name, quantity := range list {
+		if name == corev1.ResourceCPU {
+			all[name] = quantity.MilliValue()
+		} else {
+			all[name] = quantity.Value()
+		}
+	}
+	return all
+}
+
+// add adds other, times 1 or -1.
+func (a amounts) add(other amounts, times int64) {
+	for name, amount := range other {
+		a[name] += times * amount
+	}
+}
+
+// need is what a pod needs from zones, by container.
+type need struct {
+	init, containers []amounts
+	// all is the most that the pod needs at a time, and pod a list of it.
+	all amounts
+	pod []amounts
+}
+
+// needOf returns what the kubelet aligns: all resources of pods of the class Guaranteed, and devices of others (pkg/kubelet/cm/cpumanager,
+// memorymanager and devicemanager). It is nil if there is nothing to align.
+func needOf(pod *corev1.Pod) *need {
+	guaranteed := isGuaranteed(pod)
+	n := &need{all: amounts{}}
+	for i := range pod.Spec.Containers {
+		one := aligned(&pod.Spec.Containers[i], guaranteed)
+		n.containers = append(n.containers, one)
+		n.all.add(one, 1)
+	}
+	for i := range pod.Spec.InitContainers {
+		one := aligned(&pod.Spec.InitContainers[i], guaranteed)
+		n.init = append(n.init, one)
+		for name, amount := range one {
+			if amount > n.all[name] {
+				n.all[name] = amount
+			}
+		}
+	}
+	if len(n.all) == 0 {
+		return nil
+	}
+	n.pod = []amounts{n.all}
+	return n
+}
+
+func aligned(c *corev1.Container, guaranteed bool) amounts {
+	all := listed(c.Resources.Requests)
+	for name, amount := range all {
+		if amount == 0 || name == corev1.ResourceEphemeralStorage || !guaranteed && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePage(name)) {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+func isHugePage(name corev1.ResourceName) bool {
+	const prefix = corev1.ResourceHugePagesPrefix
+	return len(name) > len(prefix) && name[:len(prefix)] == prefix
+}
+
+// isGuaranteed reports whether each container has limits of CPU and memory, and requests as much. The API server sets requests that are missing.
+func isGuaranteed(pod *corev1.Pod) bool {
+	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			requests, limits := listed(list[i].Resources.Requests), listed(list[i].Resources.Limits)
+			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+				if limits[name] == 0 || requests[name] != limits[name] {
+					return false
+				}
+			}
+		}
+	}
+	return len(pod.Spec.Containers) > 0
+}

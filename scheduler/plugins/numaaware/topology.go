@@ -1,0 +1,169 @@
+package numaaware
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Policies and scopes of the kubelet's topology manager, in the spelling of its configuration.
+const (
+	policySingle = "single-numa-node"
+	scopePod     = "pod"
+)
+
+// topology is what is known of the zones of a node.
+type topology struct {
+	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if all containers share it.
+	single, pod bool
+	zones       []zone
+	// has are the resources of zones; others are not tied to one.
+	has map[corev1.ResourceName]bool
+}
+
+// zone is a NUMA node.
+type zone struct {
+	allocatable, available amounts
+}
+
+// object is what is read of a NodeResourceTopology of topology.node.k8s.io/v1alpha2. v1alpha1 has no attributes.
+type object struct {
+	TopologyPolicies []string    `json:"topologyPolicies"`
+	Attributes       []attribute `json:"attributes"`
+	Zones            []struct {
+		Type      string `json:"type"`
+		Resources []struct {
+			Name        corev1.ResourceName `json:"name"`
+			Allocatable resource.Quantity   `json:"allocatable"`
+			Available   resource.Quantity   `json:"available"`
+		} `json:"resources"`
+	} `json:"zones"`
+}
+
+type attribute struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// parse reads a NodeResourceTopology. Zones of other types than Node, which is a NUMA node, are ignored.
+func parse(content map[string]interface{}) (*topology, error) {
+	var o object
+	text, err := json.Marshal(content)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read NodeResourceTopology: %w", err)
+	}
+	t := &topology{has: map[corev1.ResourceName]bool{}}
+	for _, policy := range o.TopologyPolicies { // attributes take precedence
+		t.single, t.pod = strings.HasPrefix(policy, "SingleNUMANode"), strings.HasSuffix(policy, "PodLevel")
+	}
+	for _, a := range o.Attributes {
+		switch a.Name {
+		case "topologyManagerPolicy":
+			t.single = a.Value == policySingle
+		case "topologyManagerScope":
+			t.pod = a.Value == scopePod
+		}
+	}
+	for _, z := range o.Zones {
+		if z.Type != "Node" {
+			continue
+		}
+		one := zone{allocatable: amounts{}, available: amounts{}}
+		for _, r := range z.Resources {
+			one.allocatable.add(listed(corev1.ResourceList{r.Name: r.Allocatable}), 1)
+			one.available.add(listed(corev1.ResourceList{r.Name: r.Available}), 1)
+			t.has[r.Name] = true
+		}
+		t.zones = append(t.zones, one)
+	}
+	return t, nil
+}
+
+// without returns the zones if pods that are not known to them yet took their resources from each: which one they get is the kubelet's decision.
+func (t *topology) without(used amounts) []zone {
+	if used == nil {
+		return t.zones
+	}
+	zones := make([]zone, len(t.zones))
+	for i, z := range t.zones {
+		zones[i] = zone{allocatable: z.allocatable, available: amounts{}}
+		for name, amount := range z.available {
+			zones[i].available[name] = amount - used[name]
+		}
+	}
+	return zones
+}
+
+// parts returns what gets a zone together: each container, or the pod.
+func (t *topology) parts(n *need) []amounts {
+	if t.pod {
+		return n.pod
+	}
+	return n.containers
+}
+
+// noZone is the zone of a part that needs nothing from zones.
+const noZone = -1
+
+// place puts the parts of a pod into zones as the kubelet does with the policy single-numa-node, each into the first one that has room. It appends
+// the indexes of the zones to chosen; ok is false if there is no room for a part.
+func (t *topology) place(n *need, zones []zone, chosen []int) (_ []int, ok bool) {
+	if !t.pod {
+		for _, one := range n.init { // they end before the others start, so that they keep nothing
+			if _, ok := t.find(one, zones, nil, nil); !ok {
+				return nil, false
+			}
+		}
+	}
+	parts := t.parts(n)
+	for i, one := range parts {
+		z, ok := t.find(one, zones, parts[:i], chosen)
+		if !ok {
+			return nil, false
+		}
+		chosen = append(chosen, z)
+	}
+	return chosen, true
+}
+
+// find returns the first zone with room for a part in addition to those before.
+func (t *topology) find(one amounts, zones []zone, before []amounts, chosen []int) (int, bool) {
+	needed := false
+	for name := range one {
+		needed = needed || t.has[name]
+	}
+	if !needed {
+		return noZone, true
+	}
+	for z := range zones {
+		if t.fits(one, z, zones, before, chosen) {
+			return z, true
+		}
+	}
+	return 0, false
+}
+
+func (t *topology) fits(one amounts, z int, zones []zone, before []amounts, chosen []int) bool {
+	for name, amount := range one {
+		if t.has[name] && zones[z].available[name]-taken(name, z, before, chosen) < amount {
+			return false
+		}
+	}
+	return true
+}
+
+// taken returns what the parts in a zone have of a resource.
+func taken(name corev1.ResourceName, z int, parts []amounts, chosen []int) (sum int64) {
+	for i, part := range parts {
+		if chosen[i] == z {
+			sum += part[name]
+		}
+	}
+	return sum
+}
