@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -30,7 +30,8 @@ type reader struct {
 	changed func()
 
 	mu     sync.Mutex
-	logged string // the failure that was logged last
+	status int // of the API server's last response; 0: none
+	logged int // the status of the failure that was logged last
 }
 
 func newReader(log scheduler.Logger, q *quotas, changed func()) *reader {
@@ -40,6 +41,8 @@ func newReader(log scheduler.Logger, q *quotas, changed func()) *reader {
 // watch reads ElasticQuotas until ctx is done. If their CustomResourceDefinition is not installed, the API server is asked again with a backoff of up
 // to a minute. New does not wait for the informer, because the resource may never exist.
 func (r *reader) watch(ctx context.Context, config *rest.Config) error {
+	// In old releases the watch error handler gets an error without a status. The transport sees the status of every response.
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: r.answered} })
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create client for ElasticQuotas: %w", err)
@@ -97,17 +100,45 @@ func (r *reader) remove(deleted interface{}) {
 	}
 }
 
-// failed logs each kind of failure of a list or watch once. A missing resource is not a failure.
+// observer calls answered with the status of each response, 0 if there is none.
+type observer struct {
+	next     http.RoundTripper
+	answered func(status int)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o observer) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := o.next.RoundTrip(request)
+	status := 0
+	if err == nil {
+		status = response.StatusCode
+	}
+	o.answered(status)
+	return response, err
+}
+
+// answered records the status of a response. After a success the next failure is logged again.
+func (r *reader) answered(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = status
+	if status == http.StatusOK {
+		r.logged = status
+	}
+}
+
+// failed logs each kind of failure of a list or watch once. A closed watch and a missing resource are not failures.
 func (r *reader) failed(err error) {
 	r.mu.Lock()
-	news := r.logged != err.Error()
-	r.logged = err.Error()
+	status := r.status
+	news := r.logged != status
+	r.logged = status
 	r.mu.Unlock()
 	switch {
-	case !news:
-	case apierrors.IsNotFound(err):
+	case !news || status == http.StatusGone:
+	case status == http.StatusNotFound:
 		r.log.Info(0, "ElasticQuota finds no ElasticQuotas, because their CustomResourceDefinition is not installed: only those of its arguments count")
-	case !apierrors.IsResourceExpired(err):
+	default:
 		r.log.Error(err, "ElasticQuota cannot read ElasticQuotas; the last ones are used")
 	}
 }

@@ -3,9 +3,9 @@ package numaaware
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -28,7 +28,8 @@ type reader struct {
 
 	mu     sync.RWMutex
 	nodes  map[string]*topology
-	logged string // the failure that was logged last
+	status int // of the API server's last response; 0: none
+	logged int // the status of the failure that was logged last
 }
 
 func newReader(log scheduler.Logger, changed func(node string)) *reader {
@@ -44,6 +45,8 @@ func (r *reader) of(node string) *topology {
 
 // watch reads NodeResourceTopologies until ctx is done. New does not wait for the informer, because the resource may never exist.
 func (r *reader) watch(ctx context.Context, config *rest.Config) error {
+	// In old releases the watch error handler gets an error without a status. The transport sees the status of every response.
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return observer{next: next, answered: r.answered} })
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("create client for NodeResourceTopologies: %w", err)
@@ -95,17 +98,45 @@ func (r *reader) put(node string, t *topology) {
 	r.changed(node)
 }
 
-// failed logs each kind of failure of a list or watch once. A missing resource is not a failure.
+// observer calls answered with the status of each response, 0 if there is none.
+type observer struct {
+	next     http.RoundTripper
+	answered func(status int)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o observer) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := o.next.RoundTrip(request)
+	status := 0
+	if err == nil {
+		status = response.StatusCode
+	}
+	o.answered(status)
+	return response, err
+}
+
+// answered records the status of a response. After a success the next failure is logged again.
+func (r *reader) answered(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = status
+	if status == http.StatusOK {
+		r.logged = status
+	}
+}
+
+// failed logs each kind of failure of a list or watch once. A closed watch and a missing resource are not failures.
 func (r *reader) failed(err error) {
 	r.mu.Lock()
-	news := r.logged != err.Error()
-	r.logged = err.Error()
+	status := r.status
+	news := r.logged != status
+	r.logged = status
 	r.mu.Unlock()
 	switch {
-	case !news:
-	case apierrors.IsNotFound(err):
+	case !news || status == http.StatusGone:
+	case status == http.StatusNotFound:
 		r.log.Info(0, "NUMAAware finds no NodeResourceTopologies, because their CustomResourceDefinition is not installed")
-	case !apierrors.IsResourceExpired(err):
+	default:
 		r.log.Error(err, "NUMAAware cannot read NodeResourceTopologies; the last ones are used")
 	}
 }

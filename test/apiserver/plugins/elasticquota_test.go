@@ -128,6 +128,14 @@ func (x *teams) awaitReason(t *testing.T, namespace, name, reason string) {
 	})
 }
 
+// setRunning does what a kubelet does. PodDisruptionBudgets do not protect pending pods.
+func (x *teams) setRunning(t *testing.T, namespace, name string) {
+	t.Helper()
+	if _, err := x.kube.CoreV1().Pods(namespace).Patch(x.ctx, name, types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (x *teams) remove(t *testing.T, namespace, name string) {
 	t.Helper()
 	if err := x.kube.CoreV1().Pods(namespace).Delete(x.ctx, name, metav1.DeleteOptions{}); err != nil {
@@ -148,6 +156,7 @@ func TestTeamsBorrowAndGiveBack(t *testing.T) {
 	for _, name := range []string{"b-0", "b-1", "b-2", "b-3"} {
 		x.create(t, "quota-b", name, 100, map[string]string{"pod": name})
 		awaitBound(x.ctx, t, x.kube, "quota-b", name) // one after the other: their age decides
+		x.setRunning(t, "quota-b", name)
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 	}
 	// A PodDisruptionBudget without a controller allows no disruption: the newest pod is spared.
