@@ -73,7 +73,7 @@ func writePlugin(w io.Writer, p pack.BundledPlugin) error {
 func pluginNewCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "new",
-		Usage:     "create a plugin: a Go module with code, tests, pmk-sched.yaml and a CI workflow",
+		Usage:     "create a plugin: a Go module with code, tests and a CI workflow",
 		ArgsUsage: "NAME",
 		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against the\n" +
 			"framework of one release. Flags go before the name.",
