@@ -72,7 +72,7 @@ run "$pmk_sched" simulate replace-all --snapshot "$dir/cluster.tar.gz" --branch 
 
 cat <<END
 
-The page is in $report; it needs no network. Go on:
+The page is in $report; it needs no network. Next:
   your cluster    bin/pmk-sched simulate replace-all --preset binpack --against default --report $report
   its snapshot    bin/pmk-sched snapshot --to-file cluster.tar.gz
 END

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package browser drives headless Chromium, for tests of web pages. Chromium runs in a network namespace of its own: it has no network, not even
+// Package browser drives headless Chromium, for tests of web pages. Chromium runs in a new network namespace, without a network, even
 // loopback.
 package browser
 
