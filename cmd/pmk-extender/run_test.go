@@ -56,7 +56,7 @@ func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 		{"nothing", nil, "no policy to serve"},
 		{"unknown flag", []string{"--polcy", "x"}, "flag provided but not defined: -polcy"},
 		{"argument", []string{"--policy", "blockall", "serve"}, `unexpected argument "serve"`},
-		{"unknown policy", []string{"--policy", "nope", noCluster}, "this extender has BlockAll, CostAware, GPUPacking, LoadAware, NetworkAware, Timestamp"},
+		{"unknown policy", []string{"--policy", "nope", noCluster}, "this extender has BlockAll, CostAware, ElasticQuota, GPUPacking, LoadAware, NetworkAware, NUMAAware, Timestamp"},
 		{"twice", []string{"--policy", "blockall", "--policy", "BlockAll", noCluster}, "policy BlockAll is given twice"},
 		{"no argument", []string{"--policy", "loadaware", noCluster}, "policy LoadAware: prometheus.url: is required"},
 		{"needs a cluster", []string{"--policy", "timestamp", noCluster}, "policy Timestamp: Timestamp needs a cluster"},
@@ -91,7 +91,7 @@ func TestHelpAndVersion(t *testing.T) {
 	if status := p.run(t.Context(), []string{"--help"}); status != exitDone || !strings.Contains(stderr.String(), "-prometheus URL") {
 		t.Errorf("help: %d %s", status, stderr)
 	}
-	if status := p.run(t.Context(), []string{"--version"}); status != exitDone || !strings.Contains(stdout.String(), "policies: BlockAll CostAware GPUPacking LoadAware") {
+	if status := p.run(t.Context(), []string{"--version"}); status != exitDone || !strings.Contains(stdout.String(), "policies: BlockAll CostAware ElasticQuota GPUPacking LoadAware") {
 		t.Errorf("version: %d %s", status, stdout)
 	}
 }
