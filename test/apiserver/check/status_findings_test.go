@@ -118,6 +118,26 @@ func (s *second) pod(ctx context.Context, t *testing.T, app string) {
 	}
 }
 
+// unbind replaces the pod by one without a node, as after a rollout, with the condition that a scheduler set, if any.
+func (s *second) unbind(ctx context.Context, t *testing.T, condition *corev1.PodCondition) error {
+	t.Helper()
+	zero, no := int64(0), false
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	if err := pods.Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+		return err
+	}
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1", Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.name}},
+		Spec:       corev1.PodSpec{AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "localhost/s:v1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil || condition == nil {
+		return err
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
+	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
 // hold makes a holder renew the lease until later.
 func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
 	t.Helper()
@@ -209,6 +229,12 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 			zero := int64(0)
 			return server.Client(t).CoreV1().Pods(s.ns).Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero})
 		}, []health.Code{health.ReplicaMissing}},
+		{"pod-unbound", func(ctx context.Context, t *testing.T, s *second) error {
+			return s.unbind(ctx, t, nil)
+		}, []health.Code{health.ReplicaUnbound}},
+		{"pod-unschedulable", func(ctx context.Context, t *testing.T, s *second) error {
+			return s.unbind(ctx, t, &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"})
+		}, []health.Code{health.ReplicaUnbound}},
 		{"image-missing", func(ctx context.Context, t *testing.T, s *second) error {
 			s.status(ctx, t, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}})
 			return nil
@@ -344,6 +370,38 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	caller.expect(ctx, t, health.ExtenderMissing)
+}
+
+// The certificate expires while the scheduler runs. A valid one ends it.
+func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
+	ctx := testContext(t)
+	s := newSecond(ctx, t, "expiring")
+	s.deploy(ctx, t, nodeCredentials(t, time.Now().Add(time.Minute)), install.Options{})
+	end := s.later // the certificate has expired then, and the lease is valid
+	s.later = time.Now()
+	s.expect(ctx, t, health.CertificateExpiring)
+	s.later = end
+	found := s.expect(ctx, t, health.CertificateExpired)
+	if !strings.Contains(found[0].Text, "expired on "+time.Now().UTC().Format("2006")) {
+		t.Errorf("got %q", found[0].Text)
+	}
+	plan, err := install.NewPlan(nil, nodeCredentials(t, time.Now().AddDate(1, 0, 0)), install.Options{
+		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(), Credentials: install.CredentialsNode, Now: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: plan.Objects})
+	if err == nil {
+		_, err = s.client.Apply(ctx, plan.Objects)
+	}
+	if err == nil {
+		err = s.client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(ctx, t)
 }
 
 // setNode changes the status of a node.
