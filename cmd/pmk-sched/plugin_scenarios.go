@@ -100,7 +100,8 @@ func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error)
 
 // watchPlugins runs the tests after each change until it is interrupted. What fails may be right after the next change.
 func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func() (session.PluginTestRequest, error)) error {
-	for {
+	ctx := c.Context
+	for ctx.Err() == nil {
 		request, err := read()
 		watched := request.Paths()
 		if file := c.String("file"); file != "" {
@@ -112,22 +113,20 @@ func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func()
 		}
 		var runs []session.PluginTestRun
 		if err == nil {
-			runs, err = tests.Run(c.Context, request)
+			runs, err = tests.Run(ctx, request)
 		}
 		if err == nil {
 			err = u.pluginTestResult(c.String("output"), runs)
 		}
-		if err != nil && c.Context.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			u.fail(err)
 		}
 		u.say("waiting for changes")
-		if err := session.AwaitChange(c.Context, watched, before); c.Context.Err() == nil && err != nil {
+		if err := session.AwaitChange(ctx, watched, before); ctx.Err() == nil && err != nil {
 			return err
 		}
-		if c.Context.Err() != nil {
-			return nil // the user ends the command in this way
-		}
 	}
+	return nil // the user ends the command in this way
 }
 
 // pluginTestResult writes the results; the error names the number of expectations that are not met.

@@ -108,5 +108,5 @@ func TestTargetsThatAreNoPercentageAreRefused(t *testing.T) {
 
 func BenchmarkTargetLoad(b *testing.B) {
 	p, _ := newPlugin(b, usage("1"))
-	plugintest.Benchmark(b, newCluster(5000), p, plugintest.NewPod("default", "web", plugintest.Requests("1", "1Gi")))
+	plugintest.Benchmark(context.Background(), b, newCluster(5000), p, plugintest.NewPod("default", "web", plugintest.Requests("1", "1Gi")))
 }

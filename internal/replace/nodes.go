@@ -68,9 +68,6 @@ func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return "", kubeapi.Explain("read the lease "+schedulerLease, err)
 	}
-	if err != nil {
-		return "", nil
-	}
 	pod, err := kubeapi.PodOfLeader(ctx, d.Kube, lease, pods, schedulerContainer)
 	if pod != nil {
 		return pod.Spec.NodeName, nil

@@ -128,7 +128,7 @@ func testedReleases(kind string, release versions.Release) []string {
 		return list
 	}
 	for _, other := range versions.Releases() {
-		if slices.Contains([]int{20, 24, 29, 33}, int(other.Minor)) && other.Minor != release.Minor {
+		if slices.Contains([]int{20, 24, 29, 33}, other.Minor) && other.Minor != release.Minor {
 			list = append(list, other.String())
 		}
 	}

@@ -171,11 +171,10 @@ func (r *Cycle) score(ctx context.Context, plugin scheduler.Plugin, pod *corev1.
 //	func BenchmarkQuiet(b *testing.B) {
 //		template := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
 //		cluster := plugintest.NewCluster(5000, template)
-//		plugintest.Benchmark(b, cluster, newQuiet(b, cluster), plugintest.NewPod("default", "web", nil))
+//		plugintest.Benchmark(context.Background(), b, cluster, newQuiet(b, cluster), plugintest.NewPod("default", "web", nil))
 //	}
-func Benchmark(b *testing.B, cluster *Cluster, plugin scheduler.Plugin, pods ...*corev1.Pod) {
+func Benchmark(ctx context.Context, b *testing.B, cluster *Cluster, plugin scheduler.Plugin, pods ...*corev1.Pod) {
 	b.Helper()
-	ctx := context.Background()
 	for _, pod := range pods {
 		if cycle := cluster.Schedule(ctx, plugin, pod); cycle.Status != nil {
 			b.Fatalf("pod %s/%s: %v", pod.Namespace, pod.Name, cycle.Status)

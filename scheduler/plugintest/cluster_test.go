@@ -124,5 +124,5 @@ func TestClusterCountsThePodsThatWerePlaced(t *testing.T) {
 }
 
 func BenchmarkCluster(b *testing.B) {
-	plugintest.Benchmark(b, newCluster(), &packer{}, plugintest.NewPod("default", "new", nil))
+	plugintest.Benchmark(context.Background(), b, newCluster(), &packer{}, plugintest.NewPod("default", "new", nil))
 }

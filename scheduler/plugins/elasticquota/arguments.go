@@ -85,7 +85,7 @@ func decode(args scheduler.Arguments) (*Arguments, []*quota, error) {
 		}
 		made, err := newQuota(q.Name, q.Namespaces, q.Min, q.Max)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s.%v", field, err)
+			return nil, nil, fmt.Errorf("%s.%w", field, err)
 		}
 		quotas = append(quotas, made)
 	}

@@ -78,7 +78,7 @@ func (a *assumed) of(node string) amounts {
 		if sum == nil {
 			sum = amounts{}
 		}
-		sum.add(p.need, 1)
+		sum.add(p.need)
 	}
 	return sum
 }

@@ -19,10 +19,10 @@ func listed(list corev1.ResourceList) amounts {
 	return all
 }
 
-// add adds other, times 1 or -1.
-func (a amounts) add(other amounts, times int64) {
+// add adds other.
+func (a amounts) add(other amounts) {
 	for name, amount := range other {
-		a[name] += times * amount
+		a[name] += amount
 	}
 }
 
@@ -42,7 +42,7 @@ func needOf(pod *corev1.Pod) *need {
 	for i := range pod.Spec.Containers {
 		one := aligned(&pod.Spec.Containers[i], guaranteed)
 		n.containers = append(n.containers, one)
-		n.all.add(one, 1)
+		n.all.add(one)
 	}
 	for i := range pod.Spec.InitContainers {
 		one := aligned(&pod.Spec.InitContainers[i], guaranteed)

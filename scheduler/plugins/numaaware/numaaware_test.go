@@ -281,5 +281,5 @@ func BenchmarkNUMAAware(b *testing.B) {
 		p.topology.set(topologyOf(fmt.Sprintf("n-%d", i), "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4"))
 	}
 	cluster := plugintest.NewCluster(5000, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
-	plugintest.Benchmark(b, cluster, p, podOf("g", container("6", 1, true)))
+	plugintest.Benchmark(context.Background(), b, cluster, p, podOf("g", container("6", 1, true)))
 }

@@ -76,8 +76,8 @@ func parse(content map[string]interface{}) (*topology, error) {
 		}
 		one := zone{allocatable: amounts{}, available: amounts{}}
 		for _, r := range z.Resources {
-			one.allocatable.add(listed(corev1.ResourceList{r.Name: r.Allocatable}), 1)
-			one.available.add(listed(corev1.ResourceList{r.Name: r.Available}), 1)
+			one.allocatable.add(listed(corev1.ResourceList{r.Name: r.Allocatable}))
+			one.available.add(listed(corev1.ResourceList{r.Name: r.Available}))
 			t.has[r.Name] = true
 		}
 		t.zones = append(t.zones, one)

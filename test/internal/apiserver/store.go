@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
@@ -49,7 +48,7 @@ func (s *Server) store(ctx context.Context, objects []metav1.Object) error {
 		if err != nil {
 			return err
 		}
-		o.SetUID(types.UID(uuid.NewUUID()))
+		o.SetUID(uuid.NewUUID())
 		if created := o.GetCreationTimestamp(); created.IsZero() {
 			o.SetCreationTimestamp(metav1.NewTime(time.Now()))
 		}
