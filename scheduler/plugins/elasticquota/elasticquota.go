@@ -59,7 +59,15 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 	if p.metrics, err = newMetrics(h.Metrics(), p.quotas, p.ledger); err != nil {
 		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
 	}
-	p.evict = eviction{client: h.ClientSet()}
+	if a.Preemption == PreemptionEvict {
+		config, err := h.KubeConfig()
+		if err != nil {
+			return nil, fmt.Errorf("%s evicts pods: %w", Name, err)
+		}
+		if p.evict, err = newEviction(config); err != nil {
+			return nil, err
+		}
+	}
 	// The results differ between releases of client-go. They are not needed: the handler is never removed.
 	h.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{ //nolint:errcheck
 		AddFunc:    p.observe,

@@ -3,6 +3,9 @@ package elasticquota
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"sort"
 	"strings"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
@@ -485,5 +489,35 @@ func TestMetricsShowWhatQuotasHaveAndUse(t *testing.T) {
 	want["pmk_sched_elasticquota_amount used b cpu"] = 1.5
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestEvictionsThatAreRefusedDoNotWait(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/pods/protected/eviction") {
+			w.Header().Set("Retry-After", "10")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "TooManyRequests", "code": 429}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"kind": "Status", "apiVersion": "v1", "status": "Success"}`)
+	}))
+	t.Cleanup(server.Close)
+	e, err := newEviction(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	free, protected := plugintest.NewPod("b", "free", nil), plugintest.NewPod("b", "protected", nil)
+	if refused, err := e.tryAll(ctx, []*corev1.Pod{free, protected}); refused != protected || err != nil {
+		t.Errorf("got %v, %v", refused, err)
+	}
+	if refused, err := e.tryAll(ctx, []*corev1.Pod{free}); refused != nil || err != nil {
+		t.Errorf("got %v, %v", refused, err)
+	}
+	if err := e.evict(ctx, free); err != nil {
+		t.Error(err)
 	}
 }

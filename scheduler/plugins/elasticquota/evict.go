@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // evictor evicts pods, as far as their PodDisruptionBudgets allow it.
@@ -20,6 +21,29 @@ type evictor interface {
 
 // eviction is the evictor of an API server.
 type eviction struct{ client kubernetes.Interface }
+
+// newEviction returns an evictor that does not wait. An API server answers an eviction that a PodDisruptionBudget refuses with the time to try again,
+// and a client waits so long and tries again, while the scheduler schedules nothing.
+func newEviction(config *rest.Config) (eviction, error) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return impatient{next} })
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return eviction{}, fmt.Errorf("create client for evictions: %w", err)
+	}
+	return eviction{client}, nil
+}
+
+// impatient removes the header that has clients wait.
+type impatient struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (i impatient) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := i.next.RoundTrip(request)
+	if err == nil {
+		response.Header.Del("Retry-After")
+	}
+	return response, err
+}
 
 func (e eviction) tryAll(ctx context.Context, victims []*corev1.Pod) (*corev1.Pod, error) {
 	for _, victim := range victims {
