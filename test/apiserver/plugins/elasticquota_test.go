@@ -150,7 +150,7 @@ const placeSeats = 20 * time.Second
 func TestTeamsBorrowAndGiveBack(t *testing.T) {
 	t.Parallel()
 	x := startTeams(t)
-	for _, value := range []int32{0, 100} {
+	for _, value := range []int32{-1, 0, 100} {
 		x.createPriority(t, value)
 	}
 	for _, name := range []string{"b-0", "b-1", "b-2", "b-3"} {
@@ -171,7 +171,7 @@ func TestTeamsBorrowAndGiveBack(t *testing.T) {
 	x.awaitEvent(t, "b-2")
 
 	// What is left of b's borrowing cannot be evicted, and guaranteed pods are not.
-	x.create(t, "quota-a", "a-1", 100, nil)
+	x.create(t, "quota-a", "a-1", 0, nil) // of a higher priority it would evict a-0
 	x.awaitReason(t, "quota-a", "a-1", "Insufficient example.com/seats")
 	if err := x.kube.PolicyV1().PodDisruptionBudgets("quota-b").Delete(x.ctx, "b-3", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestTeamsBorrowAndGiveBack(t *testing.T) {
 
 	// A pod without a team evicts by priority, as ever; the scheduler's own preemption does that.
 	x.remove(t, "quota-b", "b-4")
-	x.create(t, "quota-none", "low", 0, nil)
+	x.create(t, "quota-none", "low", -1, nil)
 	x.await(t, placeSeats, "a/a-1", "b/b-0", "b/b-1", "none/low")
 	x.create(t, "quota-none", "high", 100, nil)
 	x.await(t, placeSeats, "a/a-1", "b/b-0", "b/b-1", "none/high")
