@@ -233,17 +233,3 @@ func TestRunningPodIsScheduledAgain(t *testing.T) {
 	run.PMKSched(t, append(args, "--node", "none", "web")...).Fails(t, 2, "the snapshot has no node none")
 	run.PMKSched(t, "explain", "--node", "small", "web").Fails(t, 2, "--node needs --exact")
 }
-
-// The claim of an ephemeral volume belongs to its pod: each time that the pod is created, so is its claim.
-func TestPodWithAnEphemeralVolumeIsExplained(t *testing.T) {
-	t.Parallel()
-	const uid = "11111111-0000-0000-0000-0000000000aa"
-	const class = "{accessModes: [ReadWriteOnce], storageClassName: zonal, resources: {requests: {storage: 1Gi}}}"
-	const claim = "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: web-data, namespace: shop, uid: 11111111-0000-0000-0000-0000000000bb, " +
-		"ownerReferences: [{apiVersion: v1, kind: Pod, name: web, uid: " + uid + ", controller: true}]}\nspec: " + class + "\nstatus: {phase: Pending}\n"
-	r := explainExactly(t, node("a", 4, "zone: a", "")+node("b", 1, "zone: b", "")+csiNode("a")+csiNode("b")+storage+claim+
-		pod("web", "2", "uid: "+uid, "volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: "+class+"}}}]", ""), apiserver.Release, "web")
-	if diff := cmp.Diff(map[string][]string{"b": {"NodeResourcesFit"}}, refused(r)); diff != "" || r.Node != "a" || len(r.Notes) > 0 {
-		t.Errorf("node %q, notes %q, refused nodes (-want +got):\n%s", r.Node, r.Notes, diff)
-	}
-}
