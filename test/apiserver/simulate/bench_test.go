@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
@@ -87,11 +86,9 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
 		pod("running", "3800m", "", "nodeName: a", "phase: Running")+pod("pending", "1", "", "", "phase: Pending"))
-	result := run.PMKSched(t, "bench", "--snapshot", file, "--pods", "30", "--samples", "1", "--branch", apiserver.Release).OK(t)
-	result.Prints(t, "30 pods on 2 nodes", "this did not bind 10 pods", "default did not bind 10 pods", "SLOWEST PLUGIN")
-	if !strings.Contains(result.Stdout, "NodeResourcesFit") {
-		t.Errorf("no time of a plugin: %s", result)
-	}
+	// Plugins are measured in one cycle of ten: with so few pods possibly in none.
+	run.PMKSched(t, "bench", "--snapshot", file, "--pods", "30", "--samples", "1", "--branch", apiserver.Release).OK(t).
+		Prints(t, "30 pods on 2 nodes", "this did not bind 10 pods", "default did not bind 10 pods", "EXTENSION POINT")
 	run.PMKSched(t, "bench", "--nodes", "5").Fails(t, 2, "--nodes and --workload need the release")
 	run.PMKSched(t, "bench", "--nodes", "5", "--snapshot", file).Fails(t, 2, "mutually exclusive")
 }
