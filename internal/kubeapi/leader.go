@@ -15,7 +15,7 @@ import (
 
 const (
 	// acquired is what leader election of every release writes when it gets the lease (client-go, tools/leaderelection/leaderelection.go,
-	// "Successfully" from 0.33 on).
+	// with a capital letter in 0.36).
 	acquired = "uccessfully acquired lease"
 	// logMargin is how far the clocks of a node and of the lease may differ, maxLog how much of a log is read.
 	logMargin = time.Minute

@@ -159,7 +159,7 @@ func describeLease(where string, lease *coordinationv1.Lease, now time.Time) fin
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" {
 		return finding{text: where + ": no holder, so no replica schedules", bad: true}
 	}
-	holder, _, _ := strings.Cut(*spec.HolderIdentity, "_")
+	holder := kubeapi.HostOf(lease)
 	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return finding{text: where + ": held by " + holder}
 	}

@@ -91,11 +91,10 @@ func (r *verifier) identify(ctx context.Context) {
 // leader returns the host name of the holder of the scheduler's lease. It is empty if there is none or it cannot be read.
 func (r *verifier) leader(ctx context.Context) string {
 	lease, err := r.lease(ctx)
-	if err != nil || lease.Spec.HolderIdentity == nil {
+	if err != nil {
 		return ""
 	}
-	host, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
-	return host
+	return kubeapi.HostOf(lease)
 }
 
 // schedulerPods returns the pods of the scheduler's Deployment.

@@ -108,8 +108,7 @@ func leaseProblem(lease *coordinationv1.Lease, now time.Time) string {
 		return ""
 	}
 	if age := now.Sub(spec.RenewTime.Time); age > time.Duration(*spec.LeaseDurationSeconds)*time.Second+leaseSlack {
-		holder, _, _ := strings.Cut(*spec.HolderIdentity, "_")
-		return fmt.Sprintf("%s was not renewed by %s for %s", where, holder, age.Round(time.Second))
+		return fmt.Sprintf("%s was not renewed by %s for %s", where, kubeapi.HostOf(lease), age.Round(time.Second))
 	}
 	return ""
 }
