@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
@@ -37,8 +36,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 				return err
 			}
 			done, err := u.session.RefreshCredentials(c.Context, sp, session.RefreshOptions{
-				Request:       c.Bool("csr"),
-				DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")},
+				Request: c.Bool("csr"), DeployOptions: rollout(c),
 			})
 			if err != nil {
 				return err

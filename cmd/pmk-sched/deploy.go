@@ -39,9 +39,9 @@ func deployCommand(u *ui) *cli.Command {
 				u.say("dry run: nothing was changed")
 				return u.data(c.String("output"), install.Outcome{Changes: changes}, writeText(changes.String()))
 			}
-			plan, outcome, err := u.session.Deploy(c.Context, sp, install.DeployOptions{
-				Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
-			})
+			how := rollout(c)
+			how.NoRollback = c.Bool("no-rollback")
+			plan, outcome, err := u.session.Deploy(c.Context, sp, how)
 			if err != nil {
 				return err
 			}

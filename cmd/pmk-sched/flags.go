@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
@@ -157,6 +158,11 @@ func yesNo(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+// rollout reads timeoutFlag and stableForFlag.
+func rollout(c *cli.Context) install.DeployOptions {
+	return install.DeployOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")}
 }
 
 // stableForFlag sets how long a new scheduler must be ready without a restart.

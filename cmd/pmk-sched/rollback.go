@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
@@ -32,9 +31,7 @@ func rollbackCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			plan, outcome, err := u.session.RollBack(c.Context, sp, c.Int("to"), install.DeployOptions{
-				Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"),
-			})
+			plan, outcome, err := u.session.RollBack(c.Context, sp, c.Int("to"), rollout(c))
 			if err != nil {
 				return err
 			}

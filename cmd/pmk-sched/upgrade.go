@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -8,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
@@ -21,15 +22,18 @@ func upgradeCommand(u *ui) *cli.Command {
 		Description: "Builds the image with the same plugins, converts the configuration, deploys with the same flags or file, and\n" +
 			"verifies that the scheduler binds a pod; otherwise the former revision is restored. With --check nothing is\n" +
 			"changed: the exit status is 3 if an upgrade is due. Without --name it covers all schedulers, and default\n" +
-			"schedulers that were replaced.",
+			"schedulers that were replaced.\n\n" +
+			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, with the\n" +
+			"configuration of before. Run it on one node after the other, in the order that --check prints.",
 		UsageText: examples(
 			"pmk-sched upgrade --check",
 			"pmk-sched upgrade --name my-scheduler",
-			"pmk-sched upgrade -f pmk-sched.yaml --image registry.example.com/kube-scheduler:v1.25.4",
+			"pmk-sched upgrade --default --yes",
 		),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "check", Usage: "print what is due and what would change"},
+			&cli.BoolFlag{Name: "default", Usage: "upgrade the replaced default scheduler of this node"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to upgrade to", DefaultText: "the API server's"},
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere", DefaultText: "build it"},
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
@@ -37,7 +41,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
 			timeoutFlag(defaultTimeout, "the scheduler"),
 			stableForFlag(10 * time.Second),
-			outputFlag(""),
+			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			o, err := readUpgrade(c, u)
@@ -45,6 +49,12 @@ func upgradeCommand(u *ui) *cli.Command {
 				return err
 			}
 			check := c.Bool("check")
+			if c.Bool("default") {
+				if check || c.String("name") != "" || c.String("branch") != "" {
+					return problem.Invalidf("--check alone reports the default schedulers too", "--default excludes --name, --branch and --check")
+				}
+				return upgradeDefault(c, u, o)
+			}
 			if !check || c.IsSet("file") || c.IsSet("image") {
 				if err := o.Spec.RequireName(); err != nil {
 					return err
@@ -81,8 +91,36 @@ func readUpgrade(c *cli.Context, u *ui) (session.UpgradeOptions, error) {
 	sp, err := spec.Read(f)
 	return session.UpgradeOptions{
 		Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"),
-		Deploy: install.DeployOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")},
+		Deploy: rollout(c),
 	}, err
+}
+
+// upgradeDefault upgrades the replaced default scheduler of this node.
+func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
+	if !c.IsSet("timeout") {
+		o.Deploy.Timeout = replace.DefaultTimeout
+	}
+	if !c.IsSet("stable-for") {
+		o.Deploy.StableFor = replace.DefaultStableFor
+	}
+	plan, err := u.session.PlanDefaultUpgrade(c.Context, o)
+	if err != nil {
+		return err
+	}
+	if !plan.Due {
+		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
+		return u.data(c.String("output"), plan, writeText(""))
+	}
+	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage, cmp.Or(plan.Configuration, "the given configuration"))
+	if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
+		return err
+	}
+	outcome, err := plan.Run(c.Context)
+	if err != nil {
+		return err
+	}
+	u.say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
+	return u.data(c.String("output"), outcome, replacedTable(outcome))
 }
 
 // checkUpgrade prints what is due.

@@ -3,9 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -65,60 +63,18 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 	}
 	described.Due = server.String()
 	if deployment.Labels[ownership.LabelManagedBy] == ownership.Manager { // what Helm installed, Helm upgrades
-		described.Command = upgradeCommand(described, deployedFlags(deployment))
+		described.Command = upgradeCommand(described)
 	}
 	return described
 }
 
-// deployedFlags returns the flags that a scheduler was deployed with. It omits
-// what is not a flag: any user who can edit the Deployment may have written it.
-func deployedFlags(deployment *appsv1.Deployment) []string {
-	var flags []string
-	if err := json.Unmarshal([]byte(deployment.Annotations[ownership.AnnotationFlags]), &flags); err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(flags, func(flag string) bool { return !strings.HasPrefix(flag, "--") })
-}
-
-// upgradeCommand returns the commands that build and deploy a scheduler again,
-// for the release of the API server.
-func upgradeCommand(deployed DeployedScheduler, flags []string) string {
-	image := Retag(deployed.Image, deployed.Release, deployed.Due)
-	program := []string{"pmk-sched"}
+// upgradeCommand returns the command that builds and deploys a scheduler again, for the release of the API server.
+func upgradeCommand(deployed DeployedScheduler) string {
+	command := "pmk-sched"
 	if deployed.Namespace != kubeSystem {
-		program = append(program, "-n", deployed.Namespace)
+		command += " -n " + deployed.Namespace
 	}
-	build := slices.Concat(program, []string{"build"})
-	var deploys, base []string
-	for _, flag := range flags {
-		switch name, value, _ := strings.Cut(flag, "="); name {
-		case "--file":
-			build, deploys = append(build, flag), append(deploys, flag)
-		case "--with":
-			build, deploys = append(build, flag), append(deploys, "--plugins="+value)
-		case "--import", "--source", "--platform": // only for the build
-			build = append(build, flag)
-		case "--base", "--busybox":
-			base = []string{flag}
-		case "--any-node": // as older releases of pmk-sched recorded it
-			deploys = append(deploys, "--node-selector=any")
-		default:
-			deploys = append(deploys, flag)
-		}
-	}
-	build = append(build, "--branch", deployed.Due, "--tag", image)
-	local := strings.HasPrefix(image, "localhost/")
-	if local && base == nil {
-		base = []string{"--busybox", "/bin/busybox"}
-	}
-	build = append(build, base...)
-	if local {
-		build = append(build, "--load", "containerd")
-	} else {
-		build = append(build, "--push")
-	}
-	deploy := slices.Concat(program, []string{"deploy", "--name", deployed.Name, "--image", image, "--branch", deployed.Due}, deploys)
-	return shellCommand(build) + " && " + shellCommand(deploy)
+	return command + " upgrade --name " + deployed.Name
 }
 
 // Retag returns the name of the image for another release, without a digest. It
@@ -134,20 +90,6 @@ func Retag(image, from, to string) string {
 		return repository + ":" + to
 	}
 	return repository + ":" + strings.Replace(tag, from, bare, 1)
-}
-
-// shellSafe matches what a shell reads as one word without quotes.
-var shellSafe = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
-// shellCommand quotes a command for a shell.
-func shellCommand(argv []string) string {
-	quoted := make([]string, len(argv))
-	for i, word := range argv {
-		if quoted[i] = word; !shellSafe.MatchString(word) {
-			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }
 
 // checkDeployed warns about deployed schedulers of another minor than the API

@@ -11,14 +11,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-func deployment(namespace, name, release, image, flags string) appsv1.Deployment {
+func deployment(namespace, name, release, image string) appsv1.Deployment {
 	d := appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: ownership.Labels(name)}}
 	d.Labels[ownership.LabelName] = ownership.Scheduler
 	if release != "" {
 		d.Labels[ownership.LabelRelease] = release
-	}
-	if flags != "" {
-		d.Annotations = map[string]string{ownership.AnnotationFlags: flags}
 	}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "kube-scheduler", Image: image}}
 	return d
@@ -26,60 +23,44 @@ func deployment(namespace, name, release, image, flags string) appsv1.Deployment
 
 func TestDetectFindsOutdatedSchedulers(t *testing.T) {
 	s := pmkMaster()
-	other := deployment("kube-system", "someone-elses", "v1.20.0", "x", "")
+	other := deployment("kube-system", "someone-elses", "v1.20.0", "x")
 	other.Labels = map[string]string{"app": "other"}
-	byHelm := deployment("kube-system", "charted", "v1.23.17", "localhost/charted:v1.23.17", "")
+	byHelm := deployment("kube-system", "charted", "v1.23.17", "localhost/charted:v1.23.17")
 	byHelm.Labels[ownership.LabelManagedBy] = ownership.Helm
 	s.deployments = []appsv1.Deployment{
 		byHelm,
-		deployment("kube-system", "plain", "v1.23.17", "localhost/plain:v1.23.17", ""),
-		deployment("kube-system", "fits", "v1.24.17", "localhost/fits:v1.24.17", ""),
-		deployment("gpu", "pushed", "v1.23.17", "registry.example/team/pushed:1.23.17-2", `["--file=my scheduler.yaml","--preset=binpack","; reboot"]`),
-		deployment("gpu", "plugins", "v1.23.17", "localhost/p:v1.23.17-plugins-0123456789", `["--preset=spread","--with=builtin:timestamp","--with=/src/my plugin","--import=example.com/scheme"]`),
-		deployment("gpu", "based", "v1.23.17", "localhost/b:v1.23.17", `["--platform=linux/amd64","--source=git:https://example.com/k.git","--busybox=/opt/busybox"]`),
-		deployment("gpu", "unsaid", "", "registry.example/unsaid:2", ""),
+		deployment("kube-system", "plain", "v1.23.17", "localhost/plain:v1.23.17"),
+		deployment("kube-system", "fits", "v1.24.17", "localhost/fits:v1.24.17"),
+		deployment("gpu", "pushed", "v1.23.17", "registry.example/team/pushed:1.23.17-2"),
+		deployment("gpu", "unsaid", "", "registry.example/unsaid:2"),
 		other,
 	}
 	info := detect(t, s)
 	want := []DeployedScheduler{
 		{
-			Name: "based", Namespace: "gpu", Image: "localhost/b:v1.23.17", Release: "v1.23.17", Due: "v1.24.3",
-			Command: "pmk-sched -n gpu build --platform=linux/amd64 --source=git:https://example.com/k.git --branch v1.24.3" +
-				" --tag localhost/b:v1.24.3 --busybox=/opt/busybox --load containerd" +
-				" && pmk-sched -n gpu deploy --name based --image localhost/b:v1.24.3 --branch v1.24.3",
-		},
-		{
-			Name: "plugins", Namespace: "gpu", Image: "localhost/p:v1.23.17-plugins-0123456789", Release: "v1.23.17", Due: "v1.24.3",
-			Command: "pmk-sched -n gpu build --with=builtin:timestamp '--with=/src/my plugin' --import=example.com/scheme --branch v1.24.3" +
-				" --tag localhost/p:v1.24.3-plugins-0123456789 --busybox /bin/busybox --load containerd" +
-				" && pmk-sched -n gpu deploy --name plugins --image localhost/p:v1.24.3-plugins-0123456789 --branch v1.24.3 --preset=spread --plugins=builtin:timestamp '--plugins=/src/my plugin'",
-		},
-		{
 			Name: "pushed", Namespace: "gpu", Image: "registry.example/team/pushed:1.23.17-2", Release: "v1.23.17", Due: "v1.24.3",
-			Command: "pmk-sched -n gpu build '--file=my scheduler.yaml' --branch v1.24.3 --tag registry.example/team/pushed:1.24.3-2 --push" +
-				" && pmk-sched -n gpu deploy --name pushed --image registry.example/team/pushed:1.24.3-2 --branch v1.24.3 '--file=my scheduler.yaml' --preset=binpack",
+			Command: "pmk-sched -n gpu upgrade --name pushed",
 		},
 		{Name: "unsaid", Namespace: "gpu", Image: "registry.example/unsaid:2"},
 		{Name: "charted", Namespace: "kube-system", Image: "localhost/charted:v1.23.17", Release: "v1.23.17", Due: "v1.24.3"},
 		{Name: "fits", Namespace: "kube-system", Image: "localhost/fits:v1.24.17", Release: "v1.24.17"},
 		{
 			Name: "plain", Namespace: "kube-system", Image: "localhost/plain:v1.23.17", Release: "v1.23.17", Due: "v1.24.3",
-			Command: "pmk-sched build --branch v1.24.3 --tag localhost/plain:v1.24.3 --busybox /bin/busybox --load containerd" +
-				" && pmk-sched deploy --name plain --image localhost/plain:v1.24.3 --branch v1.24.3",
+			Command: "pmk-sched upgrade --name plain",
 		},
 	}
 	if diff := cmp.Diff(want, info.Scheduler.Deployed); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	wants(t, info, "charted in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade its Helm release with a chart for v1.24.3",
-		"plain in namespace kube-system is v1.23.17", "the release of scheduler unsaid in namespace gpu is unknown")
+		"plain in namespace kube-system is v1.23.17, the API server is v1.24.3: upgrade it with: pmk-sched upgrade --name plain", "the release of scheduler unsaid in namespace gpu is unknown")
 }
 
 func TestDetectReadsDeploymentsOfItsNamespaceWhenOthersAreForbidden(t *testing.T) {
 	s := pmkMaster()
 	s.deployments = []appsv1.Deployment{
-		deployment("kube-system", "plain", "v1.24.3", "localhost/plain:v1.24.3", ""),
-		deployment("gpu", "hidden", "v1.24.3", "localhost/hidden:v1.24.3", ""),
+		deployment("kube-system", "plain", "v1.24.3", "localhost/plain:v1.24.3"),
+		deployment("gpu", "hidden", "v1.24.3", "localhost/hidden:v1.24.3"),
 	}
 	s.forbid = func(path string) bool { return path == "/apis/apps/v1/deployments" }
 	info := detect(t, s)

@@ -14,7 +14,7 @@ import (
 
 // mounting returns the Deployment of a scheduler that mounts a Secret or a ConfigMap.
 func mounting(secret, configMap string) appsv1.Deployment {
-	d := deployment("gpu", "s", "v1.24.3", "localhost/s:v1.24.3", "")
+	d := deployment("gpu", "s", "v1.24.3", "localhost/s:v1.24.3")
 	source := corev1.VolumeSource{}
 	if secret != "" {
 		source.Secret = &corev1.SecretVolumeSource{SecretName: secret}

@@ -43,7 +43,7 @@ func TestDetectListsKnownProblemsOfTheRelease(t *testing.T) {
 // What a deployed scheduler uses is read from its configuration and its flags: the conditions that are left are those about pods.
 func TestDetectListsKnownProblemsThatDeployedSchedulersMeet(t *testing.T) {
 	scheduler := func(name string, command ...string) appsv1.Deployment {
-		d := deployment("gpu", name, "v1.34.0", "localhost/s:v1.34.0", "")
+		d := deployment("gpu", name, "v1.34.0", "localhost/s:v1.34.0")
 		d.Spec.Template.Spec.Containers[0].Command = command
 		d.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "config-file", VolumeSource: corev1.VolumeSource{
 			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name + "-config"}},

@@ -204,9 +204,12 @@ var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
 // failedCommand matches the last line of releases from 1.23 on (k8s.io/component-base/cli, run.go); older ones print the bare error.
 var failedCommand = regexp.MustCompile(`^"command failed" err=("(?:[^"\\]|\\.)*")`)
 
-// exitReason returns the error that a kube-scheduler prints before it exits: the last line that is neither usage nor information. name
-// replaces the path of the temporary file.
+// exitReason returns the error that a kube-scheduler prints before it exits: the message of a panic, or the last line that is neither usage nor
+// information. name replaces the path of the temporary file.
 func exitReason(output []byte, file, name string) string {
+	if reason, panicked := panicReason(string(output)); panicked {
+		return strings.ReplaceAll(reason, file, name)
+	}
 	var last string
 	for _, line := range strings.Split(string(output), "\n") {
 		bare := strings.TrimSpace(klogPrefix.ReplaceAllString(line, ""))

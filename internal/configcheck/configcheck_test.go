@@ -44,6 +44,8 @@ func TestCheckReturnsTheVerdictOfTheBinary(t *testing.T) {
 		"refused": {Request{Configuration: []byte(valid + "# says E1121 07:47:48.5 1 run.go:74] \"command failed\" err=\"it is wrong\"\n")}, binary, "the scheduler refuses the configuration: it is wrong"},
 		"names a file": {Request{Configuration: []byte(valid + "# says couldn't read /" + configurationFile + ": it is wrong\n")}, binary,
 			"the scheduler refuses the configuration: couldn't read the configuration: it is wrong"},
+		"panics": {Request{Configuration: []byte(valid + "# panics no argument threshold")}, binary,
+			"the scheduler refuses the configuration: it panics: no argument threshold, at "},
 		"Policy":     {Request{Configuration: []byte(valid), Policy: []byte("kind: Policy\n")}, binary, "the scheduler refuses the configuration: Policy kind: Policy"},
 		"no program": {Request{Configuration: []byte(valid)}, Binary{Path: filepath.Join(t.TempDir(), "none")}, "no kube-scheduler binary for the check"},
 	} {

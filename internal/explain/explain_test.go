@@ -502,3 +502,52 @@ func TestAllObstaclesOfANodeAreFound(t *testing.T) {
 		t.Errorf("an unknown node has %v", found)
 	}
 }
+
+// Up to 1.24.9 all plugins judge each node, so that the counts of the scheduler include nodes that the pod's node selector or a taint excludes.
+func TestNodesThatAreExcludedAreNotCountedTwice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set     func(*Input)
+		message string
+		want    []string
+		nodes   int
+	}{
+		"resources": {func(in *Input) {
+			in.Pod = newPod("web-0", "cpu", "8")
+			in.Pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n1"}
+		}, "0/3 nodes are available: 1 node(s) had untolerated taint {team: x}, 2 node(s) didn't match Pod's node affinity/selector, 3 Insufficient cpu." + preemption,
+			[]string{"1 node lacks 4 CPU (the scheduler counts 3, with nodes that the pod's node selector or a taint excludes)", "1 node: node(s) had untolerated taint {team: x}, which the pod's node selector excludes"}, 1},
+		"resources and a taint": {func(in *Input) {
+			in.Pod = newPod("web-0", "cpu", "8")
+		}, "0/3 nodes are available: 1 node(s) had untolerated taint {team: x}, 3 Insufficient cpu." + preemption,
+			[]string{"2 nodes lack 4 CPU (the scheduler counts 3, with nodes that"}, 2},
+		"affinity": {func(in *Input) {
+			tolerateAll(in)
+			in.Pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: "n1"}
+		}, "0/3 nodes are available: 2 node(s) didn't match Pod's node affinity/selector, 3 node(s) didn't match pod affinity rules." + preemption,
+			[]string{"3 nodes: node(s) didn't match pod affinity rules; 1 node matches the pod's node selector, the scheduler counts the others too"}, 3},
+		"a node has left since": {func(in *Input) {
+			in.Pod = newPod("web-0", "cpu", "8")
+			tolerateAll(in)
+			in.Nodes = in.Nodes[:2]
+		}, "0/3 nodes are available: 3 Insufficient cpu." + preemption, []string{"3 nodes: Insufficient cpu (now 2 nodes lack 4 CPU)"}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newInput()
+			tc.set(&in)
+			reject(in.Pod, corev1.PodReasonUnschedulable, tc.message)
+			findings := Pod(in).Findings
+			all := ""
+			for _, f := range findings {
+				all += f.Text + "\n"
+			}
+			for _, text := range tc.want {
+				if !strings.Contains(all, text) {
+					t.Errorf("the findings lack %q:\n%s", text, all)
+				}
+			}
+			if len(findings) == 0 || findings[0].Nodes != tc.nodes {
+				t.Errorf("first finding %+v, want one of %d nodes", findings, tc.nodes)
+			}
+		})
+	}
+}

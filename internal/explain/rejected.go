@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -87,6 +86,9 @@ func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 		return []Finding{withGroup(in, f, groups)}
 	}
 	f.detail(in)
+	if fit := matching(in); f.Nodes > fit && 0 < fit && fit < len(in.Nodes) {
+		f.Text += fmt.Sprintf("; %s the pod's node selector, the scheduler counts the others too", count(fit, "node matches", "nodes match"))
+	}
 	return []Finding{f}
 }
 
@@ -98,7 +100,8 @@ func resourceOf(text string) string {
 	return string(corev1.ResourcePods)
 }
 
-// withGroup adds what was computed for the same cause. The number of nodes stays that of the scheduler.
+// withGroup adds what was computed for the same cause. The number of nodes stays that of the scheduler, unless it includes nodes that have another
+// obstacle: up to 1.24.9 all plugins judge each node.
 func withGroup(in Input, f Finding, groups []group) Finding {
 	at := slices.IndexFunc(groups, func(g group) bool { return g.cause == f.Cause && g.resource == f.Resource })
 	if at < 0 {
@@ -110,12 +113,27 @@ func withGroup(in Input, f Finding, groups []group) Finding {
 	}
 	own := g.finding(in)
 	f.Examples, f.Fix = own.Examples, own.Fix
-	if own.Nodes == f.Nodes {
+	switch {
+	case own.Nodes == f.Nodes:
 		f.Text = own.Text
-	} else {
+	case own.Nodes < f.Nodes && f.Nodes <= own.Nodes+excludedNodes(groups):
+		f.Text = fmt.Sprintf("%s (the scheduler counts %d, with nodes that the pod's node selector or a taint excludes)", own.Text, f.Nodes)
+		f.Nodes = own.Nodes
+	default:
 		f.Text += " (now " + own.Text + ")"
 	}
 	return f
+}
+
+// excludedNodes returns the number of nodes that the pod's node selector or a taint excludes.
+func excludedNodes(groups []group) (n int) {
+	for _, g := range groups {
+		switch g.cause {
+		case NodeAffinity, Taint, NotReady, Cordoned: // a node has one of them
+			n += len(g.nodes)
+		}
+	}
+	return n
 }
 
 // taintFindings describes a reason about taints. From 1.34 on it names none, so that the taints of the nodes are used.
@@ -138,8 +156,11 @@ func taintFindings(in Input, f Finding, text string, groups []group) []Finding {
 	}
 	f.excluded = matching(in) < len(in.Nodes)
 	f.Text = fmt.Sprintf("%s: %s", count(f.Nodes, "node", "nodes"), text)
-	if !f.excluded {
+	switch {
+	case !f.excluded:
 		f.detail(in)
+	case f.Nodes <= len(in.Nodes)-matching(in):
+		f.Text += ", which the pod's node selector excludes"
 	}
 	return append(findings, f)
 }
@@ -167,73 +188,6 @@ func foreign(in Input, reason countedReason) Finding {
 		f.Text += ", by " + f.By
 	}
 	return f
-}
-
-// detail adds what the pod requires.
-func (f *Finding) detail(in Input) {
-	switch f.Cause {
-	case PodAffinity:
-		f.add(podTerms(in.Pod, false), "start a pod that the affinity selects in a topology domain with room, or relax the affinity")
-	case AntiAffinity:
-		f.add(podTerms(in.Pod, true), "add nodes, or relax the anti-affinity of this pod and of those that are running")
-	case Spread:
-		f.add(spreadTerms(in.Pod), "raise maxSkew, set whenUnsatisfiable: ScheduleAnyway, or make room in the topology domains with the fewest pods")
-	case VolumeZone, VolumeNode:
-		f.add(where(in), "make room on a node that reaches the volume, or move the volume")
-	case VolumeInUse:
-		f.add("", "stop the pod that uses the volume, or use an access mode for several pods")
-	case VolumeLimit:
-		f.add("", "add a node, or stop pods with volumes of the same driver")
-	case NodeName:
-		f.add("the pod names node "+in.Pod.Spec.NodeName, "")
-	case Gang:
-		f.add("", "create the other pods of the group")
-	case NoVolume:
-		f.add("", "create a PersistentVolume of the claim's class and size on one of the nodes")
-	case Taint:
-		f.add("", "add a toleration to the pod, or remove the taint")
-	case NotReady:
-		f.add("", "repair the nodes")
-	case Cordoned:
-		f.add("", "kubectl uncordon a node")
-	}
-}
-
-func (f *Finding) add(text, fix string) {
-	if text != "" {
-		f.Text += " (" + text + ")"
-	}
-	f.Fix = fix
-}
-
-// podTerms describes the required affinity or anti-affinity to pods.
-func podTerms(pod *corev1.Pod, anti bool) string {
-	a := pod.Spec.Affinity
-	var terms []corev1.PodAffinityTerm
-	verb := "requires"
-	switch {
-	case a == nil:
-	case anti && a.PodAntiAffinity != nil:
-		verb, terms = "excludes", a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	case !anti && a.PodAffinity != nil:
-		terms = a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	var texts []string
-	for _, t := range terms {
-		texts = append(texts, fmt.Sprintf("%s pods %s in the same %s", verb, metav1.FormatLabelSelector(t.LabelSelector), t.TopologyKey))
-	}
-	return strings.Join(texts, ", ")
-}
-
-// spreadTerms describes the required topology spread constraints.
-func spreadTerms(pod *corev1.Pod) string {
-	var texts []string
-	for _, c := range pod.Spec.TopologySpreadConstraints {
-		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
-			texts = append(texts, fmt.Sprintf("spreads pods %s over %s with maxSkew %d", metav1.FormatLabelSelector(c.LabelSelector), c.TopologyKey, c.MaxSkew))
-		}
-	}
-	return strings.Join(texts, ", ")
 }
 
 // mergeClaims replaces what the scheduler reports of claims by what is wrong with them, which is more precise.

@@ -165,7 +165,7 @@ func (w *Workload) certificate(now time.Time) []Finding {
 func (w *Workload) skew() []Finding {
 	var found []Finding
 	if w.Server != "" {
-		hint := "`pmk-sched detect` prints the commands that build and deploy it for that release"
+		hint := "`pmk-sched upgrade --name " + w.Name + "` builds and deploys it for that release"
 		if w.InstalledBy == "Helm" {
 			hint = "upgrade its Helm release with a chart for that release"
 		}

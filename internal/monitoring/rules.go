@@ -50,7 +50,7 @@ func (m monitored) alerts() []alert {
 			expression: fmt.Sprintf("%s unless on (release) %s and on () (count(%s) > 0)",
 				releases("kubernetes_build_info{"+apiServers+"}"), releases(m.of("kubernetes_build_info")), m.of("kubernetes_build_info")),
 			summary:     "Scheduler " + m.Name + " is of another minor release than an API server of {{ $labels.release }}.",
-			description: "`pmk-sched detect` prints the commands that build and deploy it for the release of the cluster.",
+			description: fmt.Sprintf("`pmk-sched -n %s upgrade --name %s` builds and deploys it for the release of the cluster.", m.Namespace, m.Name),
 		},
 	}
 }

@@ -33,7 +33,8 @@ type Contents struct {
 	Rules map[string]manifest.RulesFunc
 	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them again.
 	Packages map[string]string
-	// Flags are those with which the image was built on this machine.
+	// Built reports whether the image was built on this machine, Flags are those of that build.
+	Built bool
 	Flags []string
 	// Undeclared are plugins that declare permissions in code that is not part of pmk-sched.
 	Undeclared []plugins.Info
@@ -46,7 +47,7 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 	built, flags, known := builtImage(env.CacheDir, reference)
 	if len(declared) == 0 {
 		contents := describe(built)
-		contents.Flags = flags
+		contents.Built, contents.Flags = known, flags
 		for _, info := range built {
 			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
 		}
@@ -64,7 +65,7 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 		return nil, err
 	}
 	contents := describe(infos)
-	contents.Flags = flags
+	contents.Built, contents.Flags = known, flags
 	contents.addRules(built)
 	for i, info := range infos {
 		if known && !slices.Contains(PluginNames(built), info.Name) {

@@ -145,11 +145,10 @@ func (s *Session) observe(ctx context.Context, cfg *rest.Config, status *Status,
 	}
 	status.Server = release.String()
 	o := observe.Options{
-		Name: name, Namespace: namespace, Release: release, Machine: cluster.MachineNames(),
+		Name: name, Namespace: namespace, Release: release,
 		Answers: func(ctx context.Context, name, namespace string) error {
 			return verify.ExtenderAnswers(ctx, cfg, name, namespace, manifest.ExtenderPort, s.Log)
 		},
-		LocalMetrics: func(ctx context.Context, port int) (string, error) { return verify.MetricsAt(ctx, cfg, port) },
 	}
 	if o.ReadFile, err = s.readNodeFile(); err != nil {
 		return err
@@ -157,6 +156,7 @@ func (s *Session) observe(ctx context.Context, cfg *rest.Config, status *Status,
 	if o.Kube, err = kubernetes.NewForConfig(short); err != nil {
 		return err
 	}
+	o.Metrics = schedulerMetrics(cfg, o.Kube)
 	if o.Objects, err = apply.New(short, apply.Options{Log: s.Log, Patience: requestTimeout}); err != nil {
 		return err
 	}
@@ -169,6 +169,14 @@ func (s *Session) observe(ctx context.Context, cfg *rest.Config, status *Status,
 	}
 	status.Schedulers, status.Extenders = found.Schedulers, found.Extenders
 	return nil
+}
+
+// schedulerMetrics returns how to read the metrics of schedulers and extenders.
+func schedulerMetrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metrics {
+	return kubeapi.Metrics{
+		Pods: kube.CoreV1(), Machine: cluster.MachineNames(),
+		Local: func(ctx context.Context, port int) (string, error) { return verify.MetricsAt(ctx, cfg, port) },
+	}
 }
 
 // readNodeFile returns how to read a kubeconfig of this node; nil if this is not a control-plane node.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
@@ -77,7 +78,11 @@ func (d *dump) write(ctx context.Context) error {
 	}
 	return d.step("read objects, logs and metrics", func() error {
 		d.revisions(ctx)
-		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others}
+		kube, err := kubernetes.NewForConfig(d.cfg)
+		if err != nil {
+			return fmt.Errorf("create client for %s: %w", d.cfg.Host, err)
+		}
+		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others, Metrics: schedulerMetrics(d.cfg, kube)}
 		return c.Write(ctx, d.cfg, d.archive, d.redact, d.Log)
 	})
 }

@@ -58,7 +58,9 @@ type NodeUpgrade struct {
 	Image    string `json:"image"`
 	Release  string `json:"release,omitempty"`
 	Replaced bool   `json:"replaced"`
-	Due      bool   `json:"due"`
+	// Leads reports whether it holds the lease: that node is the last one to upgrade.
+	Leads bool `json:"leads"`
+	Due   bool `json:"due"`
 	// Drift is how the files of this node differ from those of the replacement.
 	Drift []string `json:"drift,omitempty"`
 	// Needs is what to do on the node.
@@ -163,13 +165,24 @@ func (s *Session) checkNodes(ctx context.Context, info *cluster.Info, report *Up
 			report.Nodes = append(report.Nodes, describeNode(n, here, info))
 		}
 	}
-	slices.SortFunc(report.Nodes, func(a, b NodeUpgrade) int { return strings.Compare(a.Node, b.Node) })
+	slices.SortFunc(report.Nodes, byNode)
 	return ctx.Err()
+}
+
+// byNode orders nodes as they are upgraded: by name, the one whose scheduler leads last, so that the lease changes hands once.
+func byNode(a, b NodeUpgrade) int {
+	switch {
+	case a.Leads == b.Leads:
+		return strings.Compare(a.Node, b.Node)
+	case a.Leads:
+		return 1
+	}
+	return -1
 }
 
 // describeNode compares the default scheduler of a node with the release of the API server. here is the state of its files, nil on another node.
 func describeNode(n replace.NodeStatus, here *replace.HereStatus, info *cluster.Info) NodeUpgrade {
-	u := NodeUpgrade{Node: n.Node, Image: n.Image, Replaced: n.Replaced}
+	u := NodeUpgrade{Node: n.Node, Image: n.Image, Replaced: n.Replaced, Leads: n.Leads}
 	if release, ok := cluster.ImageRelease(n.Image); ok {
 		u.Release = release.String()
 		u.Due = release.Compare(info.Release) != 0
@@ -184,10 +197,7 @@ func describeNode(n replace.NodeStatus, here *replace.HereStatus, info *cluster.
 		u.Due = u.Due || len(u.Drift) > 0
 	}
 	if u.Due {
-		u.Needs = "build an image of " + info.Release.String() + " with `pmk-sched build`, and run `pmk-sched replace --image IMAGE` on the node"
-		if here != nil && !n.Replaced {
-			u.Needs += " with the --config or --preset of before"
-		}
+		u.Needs = "run `pmk-sched upgrade --default` on the node"
 	}
 	return u
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,7 +14,7 @@ import (
 
 func TestReplacedDefaultSchedulerIsComparedWithTheCluster(t *testing.T) {
 	info := &cluster.Info{Release: versions.Release{Major: 1, Minor: 25, Patch: 4}}
-	const needs = "build an image of v1.25.4 with `pmk-sched build`, and run `pmk-sched replace --image IMAGE` on the node"
+	const needs = "run `pmk-sched upgrade --default` on the node"
 	for name, tt := range map[string]struct {
 		node replace.NodeStatus
 		here *replace.HereStatus
@@ -36,7 +37,7 @@ func TestReplacedDefaultSchedulerIsComparedWithTheCluster(t *testing.T) {
 			node: replace.NodeStatus{Node: "a", Image: "registry.k8s.io/kube-scheduler:v1.25.4"},
 			here: &replace.HereStatus{Node: "a", State: staticpod.Replaced, Drift: []replace.Drift{{Path: "/etc/kubernetes/manifests/kube-scheduler.yaml", What: "rewritten without the replacement"}}},
 			want: NodeUpgrade{
-				Node: "a", Image: "registry.k8s.io/kube-scheduler:v1.25.4", Release: "v1.25.4", Due: true, Needs: needs + " with the --config or --preset of before",
+				Node: "a", Image: "registry.k8s.io/kube-scheduler:v1.25.4", Release: "v1.25.4", Due: true, Needs: needs,
 				Drift: []string{"/etc/kubernetes/manifests/kube-scheduler.yaml: rewritten without the replacement"},
 			},
 		},
@@ -49,6 +50,14 @@ func TestReplacedDefaultSchedulerIsComparedWithTheCluster(t *testing.T) {
 		if diff := cmp.Diff(tt.want, describeNode(tt.node, tt.here, info)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+func TestNodeOfTheLeaderIsUpgradedLast(t *testing.T) {
+	nodes := []NodeUpgrade{{Node: "b", Leads: true}, {Node: "c"}, {Node: "a"}}
+	slices.SortFunc(nodes, byNode)
+	if nodes[0].Node != "a" || nodes[1].Node != "c" || nodes[2].Node != "b" {
+		t.Errorf("got %+v", nodes)
 	}
 }
 

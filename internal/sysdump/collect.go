@@ -38,6 +38,8 @@ type Cluster struct {
 	Managed []*unstructured.Unstructured
 	// Others are further pods: those of the default scheduler.
 	Others []PodName
+	// Metrics reads those of a pod.
+	Metrics kubeapi.Metrics
 
 	archive *Archive
 	redact  *redact.Redactor

@@ -15,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/sysdump/redact"
 )
@@ -66,7 +68,11 @@ func TestClusterIsWrittenWithoutSecrets(t *testing.T) {
 	var out bytes.Buffer
 	r := redact.New()
 	a := NewArchive(&out, "d", r, time.Unix(0, 0))
-	c := &Cluster{Namespace: "n", Managed: []*unstructured.Unstructured{{Object: map[string]any{
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: web.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{Namespace: "n", Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}, Managed: []*unstructured.Unstructured{{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "x", "namespace": "n", "labels": labels},
 	}}}}
 	if err := c.Write(t.Context(), &rest.Config{Host: web.URL}, a, r, nil); err != nil {

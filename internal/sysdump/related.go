@@ -159,25 +159,30 @@ func (c *Cluster) log(ctx context.Context, pod *corev1.Pod, container string, pr
 	})
 }
 
-// metrics writes the metrics of each pod that the API server reaches.
+// metrics writes the metrics of each pod that can be read from here.
 func (c *Cluster) metrics(ctx context.Context) {
 	for i := range c.pods {
 		pod := &c.pods[i]
-		port := int32(versions.SecurePort)
-		if ports := pod.Spec.Containers[0].Ports; len(ports) > 0 {
-			port = ports[0].ContainerPort
-		}
-		doing := fmt.Sprintf("read the metrics of Pod/%s/%s", pod.Namespace, pod.Name)
-		text, err := c.kube.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, fmt.Sprint(port), "metrics", nil).DoRaw(ctx)
+		text, err := c.Metrics.Read(ctx, pod, metricsPort(&pod.Spec))
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.archive.Failed(doing, err)
+			c.archive.Failed(fmt.Sprintf("read the metrics of Pod/%s/%s", pod.Namespace, pod.Name), err)
 		default:
-			c.archive.Text("metrics/"+pod.Namespace+"/"+pod.Name+".txt", string(text))
+			c.archive.Text("metrics/"+pod.Namespace+"/"+pod.Name+".txt", text)
 		}
 	}
+}
+
+// metricsPort returns the port of a scheduler or extender. PMK runs the default scheduler next to the API server in one pod.
+func metricsPort(pod *corev1.PodSpec) int {
+	for _, container := range pod.Containers {
+		if (container.Name == ownership.Scheduler || container.Name == ownership.Extender) && len(container.Ports) > 0 {
+			return int(container.Ports[0].ContainerPort)
+		}
+	}
+	return versions.SecurePort
 }
 
 // events writes the events about the objects in the archive, and about former pods of schedulers and extenders.

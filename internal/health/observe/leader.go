@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -77,11 +76,7 @@ func (r *reading) leader() {
 	}
 }
 
-// metricsTime bounds the request for the metrics of one replica.
-const metricsTime = 5 * time.Second
-
-// metrics reads what the replicas have counted: through the API server, or directly on this machine. A scheduler does not show its metrics to
-// anonymous requests, and the API server forwards no credentials.
+// metrics reads what the replicas have counted.
 func (r *reading) metrics(ctx context.Context) {
 	rules, _, err := versions.Select(r.observer.Release)
 	if release, e := versions.FromServer(r.Release); e == nil {
@@ -97,7 +92,7 @@ func (r *reading) metrics(ctx context.Context) {
 		if !r.Replicas[i].Ready {
 			continue
 		}
-		text, err := r.page(ctx, &r.pods[i], port)
+		text, err := r.Metrics.Read(ctx, &r.pods[i], port)
 		if err != nil {
 			unknown = "the metrics of " + r.pods[i].Name + " are not readable: " + strings.Join(strings.Fields(err.Error()), " ")
 			continue
@@ -120,17 +115,4 @@ func (r *reading) port() int {
 		return int(c.Ports[0].ContainerPort)
 	}
 	return 0
-}
-
-// page reads the metrics of one pod.
-func (r *reading) page(ctx context.Context, pod *corev1.Pod, port int) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, metricsTime)
-	defer cancel()
-	if pod.Spec.HostNetwork && r.LocalMetrics != nil && (slices.Contains(r.Machine, pod.Status.HostIP) || slices.Contains(r.Machine, pod.Spec.NodeName)) {
-		if text, err := r.LocalMetrics(ctx, port); err == nil {
-			return text, nil
-		}
-	}
-	text, err := r.Kube.CoreV1().Pods(pod.Namespace).ProxyGet("https", pod.Name, strconv.Itoa(port), "/metrics", nil).DoRaw(ctx)
-	return string(text), err
 }

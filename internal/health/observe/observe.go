@@ -42,9 +42,7 @@ type Options struct {
 	Objects Objects
 	// Answers returns an error unless the API server reaches one of the ready pods of an extender.
 	Answers func(ctx context.Context, name, namespace string) error
-	// Machine are the names and addresses of this machine. LocalMetrics reads the metrics of a scheduler on it.
-	Machine      []string
-	LocalMetrics func(ctx context.Context, port int) (string, error)
+	Metrics kubeapi.Metrics
 	// ReadFile reads a kubeconfig of this node; nil if this is not a control-plane node.
 	ReadFile install.ReadNodeFile
 }

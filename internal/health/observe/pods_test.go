@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -65,7 +66,7 @@ func newReading(t *testing.T, handler http.Handler) *reading {
 	}
 	const configuration = "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: s}, {schedulerName: t}]\n"
 	return &reading{
-		observer: &observer{Options: Options{Kube: kube}, nodes: map[string]string{}},
+		observer: &observer{Options: Options{Kube: kube, Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}}, nodes: map[string]string{}},
 		Workload: &health.Workload{Kind: health.Scheduler, Name: "s", Namespace: "n"},
 		mounted:  []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"s.yaml": configuration}}}},
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/health"
 	"github.com/pmk-sched/pmk-sched/internal/health/observe"
 	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -172,7 +173,7 @@ func (s *second) status(ctx context.Context, t *testing.T, state corev1.Containe
 func (s *second) read(ctx context.Context, t *testing.T) *health.Workload {
 	t.Helper()
 	result, err := observe.Run(ctx, observe.Options{
-		Name: s.name, Namespace: s.ns, Release: s.release, Kube: server.Client(t), Objects: s.client,
+		Name: s.name, Namespace: s.ns, Release: s.release, Kube: server.Client(t), Objects: s.client, Metrics: kubeapi.Metrics{Pods: server.Client(t).CoreV1()},
 		Answers: func(context.Context, string, string) error { return s.unreachable },
 	})
 	if err != nil {

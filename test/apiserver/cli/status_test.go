@@ -18,6 +18,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/health"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -84,8 +85,10 @@ metadata: {name: kube-scheduler, namespace: kube-system, annotations: {` + stati
 spec:
   containers:
   - name: kube-scheduler
-    image: registry.example.com/my-scheduler:v1
+    image: ` + replacedImage + `
 `
+
+const replacedImage = "registry.example.com/my-scheduler:v1.23.17"
 
 // testStatusOfNodeFiles: a run that was killed and a file that was edited are findings; a finished run is not.
 func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
@@ -112,11 +115,17 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 		return r
 	}
 	original := write(manifest, "kind: Pod\n")
+	upgrade := func(args ...string) run.Result {
+		t.Helper()
+		return pmkSched(append([]string{"--node-root", root, "upgrade", "--default", "--yes"}, args...)...)
+	}
 	expect("not replaced")
+	upgrade().Fails(t, 2, "the default scheduler of this node is not replaced")
+	upgrade("--check").Fails(t, 2, "--default excludes")
 
 	node, configuration := controlPlane[0], "kind: KubeSchedulerConfiguration\n"
 	b := &staticpod.Backup{
-		Layout: "kubeadm", Node: node, Pod: "kube-scheduler-" + node, Namespace: metav1.NamespaceSystem, Container: "kube-scheduler", Image: "registry.example.com/my-scheduler:v1",
+		Layout: "kubeadm", Node: node, Pod: "kube-scheduler-" + node, Namespace: metav1.NamespaceSystem, Container: "kube-scheduler", Image: replacedImage,
 		Files: []staticpod.Saved{{Path: manifest}}, ConfigFile: config, ConfigHash: staticpod.Hash([]byte(configuration)),
 	}
 	content := staticpod.Content{Original: []*staticpod.File{original}, Previous: []*staticpod.File{original}, Written: [][]byte{[]byte(replacedManifest)}}
@@ -127,6 +136,7 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 		t.Fatal(err)
 	}
 	expect("killed", "replacement-unfinished "+node).Prints(t, `stopped at step \"swap\"`)
+	upgrade().Fails(t, 2, "is unfinished", "pmk-sched restore")
 
 	write(manifest, replacedManifest)
 	write(config, configuration)
@@ -134,6 +144,7 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 		t.Fatal(err)
 	}
 	expect("replaced")
+	upgrade().Fails(t, 2, "how image "+replacedImage+" was built is unknown on this machine", "--branch v1.24.3 --tag registry.example.com/my-scheduler:v1.24.3")
 
 	write(manifest, replacedManifest+"    command: [kube-scheduler, --v=3]\n")
 	expect("edited", "node-files-drift "+node).Prints(t, "edited after the replacement", "+     command: [kube-scheduler, --v=3]")
@@ -142,4 +153,9 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 	expect("configuration edited", "node-files-drift "+node).Prints(t, "the configuration was edited")
 	write(config, configuration)
 	expect("as it was written")
+	b.Image = "registry.example.com/my-scheduler:" + apiserver.Release
+	if err := b.Note("verify", staticpod.Replaced); err != nil {
+		t.Fatal(err)
+	}
+	upgrade().OK(t).Prints(t, "the default scheduler of node "+node+" is up to date: "+apiserver.Release)
 }

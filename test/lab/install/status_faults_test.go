@@ -31,3 +31,20 @@ func TestFaultStatusReportsATakenLease(t *testing.T) {
 	})
 	expectFindings(t, n, name) // the replica takes the lease when it expires
 }
+
+// The kubelet stops: after its grace period the node is not ready, and no kubelet restarts the replica.
+func TestFaultStatusReportsANodeThatIsNotReady(t *testing.T) {
+	n, name := labs.Exclusive(t, "kubeadm"), labs.SchedulerName(t)
+	n.Deploy(t, name, n.Image(t))
+	expectFindings(t, n, name)
+	kubelet := func(signal string) { n.Shell(t, "pkill -"+signal+" -x --ns $$ --nslist net kubelet") }
+	kubelet("STOP")
+	t.Cleanup(func() { kubelet("CONT") })
+	run.Eventually(t, "the node is a finding", func(context.Context) (bool, string) {
+		r := n.PMKSched(t, "status", "--name", name)
+		return r.Code == 3 && strings.Contains(r.Stderr, "[node-not-ready]") && strings.Contains(r.Stderr, n.NodeName), r.String()
+	})
+	kubelet("CONT")
+	n.AwaitReady(t)
+	expectFindings(t, n, name)
+}

@@ -51,15 +51,22 @@ func TestStatusOfARealScheduler(t *testing.T) {
 		n.TryDeploy(t, name, n.Image(t)).OK(t)
 		expectFindings(t, n, name)
 	})
-	t.Run("image missing", func(t *testing.T) {
-		n.Kubectl(t, "set", "image", "deployment/"+name, "-n", "kube-system", "kube-scheduler=localhost/missing:v1")
-		run.Eventually(t, "the image is a finding", func(context.Context) (bool, string) {
-			r := n.PMKSched(t, "status", "--name", name)
-			return r.Code == 3 && strings.Contains(r.Stderr, "[image-unavailable]") && strings.Contains(r.Stderr, "[drift]"), r.String()
+	broken := func(code string, kubectl ...string) {
+		t.Run(code, func(t *testing.T) {
+			n.Kubectl(t, append(kubectl, "-n", "kube-system")...)
+			run.Eventually(t, "it is a finding", func(context.Context) (bool, string) {
+				r := n.PMKSched(t, "status", "--name", name)
+				return r.Code == 3 && strings.Contains(r.Stderr, "["+code+"]") && strings.Contains(r.Stderr, "[drift]"), r.String()
+			})
+			n.TryDeploy(t, name, n.Image(t)).OK(t)
+			expectFindings(t, n, name)
 		})
-		n.TryDeploy(t, name, n.Image(t)).OK(t)
-		expectFindings(t, n, name)
-	})
+	}
+	broken("image-unavailable", "set", "image", "deployment/"+name, "kube-scheduler=localhost/missing:v1")
+	broken("replica-crashing", "set", "image", "deployment/"+name, "kube-scheduler="+n.Faulty(t, "crash", labs.Release))
+	broken("replica-unscheduled", "patch", "deployment", name, "-p", `{"spec":{"template":{"spec":{"nodeSelector":{"no-such":"label"}}}}}`)
+	broken("replica-not-ready", "patch", "deployment", name, "-p",
+		`{"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","readinessProbe":{"httpGet":{"path":"/no-such-path"}}}]}}}}`)
 	t.Run("watched", func(t *testing.T) {
 		n.Shell(t, fmt.Sprintf(watchScript, run.Program(t), name, filepath.Join(t.TempDir(), "status")))
 		n.TryDeploy(t, name, n.Image(t)).OK(t)

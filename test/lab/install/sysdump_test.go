@@ -29,7 +29,7 @@ func TestSysdumpHasNoSecretOfTheLab(t *testing.T) {
 			for name, content := range files {
 				all += name + "\n" + content + "\n"
 			}
-			for _, want := range []string{"bug/objects/kube-system/Deployment_" + name + ".yaml", "bug/revisions/kube-system/" + name + "/history.json", "successfully acquired lease"} {
+			for _, want := range []string{"bug/objects/kube-system/Deployment_" + name + ".yaml", "bug/revisions/kube-system/" + name + "/history.json", "successfully acquired lease", "bug/metrics/kube-system/kube-scheduler-" + n.NodeName + ".txt", "scheduler_schedule_attempts_total"} {
 				if !strings.Contains(all, want) {
 					t.Errorf("the archive lacks %s", want)
 				}

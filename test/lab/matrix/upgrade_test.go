@@ -34,7 +34,7 @@ func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 		t.Errorf("after the upgrade: %+v", left)
 	}
 	printed := n.PMKSched(t, "detect").OK(t).Stdout
-	for _, text := range []string{"is of " + from.release, "the API server of " + to.release, left.Command} {
+	for _, text := range []string{"is " + from.release + ", the API server is " + to.release, left.Command} {
 		if !strings.Contains(printed, text) {
 			t.Errorf("the output lacks %q:\n%s", text, printed)
 		}
@@ -53,6 +53,30 @@ func TestClusterThatIsUpgradedUnderAScheduler(t *testing.T) {
 	n.CleanLog(t, "my-scheduler")
 	n.detects(t)
 	n.Uninstall(t, "my-scheduler")
+}
+
+// A replaced default scheduler is behind after an upgrade of the cluster: upgrade --default builds its image again, with the plugin and the
+// configuration of before, and replaces it.
+func TestReplacedDefaultSchedulerIsUpgraded(t *testing.T) {
+	from, to := subject{release: "v1.24.3", layout: "kubeadm", api: "v1beta3"}, subject{release: "v1.25.4", layout: "kubeadm", api: "v1"}
+	n := up(t, from)
+	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", n.image(), "--load", "containerd", "--with", "builtin:timestamp").OK(t)
+	n.PMKSched(t, "replace", "--yes", "--image", n.image(), "--preset", "binpack").OK(t)
+	n.PMKSched(t, "upgrade", "--check").OK(t)
+	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is up to date")
+
+	run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", to.release).OK(t)
+	n.subject = to
+	n.PMKSched(t, "upgrade", "--check").Fails(t, 3, n.NodeName, "pmk-sched upgrade --default")
+	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is upgraded from "+from.release+" to "+to.release)
+	n.PMKSched(t, "upgrade", "--check").OK(t)
+	n.PMKSched(t, "status").OK(t)
+	n.PMKSched(t, "verify", "--default").OK(t).Prints(t, to.image())
+	config := n.Shell(t, "cat $(grep -o '/[^ ]*pmk-sched-[0-9a-f]*[.]yaml' /etc/kubernetes/manifests/kube-scheduler.yaml | head -1)")
+	if !strings.Contains(config, "MostAllocated") || !strings.Contains(config, "name: Timestamp") || !strings.Contains(config, "kubescheduler.config.k8s.io/v1\n") {
+		t.Errorf("the preset or the plugin was lost:\n%s", config)
+	}
+	n.PMKSched(t, "restore", "--yes").OK(t)
 }
 
 // deployed is what detect says of the one scheduler that is deployed.

@@ -107,7 +107,11 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 		}
 	}
 	kill()
+	if step == "swap" { // before the journal is written nothing is unfinished
+		n.PMKSched(t, "status").Fails(t, 3, "[replacement-unfinished]", step)
+	}
 	n.restore(t)
+	n.PMKSched(t, "status").OK(t)
 	kill()
 	n.replace(t, "--image", image).OK(t)
 	n.PMKSched(t, "status").OK(t)

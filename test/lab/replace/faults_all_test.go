@@ -154,6 +154,22 @@ func TestFaultReplaceResumesBeforeTheKubeletHasReadTheManifest(t *testing.T) {
 	}
 }
 
+// A replaced scheduler that ends, after an edit by hand, is a finding of its own.
+func TestFaultStatusReportsAReplacedSchedulerThatEnds(t *testing.T) {
+	n := exclusive(t, lab.LayoutKubeadm)
+	n.replace(t, "--image", n.Image(t, "timestamp")).OK(t)
+	n.PMKSched(t, "status").OK(t)
+	broken := strings.Replace(string(n.read(t, n.manifest)), "    - kube-scheduler\n", "    - kube-scheduler\n    - --no-such-flag\n", 1)
+	n.Exec(t, "cp", run.WriteFile(t, "broken.yaml", broken), n.manifest).OK(t)
+	run.Eventually(t, "it is a finding", func(context.Context) (bool, string) {
+		r := n.PMKSched(t, "status")
+		return r.Code == 3 && strings.Contains(r.Stderr, "[default-not-ready]") && strings.Contains(r.Stderr, "[node-files-drift]"), r.String()
+	})
+	n.PMKSched(t, "restore", "--yes", "--force").OK(t)
+	n.isOriginal(t)
+	n.PMKSched(t, "status").OK(t)
+}
+
 // The kubelet and containerd are restarted between the swap and the new scheduler's start. The replacement then either succeeded, and the
 // new scheduler runs, or reverted itself and says why.
 func TestFaultReplaceSurvivesARestartOfTheNode(t *testing.T) {

@@ -1,5 +1,5 @@
 // Command scheduler is a substitute for kube-scheduler in tests. It refuses every Policy, and a configuration with the comment "# says", with the reason that
-// follows.
+// follows. With the comment "# panics" a plugin panics with what follows.
 package main
 
 import (
@@ -15,6 +15,9 @@ func main() {
 			text, err := os.ReadFile(os.Args[i+1])
 			if err != nil {
 				panic(err)
+			}
+			if _, value, found := strings.Cut(string(text), "# panics "); found {
+				newPlugin(value)
 			}
 			if _, said, found := strings.Cut(string(text), "# says "); found {
 				_, _ = fmt.Fprint(os.Stderr, said)
@@ -39,3 +42,5 @@ func main() {
 		}
 	}
 }
+
+func newPlugin(value string) { panic(value) }

@@ -1,0 +1,213 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// DefaultUpgrade is the upgrade of the replaced default scheduler of this node.
+type DefaultUpgrade struct {
+	*Node `json:"-"`
+	// Name is that of the node.
+	Name string `json:"node"`
+	// Release and Image are those of the replacement, Target is the release of the API server.
+	Release string `json:"release"`
+	Image   string `json:"image"`
+	Target  string `json:"target"`
+	// Due is set if they differ, or if the node's files are not as they were written.
+	Due   bool     `json:"due"`
+	Drift []string `json:"drift,omitempty"`
+	// NewImage is the image to run; Build reports whether Run builds it. Configuration is the file with the configuration of before.
+	NewImage      string `json:"newImage,omitempty"`
+	Build         bool   `json:"build,omitempty"`
+	Configuration string `json:"configuration,omitempty"`
+
+	// current is the image in the manifest.
+	current string
+	plugins []pack.Plugin
+	build   *pack.Request
+}
+
+// PlanDefaultUpgrade inspects the cluster and this node, and decides what an upgrade of its replaced default scheduler does. It changes nothing.
+func (s *Session) PlanDefaultUpgrade(ctx context.Context, o UpgradeOptions) (*DefaultUpgrade, error) {
+	u := &DefaultUpgrade{Node: &Node{s: s}}
+	if err := s.inspectNode(ctx, u.Node); err != nil {
+		return nil, err
+	}
+	before, err := u.replacement(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.compare(before); err != nil || !u.Due {
+		return u, err
+	}
+	if u.o, err = o.Spec.Replacement(); err != nil {
+		return nil, err
+	}
+	if u.plugins, err = o.Spec.Plugins(); err != nil {
+		return nil, err
+	}
+	u.o.Node, u.o.Timeout, u.o.StableFor = before.Node, o.Deploy.Timeout, o.Deploy.StableFor
+	if err := u.keepConfiguration(before); err != nil {
+		return nil, err
+	}
+	if err := u.chooseImage(ctx, o); err != nil {
+		return nil, err
+	}
+	u.NewImage = u.o.Image
+	return u, nil
+}
+
+// replacement returns the record of this node's replacement.
+func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, error) {
+	list, err := staticpod.Backups(u.deps.Files)
+	if err != nil {
+		return nil, err
+	}
+	b := staticpod.Current(list)
+	switch {
+	case b == nil:
+		return nil, problem.Invalidf("run it on a control-plane node where `pmk-sched replace` did; `pmk-sched upgrade --check` lists them", "the default scheduler of this node is not replaced")
+	case b.State == staticpod.Started:
+		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`", "the replacement of the default scheduler of node %s is unfinished", b.Node)
+	}
+	status, err := replace.ReadStatus(ctx, u.deps, true)
+	if err != nil && !errors.As(err, new(*replace.DriftError)) {
+		return nil, err
+	}
+	for _, d := range status.Here.Drift {
+		u.Drift = append(u.Drift, d.Path+": "+d.What)
+	}
+	u.current, err = u.imageOf(b)
+	return b, err
+}
+
+// imageOf returns the image of the scheduler in the manifest, "" if there is no manifest.
+func (u *DefaultUpgrade) imageOf(b *staticpod.Backup) (string, error) {
+	at := b.Manifest().Path
+	file, err := u.deps.Files.Read(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	m, err := staticpod.Parse(at, file.Data)
+	if err != nil {
+		return "", err
+	}
+	container, err := m.Container(b.Container)
+	if err != nil {
+		return "", err
+	}
+	return container.Image, nil
+}
+
+// compare compares the replacement with the release of the API server.
+func (u *DefaultUpgrade) compare(b *staticpod.Backup) error {
+	release, ok := cluster.ImageRelease(b.Image)
+	if !ok {
+		return problem.Invalidf("use `pmk-sched replace --image REFERENCE`", "the release of image %s is unknown: its tag has none", b.Image)
+	}
+	u.Name, u.Image, u.Release, u.Target = b.Node, b.Image, release.String(), u.info.Release.String()
+	u.Due = release.Compare(u.info.Release) != 0 || len(u.Drift) > 0
+	return nil
+}
+
+// keepConfiguration takes the configuration of the replacement, unless the spec has one: who wrote the manifest again left it out.
+func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
+	if u.o.Preset != "" || len(u.o.Configuration) > 0 {
+		return nil
+	}
+	file, err := u.deps.Files.Read(b.ConfigFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem.Invalidf("use `pmk-sched replace` with --config or --preset", "the configuration of the replacement, %s, is missing", b.ConfigFile)
+	}
+	if err != nil {
+		return err
+	}
+	u.Configuration = b.ConfigFile
+	u.o.Configuration, u.o.ConfigurationName = file.Data, b.ConfigFile
+	return nil
+}
+
+// chooseImage takes the given image, or that of before at the release of the API server, which is built unless the manifest has it: kubeadm writes
+// the image of the new release where only the configuration was replaced.
+func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) error {
+	ofFile := u.o.Image != "" && o.Spec.GivenImage() == ""
+	if u.o.Image = u.goal("").Image; u.o.Image == "" {
+		u.o.Image = cluster.Retag(u.Image, u.Release, u.Target)
+	}
+	if o.Spec.GivenImage() != "" || u.o.Image == u.current || u.Release == u.Target {
+		return nil
+	}
+	var flags []string
+	if !ofFile {
+		var err error
+		if flags, err = u.buildFlags(ctx); err != nil {
+			return err
+		}
+	}
+	again, build, err := o.Spec.Again(spec.Deployed{Flags: flags}, u.Target, false)
+	if err != nil {
+		return err
+	}
+	if u.plugins, err = again.Plugins(); err != nil {
+		return err
+	}
+	if build.Tag = u.o.Image; strings.HasPrefix(build.Tag, "localhost/") {
+		build.Load = []string{"containerd"}
+	} else {
+		build.Push = true
+	}
+	if o.Base != "" || o.Busybox != "" {
+		build.Base, build.Busybox = o.Base, o.Busybox
+	}
+	request, err := again.Build(build)
+	u.build, u.Build = &request, true
+	return err
+}
+
+// buildFlags returns the flags with which the image of before was built on this machine.
+func (u *DefaultUpgrade) buildFlags(ctx context.Context) ([]string, error) {
+	release, err := versions.Parse(u.Release)
+	if err != nil {
+		return nil, err
+	}
+	contents, err := pack.ReadPlugins(ctx, u.s.buildEnv(), u.Image, release, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !contents.Built {
+		return nil, problem.Invalidf(fmt.Sprintf("build it where %s was built, with the same flags and `--branch %s --tag %s`, and add `--image %s`", u.Image, u.Target, u.o.Image, u.o.Image),
+			"how image %s was built is unknown on this machine", u.Image)
+	}
+	return contents.Flags, nil
+}
+
+// Run builds the image if that is needed, and replaces the default scheduler of this node again.
+func (u *DefaultUpgrade) Run(ctx context.Context) (*replace.Outcome, error) {
+	if u.build != nil {
+		if _, err := u.s.Build(ctx, *u.build); err != nil {
+			return nil, fmt.Errorf("build %s: %w", u.NewImage, err)
+		}
+	}
+	contents, err := pack.ReadPlugins(ctx, u.s.buildEnv(), u.o.Image, u.info.Release, u.plugins)
+	if err != nil {
+		return nil, err
+	}
+	u.s.warnOfPlugins(contents, u.o.PluginRules != nil)
+	u.o.Plugins, u.o.Rules = contents.Plugins, contents.Rules
+	return u.Node.Run(ctx)
+}

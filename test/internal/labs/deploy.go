@@ -1,0 +1,91 @@
+//go:build linux
+
+package labs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// Load builds an image on this machine, which has the modules, into the node's containerd, once for each reference.
+func (n *Node) Load(t testing.TB, reference string, args ...string) {
+	t.Helper()
+	n.once(t, n.NodeName+"."+reference, func() {
+		socket := n.Path(image.DefaultContainerdSocket)
+		run.PMKSched(t, append([]string{"build", "--busybox", "/bin/busybox", "--load", "containerd=" + socket, "--tag", reference}, args...)...).OK(t)
+	})
+}
+
+// Image returns the reference of a scheduler of the lab's release, with built-in plugins, which the node has.
+func (n *Node) Image(t testing.TB, plugins ...string) string {
+	t.Helper()
+	reference := "localhost/" + strings.Join(append([]string{"scheduler"}, plugins...), "-") + ":" + n.Release
+	args := []string{"--branch", n.Release}
+	for _, plugin := range plugins {
+		args = append(args, "--with", "builtin:"+plugin)
+	}
+	n.Load(t, reference, args...)
+	return reference
+}
+
+// Stable returns the flag that sets how long a new scheduler has to be ready without a restart before pmk-sched trusts it.
+func Stable(duration string) []string { return []string{"--stable-for", duration} }
+
+// Deploy deploys a scheduler, which is uninstalled when the test ends. more may be any flags of deploy.
+func (n *Node) Deploy(t testing.TB, name, image string, more ...string) run.Result {
+	t.Helper()
+	n.UninstallLater(t, name)
+	return n.TryDeploy(t, name, image, more...).OK(t)
+}
+
+// DeployArgs are the arguments of a deployment that keeps apart from others on the same node.
+func (n *Node) DeployArgs(t testing.TB, name, image string, more ...string) []string {
+	t.Helper()
+	args := append([]string{"deploy", "--name", name, "--image", image}, Stable("1s")...)
+	return append(append(args, "--port", n.Port(t)), more...)
+}
+
+// TryDeploy deploys a scheduler, which may fail.
+func (n *Node) TryDeploy(t testing.TB, name, image string, more ...string) run.Result {
+	t.Helper()
+	return n.PMKSched(t, n.DeployArgs(t, name, image, more...)...)
+}
+
+// UninstallLater uninstalls a scheduler when the test ends. If the test failed, it logs what the scheduler's pods did.
+func (n *Node) UninstallLater(t testing.TB, name string) {
+	t.Cleanup(func() { n.Uninstall(t, name) })
+	t.Cleanup(func() {
+		if t.Failed() {
+			n.logPods(t, name)
+		}
+	})
+}
+
+// kinds are all kinds of objects that pmk-sched makes.
+const kinds = "deployments,pods,services,poddisruptionbudgets,networkpolicies,configmaps,secrets,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,leases"
+
+// Uninstall uninstalls a scheduler and fails the test unless nothing of it is left.
+func (n *Node) Uninstall(t testing.TB, name string) {
+	t.Helper()
+	n.PMKSched(t, "uninstall", "--name", name, "--yes").OK(t)
+	if left := n.Left(t, name, ""); left != "" {
+		t.Errorf("left behind by uninstall: %s", left)
+	}
+}
+
+// Left lists the objects of a scheduler or an extender. selector may exclude some.
+func (n *Node) Left(t testing.TB, name, selector string) string {
+	t.Helper()
+	return n.Kubectl(t, "get", kinds, "-A", "-l", "app.kubernetes.io/instance="+name+selector, "-o", "name")
+}
+
+// LeftNothing fails the test if the cluster has objects of a scheduler that was never deployed, other than the record of the failure.
+func (n *Node) LeftNothing(t testing.TB, name string) {
+	t.Helper()
+	if left := n.Left(t, name, ",!pmk-sched.io/revision"); left != "" {
+		t.Errorf("a failed deployment left objects behind: %s", left)
+	}
+}
