@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
@@ -21,6 +22,10 @@ const (
 	shownEvents  = 8
 	shownPods    = 2
 	evidenceTime = 15 * time.Second
+	// missingLog is how the kubelet answers, with status 200, while the runtime replaces the container that it looked up
+	// (GetContainerLogs in pkg/kubelet/kuberuntime/kuberuntime_container.go).
+	missingLog = "unable to retrieve container logs for "
+	logReads   = 4
 )
 
 // rolloutError collects the events and logs of a failed rollout, within evidenceTime even if ctx has ended.
@@ -99,6 +104,11 @@ func (c *Client) tailOf(ctx context.Context, pod *corev1.Pod, container string, 
 	lines, bytes := int64(logLines), int64(logBytes)
 	options := &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, LimitBytes: &bytes}
 	text, err := c.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)
+	for read := 1; read < logReads && err == nil && strings.HasPrefix(string(text), missingLog); read++ {
+		if err = clock.Sleep(ctx, time.Second); err == nil {
+			text, err = c.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, options).DoRaw(ctx)
+		}
+	}
 	log.Err = kubeapi.Explain(doing, err)
 	if err == nil && len(text) > 0 {
 		log.Lines = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
