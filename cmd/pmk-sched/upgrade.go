@@ -119,7 +119,11 @@ func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	if err != nil {
 		return err
 	}
-	u.say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
+	if plan.Release == plan.Target {
+		u.say("the default scheduler of node %s, %s, is replaced again", outcome.Node, plan.Target)
+	} else {
+		u.say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
+	}
 	return u.data(c.String("output"), outcome, replacedTable(outcome))
 }
 

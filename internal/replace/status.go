@@ -76,7 +76,10 @@ func (e *DriftError) CheckFailed() bool { return true }
 
 // Hint returns what the user can do.
 func (e *DriftError) Hint() string {
-	return "repair it with `pmk-sched replace`, or restore the original with `pmk-sched restore`"
+	if e.Here.State == staticpod.Started {
+		return "run `pmk-sched replace` again with the same flags, or restore the original with `pmk-sched restore`"
+	}
+	return "run `pmk-sched upgrade --default`, which keeps the configuration, or `pmk-sched replace`; `pmk-sched restore` restores the original"
 }
 
 // ReadStatus reads the state of the cluster, and of this node if onNode. The status is complete if the error is a [*DriftError].

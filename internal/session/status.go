@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/internal/verify"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Status is the state of all that pmk-sched manages on a cluster and on this node.
@@ -60,6 +62,9 @@ func (s *Session) Status(ctx context.Context, name, namespace string) (*Status, 
 	failed := s.observe(ctx, cfg, status, name, namespace)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
+	}
+	for _, n := range status.Nodes {
+		status.Findings = append(status.Findings, replacedFindings(n, status.Server)...)
 	}
 	now := time.Now()
 	for _, list := range [][]*health.Workload{status.Schedulers, status.Extenders} {
@@ -114,14 +119,6 @@ func (s *Session) defaultStatus(ctx context.Context, cfg *rest.Config, status *S
 	if drift != nil {
 		status.Findings = append(status.Findings, nodeFinding(drift))
 	}
-	for _, n := range found.Nodes {
-		if n.Replaced && !n.Ready {
-			status.Findings = append(status.Findings, health.Finding{
-				Code: health.DefaultNotReady, Kind: health.Node, Name: n.Node, Text: "its replaced default scheduler is not ready",
-				Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the original",
-			})
-		}
-	}
 	return nil
 }
 
@@ -133,6 +130,29 @@ func nodeFinding(e *replace.DriftError) health.Finding {
 	}
 	f.Text, f.Detail, _ = strings.Cut(e.Error(), "\n")
 	return f
+}
+
+// replacedFindings are the findings about the replaced default scheduler of a node, in a cluster whose API server is of a release.
+func replacedFindings(n replace.NodeStatus, server string) []health.Finding {
+	if !n.Replaced {
+		return nil
+	}
+	var found []health.Finding
+	if !n.Ready {
+		found = append(found, health.Finding{
+			Code: health.DefaultNotReady, Kind: health.Node, Name: n.Node, Text: "its replaced default scheduler is not ready",
+			Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the original",
+		})
+	}
+	release, known := cluster.ImageRelease(n.Image)
+	if want, err := versions.Parse(server); known && err == nil && release.MinorString() != want.MinorString() {
+		found = append(found, health.Finding{
+			Code: health.ReleaseSkew, Kind: health.Node, Name: n.Node,
+			Text: fmt.Sprintf("its replaced default scheduler is %s, the API server is %s", release, want),
+			Hint: "`pmk-sched upgrade --default` on that node builds and runs it for that release",
+		})
+	}
+	return found
 }
 
 // observe reads the second schedulers and the extenders.

@@ -26,6 +26,27 @@ func TestInterruptedReplacementIsAFinding(t *testing.T) {
 	}
 }
 
+func TestReplacedDefaultSchedulerOfAnotherMinorIsAFinding(t *testing.T) {
+	for _, tc := range []struct {
+		name, image string
+		replaced    bool
+		want        string
+	}{
+		{"same release", "localhost/s:v1.25.4", true, ""},
+		{"other patch", "localhost/s:v1.25.0", true, ""},
+		{"one minor behind", "localhost/s:v1.24.3", true, "is v1.24.3, the API server is v1.25.4"},
+		{"not replaced", "registry.example.com/kube-scheduler:v1.24.3", false, ""},
+		{"no release in the tag", "localhost/s:mine", true, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			found := replacedFindings(replace.NodeStatus{Node: "node-1", Replaced: tc.replaced, Ready: true, Image: tc.image}, "v1.25.4")
+			if tc.want == "" && len(found) > 0 || tc.want != "" && (len(found) != 1 || found[0].Code != health.ReleaseSkew || !strings.Contains(found[0].Text, tc.want)) {
+				t.Errorf("got %+v, want %q", found, tc.want)
+			}
+		})
+	}
+}
+
 func TestCounterCountsRequests(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()

@@ -41,18 +41,18 @@ func nodeFindings(t *testing.T, r run.Result) []string {
 	return found
 }
 
-// testStatusOfDefaultSchedulers: a replaced default scheduler that is not ready is a finding; one that is ready and one that was never replaced
-// are not.
+// testStatusOfDefaultSchedulers: a replaced default scheduler that is not ready, or of another minor than the API server, is a finding; one that is
+// ready and one that was never replaced are not.
 func testStatusOfDefaultSchedulers(t *testing.T, pmkSched func(...string) run.Result) {
 	pods := server.Client(t).CoreV1().Pods(metav1.NamespaceSystem)
 	name := "kube-scheduler-" + controlPlane[0]
-	ready := func(ready bool) {
+	runs := func(ready bool, image string) {
 		t.Helper()
 		pod, err := pods.Get(run.Context(t), name, metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", Ready: ready, Image: "registry.example.com/my-scheduler:v1"}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", Ready: ready, Image: "registry.example.com/my-scheduler:" + image}}
 		if _, err := pods.UpdateStatus(run.Context(t), pod, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -70,11 +70,13 @@ func testStatusOfDefaultSchedulers(t *testing.T, pmkSched func(...string) run.Re
 			t.Errorf("%s: findings %q, want %q", when, got, want)
 		}
 	}
-	ready(false)
+	runs(false, "v1.20.0")
 	expect("not replaced, and not ready")
 	annotate(`"20260101"`)
-	expect("replaced, and not ready", "default-not-ready "+controlPlane[0])
-	ready(true)
+	expect("replaced, and not ready", "default-not-ready "+controlPlane[0], "release-skew "+controlPlane[0])
+	runs(true, "v1.20.0")
+	expect("replaced, and of another minor", "release-skew "+controlPlane[0])
+	runs(true, apiserver.Release)
 	expect("replaced and ready")
 	annotate("null")
 }

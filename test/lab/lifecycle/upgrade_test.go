@@ -23,27 +23,53 @@ spec:
   image: {repository: localhost/blocking}
 `
 
-// The article's configuration and a plugin survive each upgrade of a cluster of kubeadm. What cannot work is rolled back.
-func TestSchedulerIsUpgradedAfterItsCluster(t *testing.T) {
-	n := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm, Kubelets: 1})
-	image := "localhost/my-scheduler:" + labs.Release
+// upgradeStep is an upgrade of a cluster, and whether its second scheduler is upgraded after it.
+type upgradeStep struct {
+	release string
+	upgrade bool
+}
+
+// A second scheduler with the article's configuration and a plugin, and a replaced default scheduler, survive each upgrade of a cluster of
+// kubeadm. After each, status reports both, and the commands that it prints repair them. What cannot work is rolled back.
+func TestSchedulersAreUpgradedAfterTheirCluster(t *testing.T) {
+	for _, chain := range []struct {
+		from  string
+		steps []upgradeStep
+	}{
+		{labs.Release, []upgradeStep{{"v1.25.4", true}, {"v1.26.3", false}, {"v1.27.3", false}, {"v1.28.15", true}, {"v1.29.2", true}}},
+		{"v1.33.13", []upgradeStep{{"v1.34.2", true}}}, // etcd from 3.5 to 3.6
+	} {
+		t.Run(chain.from, func(t *testing.T) { upgradesWithItsCluster(t, chain.from, chain.steps) })
+	}
+}
+
+func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
+	n := labs.Start(t, labs.Options{Release: from, Layout: lab.LayoutKubeadm, Kubelets: 1})
+	image := "localhost/my-scheduler:" + from
 	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", image, "--load", "containerd", "--with", "builtin:timestamp").OK(t)
 	n.PMKSched(t, "deploy", "--name", "my-scheduler", "--image", image, "--config", filepath.Join(run.Root(), "test/testdata/article/my-scheduler.yaml")).OK(t)
-	n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+labs.Release)
+	n.PMKSched(t, "replace", "--yes", "--preset", "binpack").OK(t)
+	n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+from)
 	n.PMKSched(t, "upgrade", "--name", "my-scheduler").OK(t).Prints(t, "scheduler my-scheduler is up to date")
+	n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is up to date")
 
-	from := labs.Release
-	for _, step := range []struct {
-		release string
-		upgrade bool
-	}{{"v1.25.4", true}, {"v1.26.3", false}, {"v1.27.3", false}, {"v1.28.15", true}, {"v1.29.2", true}} {
+	first := from
+	for _, step := range steps {
 		run.PMKSched(t, "lab", "upgrade", "--name", n.Name, "--branch", step.release).OK(t)
 		n.AwaitReady(t)
+		n.PMKSched(t, "status").Fails(t, 3, "it is "+from+", the API server is "+step.release, "`pmk-sched upgrade --name my-scheduler`",
+			"drift: files of the default scheduler of node "+n.NodeName, "`pmk-sched upgrade --default`")
 		due := checkDue(t, n)
 		if due.Release != from || due.Target != step.release || due.Blocked != "" || due.NewImage != "localhost/my-scheduler:"+step.release || !slices.Equal(due.Plugins, []string{"Timestamp"}) {
 			t.Errorf("after the upgrade of the cluster to %s: %+v", step.release, due)
 		}
+		n.PMKSched(t, "upgrade", "--default", "--yes").OK(t).Prints(t, "is upgraded")
+		n.PMKSched(t, "verify", "--default").OK(t)
+		if config := n.Shell(t, "cat $(grep -o '/[^ ]*pmk-sched-[0-9a-f]*[.]yaml' /etc/kubernetes/manifests/kube-scheduler.yaml | head -1)"); !strings.Contains(config, "MostAllocated") {
+			t.Errorf("%s: the default scheduler's configuration lost the preset:\n%s", step.release, config)
+		}
 		if !step.upgrade {
+			n.PMKSched(t, "status").Fails(t, 3, "it is "+from+", the API server is "+step.release)
 			continue
 		}
 		if from == labs.Release {
@@ -51,12 +77,14 @@ func TestSchedulerIsUpgradedAfterItsCluster(t *testing.T) {
 		}
 		n.PMKSched(t, "upgrade", "--name", "my-scheduler", "--stable-for", "5s").OK(t).Prints(t, "is upgraded from "+from+" to "+step.release, "and binds pods")
 		n.PMKSched(t, "upgrade", "--check").OK(t).Prints(t, "up to date: "+step.release)
+		n.PMKSched(t, "status").OK(t)
 		n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
 		keepsItsConfiguration(t, n, step.release)
 		n.PMKSched(t, "history", "--name", "my-scheduler").OK(t).Prints(t, "upgrade from "+from)
-		n.PMKSched(t, "rollback", "--name", "my-scheduler", "--to", "1").Fails(t, 2, "its kube-scheduler is "+labs.Release)
+		n.PMKSched(t, "rollback", "--name", "my-scheduler", "--to", "1").Fails(t, 2, "its kube-scheduler is "+first)
 		from = step.release
 	}
+	n.PMKSched(t, "restore", "--yes").OK(t)
 	n.Uninstall(t, "my-scheduler")
 }
 
@@ -64,9 +92,9 @@ func TestSchedulerIsUpgradedAfterItsCluster(t *testing.T) {
 func checkDue(t *testing.T, n *labs.Node) session.Upgrade {
 	t.Helper()
 	r := n.PMKSched(t, "upgrade", "--check", "-o", "json")
-	r.Fails(t, 3, "1 of 1 schedulers are not at")
+	r.Fails(t, 3, "are not at")
 	report := run.Decode[session.UpgradeReport](t, r.Stdout)
-	if len(report.Schedulers) != 1 || !report.Schedulers[0].Due || len(report.Nodes) > 0 {
+	if len(report.Schedulers) != 1 || !report.Schedulers[0].Due || len(report.Nodes) != 1 || !report.Nodes[0].Due {
 		t.Fatalf("report: %+v", report)
 	}
 	return report.Schedulers[0]
