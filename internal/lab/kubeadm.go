@@ -86,8 +86,8 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 
 // listImages returns the images of the release, as its own kubeadm names them.
 func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
-	// With a complete configuration kubeadm looks at nothing on this machine. The addresses do not matter.
-	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: u.secrets.token}
+	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the token do not matter.
+	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: "abcdef.0123456789abcdef"}
 	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
 	if err != nil {
 		return nil, err
