@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
@@ -79,5 +81,39 @@ func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string
 			return err
 		}
 	}
-	return n.waitUpgraded(ctx, u.client, u.o.Release)
+	if err := n.waitUpgraded(ctx, u.client, u.o.Release); err != nil {
+		return err
+	}
+	return u.waitSettled(ctx, n)
+}
+
+// settled is how long the control plane is ready before the next node is upgraded.
+const settled = 20 * time.Second
+
+// waitSettled waits until the static pods of n, if it has any, stay ready: a kubelet of another minor release starts their containers again,
+// some seconds after it has reported its node as ready (containerChanged in pkg/kubelet/kuberuntime/kuberuntime_manager.go).
+func (u *bringUp) waitSettled(ctx context.Context, n *Node) error {
+	if n.role != ControlPlane {
+		return nil
+	}
+	var since time.Time
+	return n.waitFor(ctx, "the control plane of node "+n.name, "kubelet", func(ctx context.Context) error {
+		for _, name := range kubeadm.Components() {
+			pod, err := u.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name+"-"+n.name, metav1.GetOptions{})
+			if err == nil {
+				err = podReady(pod)
+			}
+			if err != nil {
+				since = time.Time{}
+				return err
+			}
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if ready := time.Since(since); ready < settled {
+			return fmt.Errorf("it is ready since %s only", ready.Round(time.Second))
+		}
+		return nil
+	})
 }
