@@ -33,8 +33,9 @@ type DefaultUpgrade struct {
 	Build         bool   `json:"build,omitempty"`
 	Configuration string `json:"configuration,omitempty"`
 
-	// current is the image in the manifest.
+	// current is the image in the manifest. kept is set if the replacement left the image of the default scheduler as it was.
 	current string
+	kept    bool
 	plugins []pack.Plugin
 	build   *pack.Request
 }
@@ -89,21 +90,34 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	for _, d := range status.Here.Drift {
 		u.Drift = append(u.Drift, d.Path+": "+d.What)
 	}
-	u.current, err = u.imageOf(b)
-	return b, err
+	return b, u.readImages(b)
 }
 
-// imageOf returns the image of the scheduler in the manifest, "" if there is no manifest.
-func (u *DefaultUpgrade) imageOf(b *staticpod.Backup) (string, error) {
-	at := b.Manifest().Path
-	file, err := u.deps.Files.Read(at)
+// readImages reads which image the manifest has, and whether it had that of the replacement before.
+func (u *DefaultUpgrade) readImages(b *staticpod.Backup) error {
+	original, err := b.Load(b.Manifest(), staticpod.OriginalCopy)
+	if err != nil {
+		return err
+	}
+	before, err := imageIn(b, original)
+	if err != nil {
+		return err
+	}
+	u.kept = before == b.Image
+	now, err := u.deps.Files.Read(b.Manifest().Path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return nil
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
-	m, err := staticpod.Parse(at, file.Data)
+	u.current, err = imageIn(b, now)
+	return err
+}
+
+// imageIn returns the image of the scheduler in a manifest.
+func imageIn(b *staticpod.Backup, file *staticpod.File) (string, error) {
+	m, err := staticpod.Parse(b.Manifest().Path, file.Data)
 	if err != nil {
 		return "", err
 	}
@@ -142,9 +156,13 @@ func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 	return nil
 }
 
-// chooseImage takes the given image, or that of before at the release of the API server, which is built unless the manifest has it: kubeadm writes
-// the image of the new release where only the configuration was replaced.
+// chooseImage takes the given image, or that of before at the release of the API server, which is built unless the manifest has it. Where only the
+// configuration was replaced, kubeadm writes the image of the new release, whose repository may be another: from 1.25 on it is registry.k8s.io.
 func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) error {
+	if release, ok := cluster.ImageRelease(u.current); ok && u.kept && u.o.Image == "" && release.String() == u.Target {
+		u.o.Image = u.current
+		return nil
+	}
 	ofFile := u.o.Image != "" && o.Spec.GivenImage() == ""
 	if u.o.Image = u.goal("").Image; u.o.Image == "" {
 		u.o.Image = cluster.Retag(u.Image, u.Release, u.Target)
