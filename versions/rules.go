@@ -52,6 +52,10 @@ type Rules struct {
 	// Metrics are the metrics of the release whose names other releases do not have.
 	Metrics Metrics
 
+	// StaleImageCounts is set if the scheduler knows for a node how many nodes have its images as of when it last heard of that node (up to 1.28,
+	// kubernetes#116938). The score of ImageLocality depends on that number.
+	StaleImageCounts bool
+
 	// LeaderElectFlagsWithConfig is set if --leader-elect* apply in addition to --config (from
 	// 1.22); before, only the configuration applies.
 	LeaderElectFlagsWithConfig bool

@@ -72,6 +72,7 @@ func servingRows() []row {
 		{20, 31, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/healthz", "/healthz" }},
 		{31, onward, func(r *Rules) { r.LivenessPath, r.ReadinessPath = "/livez", "/readyz" }},
 		{20, 23, func(r *Rules) { r.InsecurePort = true }},
+		{20, 29, func(r *Rules) { r.StaleImageCounts = true }},
 		{22, onward, func(r *Rules) { r.LeaderElectFlagsWithConfig = true }},
 		{31, onward, func(r *Rules) { r.CoordinatedLeaderElection = true }},
 		{22, onward, func(r *Rules) { r.PodSecurity = true }},

@@ -236,6 +236,9 @@ func (r *run) decide(ctx context.Context, s *scheduler) error {
 	if err := s.awaitCache(ctx, r.usage.Nodes+r.addedNodes, len(r.before)+r.addedPods); err != nil {
 		return err
 	}
+	if err := r.countImages(ctx, s); err != nil {
+		return err
+	}
 	if r.observer != nil {
 		if err := r.observer.probe(ctx, r, s); err != nil {
 			return err
