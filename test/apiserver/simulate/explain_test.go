@@ -130,6 +130,22 @@ profiles:
 	}
 }
 
+// A scheduler up to 1.28 counts the nodes that have an image when it hears of a node: only the last one would get the score of an image that all have,
+// which is that of its size between 23 and 1000 MiB.
+func TestNodesWithTheSameImageHaveTheSameScore(t *testing.T) {
+	t.Parallel()
+	manifests := pod("web", "1", "", "", "phase: Pending")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		manifests += readyNode(name, "", "", `cpu: "4", memory: 8Gi, pods: "110"`, `images: [{names: ["shop/web:1"], sizeBytes: 600000000}]`)
+	}
+	r := explainExactly(t, manifests, apiserver.Release, "web")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if got := scored(r, name)["ImageLocality"]; got != 56 {
+			t.Errorf("node %s: ImageLocality scores %d, want 56", name, got)
+		}
+	}
+}
+
 // extender refuses one node and prefers another.
 func extender(t *testing.T, refuses, prefers string) string {
 	t.Helper()

@@ -87,7 +87,7 @@ status: {phase: Running, startTime: "2026-01-01T00:00:00Z"}
 }
 
 // tenShapes adds 200 pods of ten shapes to a cluster, of which 16 of 20 find a GPU.
-func tenShapes(string) *faithful {
+func tenShapes() *faithful {
 	const term = "labelSelector: {matchLabels: {app: %s}}, topologyKey: %s"
 	gpu := "{name: main, image: web, resources: {limits: {example.com/gpu: 1}}}"
 	ports := `{name: main, image: web, ports: [{containerPort: 80, hostPort: 9000}], resources: {requests: {cpu: 100m}}}`

@@ -22,9 +22,9 @@ func TestSimulationsAgreeWithRealSchedulers(t *testing.T) {
 		name string
 		of   func(t *testing.T, release versions.Release) *faithful
 	}{
-		{"default scheduler", func(_ *testing.T, r versions.Release) *faithful { return tenShapes(r.String()) }},
+		{"default scheduler", func(*testing.T, versions.Release) *faithful { return tenShapes() }},
 		{"no ties", func(_ *testing.T, r versions.Release) *faithful {
-			f := tenShapes(r.String())
+			f := tenShapes()
 			f.configuration, f.ties = withoutTies(r, "", ""), false
 			return f
 		}},
@@ -150,7 +150,7 @@ func withExtenders(t *testing.T, release versions.Release) *faithful {
 - {urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 20, nodeCacheCapable: true}
 - {urlPrefix: %q, filterVerb: filter, prioritizeVerb: prioritize, weight: 10, nodeCacheCapable: true}
 `
-	f := tenShapes(release.String())
+	f := tenShapes()
 	f.unplaced++ // only 19 nodes are left for 20 pods with a host port
 	f.ties, f.configuration = false, fmt.Sprintf(extenders, extender(t, shopNode(1), shopNode(9)), extender(t, shopNode(4), shopNode(13)))+withoutTies(release, "", "")
 	return f

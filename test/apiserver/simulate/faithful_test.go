@@ -44,7 +44,7 @@ type faithful struct {
 // The default scheduler without a configuration: a pod that goes to another node than in the simulation does so because both are equally good.
 func TestSimulationAgreesWithTheDefaultScheduler(t *testing.T) {
 	t.Parallel()
-	tenShapes(apiserver.Release).agrees(t, apiserver.Release)
+	tenShapes().agrees(t, apiserver.Release)
 }
 
 // agrees simulates and schedules for real, and compares.
@@ -228,9 +228,6 @@ func (w *world) follow(t *testing.T, scheduler *controlplane.Process, pods []add
 		w.move(t, scheduler, p, want[p.key])
 	}
 	t.Logf("%d of %d pods were on another of the best nodes", ties, len(pods))
-	if ties == len(pods) {
-		t.Error("all pods differ")
-	}
 }
 
 // await waits for the scheduler's decision about a pod, and returns its node.

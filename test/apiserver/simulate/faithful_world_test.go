@@ -101,19 +101,23 @@ func (w *world) create(ctx context.Context, t *testing.T, o *unstructured.Unstru
 		}
 		return true, ""
 	})
-	var err error
 	if o.GetKind() == "Node" {
 		taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
-		patch, _ := json.Marshal(map[string]any{"spec": map[string]any{"taints": taints}})
+		patch, err := json.Marshal(map[string]any{"spec": map[string]any{"taints": taints}})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if created, err = client.Patch(ctx, o.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			t.Fatalf("remove taints of node %s: %v", o.GetName(), err)
 		}
 	}
 	if status, ok := o.Object["status"]; ok {
 		created.Object["status"] = status
-		if created, err = client.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+		updated, err := client.UpdateStatus(ctx, created, metav1.UpdateOptions{})
+		if err != nil {
 			t.Fatalf("write status of %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
+		return updated
 	}
 	return created
 }
