@@ -59,12 +59,34 @@ func withoutTies(release versions.Release, filter, score string) string {
 // withPlugins has a portable plugin that prefers cheap nodes, and a native one that refuses old nodes.
 func withPlugins(t *testing.T, release versions.Release) *faithful {
 	f := &faithful{
-		cluster: shopCluster(), with: []string{filepath.Join(run.Root(), "examples", "cheapnodes"), nativePlugin(t, release)}, pods: 60, unplaced: 0,
+		cluster: shopCluster(), with: []string{portablePlugin(t), nativePlugin(t, release)}, pods: 60, unplaced: 0,
 		added: deployment("cheap", 30, requesting("cpu: 500m, memory: 512Mi"), "") +
 			strings.Replace(deployment("new", 30, requesting("cpu: 700m, memory: 256Mi"), ""), "labels: {app: new}", `labels: {app: new, generation: "2"}`, 1),
 	}
 	f.configuration = withoutTies(release, "{name: Generations}", "{name: CheapNodes, weight: 300}, {name: Generations, weight: 200}")
 	return f
+}
+
+// portablePlugin copies an example into a module of its own.
+func portablePlugin(t *testing.T) (dir string) {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(run.Root(), "examples", "cheapnodes", "cheapnodes.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return writeModule(t, map[string]string{"go.mod": "module example.com/cheapnodes\n\ngo 1.15\n\nrequire github.com/pmk-sched/pmk-sched v0.0.0\n", "cheapnodes.go": string(source)})
+}
+
+// writeModule writes the files of a module.
+func writeModule(t *testing.T, files map[string]string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // nativePlugin writes a module with a plugin for the framework of a release, which compares a label of pods and nodes, and prefers old nodes.
@@ -132,16 +154,10 @@ func (*Generations) ScoreExtensions() framework.ScoreExtensions { return nil }
 		ctx = "_ context.Context, "
 	}
 	text := strings.NewReplacer(append(replaced, "CONTEXT", ctx)...).Replace(source)
-	dir = t.TempDir()
-	for name, content := range map[string]string{
+	return writeModule(t, map[string]string{
 		"go.mod":         "module example.com/generations\n\ngo 1.15\n\nrequire k8s.io/kubernetes " + release.String() + "\n",
 		"generations.go": text,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	})
 }
 
 // withExtenders has two extenders: each refuses a node and prefers another.
