@@ -98,7 +98,7 @@ func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error
 	if err != nil {
 		return err
 	}
-	ob.nodes, ob.log = slices.Sorted(maps.Keys(r.nodes)), r.schedulerLog()
+	ob.nodes, ob.log = slices.Sorted(maps.Keys(r.nodes)), schedulerLog(r.o.Dir)
 	c.YAML = ob.probed.YAML
 	// Level 10 everywhere would log every answer of the API server.
 	c.Args = append(c.Args, "--vmodule=schedule_one=10,generic_scheduler=10,scheduler=10")

@@ -37,12 +37,44 @@ type scheduler struct {
 	profiles []string
 }
 
-// startScheduler starts the scheduler. Its metrics are served on loopback, without authentication.
+// startScheduler starts the scheduler.
 func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	kubeconfig, err := r.kubeconfig()
 	if err != nil {
 		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
 	}
+	s := r.o.Scheduler
+	if r.observer != nil {
+		s.Configuration = func(kubeconfig string, insecurePort int) (*Configuration, error) {
+			configuration, err := r.o.Scheduler.Configuration(kubeconfig, insecurePort)
+			if err != nil {
+				return nil, err
+			}
+			return configuration, r.observer.prepare(ctx, r, configuration)
+		}
+	}
+	process, err := s.Start(r.o.Dir, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return &scheduler{
+		process: process.Process, url: process.MetricsURL, profiles: process.Profiles,
+		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
+		}},
+	}, nil
+}
+
+// Process is a kube-scheduler that was started. Its metrics are served on loopback, without authentication.
+type Process struct {
+	*apiserver.Process
+	MetricsURL string
+	// Profiles are the names of its profiles.
+	Profiles []string
+}
+
+// Start starts the scheduler with a kubeconfig. Its configuration and its log are in dir, which is private.
+func (s Scheduler) Start(dir, kubeconfig string) (*Process, error) {
 	port, err := apiserver.FreePort()
 	if err != nil {
 		return nil, err
@@ -51,16 +83,11 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
-	configuration, err := r.o.Scheduler.Configuration(kubeconfig, insecure)
+	configuration, err := s.Configuration(kubeconfig, insecure)
 	if err != nil {
 		return nil, err
 	}
-	if r.observer != nil {
-		if err := r.observer.prepare(ctx, r, configuration); err != nil {
-			return nil, err
-		}
-	}
-	file := filepath.Join(r.o.Dir, "scheduler.yaml")
+	file := filepath.Join(dir, "scheduler.yaml")
 	if err := os.WriteFile(file, configuration.YAML, 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
 	}
@@ -68,22 +95,17 @@ func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
 		"--config=" + file, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
 		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics", "--v=2",
 	}, configuration.Args...)
-	process, err := apiserver.StartProcess(r.schedulerLog(), r.o.Scheduler.Program, args...)
+	process, err := apiserver.StartProcess(schedulerLog(dir), s.Program, args...)
 	if err != nil {
 		return nil, err
 	}
-	return &scheduler{
-		process: process, url: "https://127.0.0.1:" + strconv.Itoa(port) + "/metrics", profiles: configuration.Profiles,
-		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
-		}},
-	}, nil
+	return &Process{Process: process, MetricsURL: "https://127.0.0.1:" + strconv.Itoa(port) + "/metrics", Profiles: configuration.Profiles}, nil
 }
 
 // stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not end at SIGTERM (Run in pkg/scheduler/scheduler.go).
 func (s *scheduler) stop() error { return s.process.Kill() }
 
-func (r *run) schedulerLog() string { return filepath.Join(r.o.Dir, "kube-scheduler.log") }
+func schedulerLog(dir string) string { return filepath.Join(dir, "kube-scheduler.log") }
 
 // awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before 1.28 starts to schedule earlier.
 func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
