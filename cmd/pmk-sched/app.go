@@ -41,7 +41,7 @@ func newApp(u *ui, name string) *cli.App {
 			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
 			verifyCommand(u), statusCommand(u), explainCommand(u), logsCommand(u), sysdumpCommand(u), credentialsCommand(u), historyCommand(u),
 			rollbackCommand(u), upgradeCommand(u),
-			uninstallCommand(u), replaceCommand(u), restoreCommand(u), snapshotCommand(u), simulateCommand(u), benchCommand(u),
+			uninstallCommand(u), replaceCommand(u), restoreCommand(u), snapshotCommand(u), simulateCommand(u), benchCommand(u), shadowCommand(u),
 			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), completionCommand(u), versionCommand(u),
 		},
 		Flags:                     globalFlags(false),

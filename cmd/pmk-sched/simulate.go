@@ -107,10 +107,15 @@ func simulationFlags(more ...cli.Flag) []cli.Flag {
 
 // simulatedFlags describe a scheduler to run on a snapshot.
 func simulatedFlags(more ...cli.Flag) []cli.Flag {
+	snapshot := &cli.StringFlag{Name: "snapshot", Usage: "`FILE` with a snapshot", DefaultText: "a new one of the cluster"}
+	return append([]cli.Flag{snapshot}, localSchedulerFlags("the snapshot's", more...)...)
+}
+
+// localSchedulerFlags describe a scheduler to run on this machine, of a release by default.
+func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "snapshot", Usage: "`FILE` with a snapshot", DefaultText: "a new one of the cluster"},
 		nameFlag("scheduler"),
-		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the snapshot's"},
+		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: release},
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 		&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
@@ -118,7 +123,7 @@ func simulatedFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// simulatedScheduler returns the scheduler of [simulatedFlags] and the file.
+// simulatedScheduler returns the scheduler of [localSchedulerFlags] and the file.
 func simulatedScheduler(c *cli.Context, u *ui) (spec.Simulated, error) {
 	flags := nameFlags(c, u)
 	flags.File = cmp.Or(flags.File, c.String("with-scheduler"))

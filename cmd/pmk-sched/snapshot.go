@@ -39,7 +39,7 @@ func snapshotCommand(u *ui) *cli.Command {
 				From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"), Version: ownVersion(),
 			}
 			if c.Bool("rbac") {
-				return printSnapshotRole(c, u, request.Resources)
+				return printRole(c, u, snapshot.RoleName, request.Resources, "list")
 			}
 			header, err := u.session.Snapshot(c.Context, request, c.String("to-file"))
 			if err != nil {
@@ -50,14 +50,14 @@ func snapshotCommand(u *ui) *cli.Command {
 	}
 }
 
-// printSnapshotRole prints the permissions of a snapshot, as YAML unless another format is given.
-func printSnapshotRole(c *cli.Context, u *ui, resources []string) error {
+// printRole prints a ServiceAccount that may use verbs for what schedulers read, as YAML unless another format is given.
+func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...string) error {
 	kinds, err := session.SnapshotKinds(resources)
 	if err != nil {
 		return err
 	}
 	var documents [][]byte
-	for _, object := range snapshot.Role(cmp.Or(u.namespace, spec.DefaultNamespace), kinds) {
+	for _, object := range snapshot.Role(name, cmp.Or(u.namespace, spec.DefaultNamespace), kinds, verbs...) {
 		text, err := yaml.Marshal(object)
 		if err != nil {
 			return fmt.Errorf("print permissions: %w", err)

@@ -9,35 +9,35 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// RoleName is the name of the objects of [Role].
+// RoleName is the name of the objects of the [Role] for snapshots.
 const RoleName = "pmk-sched-snapshot"
 
-// Role returns a ServiceAccount in a namespace, a ClusterRole with the permissions that a snapshot of the kinds needs, and their binding. The
-// only verb is list: nothing is changed, and no object that is not listed is read.
-func Role(namespace string, kinds []*Kind) []runtime.Object {
-	meta := metav1.ObjectMeta{Name: RoleName}
+// Role returns a ServiceAccount in a namespace, a ClusterRole that permits verbs for the kinds, and their binding. A snapshot needs the verb list
+// only: nothing is changed, and no object that is not listed is read.
+func Role(name, namespace string, kinds []*Kind, verbs ...string) []runtime.Object {
+	meta := metav1.ObjectMeta{Name: name}
 	account := meta
 	account.Namespace = namespace
 	version := rbacv1.SchemeGroupVersion.String()
 	return []runtime.Object{
 		&corev1.ServiceAccount{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: account},
-		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules(kinds)},
+		&rbacv1.ClusterRole{TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRole"}, ObjectMeta: meta, Rules: rules(kinds, verbs)},
 		&rbacv1.ClusterRoleBinding{
 			TypeMeta: metav1.TypeMeta{APIVersion: version, Kind: "ClusterRoleBinding"}, ObjectMeta: meta,
-			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: RoleName},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: RoleName}},
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
 		},
 	}
 }
 
 // rules returns a rule for each API group.
-func rules(kinds []*Kind) []rbacv1.PolicyRule {
+func rules(kinds []*Kind, verbs []string) []rbacv1.PolicyRule {
 	var all []rbacv1.PolicyRule
 	for _, k := range kinds {
 		at := slices.IndexFunc(all, func(r rbacv1.PolicyRule) bool { return r.APIGroups[0] == k.Group })
 		if at < 0 {
 			at = len(all)
-			all = append(all, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Verbs: []string{"list"}})
+			all = append(all, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Verbs: verbs})
 		}
 		all[at].Resources = append(all[at].Resources, k.Resource)
 	}

@@ -14,7 +14,7 @@ func TestRoleHasOneReadingVerb(t *testing.T) {
 		t.Fatal(err)
 	}
 	var objects []map[string]any
-	for _, object := range snapshot.Role("tools", append(snapshot.Kinds(), custom)) {
+	for _, object := range snapshot.Role(snapshot.RoleName, "tools", append(snapshot.Kinds(), custom), "list") {
 		text, err := json.Marshal(object)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -19,6 +20,8 @@ rules:
 
 // Request is a request that an API server has completed.
 type Request struct {
+	// User is the name in which the request was made, of an impersonated user if there was one.
+	User                                         string
 	Verb, Resource, Subresource, Namespace, Name string
 	Query                                        url.Values
 	// URI is the path with the query.
@@ -37,6 +40,8 @@ func Requests(file, agent string) ([]Request, error) {
 			UserAgent, Verb string
 			RequestURI      string `json:"requestURI"`
 			ObjectRef       struct{ Resource, Subresource, Namespace, Name string }
+
+			User, ImpersonatedUser struct{ Username string }
 		}
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("read audit log %s: %w: %q", file, err, line)
@@ -44,7 +49,7 @@ func Requests(file, agent string) ([]Request, error) {
 		if !strings.HasPrefix(e.UserAgent, agent) {
 			continue
 		}
-		r := Request{e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Namespace, e.ObjectRef.Name, nil, e.RequestURI}
+		r := Request{cmp.Or(e.ImpersonatedUser.Username, e.User.Username), e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Namespace, e.ObjectRef.Name, nil, e.RequestURI}
 		address, err := url.ParseRequestURI(e.RequestURI)
 		if err != nil {
 			return nil, fmt.Errorf("read audit log %s: %w", file, err)

@@ -32,10 +32,10 @@ type Plane struct {
 }
 
 // Start starts the API server of a release, which is built unless it is in the cache, and so is the release's kube-scheduler. It ends
-// with the test.
-func Start(t testing.TB, release string) *Plane {
+// with the test. args are more flags of the API server.
+func Start(t testing.TB, release string, args ...string) *Plane {
 	t.Helper()
-	p, err := start(t.Context(), t.TempDir(), release)
+	p, err := start(t.Context(), t.TempDir(), release, args...)
 	if p.server != nil {
 		t.Cleanup(func() {
 			if err := p.server.Close(); err != nil {
@@ -49,7 +49,7 @@ func Start(t testing.TB, release string) *Plane {
 	return p
 }
 
-func start(ctx context.Context, dir, release string) (p *Plane, err error) {
+func start(ctx context.Context, dir, release string, args ...string) (p *Plane, err error) {
 	p = &Plane{Kubeconfig: filepath.Join(dir, "kubeconfig")}
 	if p.Release, err = versions.Parse(release); err != nil {
 		return p, err
@@ -61,7 +61,7 @@ func start(ctx context.Context, dir, release string) (p *Plane, err error) {
 	if err != nil {
 		return p, err
 	}
-	if p.server, err = apiserver.Start(ctx, binaries); err != nil {
+	if p.server, err = apiserver.Start(ctx, binaries, args...); err != nil {
 		return p, err
 	}
 	p.Kube, err = kubernetes.NewForConfig(p.server.Config())

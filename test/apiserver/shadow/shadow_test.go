@@ -1,0 +1,368 @@
+//go:build linux
+
+// Package shadow runs shadows next to the default scheduler of a real API server, and reads its audit log.
+package shadow
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/shadow"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/audit"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+const (
+	user  = "system:serviceaccount:tools:pmk-sched-shadow"
+	space = "shop"
+)
+
+// release is that of the API server and of all schedulers.
+func release(t *testing.T) string {
+	t.Helper()
+	wanted, err := apiserver.Wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wanted.String()
+}
+
+// permit creates what `shadow --rbac` prints.
+func permit(t *testing.T, p *controlplane.Plane) {
+	t.Helper()
+	p.Namespace(t.Context(), t, "tools")
+	for _, document := range strings.Split(run.PMKSched(t, "shadow", "--rbac", "--namespace", "tools").OK(t).Stdout, "---\n") {
+		var err error
+		switch {
+		case strings.Contains(document, "kind: ServiceAccount\nmetadata"):
+			var account corev1.ServiceAccount
+			decode(t, document, &account)
+			_, err = p.Kube.CoreV1().ServiceAccounts(account.Namespace).Create(t.Context(), &account, metav1.CreateOptions{})
+		case strings.Contains(document, "kind: ClusterRoleBinding\n"):
+			var binding rbacv1.ClusterRoleBinding
+			decode(t, document, &binding)
+			_, err = p.Kube.RbacV1().ClusterRoleBindings().Create(t.Context(), &binding, metav1.CreateOptions{})
+		default:
+			var role rbacv1.ClusterRole
+			decode(t, document, &role)
+			_, err = p.Kube.RbacV1().ClusterRoles().Create(t.Context(), &role, metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, document)
+		}
+	}
+}
+
+func decode(t *testing.T, document string, into any) {
+	t.Helper()
+	if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// output collects what a process writes while the test reads it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// observer is a running `pmk-sched shadow`.
+type observer struct {
+	cmd            *exec.Cmd
+	stdout, stderr output
+}
+
+func observe(t *testing.T, kubeconfig string, args ...string) *observer {
+	t.Helper()
+	args = append([]string{"--kubeconfig", kubeconfig, "--as", user, "--log-level", "debug", "shadow", "--branch", release(t), "-o", "json"}, args...)
+	o := &observer{cmd: exec.CommandContext(run.Context(t), run.Program(t), args...)}
+	o.cmd.Stdout, o.cmd.Stderr = &o.stdout, &o.stderr
+	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := o.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if o.cmd.ProcessState == nil {
+			_ = o.cmd.Process.Kill() // it may have ended
+			_ = o.cmd.Wait()
+		}
+		if t.Failed() {
+			text := o.stderr.String()
+			t.Logf("the shadow wrote:\n%s", text[max(0, len(text)-8<<10):])
+		}
+	})
+	run.Eventually(t, "the shadow watches pods", func(context.Context) (bool, string) {
+		text := o.stderr.String()
+		return strings.Contains(text, "✓ start the shadow"), text
+	})
+	return o
+}
+
+// decided waits until the shadow has decided as often.
+func (o *observer) decided(t *testing.T, times int) {
+	t.Helper()
+	run.Eventually(t, fmt.Sprintf("the shadow decides %d times", times), func(context.Context) (bool, string) {
+		n := strings.Count(o.stderr.String(), "decided\t")
+		return n >= times, fmt.Sprint(n)
+	})
+}
+
+// end interrupts the shadow and its scheduler, as Ctrl-C in a terminal does, and returns what it reports nevertheless.
+func (o *observer) end(t *testing.T) shadow.Report {
+	t.Helper()
+	if err := syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.cmd.Wait(); o.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(o.stderr.String(), "\nerror: interrupted") {
+		t.Errorf("interrupted: %v", err)
+	}
+	if usage, ok := o.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		t.Logf("the proxy of the shadow: %d MiB of memory, %s of CPU", usage.Maxrss>>10, o.cmd.ProcessState.UserTime()+o.cmd.ProcessState.SystemTime())
+	}
+	return run.Decode[shadow.Report](t, o.stdout.String())
+}
+
+// node creates a node; no two have the same size.
+func node(t *testing.T, p *controlplane.Plane, name string, milliCPU, memoryMiB int64) {
+	t.Helper()
+	room := corev1.ResourceList{
+		"cpu": *resource.NewMilliQuantity(milliCPU, resource.DecimalSI), "memory": *resource.NewQuantity(memoryMiB<<20, resource.BinarySI), "pods": resource.MustParse("2000"),
+	}
+	_, err := p.Kube.CoreV1().Nodes().Create(t.Context(), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Status: corev1.NodeStatus{Capacity: room, Allocatable: room},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// request returns a pod that requests resources.
+func request(name, cpu, memory string) *corev1.Pod {
+	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		// No controller removes the taint of a node that is not ready.
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, Containers: []corev1.Container{{Name: "main", Image: "web"}},
+	}}
+	made.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}
+	return made
+}
+
+// pod creates a pod and waits until the default scheduler has bound or refused it.
+func pod(t *testing.T, p *controlplane.Plane, name, cpu, memory string) {
+	t.Helper()
+	p.Create(t.Context(), t, space, request(name, cpu, memory))
+	run.Eventually(t, "the default scheduler decides about "+name, func(ctx context.Context) (bool, string) {
+		got, err := p.Kube.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		return got.Spec.NodeName != "" || len(got.Status.Conditions) > 0, fmt.Sprint(got.Status)
+	})
+}
+
+// The default scheduler binds pods one after the other. A shadow with the same configuration agrees, except for ties; one that packs does not.
+// Neither changes anything, and pods are where the default scheduler has put them.
+func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "audit.log")
+	policy := run.WriteFile(t, "policy.yaml", audit.Policy)
+	p := controlplane.Start(t, release(t), "--audit-log-path="+log, "--audit-policy-file="+policy, "--audit-log-mode=blocking")
+	p.Namespace(t.Context(), t, space)
+	permit(t, p)
+	pods, pause := load(t)
+	for i := range int64(6) {
+		node(t, p, fmt.Sprint("node-", i), (6100+1700*i)*int64(pods)/60, (20000+3700*i)*int64(pods)/60)
+	}
+	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName}).Start()
+	pod(t, p, "before", "300m", "200Mi")
+	same := observe(t, p.Kubeconfig)
+	packer := observe(t, p.Kubeconfig, "--name", "packer", "--preset", "binpack")
+	begin := time.Now()
+	for i := range pods {
+		if err := clock.Sleep(t.Context(), time.Until(begin.Add(time.Duration(i)*pause))); err != nil {
+			t.Fatal(err)
+		}
+		pod(t, p, fmt.Sprintf("web-%04d", i), fmt.Sprintf("%dm", 100+70*(i%5)), fmt.Sprintf("%dMi", 100+190*(i%7)))
+	}
+	pod(t, p, "large", "800", "1Gi")
+	same.decided(t, pods+1)
+	node(t, p, "large", 900_000, 100_000)
+	same.decided(t, pods+2) // the pod was refused before
+	packer.decided(t, pods+2)
+
+	report := same.end(t)
+	t.Logf("the same scheduler: %d pods the same, %d different, %d ties, %d missed", report.Same, len(report.Differences), len(report.Noise), report.Missed)
+	if len(report.Differences) > 0 || len(report.Undecided) > 0 || report.Missed > 0 || report.Same+len(report.Noise) != pods+1 || report.Same < pods/4 {
+		t.Errorf("the same scheduler: %+v", report)
+	}
+	report = packer.end(t)
+	t.Logf("the scheduler that packs: %d pods the same, %d different, %d ties, %d missed", report.Same, len(report.Differences), len(report.Noise), report.Missed)
+	if len(report.Differences) < pods/4 || len(report.Undecided) > 0 || report.Missed > 0 || report.Scheduler != "packer" || report.Observed != corev1.DefaultSchedulerName {
+		t.Errorf("the scheduler that packs: %+v", report)
+	}
+	nodes := nodesOfPods(t, p)
+	for name, node := range nodes {
+		if node == "" {
+			t.Errorf("the default scheduler has not bound %s", name)
+		}
+	}
+	for _, d := range report.Differences {
+		if d.Node == d.Observed || d.Node == "" || d.Observed != nodes[d.Name] {
+			t.Errorf("%+v, the pod is on %s", d, nodes[d.Name])
+		}
+	}
+	onlyReads(t, log)
+}
+
+// load returns how many pods are created, and how long after each other: few at once, or with SHADOW 1,000 in that time.
+func load(t *testing.T) (pods int, pause time.Duration) {
+	t.Helper()
+	text := os.Getenv("SHADOW")
+	if text == "" {
+		return 60, 0
+	}
+	all, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("SHADOW: %v", err)
+	}
+	return 1000, all / 1000
+}
+
+func nodesOfPods(t *testing.T, p *controlplane.Plane) map[string]string {
+	t.Helper()
+	list, err := p.Kube.CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]string{}
+	for i := range list.Items {
+		nodes[list.Items[i].Name] = list.Items[i].Spec.NodeName
+	}
+	return nodes
+}
+
+// onlyReads checks that an audit log has requests of shadows, and that all of them are reads.
+func onlyReads(t *testing.T, log string) {
+	t.Helper()
+	requests, err := audit.Requests(log, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	verbs := map[string]int{}
+	for _, r := range requests {
+		if r.User == user {
+			verbs[r.Verb]++
+		}
+	}
+	t.Logf("requests of the shadows: %v", verbs)
+	if verbs["list"] == 0 || verbs["watch"] == 0 {
+		t.Errorf("the API server has no requests of the shadows: %v", verbs)
+	}
+	for verb, n := range verbs {
+		if verb != "get" && verb != "list" && verb != "watch" {
+			t.Errorf("%d requests of the shadows are %s", n, verb)
+		}
+	}
+}
+
+// Everything else with one API server.
+func TestShadowsReportWhatGoesWrong(t *testing.T) {
+	t.Parallel()
+	p := controlplane.Start(t, release(t))
+	pmkSched := func(args ...string) run.Result {
+		return run.PMKSched(t, append([]string{"--kubeconfig", p.Kubeconfig, "shadow", "--branch", release(t)}, args...)...)
+	}
+	t.Run("a permission is missing", func(t *testing.T) {
+		pmkSched("--as", "jane").Fails(t, 1, "no permission: user jane cannot list", "`pmk-sched shadow --rbac` prints the permissions")
+	})
+	t.Run("an extender binds pods", func(t *testing.T) {
+		binder := run.WriteFile(t, "binder.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: \"http://127.0.0.1:1\", bindVerb: bind}]\n")
+		pmkSched("--config", binder).Fails(t, 2, "binds pods, which a shadow must not do")
+	})
+	t.Run("there are no pods", func(t *testing.T) {
+		pmkSched("--for", "1s").OK(t).Prints(t, "default-scheduler "+release(t)+" compared with default-scheduler for 1s", "pods: 0 same, 0 different, 0 tied")
+	})
+	p.Namespace(t.Context(), t, space)
+	permit(t, p)
+	node(t, p, "small", 4000, 8000)
+	node(t, p, "large", 8000, 16000)
+	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName}).Start()
+	t.Run("the API server cannot be reached for a while", func(t *testing.T) { survivesALostConnection(t, p) })
+	t.Run("pods are evicted", func(t *testing.T) { agreesOnAnEviction(t, p) })
+}
+
+// survivesALostConnection has the default scheduler bind pods while the shadow does not reach the API server. It decides about them later.
+func survivesALostConnection(t *testing.T, p *controlplane.Plane) {
+	t.Helper()
+	r := newRelay(t, p.Kubeconfig)
+	o := observe(t, r.kubeconfig)
+	pod(t, p, "web-0", "100m", "100Mi")
+	o.decided(t, 1)
+	r.cut()
+	for i := range 5 {
+		pod(t, p, fmt.Sprint("web-", i+1), "100m", "100Mi")
+	}
+	run.Eventually(t, "the shadow misses the API server", func(context.Context) (bool, string) {
+		text := o.stderr.String()
+		return strings.Contains(text, "the API server does not respond"), text
+	})
+	r.open(t)
+	o.decided(t, 6)
+	if report := o.end(t); report.Same+len(report.Noise) != 6 || report.Missed > 0 || len(report.Notes) > 0 {
+		t.Errorf("%+v", report)
+	}
+}
+
+// agreesOnAnEviction has the default scheduler evict a pod for another one. The shadow would have done so too.
+func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
+	t.Helper()
+	_, err := p.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := observe(t, p.Kubeconfig)
+	pod(t, p, "victim", "6", "100Mi")
+	o.decided(t, 1)
+	urgent := request("urgent", "7", "100Mi")
+	urgent.Spec.PriorityClassName = "urgent"
+	p.Create(t.Context(), t, space, urgent)
+	o.decided(t, 2)
+	now := int64(0) // there is no kubelet that stops it
+	if err := p.Kube.CoreV1().Pods(space).Delete(t.Context(), "victim", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	o.decided(t, 3)
+	if report := o.end(t); report.Same != 2 || len(report.Evictions) > 0 {
+		t.Errorf("%+v", report)
+	}
+}
