@@ -73,6 +73,11 @@ func bugsFrom24() []bug {
 			append(whole(24, 27), patches{27, 0, 14}, patches{28, 0, 10}, patches{29, 0, 5}),
 		},
 		{
+			"kubernetes#123465", "a pod stays pending while the node of its local PersistentVolume does not exist, with an error that does not name the volume",
+			Condition{Plugin: "VolumeBinding", Pods: "nodes with local PersistentVolumes are removed"},
+			[]patches{{27, 0, 14}, {28, 0, 10}, {29, 0, 5}},
+		},
+		{
 			"kubernetes#115347", "kube-scheduler can crash",
 			Condition{Plugin: "NodeVolumeLimits", Pods: "pods have inline volumes of an in-tree cloud provider, and a node has no CSINode"},
 			[]patches{{25, 0, 7}, {26, 0, 2}},

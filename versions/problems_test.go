@@ -63,10 +63,10 @@ func TestKnownProblemsOfReleases(t *testing.T) {
 			"kubernetes#111803 v1.24.4", "kubernetes#122022 v1.26.12", "kubernetes#120334 v1.25.15", "kubernetes#122066 v1.26.13",
 			"kubernetes#114526 v1.24.10", "kubernetes#124559 v1.27.14",
 		}},
-		{"v1.28.5", []string{"kubernetes#122066 v1.28.6", "kubernetes#124559 v1.28.10", "kubernetes#127584 v1.29.11"}},
+		{"v1.28.5", []string{"kubernetes#122066 v1.28.6", "kubernetes#124559 v1.28.10", "kubernetes#123465 v1.28.10", "kubernetes#127584 v1.29.11"}},
 		{"v1.28.11", []string{"kubernetes#125527 v1.28.12", "kubernetes#127584 v1.29.11"}},
 		{"v1.29.0-rc.1", []string{
-			"kubernetes#122022 v1.29.10", "kubernetes#122066 v1.29.1", "kubernetes#124559 v1.29.5", "kubernetes#127584 v1.29.11",
+			"kubernetes#122022 v1.29.10", "kubernetes#122066 v1.29.1", "kubernetes#124559 v1.29.5", "kubernetes#123465 v1.29.5", "kubernetes#127584 v1.29.11",
 			"kubernetes#124517 v1.29.5", "kubernetes#126691 v1.29.9",
 		}},
 		{"v1.32.13", nil},

@@ -234,6 +234,7 @@ func causes() []explained {
 			in.Claims = []Claim{{Name: "data", Claim: newClaim("local", "pv-1"), Volume: pv}}
 		}, map[string]string{
 			"1.20": "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
+			"1.29": `nodeinfo not found for node name "gone"`,
 			"1.37": "0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity." + preemption,
 		}, Finding{Cause: VolumeNode, By: "VolumeBinding", Nodes: 3, Text: "volume pv-1 of claim data requires kubernetes.io/hostname In gone"}},
 		{"no volume to bind", func(*Input) {}, map[string]string{"1.20": "0/3 nodes are available: 3 node(s) didn't find available persistent volumes to bind."},

@@ -12,6 +12,9 @@ var (
 	pluginError = regexp.MustCompile(`running [A-Za-z ]*plugin "([^"]+)"|running "([^"]+)" [a-z]+ plugin|at plugin (\S+)|plugin "([^"]+)"`)
 	// extenderError matches the errors of calls of extenders: of net/http, of a status, and of a response.
 	extenderError = regexp.MustCompile(`(?:Get|Post) "?(https?://[^" ]+?)"?: |extender at URL (\S+?), code|extender "?(https?://[^" ]+?)"? claims|extender: (https?://\S+) claims`)
+	// missingNode matches the error of schedulers of 1.24 to 1.29 for a pod that only a node may run which does not exist: its node affinity or,
+	// from 1.27 on, its local volume names it (kubernetes#124559, kubernetes#123465).
+	missingNode = regexp.MustCompile(`nodeinfo not found for node name "([^"]+)"`)
 )
 
 // failed explains a pod whose scheduling ended with an error.
@@ -37,9 +40,27 @@ func failed(in Input, message string) []Finding {
 	if strings.Contains(text, "no nodes available to schedule pods") {
 		return []Finding{{Cause: NoNodes, Text: "the cluster has no nodes", Fix: "add a node"}}
 	}
+	if m := missingNode.FindStringSubmatch(text); m != nil {
+		return append([]Finding{namesMissingNode(in, m[1])}, claimFindings(in)...)
+	}
 	f := Finding{Cause: Failed, Text: "the scheduler failed: " + text, Fix: "read the log of the scheduler"}
 	if s != nil && len(s.Extenders) > 0 {
 		f.By = s.suspects(text)
 	}
 	return append([]Finding{f}, claimFindings(in)...)
+}
+
+// namesMissingNode explains a pod that requires a node which does not exist.
+func namesMissingNode(in Input, node string) Finding {
+	const fix = "; Kubernetes 1.27.14, 1.28.10, 1.29.5 and later look at the other nodes that it allows"
+	if volumes := where(in); volumes != "" {
+		return Finding{
+			Cause: VolumeNode, By: "VolumeBinding", Nodes: len(in.Nodes), Text: "no node is named " + node + ": " + volumes,
+			Fix: "add the node again, or create the volume on another node" + fix,
+		}
+	}
+	return Finding{
+		Cause: NodeAffinity, By: "NodeAffinity", Nodes: len(in.Nodes), Text: "the pod's node affinity names node " + node + ", which does not exist",
+		Fix: "add the node, or change the node affinity" + fix,
+	}
 }
