@@ -169,7 +169,9 @@ func node(t *testing.T, p *controlplane.Plane, name string, milliCPU, memoryMiB 
 
 // request returns a pod that requests resources.
 func request(name, cpu, memory string) *corev1.Pod {
+	no := false
 	made := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+		AutomountServiceAccountToken: &no, // no controller makes tokens, which 1.20 takes from Secrets
 		// No controller removes the taint of a node that is not ready.
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, Containers: []corev1.Container{{Name: "main", Image: "web"}},
 	}}
