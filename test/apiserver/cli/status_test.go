@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,7 +117,7 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 		}
 		return r
 	}
-	original := write(manifest, "kind: Pod\n")
+	original := write(manifest, strings.Replace(replacedManifest, replacedImage, upstreamImage, 1))
 	upgrade := func(args ...string) run.Result {
 		t.Helper()
 		return pmkSched(append([]string{"--node-root", root, "upgrade", "--default", "--yes"}, args...)...)

@@ -108,7 +108,7 @@ func restoredOrResumed(t *testing.T, n *node, step string) {
 	}
 	kill()
 	if step == "swap" { // before the journal is written nothing is unfinished
-		n.PMKSched(t, "status").Fails(t, 3, "[replacement-unfinished]", step)
+		n.PMKSched(t, "status").Fails(t, 3, "[replacement-unfinished]", "it stopped at step")
 	}
 	n.restore(t)
 	n.PMKSched(t, "status").OK(t)
