@@ -132,17 +132,20 @@ func (u *bringUp) staticPods() []string {
 func (n *Node) waitStaticPods(ctx context.Context, client kubernetes.Interface, names []string, check func(*corev1.Pod) error) error {
 	for _, name := range names {
 		pod := name + "-" + n.name
-		if err := n.waitFor(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error {
-			p, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, pod, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			return check(p)
-		}); err != nil {
+		if err := n.waitFor(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error { return checkPod(ctx, client, pod, check) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkPod returns what check says of a pod in kube-system.
+func checkPod(ctx context.Context, client kubernetes.Interface, name string, check func(*corev1.Pod) error) error {
+	pod, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	return check(pod)
 }
 
 // servicesWork returns an error until kube-proxy has written the rules of Services

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
@@ -99,11 +98,7 @@ func (u *bringUp) waitSettled(ctx context.Context, n *Node) error {
 	var since time.Time
 	return n.waitFor(ctx, "the control plane of node "+n.name, "kubelet", func(ctx context.Context) error {
 		for _, name := range kubeadm.Components() {
-			pod, err := u.client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name+"-"+n.name, metav1.GetOptions{})
-			if err == nil {
-				err = podReady(pod)
-			}
-			if err != nil {
+			if err := checkPod(ctx, u.client, name+"-"+n.name, podReady); err != nil {
 				since = time.Time{}
 				return err
 			}

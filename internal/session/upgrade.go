@@ -134,27 +134,32 @@ func (u *upgradeRun) describeAgain() error {
 	if u.again, err = u.withTag(again, &build); err != nil {
 		return err
 	}
-	if u.o.Base != "" || u.o.Busybox != "" {
-		build.Base, build.Busybox = u.o.Base, u.o.Busybox
-	}
 	request, err := u.again.Build(build)
 	u.build = &request
 	return err
 }
 
-// withTag names the image that is built, and where it goes: an image without a registry goes to this machine's containerd.
+// withTag names the image that is built.
 func (u *upgradeRun) withTag(again *spec.Spec, build *spec.BuildFlags) (*spec.Spec, error) {
 	options, err := again.Scheduler()
 	if err != nil {
 		return nil, err
 	}
-	build.Tag = strings.ReplaceAll(options.Image, manifest.ReleaseInImage, u.report.Target)
-	if strings.HasPrefix(build.Tag, "localhost/") {
+	u.o.place(build, strings.ReplaceAll(options.Image, manifest.ReleaseInImage, u.report.Target))
+	return again.WithImage(build.Tag), nil
+}
+
+// place sets the base of the image that is built, and where it goes: an image without a registry goes to this machine's containerd.
+func (o UpgradeOptions) place(build *spec.BuildFlags, image string) {
+	build.Tag = image
+	if strings.HasPrefix(image, "localhost/") {
 		build.Load = []string{"containerd"}
 	} else {
 		build.Push = true
 	}
-	return again.WithImage(build.Tag), nil
+	if o.Base != "" || o.Busybox != "" {
+		build.Base, build.Busybox = o.Base, o.Busybox
+	}
 }
 
 // credentials are those to choose if none were requested: a scheduler does not change them because another machine upgrades it.

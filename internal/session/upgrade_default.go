@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
 	"github.com/pmk-sched/pmk-sched/internal/pack"
@@ -184,14 +183,7 @@ func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) erro
 	if u.plugins, err = again.Plugins(); err != nil {
 		return err
 	}
-	if build.Tag = u.o.Image; strings.HasPrefix(build.Tag, "localhost/") {
-		build.Load = []string{"containerd"}
-	} else {
-		build.Push = true
-	}
-	if o.Base != "" || o.Busybox != "" {
-		build.Base, build.Busybox = o.Base, o.Busybox
-	}
+	o.place(&build, u.o.Image)
 	request, err := again.Build(build)
 	u.build, u.Build = &request, true
 	return err

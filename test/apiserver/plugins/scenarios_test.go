@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -134,19 +133,19 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	dir := newPluginModule(t)
 	ctx, cancel := context.WithCancel(run.Context(t))
 	defer cancel()
-	out := &output{}
+	out := &run.Output{}
 	cmd := exec.CommandContext(ctx, run.Program(t), pluginTestArgs(dir, "--watch", filepath.Join(dir, "scenario.yaml"))...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.await(t, "2 of 2 expectations are met")
-	out.await(t, "waiting for changes")
+	awaitOutput(t, out, "2 of 2 expectations are met")
+	awaitOutput(t, out, "waiting for changes")
 	source := filepath.Join(dir, "quiet.go")
 	replace := func(old, replaced string) {
 		t.Helper()
-		out.reset()
+		out.Reset()
 		text, err := os.ReadFile(source)
 		if err != nil {
 			t.Fatal(err)
@@ -154,7 +153,7 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 		if err := os.WriteFile(source, bytes.Replace(text, []byte(old), []byte(replaced), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out.await(t, "waiting for changes")
+		awaitOutput(t, out, "waiting for changes")
 	}
 	replace(`found {`, `!found {`)
 	if text := out.String(); !strings.Contains(text, "error: 2 of 2 expectations are not met") || strings.Contains(text, "start the API server") {
@@ -175,35 +174,6 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	}
 }
 
-// output keeps what a process writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-func (o *output) reset() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text.Reset()
-}
-
-func (o *output) await(t *testing.T, text string) {
-	t.Helper()
-	run.Eventually(t, "the output has "+text, func(context.Context) (bool, string) { return strings.Contains(o.String(), text), o.String() })
-}
-
 func TestScenariosThatCannotBeReadAreRefused(t *testing.T) {
 	t.Parallel()
 	dir := newPluginModule(t)
@@ -211,4 +181,10 @@ func TestScenariosThatCannotBeReadAreRefused(t *testing.T) {
 	run.PMKSched(t, "plugin", "test", "--branch", apiserver.Release, filepath.Join(dir, "scenario.yaml")).Fails(t, 2, "no plugins to test", "--with")
 	empty := run.WriteFile(t, "steps.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: pending}]\n")
 	run.PMKSched(t, pluginTestArgs(dir, empty)...).Fails(t, 2, "only `pmk-sched simulate run` reads this field")
+}
+
+// awaitOutput waits until a process has written a text.
+func awaitOutput(t *testing.T, o *run.Output, text string) {
+	t.Helper()
+	run.Eventually(t, "the output has "+text, func(context.Context) (bool, string) { return strings.Contains(o.String(), text), o.String() })
 }

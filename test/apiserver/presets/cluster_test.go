@@ -3,14 +3,12 @@
 package presets
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -27,26 +25,8 @@ type cluster struct {
 	t    *testing.T
 	ctx  context.Context
 	name string // of the scheduler, the namespace, and the label on its nodes
-	log  *output
+	log  *run.Output
 	args []string
-}
-
-// output is what a process writes, read while it writes.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }
 
 // newCluster makes what a kube-scheduler with the rendered preset needs, for pods that name it.
@@ -54,7 +34,7 @@ func newCluster(t *testing.T, preset, scenario string) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*run.Patience)
 	t.Cleanup(cancel)
-	c := &cluster{t: t, ctx: ctx, name: preset + "-" + scenario, log: &output{}}
+	c := &cluster{t: t, ctx: ctx, name: preset + "-" + scenario, log: &run.Output{}}
 	dir := t.TempDir()
 	kubeconfig, config := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "config.yaml")
 	c.must(server.WriteKubeconfig(kubeconfig, ""))

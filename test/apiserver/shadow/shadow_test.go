@@ -4,14 +4,12 @@
 package shadow
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -79,28 +77,10 @@ func decode(t *testing.T, document string, into any) {
 	}
 }
 
-// output collects what a process writes while the test reads it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // observer is a running `pmk-sched shadow`.
 type observer struct {
 	cmd            *exec.Cmd
-	stdout, stderr output
+	stdout, stderr run.Output
 }
 
 func observe(t *testing.T, kubeconfig string, args ...string) *observer {

@@ -1,0 +1,33 @@
+package run
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Output collects what a process writes, which a test reads meanwhile. The zero value is empty.
+type Output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write adds to the text. It returns no error.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String returns what was written since the last Reset.
+func (o *Output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// Reset forgets what was written.
+func (o *Output) Reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Reset()
+}
