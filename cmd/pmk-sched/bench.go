@@ -19,23 +19,23 @@ const benchTimeout = 15 * time.Minute
 func benchCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "measure how many pods a second a scheduler binds, compared with another one",
-		Description: "Both schedulers run on API servers without nodes, with the nodes of the cluster, of a snapshot, or with --nodes alike ones.\n" +
+		Usage: "measure how many pods a second a scheduler binds, compared with others",
+		Description: "The schedulers run on API servers without nodes, with the nodes of the cluster, of a snapshot, or with --nodes alike ones.\n" +
 			"All pods exist before a scheduler starts. The samples are taken in turn; the median counts. The cluster is only read.\n\n" +
-			"Exit status 3: the scheduler is slower than --fail-below allows.",
+			"Exit status 3: the scheduler is slower than --fail-below allows, compared with any of the others.",
 		UsageText: examples(
-			"pmk-sched bench --preset throughput",
+			"pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
 			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9",
 		),
 		Flags: simulatedFlags(
 			fileFlag(),
-			&cli.StringFlag{Name: "against", Value: defaultBaseline, Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
+			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; can be repeated"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of nodes that are alike", DefaultText: "those of the snapshot", Action: atLeast("nodes", 1)},
 			&cli.IntFlag{Name: "pods", Value: 1000, Usage: "`NUMBER` of pods to schedule", Action: atLeast("pods", 2)},
 			&cli.StringFlag{Name: "workload", Usage: "`FILE` of scheduler_perf with nodes and pods"},
 			&cli.StringFlag{Name: "case", Usage: "`CASE/WORKLOAD` of --workload"},
 			&cli.IntFlag{Name: "samples", Value: 3, Usage: "`NUMBER` of measurements of each scheduler", Action: atLeast("samples", 1)},
-			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times the other one"},
+			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times that of another one"},
 			timeoutFlag(benchTimeout, "one measurement"),
 			outputFlag(""),
 		),
@@ -57,15 +57,19 @@ func runBench(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	baseline, err := simulatedBaseline(c, u)
-	if err != nil {
-		return err
-	}
-	if baseline == nil {
-		return problem.Invalidf("", "invalid --against %q: must be a file or %s", "", defaultBaseline)
+	var against []session.Baseline
+	for _, source := range c.StringSlice("against") {
+		baseline, err := simulatedBaseline(c, u, source)
+		if err != nil {
+			return err
+		}
+		if baseline == nil {
+			return problem.Invalidf("", "invalid --against %q: must be a file or %s", source, defaultBaseline)
+		}
+		against = append(against, *baseline)
 	}
 	result, err := u.session.Bench(c.Context, session.BenchRequest{
-		Scheduler: scheduler, Against: *baseline, Snapshot: c.String("snapshot"), Nodes: c.Int("nodes"), Pods: c.Int("pods"),
+		Scheduler: scheduler, Against: against, Snapshot: c.String("snapshot"), Nodes: c.Int("nodes"), Pods: c.Int("pods"),
 		Workload: c.String("workload"), Case: c.String("case"), Samples: c.Int("samples"),
 		Timeout: c.Duration("timeout"), Version: ownVersion(),
 	})
@@ -78,8 +82,10 @@ func runBench(c *cli.Context, u *ui) error {
 	if err := u.data(c.String("output"), result, benchTable(result)); err != nil {
 		return err
 	}
-	if result.Ratio < least {
-		return &checkFailed{fmt.Sprintf("the scheduler binds %.2f times the pods per second of %s, less than %v%s", result.Ratio, result.Against.Source, least, slowest(result.This))}
+	for _, s := range result.Against {
+		if s.Ratio < least {
+			return &checkFailed{fmt.Sprintf("the scheduler binds %.2f times the pods per second of %s, less than %v%s", s.Ratio, s.Source, least, slowest(result.This))}
+		}
 	}
 	return nil
 }
@@ -96,25 +102,34 @@ func slowest(s bench.Side) string {
 // mostPlugins is how many plugins the table has. The other formats have all.
 const mostPlugins = 10
 
-// benchTable prints both schedulers, and what takes the time of the first one.
+// benchTable prints the schedulers, and what takes the time of the first one.
 func benchTable(r *bench.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
 		p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn", r.Workload, r.Pods, r.Nodes, r.Samples)
 		p.line("\nSCHEDULER\tNAME\tRELEASE\tPODS/S\tSAMPLES\tATTEMPT (MEDIAN)\tATTEMPT (P99)")
-		for _, s := range []bench.Side{r.This, r.Against} {
+		for _, s := range r.Sides() {
 			var rates []string
 			for _, rate := range s.Rates {
 				rates = append(rates, fmt.Sprintf("%.1f", rate))
 			}
 			p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms", s.Source, s.Scheduler, s.Release, s.Rate, strings.Join(rates, ", "), s.Attempt.P50, s.Attempt.P99)
 		}
-		p.line("\n%.2f times the pods per second of %s", r.Ratio, r.Against.Source)
+		p.line("")
+		header := "\nSLOWEST PLUGIN\tEXTENSION POINT\tTIME PER CALL\tTIME PER POD"
+		for _, s := range r.Against {
+			p.line("%.2f times the pods per second of %s", s.Ratio, s.Source)
+			header += "\tPER POD, " + s.Source
+		}
 		for i, t := range r.This.Plugins[:min(mostPlugins, len(r.This.Plugins))] {
 			if i == 0 {
-				p.line("\nSLOWEST PLUGIN\tEXTENSION POINT\tTIME PER CALL\tTIME PER POD\tPER POD, %s", r.Against.Source)
+				p.line("%s", header)
 			}
-			p.line("%s\t%s\t%.1f µs\t%.3f ms\t%s", t.Plugin, t.Point, t.MicrosecondsPerCall, t.MillisecondsPerPod, timeOf(r.Against, t))
+			row := fmt.Sprintf("%s\t%s\t%.1f µs\t%.3f ms", t.Plugin, t.Point, t.MicrosecondsPerCall, t.MillisecondsPerPod)
+			for _, s := range r.Against {
+				row += "\t" + timeOf(s, t)
+			}
+			p.line("%s", row)
 		}
 		for i, t := range r.This.Points {
 			if i == 0 {

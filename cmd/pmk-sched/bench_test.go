@@ -11,7 +11,7 @@ import (
 
 func TestBenchTable(t *testing.T) {
 	r := &bench.Result{
-		Workload: "Alike/100Pods", Nodes: 40, Pods: 100, Samples: 2, Ratio: 0.25,
+		Workload: "Alike/100Pods", Nodes: 40, Pods: 100, Samples: 2,
 		This: bench.Side{
 			Source: "this", Scheduler: "packer", Release: "v1.24.3", Rates: []float64{20, 30}, Rate: 25, Attempt: bench.Latency{P50: 1.5, P99: 9},
 			Plugins: []bench.PluginTime{
@@ -19,9 +19,12 @@ func TestBenchTable(t *testing.T) {
 			},
 			Points: []bench.PointTime{{Point: "Filter", MillisecondsPer: 31}},
 		},
-		Against: bench.Side{
-			Source: "default", Scheduler: "default-scheduler", Release: "v1.24.3", Rates: []float64{100, 100}, Rate: 100,
-			Plugins: []bench.PluginTime{{Plugin: "Fit", Point: "Filter", MillisecondsPerPod: 0.04}},
+		Against: []bench.Side{
+			{
+				Source: "default", Scheduler: "default-scheduler", Release: "v1.24.3", Rates: []float64{100, 100}, Rate: 100, Ratio: 0.25,
+				Plugins: []bench.PluginTime{{Plugin: "Fit", Point: "Filter", MillisecondsPerPod: 0.04}},
+			},
+			{Source: "b.yaml", Scheduler: "b", Release: "v1.24.3", Rates: []float64{50, 50}, Rate: 50, Ratio: 0.5},
 		},
 	}
 	var out bytes.Buffer
@@ -33,12 +36,14 @@ func TestBenchTable(t *testing.T) {
 SCHEDULER	NAME	RELEASE	PODS/S	SAMPLES	ATTEMPT (MEDIAN)	ATTEMPT (P99)
 this	packer	v1.24.3	25.0	20.0, 30.0	1.50 ms	9.00 ms
 default	default-scheduler	v1.24.3	100.0	100.0, 100.0	0.00 ms	0.00 ms
+b.yaml	b	v1.24.3	50.0	50.0, 50.0	0.00 ms	0.00 ms
 
 0.25 times the pods per second of default
+0.50 times the pods per second of b.yaml
 
-SLOWEST PLUGIN	EXTENSION POINT	TIME PER CALL	TIME PER POD	PER POD, default
-Sleepy	Filter	5100.0 µs	204.000 ms	-
-Fit	Filter	1.2 µs	0.050 ms	0.040 ms
+SLOWEST PLUGIN	EXTENSION POINT	TIME PER CALL	TIME PER POD	PER POD, default	PER POD, b.yaml
+Sleepy	Filter	5100.0 µs	204.000 ms	-	-
+Fit	Filter	1.2 µs	0.050 ms	0.040 ms	-
 
 EXTENSION POINT	TIME PER POD
 Filter	31.000 ms

@@ -141,7 +141,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	if err != nil {
 		return err
 	}
-	baseline, err := simulatedBaseline(c, u)
+	baseline, err := simulatedBaseline(c, u, c.String("against"))
 	if err != nil {
 		return err
 	}
@@ -166,9 +166,8 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 // defaultBaseline is the value of --against for the default scheduler.
 const defaultBaseline = "default"
 
-// simulatedBaseline returns the scheduler of --against; nil without it.
-func simulatedBaseline(c *cli.Context, u *ui) (*session.Baseline, error) {
-	source := c.String("against")
+// simulatedBaseline returns the scheduler of a value of --against; nil if it is empty.
+func simulatedBaseline(c *cli.Context, u *ui, source string) (*session.Baseline, error) {
 	if source == "" {
 		return nil, nil
 	}

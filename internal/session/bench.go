@@ -19,9 +19,9 @@ import (
 
 // BenchRequest says what to measure.
 type BenchRequest struct {
-	// Scheduler is compared with Against.
+	// Scheduler is compared with those of Against.
 	Scheduler spec.Simulated
-	Against   Baseline
+	Against   []Baseline
 	// Snapshot is a file with the nodes; empty: those of the cluster. If Nodes is above 0 there is no snapshot, but that many nodes that are alike.
 	Snapshot string
 	Nodes    int
@@ -36,7 +36,7 @@ type BenchRequest struct {
 	Version string
 }
 
-// Bench measures how fast two schedulers bind pods. The cluster is only read, and not at all with a file or with nodes that are alike.
+// Bench measures how fast schedulers bind pods. The cluster is only read, and not at all with a file or with nodes that are alike.
 func (s *Session) Bench(ctx context.Context, r BenchRequest) (result *bench.Result, err error) {
 	w := bench.Alike(r.Nodes, r.Pods)
 	if r.Workload != "" {
@@ -79,7 +79,7 @@ type nothing struct{}
 // Each implements [simulate.Snapshot].
 func (nothing) Each(func(*snapshot.Kind, string, map[string]any) error) error { return nil }
 
-// measured is one of the two schedulers.
+// measured is one of the schedulers.
 type measured struct {
 	source  string
 	options simulate.Options
@@ -90,25 +90,31 @@ func (m *measured) side() bench.Side {
 	return bench.NewSide(m.source, m.options.Scheduler.Name, m.options.Scheduler.Release.String(), m.samples)
 }
 
-// bench has the programs compiled and takes the samples in turn, so that what else the machine does affects both schedulers.
+// bench has the programs compiled and takes the samples in turn, so that what else the machine does affects all schedulers.
 func (s *Session) bench(ctx context.Context, r BenchRequest, w *bench.Workload, h *snapshot.Header, objects simulate.Snapshot) (_ *bench.Result, err error) {
 	sim := simulation{s: s, objects: objects, header: h, request: SimulateRequest{Timeout: r.Timeout}}
-	both := []*measured{{source: "this"}, {source: r.Against.Source}}
-	for i, scheduler := range []spec.Simulated{r.Scheduler, r.Against.Scheduler} {
-		if both[i].options, err = sim.options(ctx, scheduler); err != nil {
-			return nil, fmt.Errorf("measure %s: %w", both[i].source, err)
+	var all []*measured
+	for _, b := range append([]Baseline{{Source: "this", Scheduler: r.Scheduler}}, r.Against...) {
+		m := &measured{source: b.Source}
+		if m.options, err = sim.options(ctx, b.Scheduler); err != nil {
+			return nil, fmt.Errorf("measure %s: %w", m.source, err)
 		}
-		both[i].options.Snapshot = objects
+		m.options.Snapshot = objects
+		all = append(all, m)
 	}
 	for i := range r.Samples {
-		for _, m := range both {
+		for _, m := range all {
 			s.Note(fmt.Sprintf("sample %d of %d: %s", i+1, r.Samples, m.source))
 			if err := m.measure(ctx, w); err != nil {
 				return nil, fmt.Errorf("measure %s: %w", m.source, err)
 			}
 		}
 	}
-	result := bench.New(w.Name, both[0].side(), both[1].side(), both[0].samples, both[1].samples)
+	var sides []bench.Side
+	for _, m := range all {
+		sides = append(sides, m.side())
+	}
+	result := bench.New(w.Name, sides[0], sides[1:]...)
 	result.Notes = append(result.Notes, w.Notes...)
 	return result, nil
 }

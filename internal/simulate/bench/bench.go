@@ -67,6 +67,10 @@ type Side struct {
 	// Plugins and Points are what takes the time, the slowest first.
 	Plugins []PluginTime `json:"plugins"`
 	Points  []PointTime  `json:"points"`
+	// Ratio is the rate of the measured scheduler divided by Rate, for those that it is compared with; 0 if one has no rate.
+	Ratio float64 `json:"ratio,omitempty"`
+
+	samples []Sample
 }
 
 // Latency are quantiles in milliseconds.
@@ -78,7 +82,7 @@ type Latency struct {
 	P99     float64 `json:"p99"`
 }
 
-// Result compares a scheduler with another one.
+// Result compares a scheduler with others.
 type Result struct {
 	// Version and DataItems are the format of perfdash (kubernetes/perf-tests); it ignores the rest.
 	Version   string     `json:"version"`
@@ -88,12 +92,10 @@ type Result struct {
 	Nodes    int    `json:"nodes"`
 	Pods     int    `json:"pods"`
 	Samples  int    `json:"samples"`
-	// This is the scheduler, Against the one that it is compared with.
-	This    Side `json:"this"`
-	Against Side `json:"against"`
-	// Ratio is the rate of this scheduler divided by that of the other one; 0 if one has none.
-	Ratio float64  `json:"ratio"`
-	Notes []string `json:"notes,omitempty"`
+	// This is the scheduler, Against are those that it is compared with.
+	This    Side     `json:"this"`
+	Against []Side   `json:"against"`
+	Notes   []string `json:"notes,omitempty"`
 }
 
 // DataItem is a measurement in the format of perfdash.
@@ -105,7 +107,7 @@ type DataItem struct {
 
 // NewSide returns what the samples of a scheduler show.
 func NewSide(source, scheduler, release string, samples []Sample) Side {
-	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}}
+	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}, samples: samples}
 	all := &histogram{buckets: map[float64]float64{}}
 	var texts []string
 	bound := 0
@@ -139,35 +141,40 @@ func median(numbers []float64) float64 {
 	return sorted[middle]
 }
 
-// New compares the samples of two schedulers, which have the same workload.
-func New(workload string, this, against Side, own, others []Sample) *Result {
-	r := &Result{Version: "v1", Workload: workload, Samples: len(own), This: this, Against: against}
-	if len(own) > 0 {
-		r.Nodes, r.Pods = own[0].Nodes, own[0].Pods
+// New compares a scheduler with others, which have the same workload.
+func New(workload string, this Side, against ...Side) *Result {
+	r := &Result{Version: "v1", Workload: workload, Samples: len(this.samples), This: this, Against: against}
+	if len(this.samples) > 0 {
+		r.Nodes, r.Pods = this.samples[0].Nodes, this.samples[0].Pods
 	}
-	if against.Rate > 0 {
-		r.Ratio = this.Rate / against.Rate
+	for i, s := range against {
+		if s.Rate > 0 {
+			r.Against[i].Ratio = this.Rate / s.Rate
+		}
 	}
-	for _, s := range []Side{this, against} {
+	for _, s := range r.Sides() {
 		if s.Unbound > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s did not bind %d pods: there is no room for them; the rate is that of the others", s.Source, s.Unbound))
 		}
+		r.DataItems = append(r.DataItems, s.items(workload)...)
 	}
-	r.DataItems = slices.Concat(items(workload, "this", this, own), items(workload, "against", against, others))
 	return r
 }
 
+// Sides returns all schedulers, the one that is compared with the others first.
+func (r *Result) Sides() []Side { return append([]Side{r.This}, r.Against...) }
+
 // items returns the measurements of a scheduler, with the names that scheduler_perf gives them (test/integration/scheduler_perf/util.go).
-func items(workload, side string, s Side, samples []Sample) []DataItem {
+func (s Side) items(workload string) []DataItem {
 	labels := func(metric string, more ...string) map[string]string {
-		l := map[string]string{"Name": workload, "Metric": metric, "side": side, "scheduler": s.Scheduler, "release": s.Release}
+		l := map[string]string{"Name": workload, "Metric": metric, "side": s.Source, "scheduler": s.Scheduler, "release": s.Release}
 		for i := 0; i+1 < len(more); i += 2 {
 			l[more[i]] = more[i+1]
 		}
 		return l
 	}
 	var seconds []float64
-	for _, sample := range samples {
+	for _, sample := range s.samples {
 		seconds = append(seconds, sample.perSecond()...)
 	}
 	slices.Sort(seconds)

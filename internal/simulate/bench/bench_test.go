@@ -68,7 +68,7 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 		got := NewSide("this", "packer", "v1.24.3", []Sample{
 			sample(text+attempts, 5, 750, 0, 250, 500, 1000), sample(text+attempts, 4, 0, 500, 1000), sample(text+attempts, 3, 0, 1000, 2000),
 		})
-		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreUnexported(Side{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -89,8 +89,8 @@ func TestQuantilesAreInterpolated(t *testing.T) {
 func TestResultComparesAndHasDataItems(t *testing.T) {
 	own := []Sample{sample(text+attemptsNew, 3, 0, 500, 1000)}
 	others := []Sample{sample(attemptsNew, 5, 0, 250, 500, 750, 1000)}
-	r := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own), NewSide("default", "default-scheduler", "v1.24.3", others), own, others)
-	if r.Ratio != 0.5 || r.Nodes != 5 || r.Pods != 3 || r.Samples != 1 || len(r.Notes) > 0 {
+	r := New("Alike/5Nodes/3Pods", NewSide("this", "packer", "v1.24.3", own), NewSide("default", "default-scheduler", "v1.24.3", others), NewSide("b.yaml", "b", "v1.24.3", own))
+	if r.Against[0].Ratio != 0.5 || r.Against[1].Ratio != 1 || r.Nodes != 5 || r.Pods != 3 || r.Samples != 1 || len(r.Notes) > 0 {
 		t.Errorf("%+v", r)
 	}
 	labels := map[string]string{"Name": "Alike/5Nodes/3Pods", "Metric": "SchedulingThroughput", "side": "this", "scheduler": "packer", "release": "v1.24.3"}
@@ -98,11 +98,11 @@ func TestResultComparesAndHasDataItems(t *testing.T) {
 	if diff := cmp.Diff(want, r.DataItems[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(r.DataItems) != 2+3+2 || r.DataItems[2].Labels["plugin"] != "Sleepy" || r.DataItems[2].Data["Average"] != 5 {
+	if len(r.DataItems) != 2+3+2+2+3 || r.DataItems[2].Labels["plugin"] != "Sleepy" || r.DataItems[2].Data["Average"] != 5 {
 		t.Errorf("data items %+v", r.DataItems)
 	}
-	none := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", []Sample{{Pods: 2}}), nil, nil)
-	if none.Ratio != 0 || len(none.Notes) != 2 {
+	none := New("x", NewSide("this", "", "", []Sample{{Pods: 2}}), NewSide("default", "", "", []Sample{{Pods: 2}}))
+	if none.Against[0].Ratio != 0 || len(none.Notes) != 2 {
 		t.Errorf("without bound pods: %+v", none)
 	}
 }

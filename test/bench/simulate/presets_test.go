@@ -1,0 +1,86 @@
+//go:build linux
+
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+const (
+	// gain is how many times the pods per second of the default configuration the preset throughput binds in a large cluster, at least.
+	gain = 2.0
+	// noise is what two measurements of the same scheduler differ by on a machine with other work.
+	noise = 0.1
+)
+
+// BenchmarkPresets compares the pods per second of the presets with those of the default scheduler, as Kubernetes configures it (stock) and without the rate
+// limit of its client (default): three samples each, in turn.
+func BenchmarkPresets(b *testing.B) {
+	for _, x := range []struct {
+		release     string
+		nodes, pods int
+		presets     []string
+		least       float64
+	}{
+		{"v1.24.3", 5000, 2000, names("default", "throughput"), gain},
+		{"v1.29.2", 5000, 2000, nil, gain},
+		{"v1.37.1", 5000, 2000, nil, 1},
+		{"v1.24.3", 500, 2000, nil, 1 - noise},
+		{"v1.24.3", 100, 2000, nil, 1 - noise},
+	} {
+		b.Run(fmt.Sprintf("%s/%d-nodes", x.release, x.nodes), func(b *testing.B) {
+			for b.Loop() {
+				r := rates(b, x.release, x.nodes, x.pods, x.presets)
+				for _, s := range r.Sides() {
+					b.ReportMetric(s.Rate, s.Source+"-pods/s")
+					b.Logf("%-16s %6.1f pods/s, %.1f, attempt %.1f ms", s.Source, s.Rate, s.Rates, s.Attempt.P50)
+				}
+				if got := r.Against[0].Ratio; got < x.least {
+					b.Errorf("throughput binds %.2f times the pods per second of default, want %v", got, x.least)
+				}
+			}
+		})
+	}
+}
+
+// names returns the names of the presets but some.
+func names(without ...string) []string {
+	var all []string
+	for _, preset := range profiles.Presets() {
+		if !slices.Contains(without, preset.Name) {
+			all = append(all, preset.Name)
+		}
+	}
+	return all
+}
+
+// rates measures throughput, default, stock and more presets on nodes that are alike.
+func rates(b *testing.B, release string, nodes, pods int, presets []string) *bench.Result {
+	b.Helper()
+	args := []string{"bench", "--branch", release, "--nodes", fmt.Sprint(nodes), "--pods", fmt.Sprint(pods), "--preset", "throughput", "--against", "default", "--against", "testdata/stock.yaml", "-o", "json"}
+	for _, preset := range presets {
+		file := run.WriteFile(b, preset, strings.Join([]string{
+			"apiVersion: pmk-sched.io/v1alpha1", "kind: CustomScheduler", "metadata: {name: " + preset + "}", "spec: {configuration: {preset: " + preset + "}}", "",
+		}, "\n"))
+		args = append(args, "--against", file)
+	}
+	r := run.Decode[bench.Result](b, run.PMKSched(b, args...).OK(b).Stdout)
+	r.This.Source = "throughput"
+	for i := range r.Against {
+		r.Against[i].Source = r.Against[i].Scheduler
+	}
+	r.Against[0].Source = "default"
+	for _, s := range r.Sides() {
+		if len(s.Rates) != 3 || s.Rate <= 0 || s.Unbound > 0 {
+			b.Errorf("%s: %.1f pods/s, %d pods without a node", s.Source, s.Rates, s.Unbound)
+		}
+	}
+	return &r
+}
