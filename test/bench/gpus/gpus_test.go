@@ -7,11 +7,9 @@ package gpus
 
 import (
 	"context"
+	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,25 +17,25 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/openb"
+	"github.com/pmk-sched/pmk-sched/test/internal/chart"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
 const (
 	release = "v1.36.3"
-	// traceVariable names the directory with the two lists of the trace.
-	traceVariable = "PMK_SCHED_OPENB"
 	// seed draws the same pods for all sides.
 	seed = 42
 	// overcommitment is how many GPUs the pods ask for in relation to those of the cluster.
 	overcommitment = 1.3
-	gpus           = corev1.ResourceName(openb.GPUMilli)
 )
+
+var update = flag.Bool("update", false, "write the picture of the documentation")
 
 // arguments of the plugin, for the resource of the trace.
 const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, annotations: {index: alibabacloud.com/gpu-index}}`
@@ -52,12 +50,8 @@ var sides = []struct{ name, plugins, config string }{
 }
 
 func BenchmarkAllocatedGPUs(b *testing.B) {
-	dir := os.Getenv(traceVariable)
-	if dir == "" {
-		b.Skip(traceVariable + " is not the directory of the openb trace")
-	}
-	nodes := readTrace[corev1.Node](b, filepath.Join(dir, "openb_node_list_all_node.csv"), openb.Nodes)
-	drawn, capacity := draw(readTrace[corev1.Pod](b, filepath.Join(dir, "openb_pod_list_default.csv"), openb.Pods), nodes)
+	nodes, pods := trace.Read(b)
+	drawn, capacity := draw(pods, nodes)
 	x := controlplane.Start(b, release)
 	binary, err := controlplane.Build(b.Context(), build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
 	if err != nil {
@@ -65,52 +59,35 @@ func BenchmarkAllocatedGPUs(b *testing.B) {
 	}
 	createNodes(b, x, nodes)
 	for b.Loop() {
+		var lines []chart.Line
 		for _, s := range sides {
 			source := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 100\nclientConnection: {qps: 2000, burst: 2000}\n"+
 				"profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, args: %s}%s]}]\n", s.name, s.plugins, arguments, s.config)
 			placed := fill(b, x, s.name, x.NewScheduler(b, controlplane.Scheduler{Name: s.name, Plugins: []string{"GPUPacking"}, Source: []byte(source), Binary: binary}), drawn)
-			b.Logf("%s:%s", s.name, report(drawn, placed, capacity))
-			b.ReportMetric(100*float64(allocated(drawn, placed, len(drawn)))/float64(capacity), s.name+"-%-allocated")
+			line := allocation(drawn, placed, capacity)
+			lines = append(lines, chart.Line{Name: s.name, Points: line})
+			b.Logf("%s:%s", s.name, report(line))
+			b.ReportMetric(line[len(line)-1].Y, s.name+"-%-allocated")
+		}
+		if *update {
+			chart.Write(b, "gpus.svg", "GPUs allocated against GPUs asked for", chart.Axis{Title: "GPUs asked for, % of the cluster's", From: 80, To: 130, Every: 10},
+				chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, lines...)
 		}
 	}
 }
 
-// readTrace reads a list of the trace as objects.
-func readTrace[T any](b *testing.B, name string, read func(r io.Reader, do func(map[string]any) error) error) []*T {
-	b.Helper()
-	file, err := os.Open(name)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer file.Close()
-	var all []*T
-	if err := read(file, func(object map[string]any) error {
-		typed := new(T)
-		all = append(all, typed)
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed)
-	}); err != nil {
-		b.Fatal(err)
-	}
-	return all
-}
-
 // draw draws pods of the trace until they ask for enough GPUs, and returns them with the GPUs that the nodes have, in thousandths.
-func draw(trace []*corev1.Pod, nodes []*corev1.Node) (drawn []*corev1.Pod, capacity int64) {
+func draw(pods []*corev1.Pod, nodes []*corev1.Node) (drawn []*corev1.Pod, capacity int64) {
 	for _, n := range nodes {
-		capacity += n.Status.Allocatable.Name(gpus, "").Value()
+		capacity += n.Status.Allocatable.Name(trace.GPU, "").Value()
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for asked := int64(0); float64(asked) < overcommitment*float64(capacity); {
-		pod := trace[random.IntN(len(trace))]
-		asked += request(pod)
+		pod := pods[random.IntN(len(pods))]
+		asked += trace.Request(pod)
 		drawn = append(drawn, pod)
 	}
 	return drawn, capacity
-}
-
-func request(pod *corev1.Pod) int64 {
-	amount := pod.Spec.Containers[0].Resources.Requests[gpus]
-	return amount.Value()
 }
 
 func createNodes(b *testing.B, x *controlplane.Plane, nodes []*corev1.Node) {
@@ -175,26 +152,29 @@ func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplan
 	}
 }
 
-// allocated returns the GPUs of those of the first pods that are bound.
-func allocated(drawn []*corev1.Pod, placed []bool, first int) int64 {
-	sum := int64(0)
-	for i, pod := range drawn[:first] {
+// allocation returns the GPUs that were allocated against those asked for, in percent of those of the cluster, from 80 percent asked for on.
+func allocation(drawn []*corev1.Pod, placed []bool, capacity int64) []chart.Point {
+	var points []chart.Point
+	asked, allocated, next := int64(0), int64(0), 80.0
+	for i, pod := range drawn {
+		asked += trace.Request(pod)
 		if placed[i] {
-			sum += request(pod)
+			allocated += trace.Request(pod)
+		}
+		if share := 100 * float64(asked) / float64(capacity); share >= next || i == len(drawn)-1 {
+			points = append(points, chart.Point{X: share, Y: 100 * float64(allocated) / float64(capacity)})
+			next++
 		}
 	}
-	return sum
+	return points
 }
 
-// report returns lines with the GPUs asked for and allocated, in percent of those of the cluster.
-func report(drawn []*corev1.Pod, placed []bool, capacity int64) string {
+// report returns every fifth point as a line of text.
+func report(points []chart.Point) string {
 	var lines strings.Builder
-	asked, next := int64(0), 80.0
-	for i, pod := range drawn {
-		asked += request(pod)
-		if share := 100 * float64(asked) / float64(capacity); share >= next {
-			fmt.Fprintf(&lines, "\n  asked for %5.1f %%, allocated %5.1f %%", share, 100*float64(allocated(drawn, placed, i+1))/float64(capacity))
-			next += 5
+	for i, p := range points {
+		if i%5 == 0 || i == len(points)-1 {
+			fmt.Fprintf(&lines, "\n  asked for %5.1f %%, allocated %5.1f %%", p.X, p.Y)
 		}
 	}
 	return lines.String()

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package simulate measures how long simulations of large clusters take and how much memory they need, with everything that they start, and
-// compares presets on the openb trace.
+// compares presets: their speed, and their placements on the openb trace.
 package simulate
 
 import (
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,9 +22,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// traceVariable names the directory with the two lists of the trace.
-const traceVariable = "PMK_SCHED_OPENB"
-
 func TestMain(m *testing.M) {
 	run.Measured()
 	os.Exit(m.Run())
@@ -37,44 +33,13 @@ func BenchmarkSimulate(b *testing.B) {
 		b.Run(fmt.Sprintf("%d-nodes", size.nodes), func(b *testing.B) {
 			snapshot := snapshotOf(b, "--from", cluster(b, size.nodes, size.bound, size.pending))
 			for b.Loop() {
-				s := simulate(b, "total", snapshot)
+				s := simulate(b, "total", snapshot).Summary
 				if s.Nodes != size.nodes || s.Pods != size.bound || s.Placed != size.pending {
 					b.Errorf("got %+v", s)
 				}
 			}
 		})
 	}
-}
-
-// BenchmarkTrace places the pods of the trace, whose GPUs are an extended resource, with three configurations. The first is the default scheduler's.
-func BenchmarkTrace(b *testing.B) {
-	dir := os.Getenv(traceVariable)
-	if dir == "" {
-		b.Skip(traceVariable + " is not the directory of the openb trace")
-	}
-	snapshot := snapshotOf(b, "--from", filepath.Join(dir, "openb_node_list_all_node.csv"), "--from", filepath.Join(dir, "openb_pod_list_default.csv"))
-	for b.Loop() {
-		b.Logf("%8s  %6s  %8s  %11s  %s", "", "placed", "unplaced", "empty nodes", "utilization")
-		for _, preset := range []string{"default", "binpack", "spread"} {
-			var args []string
-			if preset != "default" {
-				args = []string{"--preset", preset}
-			}
-			s := simulate(b, preset, snapshot, args...)
-			if s.Nodes != 1_523 || s.Placed+s.Unplaced != 8_152 {
-				b.Errorf("%s: got %+v", preset, s)
-			}
-			b.Logf("%8s  %6d  %8d  %11d  %s", preset, s.Placed, s.Unplaced, len(s.After.EmptyNodes), utilization(s))
-		}
-	}
-}
-
-func utilization(s report.Summary) string {
-	var texts []string
-	for _, u := range s.Utilization {
-		texts = append(texts, fmt.Sprintf("%s %.1f %%", u.Resource, 100*u.After))
-	}
-	return strings.Join(texts, ", ")
 }
 
 // snapshotOf returns the path of a snapshot from files.
@@ -86,16 +51,16 @@ func snapshotOf(b *testing.B, from ...string) string {
 }
 
 // simulate places the pending pods of a snapshot, and reports the time and the memory under a name.
-func simulate(b *testing.B, name, snapshot string, args ...string) report.Summary {
+func simulate(b *testing.B, name, snapshot string, args ...string) report.Report {
 	b.Helper()
 	watch := watchMemory(b)
 	begin := time.Now()
 	r := run.PMKSched(b, append([]string{"simulate", "pending", "--branch", apiserver.Release, "--snapshot", snapshot, "-o", "json"}, args...)...).OK(b)
 	b.ReportMetric(time.Since(begin).Seconds(), name+"-s")
 	b.ReportMetric(watch(), name+"-MiB")
-	s := run.Decode[struct{ Summary report.Summary }](b, r.Stdout).Summary
-	b.Logf("%s: load %.1f s, schedule %.1f s", name, s.LoadSeconds, s.ScheduleSeconds)
-	return s
+	result := run.Decode[report.Report](b, r.Stdout)
+	b.Logf("%s: load %.1f s, schedule %.1f s", name, result.Summary.LoadSeconds, result.Summary.ScheduleSeconds)
+	return result
 }
 
 // cluster writes a list of nodes, and of pods that are bound or pending, and returns the path of the file.

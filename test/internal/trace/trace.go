@@ -1,0 +1,61 @@
+// Package trace reads Alibaba's openb trace for benchmarks: the nodes and pods of a cluster with GPUs.
+package trace
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/openb"
+)
+
+// variable names the directory with the two lists of the trace.
+const variable = "PMK_SCHED_OPENB"
+
+// GPU is the extended resource of the trace: a GPU is 1000 of it.
+const GPU = corev1.ResourceName(openb.GPUMilli)
+
+// Files returns the paths of the lists of nodes and pods. Without the trace the benchmark is skipped.
+func Files(b *testing.B) (nodes, pods string) {
+	b.Helper()
+	dir := os.Getenv(variable)
+	if dir == "" {
+		b.Skip(variable + " is not the directory of the openb trace")
+	}
+	return filepath.Join(dir, "openb_node_list_all_node.csv"), filepath.Join(dir, "openb_pod_list_default.csv")
+}
+
+// Read returns the nodes and the pods. Without the trace the benchmark is skipped.
+func Read(b *testing.B) ([]*corev1.Node, []*corev1.Pod) {
+	b.Helper()
+	nodes, pods := Files(b)
+	return list[corev1.Node](b, nodes, openb.Nodes), list[corev1.Pod](b, pods, openb.Pods)
+}
+
+// Request returns how much of a GPU a pod requests, in thousandths.
+func Request(pod *corev1.Pod) int64 {
+	amount := pod.Spec.Containers[0].Resources.Requests[GPU]
+	return amount.Value()
+}
+
+func list[T any](b *testing.B, name string, read func(io.Reader, func(map[string]any) error) error) []*T {
+	b.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	var all []*T
+	if err := read(file, func(object map[string]any) error {
+		typed := new(T)
+		all = append(all, typed)
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed)
+	}); err != nil {
+		b.Fatal(err)
+	}
+	return all
+}
