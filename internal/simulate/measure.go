@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
@@ -151,50 +152,67 @@ func (r *run) watchBinds(ctx context.Context, waiting []map[string]any) (*binds,
 	if err != nil {
 		return nil, kubeapi.Explain("list pods", err)
 	}
-	const withNode = "spec.nodeName!="
-	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: withNode, ResourceVersion: now.ResourceVersion})
-	if err != nil {
-		return nil, kubeapi.Explain("watch pods", err)
-	}
 	b := &binds{waits: map[string]bool{}, done: make(chan struct{}), bound: map[string]time.Time{}}
 	for _, pod := range waiting {
 		namespace, name := scenario.NameOf(pod)
 		b.waits[namespace+"/"+name] = true
 	}
+	events, err := watchBound(ctx, pods, now.ResourceVersion)
+	if err != nil {
+		return nil, err
+	}
 	go func() {
 		defer close(b.done)
-		defer events.Stop()
-		b.follow(ctx, events.ResultChan())
+		for version := now.ResourceVersion; err == nil && ctx.Err() == nil; {
+			if version, err = b.follow(ctx, events, version); err == nil {
+				events, err = watchBound(ctx, pods, version)
+			}
+		}
+		if ctx.Err() == nil {
+			b.mu.Lock()
+			b.err = err
+			b.mu.Unlock()
+		}
 	}()
 	return b, nil
 }
 
-// follow notes the first event of each pod.
-func (b *binds) follow(ctx context.Context, events <-chan watch.Event) {
+func watchBound(ctx context.Context, pods metadata.Getter, version string) (watch.Interface, error) {
+	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!=", ResourceVersion: version})
+	if err != nil {
+		return nil, kubeapi.Explain("watch pods", err)
+	}
+	return events, nil
+}
+
+// follow notes the first event of each pod until ctx or the watch ends, and returns the version of the last event. The API server ends a watch whose reader does not
+// keep up, for example because other programs use the processors.
+func (b *binds) follow(ctx context.Context, events watch.Interface, version string) (string, error) {
+	defer events.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case event, ok := <-events:
+			return version, nil
+		case event, ok := <-events.ResultChan():
+			if !ok {
+				return version, nil
+			}
 			now := time.Now()
 			pod, isPod := event.Object.(*metav1.PartialObjectMetadata)
-			key := ""
-			if isPod {
-				key = pod.Namespace + "/" + pod.Name
+			if !isPod {
+				return version, kubeapi.Explain("watch pods", apierrors.FromObject(event.Object))
 			}
-			b.mu.Lock()
-			switch {
-			case !ok || !isPod:
-				b.err = errors.New("the watch of bound pods ended too early")
-				b.mu.Unlock()
-				return
-			case b.waits[key] && event.Type != watch.Deleted:
-				if _, again := b.bound[key]; !again {
-					b.bound[key] = now
-				}
-			}
-			b.mu.Unlock()
+			version = pod.ResourceVersion
+			b.note(event.Type, pod.Namespace+"/"+pod.Name, now)
 		}
+	}
+}
+
+func (b *binds) note(change watch.EventType, pod string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, again := b.bound[pod]; b.waits[pod] && change != watch.Deleted && !again {
+		b.bound[pod] = now
 	}
 }
 
