@@ -29,7 +29,7 @@ func benchCommand(u *ui) *cli.Command {
 		),
 		Flags: simulatedFlags(
 			fileFlag(),
-			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; can be repeated"},
+			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of nodes that are alike", DefaultText: "those of the snapshot", Action: atLeast("nodes", 1)},
 			&cli.IntFlag{Name: "pods", Value: 1000, Usage: "`NUMBER` of pods to schedule", Action: atLeast("pods", 2)},
 			&cli.StringFlag{Name: "workload", Usage: "`FILE` of scheduler_perf with nodes and pods"},

@@ -39,6 +39,15 @@ type Options struct {
 	Dir string
 	// Args are more flags of kube-apiserver; they follow the others, so that they win.
 	Args []string
+	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0 is the default, 100.
+	GCPercent int
+}
+
+func (o Options) environment() []string {
+	if o.GCPercent == 0 {
+		return []string{}
+	}
+	return []string{"GOGC=" + strconv.Itoa(o.GCPercent)}
 }
 
 // Server is a running API server. Close it.
@@ -70,7 +79,7 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	s.port, s.etcdPort = ports[0], ports[1]
 	client, peer := loopbackURL(ports[1]), loopbackURL(ports[2])
-	s.etcd, err = StartProcess(filepath.Join(o.Dir, "etcd.log"), o.Etcd,
+	s.etcd, err = startProcess(filepath.Join(o.Dir, "etcd.log"), o.environment(), o.Etcd,
 		"--data-dir="+filepath.Join(o.Dir, "etcd"), "--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
 	if err != nil {
@@ -105,7 +114,7 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + in("sa.key"), "--service-account-signing-key-file=" + in("sa.key"),
 	}, s.o.Args...)
-	if s.api, err = StartProcess(in("kube-apiserver.log"), s.o.KubeAPIServer, args...); err != nil {
+	if s.api, err = startProcess(in("kube-apiserver.log"), s.o.environment(), s.o.KubeAPIServer, args...); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, startTime)

@@ -25,13 +25,18 @@ type Process struct {
 // StartProcess starts a program, whose output is appended to a file. Its environment is empty, so that neither proxies nor the
 // settings of the user's own cluster reach it.
 func StartProcess(log, program string, args ...string) (*Process, error) {
+	return startProcess(log, []string{}, program, args...)
+}
+
+// startProcess starts a program with an environment, which is not nil: that would be the one of this process.
+func startProcess(log string, environment []string, program string, args ...string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", filepath.Base(program), err)
 	}
 	defer out.Close()
 	cmd := exec.Command(program, args...)
-	cmd.Env = []string{} // not nil, which is that of this process
+	cmd.Env = environment
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = endWithParent()
 	if err := cmd.Start(); err != nil {

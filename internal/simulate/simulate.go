@@ -86,9 +86,11 @@ type Server struct {
 }
 
 // StartServer starts the API server of the scheduler's release. It uses the programs and the directory of the options.
-func StartServer(ctx context.Context, o Options) (*Server, error) {
+func StartServer(ctx context.Context, o Options) (*Server, error) { return startServer(ctx, o, 0) }
+
+func startServer(ctx context.Context, o Options, gcPercent int) (*Server, error) {
 	api, err := apiserver.Start(ctx, apiserver.Options{
-		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release),
+		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release), GCPercent: gcPercent,
 	})
 	if err != nil {
 		return nil, err
