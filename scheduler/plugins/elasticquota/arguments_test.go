@@ -2,7 +2,6 @@ package elasticquota
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -87,23 +86,5 @@ func TestPodsOfATeamAreSignedAlike(t *testing.T) {
 	first, status := w.plugin.Sign(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"app": "x"}}})
 	if list, ok := first.([]string); !ok || status != nil || strings.Join(list, ",") != "a," {
 		t.Errorf("got %v, %v", first, status)
-	}
-}
-
-func TestAMissingDefinitionIsNoFailureAndEachFailureIsLoggedOnce(t *testing.T) {
-	h := &plugintest.Handle{}
-	r := newReader(h.Logger(context.Background()), newQuotas(nil), func() {})
-	for _, status := range []int{404, 404, 403, 403, 200, 403, 410} {
-		r.answered(status)
-		if status != 200 {
-			r.failed(errors.New("failed"))
-		}
-	}
-	var got []string
-	for _, line := range h.Lines() {
-		got = append(got, strings.Join(strings.Fields(line)[1:3], " "))
-	}
-	if strings.Join(got, ", ") != "finds no, cannot read, cannot read" {
-		t.Errorf("got %q", h.Lines())
 	}
 }
