@@ -161,14 +161,14 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 	if q == nil {
 		return nil, scheduler.Skip()
 	}
-	used, need := p.ledger.used(q, pod), requested(pod)
+	used, need := p.ledger.used(q, pod), scheduler.PodRequests(pod)
 	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
 	switch {
 	case p.protected(pod) && !p.fitsProtected(q, pod, need):
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
 		name := c.excess.first()
-		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, text(name, q.max[name]), name, text(name, used[name]))
+		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
 			return nil, c.full
 		}
