@@ -1,15 +1,14 @@
 // Package customresource reads the objects of a custom resource for a portable plugin.
 //
-// A scheduler must start and schedule whether or not the resource exists, so nothing waits for it: Watch returns at
-// once and reads in the background, until its context is done. What the plugin sees are the calls of Options.Set and
-// Options.Delete:
+// A scheduler must start and schedule whether or not the resource exists. Watch therefore returns immediately and reads in the
+// background until its context is done. The plugin gets the objects through Options.Set and Options.Delete:
 //
-//   - Until the CustomResourceDefinition is installed there are no calls. Objects are found within a minute after that.
-//   - When the resource does not exist anymore, Delete is called for all objects, and Set when it is there again.
-//   - While the API server does not answer or refuses the request, there are no calls: the last objects are used.
-//   - An object that Set cannot parse counts as deleted until it is changed.
+//   - After the CustomResourceDefinition is installed, Set is called for its objects within a minute.
+//   - When the resource does not exist anymore, Delete is called for all objects, and Set when it exists again.
+//   - While the API server is unavailable or refuses the request, the plugin keeps the last objects.
+//   - An object that Set cannot parse counts as deleted until it changes.
 //
-// One log line is written whenever that changes, and one for each object that cannot be parsed.
+// Each of these changes is logged in one line, and an object that cannot be parsed once.
 //
 //	err := customresource.Watch(ctx, h, customresource.Options{
 //		Plugin:   Name,
@@ -19,9 +18,9 @@
 //		Delete:   p.deleteRack,
 //	})
 //
-// The scheduler needs the permission that Rule returns. It does not retry pods when an object changes: a plugin whose
-// Filter depends on objects remembers the pods that it rejects in scheduler.RejectedPods. A plugin must not register
-// cluster events for the resource instead: kube-scheduler would wait for it at its start from 1.28 on.
+// The scheduler needs the permission that Rule returns. It does not retry pods when an object changes: a plugin that rejects
+// pods because of the objects keeps them in scheduler.RejectedPods. Do not register cluster events for the resource instead:
+// from 1.28 on kube-scheduler waits for it at startup.
 package customresource
 
 import (
