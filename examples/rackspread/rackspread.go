@@ -3,16 +3,14 @@ package rackspread
 
 import (
 	"context"
-	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // Name is the plugin's name in the scheduler's configuration.
@@ -24,24 +22,33 @@ const app = "app.kubernetes.io/name"
 // RackSpread scores nodes by the pods in their rack.
 type RackSpread struct {
 	nodes scheduler.NodeLister
-	// racks has the objects Rack of example.com/v1: spec.nodes is the list of the nodes in the rack.
-	racks cache.Store
+
+	mu    sync.RWMutex
+	racks map[string][]string // the nodes in each rack
 }
 
-// New returns the plugin. It reads racks until ctx is done, and does not wait for them: without racks there is nothing to spread over.
+// New returns the plugin. It reads the objects Rack of example.com/v1 until ctx is done.
 func New(ctx context.Context, _ scheduler.Arguments, h scheduler.Handle) (*RackSpread, error) {
-	config, err := h.KubeConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%s reads racks from the cluster: %w", Name, err)
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("create client for racks: %w", err)
-	}
-	racks := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "racks"}
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, racks, "", 0, cache.Indexers{}, nil).Informer()
-	go informer.Run(ctx.Done())
-	return &RackSpread{nodes: h.Nodes(), racks: informer.GetStore()}, nil
+	r := &RackSpread{nodes: h.Nodes(), racks: map[string][]string{}}
+	return r, customresource.Watch(ctx, h, customresource.Options{
+		Plugin: Name, Resource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "racks"},
+		Missing: "there is nothing to spread over", Set: r.setRack, Delete: r.deleteRack,
+	})
+}
+
+// setRack reads a rack: spec.nodes is the list of its nodes. An invalid one is deleted after the error.
+func (r *RackSpread) setRack(rack *unstructured.Unstructured) error {
+	nodes, _, err := unstructured.NestedStringSlice(rack.Object, "spec", "nodes")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.racks[rack.GetName()] = nodes
+	return err
+}
+
+func (r *RackSpread) deleteRack(_, name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.racks, name)
 }
 
 // Name returns the plugin's name.
@@ -53,12 +60,9 @@ func (r *RackSpread) PreScore(_ context.Context, state scheduler.State, pod *cor
 		return scheduler.Skip()
 	}
 	counts := map[string]int64{} // by node
-	for _, object := range r.racks.List() {
-		rack, ok := object.(*unstructured.Unstructured)
-		if !ok {
-			continue
-		}
-		names, _, _ := unstructured.NestedStringSlice(rack.Object, "spec", "nodes") // an invalid rack has none
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, names := range r.racks {
 		sum := int64(0)
 		for _, name := range names {
 			if node, err := r.nodes.Get(name); err == nil { // a rack may name nodes that do not exist

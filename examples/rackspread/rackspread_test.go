@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
@@ -30,12 +29,15 @@ func TestPodsAreSpreadOverRacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin.racks = cache.NewStore(cache.MetaNamespaceKeyFunc)
-	for name, members := range map[string][]any{"a": {"a1", "a2", "absent"}, "b": {"b1"}, "c": {"c1"}} {
+	for name, members := range map[string][]any{"a": {"a1", "a2", "absent"}, "b": {"b1"}, "c": {"c1"}, "old": {"loose", "b1"}} {
 		rack := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}, "spec": map[string]any{"nodes": members}}}
-		if err := plugin.racks.Add(rack); err != nil {
+		if err := plugin.setRack(rack); err != nil {
 			t.Fatal(err)
 		}
+	}
+	plugin.deleteRack("", "old")
+	if plugin.setRack(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"nodes": "a1"}}}) == nil {
+		t.Error("an invalid rack is read")
 	}
 	state := plugintest.NewState()
 	if status := plugin.PreScore(t.Context(), state, webPod("shop", "web"), nil); status != nil {

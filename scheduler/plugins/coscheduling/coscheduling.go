@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // Name is the plugin's name in the scheduler's configuration.
@@ -67,12 +68,8 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 		return nil, err
 	}
 	if s.PodGroups == PodGroupsAuto {
-		config, err := h.KubeConfig()
-		if err != nil {
-			return nil, fmt.Errorf("%s reads PodGroups from the cluster: %w", Name, err)
-		}
-		c.groups = newGroups(h.Logger(ctx), c.recounted)
-		if err := c.groups.watch(ctx, config); err != nil {
+		c.groups = newGroups(c.recounted)
+		if err := c.groups.watch(ctx, h); err != nil {
 			return nil, err
 		}
 	}
@@ -93,10 +90,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	}
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}
 	if s.PodGroups == PodGroupsAuto {
-		resource := podGroups()
-		rules = append(rules, rbacv1.PolicyRule{
-			APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"},
-		})
+		rules = append(rules, customresource.Rule(podGroups()))
 	}
 	return rules, nil
 }

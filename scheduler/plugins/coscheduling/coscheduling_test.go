@@ -268,7 +268,7 @@ func TestPodsAreTurnedAwayWithAReason(t *testing.T) {
 
 func TestPodGroupsHaveTheSize(t *testing.T) {
 	w := newWorld(t, "", 4)
-	w.groups = newGroups(w.handle.Logger(t.Context()), w.recounted)
+	w.groups = newGroups(w.recounted)
 	for i := range 3 {
 		pod := newPod(fmt.Sprintf("a-%d", i), "a", 9, 1)
 		delete(pod.Labels, "pmk-sched.io/min-member")
@@ -278,7 +278,9 @@ func TestPodGroupsHaveTheSize(t *testing.T) {
 	if len(w.bound) > 0 {
 		t.Fatalf("bound without a PodGroup: %v", w.bound)
 	}
-	w.groups.set(podGroupObject("shop", "a", map[string]interface{}{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7)}))
+	if err := w.groups.set(podGroupObject("shop", "a", map[string]interface{}{"minMember": int64(3), "scheduleTimeoutSeconds": int64(7)})); err != nil {
+		t.Fatal(err)
+	}
 	w.run(12*time.Second, func() bool { return w.countPods("a", placed) == 3 })
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin decides for all pods at once.
@@ -77,7 +79,7 @@ func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.
 	case !freeOf(nodes, need, canEvict(pod)).covers(need):
 		c.wakeNext(now) // the next group may need less
 		name := free.missing(need)
-		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, text(name, need[name]), name), nil
+		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, scheduler.FormatAmount(name, need[name]), name), nil
 	}
 	if now.Before(g.until) && !free.exceeds(g.room) {
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
@@ -96,7 +98,7 @@ func (c *Coscheduling) others(g *gang) (claimed, kept amounts) {
 			continue
 		}
 		for _, pod := range other.waiting() {
-			kept.add(requested(pod))
+			kept.add(scheduler.PodRequests(pod))
 		}
 		if n, problem := c.count(other); other.assembling && problem == "" {
 			claimed.add(needOf(n.pending, n.missing()))

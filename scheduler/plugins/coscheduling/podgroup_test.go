@@ -1,16 +1,11 @@
 package coscheduling
 
 import (
-	"errors"
-	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
-
-	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
 func podGroupObject(namespace, name string, spec map[string]interface{}) *unstructured.Unstructured {
@@ -20,9 +15,8 @@ func podGroupObject(namespace, name string, spec map[string]interface{}) *unstru
 }
 
 func TestPodGroupsAreReadAndForgotten(t *testing.T) {
-	h := &plugintest.Handle{}
 	var changed []string
-	g := newGroups(h.Logger(t.Context()), func(key string) { changed = append(changed, key) })
+	g := newGroups(func(key string) { changed = append(changed, key) })
 	for _, test := range []struct {
 		spec  map[string]interface{}
 		want  podGroup
@@ -37,43 +31,16 @@ func TestPodGroupsAreReadAndForgotten(t *testing.T) {
 		{nil, podGroup{}, false},
 	} {
 		changed = nil
-		g.set(podGroupObject("shop", "a", test.spec))
+		err := g.set(podGroupObject("shop", "a", test.spec))
+		if err != nil {
+			g.remove("shop", "a")
+		}
 		got, found := g.of("shop/a")
-		if got != test.want || found != test.found {
-			t.Errorf("%v: got %+v, %v", test.spec, got, found)
+		if got != test.want || found != test.found || (err == nil) != test.found {
+			t.Errorf("%v: got %+v, %v, %v", test.spec, got, found, err)
 		}
 		if diff := cmp.Diff([]string{"shop/a"}, changed); diff != "" {
 			t.Errorf("%v: changed %s", test.spec, diff)
 		}
-	}
-	g.set(podGroupObject("shop", "a", map[string]interface{}{"minMember": int64(3)}))
-	g.answered(http.StatusNotFound) // the CustomResourceDefinition is deleted
-	if _, found := g.of("shop/a"); found {
-		t.Error("a PodGroup without its CustomResourceDefinition is used")
-	}
-	g.answered(http.StatusOK)
-	g.remove(cache.DeletedFinalStateUnknown{Obj: podGroupObject("shop", "a", nil)})
-	if _, found := g.of("shop/a"); found {
-		t.Error("a deleted PodGroup is used")
-	}
-}
-
-func TestOneLineIsLoggedWhenPodGroupsBecomeReadableOrNot(t *testing.T) {
-	h := &plugintest.Handle{}
-	g := newGroups(h.Logger(t.Context()), func(string) {})
-	failed := errors.New("failed")
-	for _, status := range []int{http.StatusNotFound, http.StatusNotFound, http.StatusOK, http.StatusGone, http.StatusOK, http.StatusForbidden, http.StatusForbidden, http.StatusOK} {
-		g.answered(status)
-		if status != http.StatusOK {
-			g.failed(failed)
-		}
-	}
-	if diff := cmp.Diff([]string{
-		"Coscheduling finds no PodGroups, because their CustomResourceDefinition is not installed: sizes are read from labels",
-		"Coscheduling reads PodGroups",
-		"Coscheduling cannot read PodGroups; the last ones are used err=failed",
-		"Coscheduling reads PodGroups",
-	}, h.Lines()); diff != "" {
-		t.Error(diff)
 	}
 }

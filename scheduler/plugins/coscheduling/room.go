@@ -1,47 +1,15 @@
 package coscheduling
 
 import (
-	"fmt"
 	"sort"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // amounts are amounts of resources: CPU in thousandths of a core, all others in units. A pod requests one of the resource pods.
 type amounts map[corev1.ResourceName]int64
-
-// requested returns what a pod requests, or less: sidecars count as init containers, because not every release has them.
-func requested(pod *corev1.Pod) amounts {
-	total := amounts{corev1.ResourcePods: 1}
-	for i := range pod.Spec.Containers {
-		total.add(listed(pod.Spec.Containers[i].Resources.Requests))
-	}
-	for i := range pod.Spec.InitContainers {
-		for name, amount := range listed(pod.Spec.InitContainers[i].Resources.Requests) {
-			if amount > total[name] {
-				total[name] = amount
-			}
-		}
-	}
-	total.add(listed(pod.Spec.Overhead))
-	return total
-}
-
-func listed(list corev1.ResourceList) amounts {
-	all := amounts{}
-	for name, quantity := range list {
-		if name == corev1.ResourceCPU {
-			all[name] = quantity.MilliValue()
-		} else {
-			all[name] = quantity.Value()
-		}
-	}
-	return all
-}
 
 func (a amounts) add(other amounts) {
 	for name, amount := range other {
@@ -90,7 +58,7 @@ func (a amounts) exceeds(other amounts) bool {
 func needOf(pods []*corev1.Pod, count int) amounts {
 	each := map[corev1.ResourceName][]int64{}
 	for _, pod := range pods {
-		for name, amount := range requested(pod) {
+		for name, amount := range scheduler.PodRequests(pod) {
 			each[name] = append(each[name], amount)
 		}
 	}
@@ -126,39 +94,14 @@ func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bo
 		evicted := amounts{}
 		for i := 0; evict != nil && i < node.PodCount(); i++ {
 			if evict(node.Pod(i)) {
-				evicted.add(requested(node.Pod(i)))
+				evicted.add(scheduler.PodRequests(node.Pod(i)))
 			}
 		}
 		for name := range need {
-			if left := amountOf(allocatable, name) - amountOf(used, name) + evicted[name]; left > 0 {
+			if left := allocatable.Amount(name) - used.Amount(name) + evicted[name]; left > 0 {
 				free[name] += left
 			}
 		}
 	}
 	return free
-}
-
-func amountOf(r scheduler.Resources, name corev1.ResourceName) int64 {
-	switch name {
-	case corev1.ResourceCPU:
-		return r.MilliCPU
-	case corev1.ResourceMemory:
-		return r.Memory
-	case corev1.ResourceEphemeralStorage:
-		return r.EphemeralStorage
-	case corev1.ResourcePods:
-		return r.Pods
-	}
-	return r.Scalar[name]
-}
-
-// text returns an amount as users write it.
-func text(name corev1.ResourceName, amount int64) string {
-	switch {
-	case name == corev1.ResourceCPU:
-		return resource.NewMilliQuantity(amount, resource.DecimalSI).String()
-	case name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage || strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
-		return resource.NewQuantity(amount, resource.BinarySI).String()
-	}
-	return fmt.Sprint(amount)
 }

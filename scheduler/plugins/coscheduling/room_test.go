@@ -12,17 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-func TestRequestsOfAPod(t *testing.T) {
-	pod := plugintest.NewPod("shop", "a", plugintest.Requests("500m", "1Gi"))
-	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"example.com/gpu": resource.MustParse("2")}}})
-	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("2", "1Mi")}}}
-	pod.Spec.Overhead = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")}
-	want := amounts{corev1.ResourceCPU: 2000, corev1.ResourceMemory: 2 << 30, "example.com/gpu": 2, corev1.ResourcePods: 1}
-	if diff := cmp.Diff(want, requested(pod)); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestNeedIsThatOfTheSmallestPods(t *testing.T) {
 	pods := []*corev1.Pod{
 		plugintest.NewPod("shop", "a", plugintest.Requests("3", "1Gi")), plugintest.NewPod("shop", "b", plugintest.Requests("1", "3Gi")),
@@ -68,11 +57,6 @@ func TestAmountsAreCompared(t *testing.T) {
 	} {
 		if have.missing(test.other) != test.missing || have.covers(test.other) != test.covers || have.exceeds(test.other) != test.exceeds {
 			t.Errorf("%v: missing %q, covers %v, exceeds %v", test.other, have.missing(test.other), have.covers(test.other), have.exceeds(test.other))
-		}
-	}
-	for name, want := range map[corev1.ResourceName]string{"cpu": "1500m", "memory": "1500", "pods": "1500", "hugepages-2Mi": "1500"} {
-		if got := text(name, 1500); got != want {
-			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package elasticquota
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 
@@ -71,39 +70,10 @@ func TestRulesAreThoseThatTheArgumentsNeed(t *testing.T) {
 	}
 }
 
-func TestRequestsCountInitContainersAndOverhead(t *testing.T) {
-	pod := plugintest.NewPod("a", "p", plugintest.Requests("1", "1Gi"))
-	pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("500m", "1Gi")}})
-	pod.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: plugintest.Requests("4", "1Mi")}}}
-	pod.Spec.Overhead = plugintest.Requests("100m", "0")
-	got := requested(pod)
-	if got[corev1.ResourceCPU] != 4100 || got[corev1.ResourceMemory] != 2<<30 || got[corev1.ResourcePods] != 1 {
-		t.Errorf("got %v", got)
-	}
-}
-
 func TestPodsOfATeamAreSignedAlike(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	first, status := w.plugin.Sign(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Labels: map[string]string{"app": "x"}}})
 	if list, ok := first.([]string); !ok || status != nil || strings.Join(list, ",") != "a," {
 		t.Errorf("got %v, %v", first, status)
-	}
-}
-
-func TestAMissingDefinitionIsNoFailureAndEachFailureIsLoggedOnce(t *testing.T) {
-	h := &plugintest.Handle{}
-	r := newReader(h.Logger(context.Background()), newQuotas(nil), func() {})
-	for _, status := range []int{404, 404, 403, 403, 200, 403, 410} {
-		r.answered(status)
-		if status != 200 {
-			r.failed(errors.New("failed"))
-		}
-	}
-	var got []string
-	for _, line := range h.Lines() {
-		got = append(got, strings.Join(strings.Fields(line)[1:3], " "))
-	}
-	if strings.Join(got, ", ") != "finds no, cannot read, cannot read" {
-		t.Errorf("got %q", h.Lines())
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // Name is the plugin's name in the scheduler's configuration.
@@ -40,10 +40,11 @@ type ElasticQuota struct {
 	victims  *scheduler.Status
 	promised *scheduler.Status
 
-	mu sync.Mutex
 	// rejected are the pods that a quota rejected, to be retried when quotas change.
-	rejected map[types.UID]*corev1.Pod
-	seeded   bool
+	rejected scheduler.RejectedPods
+
+	mu     sync.Mutex
+	seeded bool
 }
 
 // New returns the plugin configured by its arguments. It reads ElasticQuotas until ctx is done.
@@ -77,11 +78,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*El
 	if a.ElasticQuotas == ElasticQuotasIgnore {
 		return p, nil
 	}
-	config, err := h.KubeConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%s reads ElasticQuotas from the cluster: %w", Name, err)
-	}
-	return p, newReader(h.Logger(ctx), p.quotas, func() { p.retry(ctx) }).watch(ctx, config)
+	return p, p.watch(ctx)
 }
 
 func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time.Time) *ElasticQuota {
@@ -89,7 +86,6 @@ func newPlugin(a *Arguments, fixed []*quota, h scheduler.Handle, now func() time
 		handle: h, args: a, quotas: newQuotas(fixed), ledger: newLedger(), promises: newPromises(now), now: now,
 		victims:  scheduler.Unresolvable("preemption is left to ElasticQuota"),
 		promised: scheduler.Unschedulable(reasonPromised),
-		rejected: map[types.UID]*corev1.Pod{},
 	}
 }
 
@@ -107,10 +103,9 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}})
 	}
 	if a.ElasticQuotas == ElasticQuotasAuto {
-		resource := elasticQuotas()
 		rules = append(rules,
 			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
-			rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"}})
+			customresource.Rule(elasticQuotas()))
 	}
 	return rules, nil
 }
@@ -166,14 +161,14 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 	if q == nil {
 		return nil, scheduler.Skip()
 	}
-	used, need := p.ledger.used(q, pod), requested(pod)
+	used, need := p.ledger.used(q, pod), scheduler.PodRequests(pod)
 	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
 	switch {
 	case p.protected(pod) && !p.fitsProtected(q, pod, need):
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
 		name := c.excess.first()
-		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, text(name, q.max[name]), name, text(name, used[name]))
+		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
 			return nil, c.full
 		}
@@ -201,9 +196,7 @@ func (p *ElasticQuota) protected(pod *corev1.Pod) bool {
 
 // reject remembers a pod and returns the status.
 func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.rejected[pod.UID] = pod
+	p.rejected.Add(pod)
 	return scheduler.Unresolvable(reason)
 }
 
@@ -249,9 +242,7 @@ func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *cor
 func (p *ElasticQuota) Reserve(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
 	p.ledger.reserve(pod)
 	p.promises.drop(pod.UID)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.rejected, pod.UID)
+	p.rejected.Remove(pod.UID)
 	return nil
 }
 
@@ -293,23 +284,5 @@ func (p *ElasticQuota) forget(object interface{}) {
 	}
 	p.ledger.remove(pod)
 	p.promises.drop(pod.UID)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.rejected, pod.UID)
-}
-
-// retry has the scheduler try the pods again that a quota rejected.
-func (p *ElasticQuota) retry(ctx context.Context) {
-	p.mu.Lock()
-	pods := make([]*corev1.Pod, 0, len(p.rejected))
-	for _, pod := range p.rejected {
-		pods = append(pods, pod)
-	}
-	p.rejected = map[types.UID]*corev1.Pod{}
-	p.mu.Unlock()
-	for _, pod := range pods {
-		if err := p.handle.Activate(ctx, pod); err != nil {
-			p.handle.Logger(ctx).Error(err, "ElasticQuota cannot retry a pod after a change of quotas", "pod", pod.Namespace+"/"+pod.Name)
-		}
-	}
+	p.rejected.Remove(pod.UID)
 }

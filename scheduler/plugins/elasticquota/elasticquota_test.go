@@ -417,16 +417,20 @@ func TestUsedIsWhatPodsWithANodeRequest(t *testing.T) {
 func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 	w := newWorld(t, twoTeams, 1)
 	ctx := context.Background()
-	r := newReader(w.handle.Logger(ctx), w.plugin.quotas, func() { w.plugin.retry(ctx) })
-	object := func(namespace, name string, spec map[string]interface{}) interface{} {
-		return elasticQuota(namespace, name, spec)
+	set := func(namespace, name string, spec map[string]interface{}) {
+		t.Helper()
+		q, err := parse(elasticQuota(namespace, name, spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.plugin.setQuota(ctx, namespace, name, q)
 	}
 	limit := func(cpu string) map[string]interface{} {
 		return map[string]interface{}{"max": map[string]interface{}{"cpu": cpu}}
 	}
-	r.set(object("c", "second", limit("3")))
-	r.set(object("c", "first", limit("500m")))
-	r.set(object("a", "shadowed", limit("1")))
+	set("c", "second", limit("3"))
+	set("c", "first", limit("500m"))
+	set("a", "shadowed", limit("1"))
 	if q := w.plugin.quotas.of("c"); q == nil || q.name != "c/first" || q.max[corev1.ResourceCPU] != 500 {
 		t.Errorf("got %+v", q)
 	}
@@ -437,16 +441,16 @@ func TestElasticQuotasAreReadAndRetryPods(t *testing.T) {
 	if got := w.postFilter(pod, nil); got != "UnschedulableAndUnresolvable: quota c/first: no more than 500m of cpu, 0 is used" {
 		t.Errorf("got %q", got)
 	}
-	r.remove(object("c", "first", nil))
+	w.plugin.setQuota(ctx, "c", "first", nil)
 	if diff := cmp.Diff([]string{"c/new"}, w.handle.Activated()); diff != "" {
 		t.Errorf("retried (-want +got):\n%s", diff)
 	}
 	if q := w.plugin.quotas.of("c"); q == nil || q.name != "c/second" {
 		t.Errorf("got %+v", q)
 	}
-	r.set(object("c", "second", map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}}))
-	if q := w.plugin.quotas.of("c"); q != nil || !strings.Contains(strings.Join(w.handle.Lines(), "\n"), "c/second") {
-		t.Errorf("one that cannot be read: %+v, %q", q, w.handle.Lines())
+	w.plugin.setQuota(ctx, "c", "second", nil)
+	if q, err := parse(elasticQuota("c", "second", map[string]interface{}{"max": map[string]interface{}{"cpu": "many"}})); q != nil || err == nil {
+		t.Errorf("one that cannot be read: %+v, %v", q, err)
 	}
 	var names []string
 	for _, q := range w.plugin.quotas.all() {

@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // ledger has the pods that take room, by namespace: those with a node, and those that the scheduler has reserved a node for.
@@ -55,7 +57,7 @@ func (l *ledger) put(pod *corev1.Pod, bound bool) {
 	if known {
 		a.used.add(old.need, -1)
 	}
-	e := entry{pod: pod, need: requested(pod), bound: bound || old.bound}
+	e := entry{pod: pod, need: scheduler.PodRequests(pod), bound: bound || old.bound}
 	a.pods[pod.UID] = e
 	a.used.add(e.need, 1)
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // quota is the capacity of a team.
@@ -17,7 +19,7 @@ type quota struct {
 }
 
 func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*quota, error) {
-	q := &quota{name: name, namespaces: namespaces, min: listed(min), max: listed(max)}
+	q := &quota{name: name, namespaces: namespaces, min: scheduler.Amounts(min), max: scheduler.Amounts(max)}
 	for field, list := range map[string]amounts{"min": q.min, "max": q.max} {
 		for resource, amount := range list {
 			if amount < 0 {
@@ -27,7 +29,7 @@ func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*
 	}
 	for resource, most := range q.max {
 		if q.min[resource] > most {
-			return nil, fmt.Errorf("min: %s of %s is more than max, %s", text(resource, q.min[resource]), resource, text(resource, most))
+			return nil, fmt.Errorf("min: %s of %s is more than max, %s", scheduler.FormatAmount(resource, q.min[resource]), resource, scheduler.FormatAmount(resource, most))
 		}
 		q.min[resource] += 0
 	}

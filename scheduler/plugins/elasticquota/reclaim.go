@@ -178,7 +178,7 @@ func (s *search) on(node scheduler.NodeInfo) *choice {
 	for i := 0; i < node.PodCount(); i++ {
 		switch other := node.Pod(i); {
 		case other.DeletionTimestamp != nil:
-			free.add(requested(other), 1)
+			free.add(scheduler.PodRequests(other), 1)
 			c.leaving = append(c.leaving, other)
 		case s.mayEvict(other):
 			candidates = append(candidates, other)
@@ -200,7 +200,7 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	freed := amounts{}
 	var taken []*corev1.Pod
 	for _, candidate := range candidates {
-		need := requested(candidate)
+		need := amounts(scheduler.PodRequests(candidate))
 		if left := freed.missing(missing); len(left) > 0 && need.helps(left) {
 			freed.add(need, 1)
 			taken = append(taken, candidate)
@@ -212,7 +212,7 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	// The last ones have the highest priority and come first, but what they have may make earlier ones unnecessary.
 	for i := len(taken) - 1; i >= 0; i-- {
 		without := freed.clone()
-		without.add(requested(taken[i]), -1)
+		without.add(scheduler.PodRequests(taken[i]), -1)
 		if len(without.missing(missing)) == 0 {
 			freed = without
 			taken = append(taken[:i:i], taken[i+1:]...)
@@ -227,7 +227,7 @@ func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
 	taken := map[types.UID]bool{}
 	for _, victim := range victims {
 		if taken[victim.UID] = true; s.p.quotas.of(victim.Namespace) == s.c.quota {
-			missing.add(requested(victim), -1)
+			missing.add(scheduler.PodRequests(victim), -1)
 		}
 	}
 	var candidates []*corev1.Pod

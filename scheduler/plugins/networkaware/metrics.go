@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // metrics are the metrics of one resource. Profiles that read the same resource share them.
@@ -44,6 +45,16 @@ func newMetrics(r prometheus.Registerer, resource string) (*metrics, error) {
 	}
 	m.failures, err = failures.CurryWith(prometheus.Labels{"resource": resource})
 	return m, err
+}
+
+// observe counts the lists and watches that failed, by the state of the resource.
+func (m *metrics) observe(state customresource.State) {
+	if state == customresource.Readable {
+		m.up.Set(1)
+		return
+	}
+	m.up.Set(0)
+	m.failures.WithLabelValues(string(state)).Inc()
 }
 
 func gauge(r prometheus.Registerer, name, help string) (*prometheus.GaugeVec, error) {

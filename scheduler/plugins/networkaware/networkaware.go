@@ -12,8 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // Name is the plugin's name in the scheduler's configuration.
@@ -29,30 +31,37 @@ type NetworkAware struct {
 	metrics  *metrics
 }
 
-// New returns the plugin configured by its arguments and watches the resource until ctx is done. It does not
-// wait for the informer to sync: a resource that does not exist would block the scheduler. For the same
-// reason the plugin is not an EventsPlugin: kube-scheduler would wait for the resource.
+// New returns the plugin configured by its arguments and watches the resource until ctx is done. The plugin is not an
+// EventsPlugin: kube-scheduler would wait for the resource.
 func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NetworkAware, error) {
 	s, err := decode(args)
 	if err != nil {
 		return nil, err
-	}
-	config, err := h.KubeConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%s reads %s from the cluster: %w", Name, s.name(), err)
 	}
 	m, err := newMetrics(h.Metrics(), s.name())
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
 	}
 	n := &NetworkAware{logs: h.Logger, settings: s, values: newValues(s), metrics: m}
-	w := &watcher{settings: s, values: n.values, metrics: m, log: h.Logger(ctx)}
-	informer, err := w.informer(config)
+	return n, customresource.Watch(ctx, h, customresource.Options{
+		Plugin: Name, Resource: s.resource, Namespace: s.Namespace, Missing: "scoring is skipped until it is created",
+		Set: n.set, Delete: n.remove, Observe: m.observe,
+	})
+}
+
+// set updates the value of an object.
+func (n *NetworkAware) set(object *unstructured.Unstructured) error {
+	err := n.values.set(object)
 	if err != nil {
-		return nil, err
+		n.metrics.invalid.Inc()
 	}
-	go informer.Run(ctx.Done())
-	return n, nil
+	n.metrics.nodes.Set(float64(n.values.count()))
+	return err
+}
+
+func (n *NetworkAware) remove(namespace, name string) {
+	n.values.remove(namespace, name)
+	n.metrics.nodes.Set(float64(n.values.count()))
 }
 
 // Rules returns the permission to read the resource that the arguments name.
@@ -61,9 +70,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []rbacv1.PolicyRule{{
-		APIGroups: []string{s.Group}, Resources: []string{s.Resource}, Verbs: []string{"get", "list", "watch"},
-	}}, nil
+	return []rbacv1.PolicyRule{customresource.Rule(s.resource)}, nil
 }
 
 // Name returns the plugin's name.

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
@@ -134,11 +133,11 @@ func TestValuesAreUpdatedWithTheObjects(t *testing.T) {
 	expect("the worse of two objects counts", map[string]float64{"node-0": 0.03})
 	set(link("b", "node-1", "5ms"))
 	expect("an object moves to another node", map[string]float64{"node-0": 0.012, "node-1": 0.005})
-	plugin.values.remove(cache.DeletedFinalStateUnknown{Obj: link("a", "", nil)})
+	plugin.values.remove("", "a")
 	expect("a deleted object has no value", map[string]float64{"node-1": 0.005})
 	for _, bad := range []*unstructured.Unstructured{link("b", "node-1", "fast"), link("b", "", "5ms"), link("b", "node-1", nil), link("b", "node-1", true), link("b", "node-1", "NaN")} {
 		set(link("b", "node-1", "5ms"))
-		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), "links /b") {
+		if err := plugin.values.set(bad); err == nil || !strings.Contains(err.Error(), " at s") {
 			t.Errorf("%v: %v", bad.Object, err)
 		}
 		expect("an invalid object has no value", map[string]float64{})

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/cache"
 )
 
 // values are the values of the nodes. If a node has several objects, the worst value counts.
@@ -13,7 +12,6 @@ type values struct {
 	settings *settings
 
 	mu      sync.RWMutex
-	hidden  bool
 	nodes   map[string]float64
 	objects map[string]object            // by namespace/name
 	byNode  map[string]map[string]object // node → namespace/name
@@ -32,7 +30,6 @@ func newValues(s *settings) *values {
 func (v *values) of(node string) (float64, bool) {
 	v.mu.RLock()
 	value, ok := v.nodes[node]
-	ok = ok && !v.hidden
 	v.mu.RUnlock()
 	return value, ok
 }
@@ -41,17 +38,7 @@ func (v *values) of(node string) (float64, bool) {
 func (v *values) count() int {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	if v.hidden {
-		return 0
-	}
 	return len(v.nodes)
-}
-
-// hide sets whether the values are ignored.
-func (v *values) hide(hidden bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.hidden = hidden
 }
 
 // set adds or updates an object. An object that cannot be parsed has no value and is an error.
@@ -77,31 +64,24 @@ func (v *values) read(u *unstructured.Unstructured) (object, error) {
 	node, ok := v.settings.nodeKey.find(u.Object)
 	name, text := node.(string)
 	if !ok || !text || name == "" {
-		return object{}, fmt.Errorf("%s %s/%s has no node name at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.NodeKey)
+		return object{}, fmt.Errorf("it has no node name at %s", v.settings.NodeKey)
 	}
 	field, ok := v.settings.field.find(u.Object)
 	if !ok {
-		return object{}, fmt.Errorf("%s %s/%s has no value at %s", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.Field)
+		return object{}, fmt.Errorf("it has no value at %s", v.settings.Field)
 	}
 	value, err := number(field)
 	if err != nil {
-		return object{}, fmt.Errorf("%s %s/%s at %s: %w", v.settings.name(), u.GetNamespace(), u.GetName(), v.settings.Field, err)
+		return object{}, fmt.Errorf("value at %s: %w", v.settings.Field, err)
 	}
 	return object{node: name, value: value}, nil
 }
 
-// remove removes an object that an informer reported as deleted.
-func (v *values) remove(deleted interface{}) {
-	if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
-		deleted = unknown.Obj
-	}
-	u, ok := deleted.(*unstructured.Unstructured)
-	if !ok {
-		return
-	}
+// remove removes an object.
+func (v *values) remove(namespace, name string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.forget(u.GetNamespace() + "/" + u.GetName())
+	v.forget(namespace + "/" + name)
 }
 
 func (v *values) forget(key string) {

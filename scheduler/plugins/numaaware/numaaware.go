@@ -7,16 +7,14 @@ package numaaware
 
 import (
 	"context"
-	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
 // Name is the plugin's name in the scheduler's configuration.
@@ -24,16 +22,14 @@ const Name = "NUMAAware"
 
 // NUMAAware filters and scores nodes by the room in their zones.
 type NUMAAware struct {
-	handle   scheduler.Handle
 	settings *settings
-	topology *reader
+	topology *topologies
 	assumed  *assumed
 
 	noRoom, unaligned *scheduler.Status
 
-	mu sync.Mutex
 	// rejected are the pods that found no zone with room, to be retried when a topology changes.
-	rejected map[types.UID]*corev1.Pod
+	rejected scheduler.RejectedPods
 }
 
 // New returns the plugin configured by its arguments. It reads NodeResourceTopologies until ctx is done.
@@ -42,28 +38,24 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NU
 	if err != nil {
 		return nil, err
 	}
-	config, err := h.KubeConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%s reads NodeResourceTopologies from the cluster: %w", Name, err)
-	}
 	p := newPlugin(ctx, s, h, time.Now)
 	// The results differ between releases of client-go. They are not needed: the handler is never removed.
 	h.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{ //nolint:errcheck
 		UpdateFunc: func(_, now interface{}) { p.observe(now) },
 		DeleteFunc: p.forget,
 	})
-	return p, p.topology.watch(ctx, config)
+	return p, p.topology.watch(ctx, h)
 }
 
 func newPlugin(ctx context.Context, s *settings, h scheduler.Handle, now func() time.Time) *NUMAAware {
 	p := &NUMAAware{
-		handle: h, settings: s, assumed: newAssumed(s.settle, now), rejected: map[types.UID]*corev1.Pod{},
+		settings: s, assumed: newAssumed(s.settle, now),
 		noRoom:    scheduler.Unresolvable("no NUMA node has room for the pod"),
 		unaligned: scheduler.Unresolvable("the node does not align NUMA resources"),
 	}
-	p.topology = newReader(h.Logger(ctx), func(node string) {
+	p.topology = newTopologies(func(node string) {
 		p.assumed.updated(node)
-		p.retry(ctx)
+		p.rejected.Retry(ctx, h, Name)
 	})
 	return p
 }
@@ -73,10 +65,9 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if _, err := decode(args); err != nil {
 		return nil, err
 	}
-	resource := nodeResourceTopologies()
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}},
-		{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, Verbs: []string{"get", "list", "watch"}},
+		customresource.Rule(nodeResourceTopologies()),
 	}, nil
 }
 
@@ -132,9 +123,7 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 	}
 	var chosen [8]int
 	if _, ok := t.place(n, t.without(p.assumed.of(name)), chosen[:0]); !ok {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.rejected[pod.UID] = pod
+		p.rejected.Add(pod)
 		return p.noRoom
 	}
 	return nil
@@ -200,9 +189,7 @@ func (p *NUMAAware) Reserve(_ context.Context, state scheduler.State, pod *corev
 	if n := needIn(state); n != nil {
 		p.assumed.add(node, pod.UID, n.all)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.rejected, pod.UID)
+	p.rejected.Remove(pod.UID)
 	return nil
 }
 
@@ -227,23 +214,5 @@ func (p *NUMAAware) forget(deleted interface{}) {
 		return
 	}
 	p.assumed.remove(pod.Spec.NodeName, pod.UID)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.rejected, pod.UID)
-}
-
-// retry has the scheduler try the pods again that found no room.
-func (p *NUMAAware) retry(ctx context.Context) {
-	p.mu.Lock()
-	pods := make([]*corev1.Pod, 0, len(p.rejected))
-	for _, pod := range p.rejected {
-		pods = append(pods, pod)
-	}
-	p.rejected = map[types.UID]*corev1.Pod{}
-	p.mu.Unlock()
-	for _, pod := range pods {
-		if err := p.handle.Activate(ctx, pod); err != nil {
-			p.handle.Logger(ctx).Error(err, "NUMAAware cannot retry a pod after a change of a topology", "pod", pod.Namespace+"/"+pod.Name)
-		}
-	}
+	p.rejected.Remove(pod.UID)
 }

@@ -40,6 +40,13 @@ func newWorld(t *testing.T, args string, nodes int) *world {
 	return w
 }
 
+func (w *world) show(topology *unstructured.Unstructured) {
+	w.t.Helper()
+	if err := w.plugin.topology.set(topology); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // zones are the free amounts of the zones of a node, each of which has 8 cores, 16Gi and 4 GPUs.
 func topologyOf(node, policy, scope string, zones ...string) *unstructured.Unstructured {
 	var list []interface{}
@@ -115,7 +122,7 @@ func TestNodesWithoutRoomInAZoneAreRejected(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "", 1)
-			w.plugin.topology.set(topologyOf("n-0", tc.policy, tc.scope, tc.zones...))
+			w.show(topologyOf("n-0", tc.policy, tc.scope, tc.zones...))
 			cycle := w.cluster.Schedule(context.Background(), w.plugin, tc.pod)
 			if got := cycle.Node != ""; got != tc.want || cycle.Status != nil {
 				t.Errorf("accepted: %t, %v, %v", got, cycle.Rejected, cycle.Status)
@@ -128,8 +135,8 @@ func TestNodesThatDoNotAlignAreAcceptedUnlessTheArgumentsSayOtherwise(t *testing
 	guaranteed, burstable := podOf("g", container("6", 0, true)), podOf("b", container("6", 0, false))
 	for args, want := range map[string][]string{"": {"n-0", "n-0"}, "unaligned: Reject": {"n-2", "n-0"}} {
 		w := newWorld(t, args, 3) // n-0 has no topology
-		w.plugin.topology.set(topologyOf("n-1", "restricted", "pod", "4 16Gi 4", "4 16Gi 4"))
-		w.plugin.topology.set(topologyOf("n-2", "single-numa-node", "pod", "6 1Gi 0"))
+		w.show(topologyOf("n-1", "restricted", "pod", "4 16Gi 4", "4 16Gi 4"))
+		w.show(topologyOf("n-2", "single-numa-node", "pod", "6 1Gi 0"))
 		var got []string
 		for _, pod := range []*corev1.Pod{guaranteed, burstable} {
 			cycle := w.cluster.Schedule(context.Background(), w.plugin, pod)
@@ -156,9 +163,9 @@ func TestZonesAreScoredByWhatIsFree(t *testing.T) {
 		"MostAllocated":  {{Name: "n-0", Score: 16}, {Name: "n-1", Score: 41}, {Name: "n-2", Score: 0}, {Name: "n-3", Score: 0}},
 	} {
 		w := newWorld(t, "strategy: "+strategy, 4)
-		w.plugin.topology.set(topologyOf("n-0", "single-numa-node", "pod", "8 16Gi 4", "8 16Gi 4"))
-		w.plugin.topology.set(topologyOf("n-1", "single-numa-node", "pod", "1 16Gi 4", "4 16Gi 4"))
-		w.plugin.topology.set(topologyOf("n-2", "best-effort", "pod", "1 16Gi 4", "1 16Gi 4"))
+		w.show(topologyOf("n-0", "single-numa-node", "pod", "8 16Gi 4", "8 16Gi 4"))
+		w.show(topologyOf("n-1", "single-numa-node", "pod", "1 16Gi 4", "4 16Gi 4"))
+		w.show(topologyOf("n-2", "best-effort", "pod", "1 16Gi 4", "1 16Gi 4"))
 		if diff := cmp.Diff(want, w.cluster.Schedule(context.Background(), w.plugin, pod).Scores); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", strategy, diff)
 		}
@@ -170,7 +177,7 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 	w := newWorld(t, "settle: 1m", 1)
 	ctx := context.Background()
 	topology := topologyOf("n-0", "single-numa-node", "pod", "8 16Gi 4", "8 16Gi 4")
-	w.plugin.topology.set(topology)
+	w.show(topology)
 	fits := func(want bool) {
 		t.Helper()
 		if got := w.cluster.Schedule(ctx, w.plugin, podOf("next", container("4", 0, true))).Node != ""; got != want {
@@ -193,11 +200,11 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 	}
 	first := place("first")
 	fits(false)
-	w.plugin.topology.set(topology) // before the kubelet has seen the pod
+	w.show(topology) // before the kubelet has seen the pod
 	fits(false)
 	start(first)
 	fits(false)
-	w.plugin.topology.set(topologyOf("n-0", "single-numa-node", "pod", "2 10Gi 4", "8 16Gi 4"))
+	w.show(topologyOf("n-0", "single-numa-node", "pod", "2 10Gi 4", "8 16Gi 4"))
 	fits(true)
 
 	second := place("second")
@@ -216,13 +223,13 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 
 func TestRejectedPodsAreRetriedWhenATopologyChanges(t *testing.T) {
 	w := newWorld(t, "", 1)
-	w.plugin.topology.set(topologyOf("n-0", "single-numa-node", "pod", "4 16Gi 4"))
+	w.show(topologyOf("n-0", "single-numa-node", "pod", "4 16Gi 4"))
 	pod := podOf("big", container("6", 0, true))
 	if cycle := w.cluster.Schedule(context.Background(), w.plugin, pod); cycle.Node != "" {
 		t.Fatal("the pod fits")
 	}
-	w.plugin.topology.set(topologyOf("n-0", "single-numa-node", "pod", "6 16Gi 4"))
-	w.plugin.topology.remove(topologyOf("n-0", "single-numa-node", "pod", "6 16Gi 4"))
+	w.show(topologyOf("n-0", "single-numa-node", "pod", "6 16Gi 4"))
+	w.plugin.topology.remove("", "n-0")
 	if diff := cmp.Diff([]string{"default/big"}, w.handle.Activated()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -278,7 +285,9 @@ func BenchmarkNUMAAware(b *testing.B) {
 	}
 	p := newPlugin(context.Background(), s, &plugintest.Handle{}, time.Now)
 	for i := 0; i < 5000; i++ {
-		p.topology.set(topologyOf(fmt.Sprintf("n-%d", i), "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4"))
+		if err := p.topology.set(topologyOf(fmt.Sprintf("n-%d", i), "single-numa-node", "container", "8 16Gi 4", "8 16Gi 4")); err != nil {
+			b.Fatal(err)
+		}
 	}
 	cluster := plugintest.NewCluster(5000, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}})
 	plugintest.Benchmark(context.Background(), b, cluster, p, podOf("g", container("6", 1, true)))

@@ -53,7 +53,7 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 
 	expectScores(ctx, t, plugin, "without the resource every node is the same", nil)
 	run.Eventually(t, "the log reports it", func(context.Context) (bool, string) {
-		return h.log.count("error: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
+		return h.log.count("info: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
 	})
 	create(ctx, t, client, definitions, read(t, "crd.yaml"))
 	sample := read(t, "sample.yaml")
@@ -82,7 +82,7 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectScores(ctx, t, plugin, "the resource goes", nil)
-	if missing, readable := h.log.count("error: NetworkAware: the resource does not exist"), h.log.count("info: NetworkAware reads the resource"); missing > 2 || readable != 1 {
+	if missing, readable := h.log.count("info: NetworkAware: the resource does not exist"), h.log.count("info: NetworkAware reads the resource"); missing > 2 || readable != 1 {
 		t.Errorf("one line per change of state is expected: %q", h.log.text)
 	}
 }
