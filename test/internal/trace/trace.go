@@ -33,7 +33,7 @@ func Files(b *testing.B) (nodes, pods string) {
 func Read(b *testing.B) ([]*corev1.Node, []*corev1.Pod) {
 	b.Helper()
 	nodes, pods := Files(b)
-	return list[corev1.Node](b, nodes, openb.Nodes), list[corev1.Pod](b, pods, openb.Pods)
+	return list[corev1.Node](b, nodes, "Node", openb.Nodes), list[corev1.Pod](b, pods, "Pod", openb.Pods)
 }
 
 // Request returns how much of a GPU a pod requests, in thousandths.
@@ -42,7 +42,8 @@ func Request(pod *corev1.Pod) int64 {
 	return amount.Value()
 }
 
-func list[T any](b *testing.B, name string, read func(io.Reader, func(map[string]any) error) error) []*T {
+// list reads the objects of one kind: the list of pods begins with their namespace.
+func list[T any](b *testing.B, name, kind string, read func(io.Reader, func(map[string]any) error) error) []*T {
 	b.Helper()
 	file, err := os.Open(name)
 	if err != nil {
@@ -51,6 +52,9 @@ func list[T any](b *testing.B, name string, read func(io.Reader, func(map[string
 	defer file.Close()
 	var all []*T
 	if err := read(file, func(object map[string]any) error {
+		if object["kind"] != kind {
+			return nil
+		}
 		typed := new(T)
 		all = append(all, typed)
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(object, typed)
