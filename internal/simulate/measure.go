@@ -4,16 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/metadata"
-
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/act"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
@@ -102,21 +96,14 @@ func (r *run) measure(ctx context.Context, pods []map[string]any) (sample *bench
 func (r *run) scheduleAll(ctx context.Context, pods []map[string]any) (sample *bench.Sample, err error) {
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
-	wait, err := act.Start(actors, r.server.Config(), r.o.Log)
+	binds := newBinds(pods)
+	wait, err := act.Start(actors, r.server.Config(), r.o.Log, binds.note)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		stopActors()
 		wait()
-	}()
-	binds, err := r.watchBinds(actors, pods)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		stopActors()
-		binds.wait()
 	}()
 	s, err := r.startScheduler(ctx)
 	if err != nil {
@@ -130,104 +117,39 @@ func (r *run) scheduleAll(ctx context.Context, pods []map[string]any) (sample *b
 	if err != nil {
 		return nil, fmt.Errorf("read metrics of the scheduler: %w", err)
 	}
-	bound, err := binds.times()
-	return &bench.Sample{Bound: bound, Pods: len(pods), Nodes: r.usage.Nodes + r.addedNodes, Metrics: text}, err
+	return &bench.Sample{Bound: binds.times(), Pods: len(pods), Nodes: r.usage.Nodes + r.addedNodes, Metrics: text}, nil
 }
 
 // binds are the times at which waiting pods were bound.
 type binds struct {
-	waits map[string]bool // by namespace/name
-	done  chan struct{}
-
 	mu    sync.Mutex
-	bound map[string]time.Time
-	err   error
+	waits map[string]bool // by namespace/name
+	bound []time.Time
 }
 
-// watchBinds notes when pods are bound, until ctx ends.
-func (r *run) watchBinds(ctx context.Context, waiting []map[string]any) (*binds, error) {
-	client, err := metadata.NewForConfig(r.server.Config())
-	if err != nil {
-		return nil, fmt.Errorf("make client for %s: %w", r.server.Config().Host, err)
-	}
-	pods := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"})
-	now, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return nil, kubeapi.Explain("list pods", err)
-	}
-	b := &binds{waits: map[string]bool{}, done: make(chan struct{}), bound: map[string]time.Time{}}
+func newBinds(waiting []map[string]any) *binds {
+	b := &binds{waits: map[string]bool{}}
 	for _, pod := range waiting {
 		namespace, name := scenario.NameOf(pod)
 		b.waits[namespace+"/"+name] = true
 	}
-	events, err := watchBound(ctx, pods, now.ResourceVersion)
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(b.done)
-		for version := now.ResourceVersion; err == nil && ctx.Err() == nil; {
-			if version, err = b.follow(ctx, events, version); err == nil {
-				events, err = watchBound(ctx, pods, version)
-			}
-		}
-		if ctx.Err() == nil {
-			b.mu.Lock()
-			b.err = err
-			b.mu.Unlock()
-		}
-	}()
-	return b, nil
+	return b
 }
 
-func watchBound(ctx context.Context, pods metadata.Getter, version string) (watch.Interface, error) {
-	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!=", ResourceVersion: version})
-	if err != nil {
-		return nil, kubeapi.Explain("watch pods", err)
-	}
-	return events, nil
-}
-
-// follow notes the first event of each pod until ctx or the watch ends, and returns the version of the last event. The API server ends a watch whose reader does not
-// keep up, for example because other programs use the processors.
-func (b *binds) follow(ctx context.Context, events watch.Interface, version string) (string, error) {
-	defer events.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return version, nil
-		case event, ok := <-events.ResultChan():
-			if !ok {
-				return version, nil
-			}
-			now := time.Now()
-			pod, isPod := event.Object.(*metav1.PartialObjectMetadata)
-			if !isPod {
-				return version, kubeapi.Explain("watch pods", apierrors.FromObject(event.Object))
-			}
-			version = pod.ResourceVersion
-			b.note(event.Type, pod.Namespace+"/"+pod.Name, now)
-		}
-	}
-}
-
-func (b *binds) note(change watch.EventType, pod string, now time.Time) {
+// note notes that a pod is bound, if it waits.
+func (b *binds) note(namespace, name string) {
+	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, again := b.bound[pod]; b.waits[pod] && change != watch.Deleted && !again {
-		b.bound[pod] = now
+	if key := namespace + "/" + name; b.waits[key] {
+		delete(b.waits, key)
+		b.bound = append(b.bound, now)
 	}
 }
-
-func (b *binds) wait() { <-b.done }
 
 // times returns when pods were bound so far.
-func (b *binds) times() ([]time.Time, error) {
+func (b *binds) times() []time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var all []time.Time
-	for _, t := range b.bound {
-		all = append(all, t)
-	}
-	return all, b.err
+	return slices.Clone(b.bound)
 }

@@ -202,7 +202,7 @@ func (r *run) schedule(ctx context.Context) (err error) {
 	defer cancel()
 	actors, stopActors := context.WithCancel(ctx)
 	defer stopActors()
-	wait, err := act.Start(actors, r.server.Config(), r.o.Log)
+	wait, err := act.Start(actors, r.server.Config(), r.o.Log, nil)
 	if err != nil {
 		return err
 	}

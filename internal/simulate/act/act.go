@@ -39,8 +39,8 @@ const (
 )
 
 // Start starts the actors of an API server, and returns when they know its objects. Pods that are being deleted then stay so. wait returns
-// when all have ended, after ctx.
-func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger) (wait func(), err error) {
+// when all have ended, after ctx. bound, if it is not nil, is called for each pod that gets a node in the meantime.
+func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger, bound func(namespace, name string)) (wait func(), err error) {
 	if log == nil {
 		log = zap.NewNop()
 	}
@@ -52,7 +52,7 @@ func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger) (wait func(),
 		kube: kube, log: log,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[task]()),
 	}
-	podsReady, err := a.watchPods(ctx, cfg)
+	podsReady, err := a.watchPods(ctx, cfg, bound)
 	if err != nil {
 		return nil, err
 	}
@@ -101,22 +101,29 @@ func (a *Actors) handle(ctx context.Context, t task) error {
 	return a.vols.reconcile(ctx, t.namespace, t.name)
 }
 
-// watchPods enqueues pods that the scheduler deletes. Only their metadata is read, and little of it is kept: there may be very many.
-func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config) (cache.InformerSynced, error) {
+// watchPods enqueues pods that the scheduler deletes, and reports those that it binds. Only their metadata is read, and little of it is kept: there may be
+// very many.
+func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config, bound func(namespace, name string)) (cache.InformerSynced, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
 	}
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	informer := metadatainformer.NewFilteredMetadataInformer(client, pods, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
+	informer := metadatainformer.NewFilteredMetadataInformer(client, pods, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = "spec.nodeName!="
+	}).Informer()
 	if err := informer.SetTransform(identity); err != nil {
 		return nil, fmt.Errorf("watch pods: %w", err)
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, initial bool) {
-			if !initial {
-				a.podChanged(o)
+			if initial {
+				return
 			}
+			if m, ok := o.(*metav1.PartialObjectMetadata); ok && bound != nil {
+				bound(m.Namespace, m.Name)
+			}
+			a.podChanged(o)
 		},
 		UpdateFunc: func(before, o any) {
 			if m, ok := before.(*metav1.PartialObjectMetadata); ok && m.DeletionTimestamp == nil {
