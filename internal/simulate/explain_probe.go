@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/snapshot"
 )
 
-// Objects that belong to the pod, such as the claims of its ephemeral volumes, can be created only after it. The scheduler must not look at the pod
+// Objects that the pod owns, such as the claims of its ephemeral volumes, can be created only after it. The scheduler must not look at the pod
 // before it has received them: it would refuse the pod, and not every plugin has it try again when they appear.
 const (
 	// firstSettleTime is how long the scheduler may take to receive them.
@@ -79,7 +79,7 @@ func (ob *observer) tryOne(ctx context.Context, r *run, s *scheduler, kube kuber
 	return condition, r.deletePod(ctx, pod)
 }
 
-// createHeld creates the pod and what belongs to it, and gives the scheduler time to receive that.
+// createHeld creates the pod and the objects that it owns, and gives the scheduler time to receive them.
 func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, settle time.Duration) error {
 	if err := r.createPod(ctx, pod); err != nil {
 		return err

@@ -261,14 +261,19 @@ metadata: {name: full}
 spec: {drivers: [{name: csi.example.com, nodeID: full, topologyKeys: [zone], allocatable: {count: 0}}]}
 `
 
-// The claim of an ephemeral volume belongs to its pod and can be created only after it. Plugins must not be asked before.
+// The pod owns the claim of its ephemeral volume, which can be created only after it. Plugins must not see the pod before.
 func TestEphemeralVolumesAreExaminedWithTheirClaims(t *testing.T) {
 	t.Parallel()
+	examinesEphemeralVolumes(t, apiserver.Release)
+}
+
+func examinesEphemeralVolumes(t *testing.T, release string) {
+	t.Helper()
 	manifests := node("near", 4, "zone: a", "") + node("far", 4, "zone: b", "") + node("full", 4, "zone: a", "") + csiNode("near") + csiNode("far") + scratch +
 		pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `volumes:
 - name: scratch
   ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`, "phase: Pending")
-	r := explainExactly(t, manifests, apiserver.Release, "web")
+	r := explainExactly(t, manifests, release, "web")
 	if diff := cmp.Diff(map[string][]string{"far": {"VolumeBinding"}, "full": {"NodeVolumeLimits"}}, refused(r)); diff != "" {
 		t.Errorf("refused nodes (-want +got):\n%s\n%+v", diff, r.Refusals)
 	}
