@@ -49,40 +49,9 @@ func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
 	}
 }
 
-// Releases without and with hints which events have a plugin try again. Those up to 1.22 do not count ephemeral volumes.
+// Releases without and with hints which events have a plugin try again.
 func TestEphemeralVolumesAreExaminedInOtherReleases(t *testing.T) {
-	for _, release := range []string{"v1.23.17", "v1.29.2", "v1.37.1"} {
+	for _, release := range []string{"v1.29.2", "v1.37.1"} {
 		t.Run(release, func(t *testing.T) { examinesEphemeralVolumes(t, release) })
-	}
-}
-
-// A pod owns the claims of its templates, as those of its ephemeral volumes.
-func TestDevicesAreExaminedWithTheirClaims(t *testing.T) {
-	const uid = "22222222-0000-0000-0000-000000000001"
-	r := explainExactly(t, node("with", 4, "", "")+node("without", 4, "", "")+`---
-apiVersion: resource.k8s.io/v1
-kind: DeviceClass
-metadata: {name: gpu}
-spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceSlice
-metadata: {name: with}
-spec: {driver: gpu.example.com, nodeName: with, pool: {name: with, generation: 1, resourceSliceCount: 1}, devices: [{name: gpu-0}]}
----
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaim
-metadata:
-  name: web-gpu-x7
-  namespace: shop
-  annotations: {resource.kubernetes.io/pod-claim-name: gpu}
-  ownerReferences: [{apiVersion: v1, kind: Pod, name: web, uid: `+uid+`, controller: true}]
-spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
-`+pod("web", "1", "uid: "+uid, "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]", "phase: Pending, resourceClaimStatuses: [{name: gpu, resourceClaimName: web-gpu-x7}]"), "v1.37.1", "web")
-	if diff := cmp.Diff(map[string][]string{"without": {"DynamicResources"}}, refused(r)); diff != "" {
-		t.Errorf("refused nodes (-want +got):\n%s\n%+v", diff, r.Refusals)
-	}
-	if r.Node != "with" || len(r.Notes) > 0 {
-		t.Errorf("node %q, notes %q, message %q", r.Node, r.Notes, r.Message)
 	}
 }
