@@ -33,6 +33,8 @@ type Probed struct {
 	YAML []byte
 	// Plugins may refuse nodes, in the order in which the scheduler calls them.
 	Plugins []ProbedPlugin
+	// Unfiltered is the scheduler name of a profile that filters with no plugin.
+	Unfiltered string
 	// Weights are the weights of the plugins that score.
 	Weights map[string]int64
 	// Extenders are those of the configuration.
@@ -81,7 +83,7 @@ func Probe(r ProbeRequest) (*Probed, error) {
 	if r.Release.Minor < writesDefaults {
 		p.sets = mergedSets(node.Get(own, "plugins"), p.api)
 	}
-	probed := &Probed{Weights: p.weights()}
+	probed := &Probed{Weights: p.weights(), Unfiltered: probePrefix + "none"}
 	all := node.List(doc.Root, "profiles")
 	node.Put(doc.Root, "percentageOfNodesToScore", node.Int(100))
 	for _, profile := range all.Content {
@@ -92,6 +94,7 @@ func Probe(r ProbeRequest) (*Probed, error) {
 		probed.Plugins = append(probed.Plugins, probe)
 		all.Content = append(all.Content, p.profile(probe))
 	}
+	all.Content = append(all.Content, p.profile(ProbedPlugin{Profile: probed.Unfiltered}))
 	probed.Extenders = record(doc, r)
 	if probed.YAML, err = schema.Encode(doc.Root); err != nil {
 		return nil, fmt.Errorf("write the configuration to probe: %w", err)
@@ -217,7 +220,7 @@ func (p prober) weights() map[string]int64 {
 	return weights
 }
 
-// profile returns a profile that filters with one plugin and does nothing else. Its pods reach a recorder, or fit nowhere.
+// profile returns a profile that filters with one plugin, or with none if it has no name, and does nothing else. Its pods reach a recorder, or fit nowhere.
 func (p prober) profile(probe ProbedPlugin) *yaml.Node {
 	plugins := node.Mapping()
 	for _, point := range p.points() {

@@ -9,31 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/scheduler/extender"
 )
-
-// output collects the program's output, which tests read while it runs.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
 
 func file(t *testing.T, text string) string {
 	t.Helper()
@@ -73,7 +54,7 @@ func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 		{"weight", []string{"--config", file(t, head+"policies: [{name: BlockAll, weight: 101}]\n")}, "policies[0].weight: 101"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			stderr := &output{}
+			stderr := &bytes.Buffer{}
 			status := program{stdout: io.Discard, stderr: stderr}.run(t.Context(), c.args)
 			if !strings.Contains(stderr.String(), c.want) || !strings.Contains(stderr.String(), "error: ") {
 				t.Errorf("got %s, want %q", stderr, c.want)
@@ -86,7 +67,7 @@ func TestUsageErrorsExitWithStatusTwo(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	stdout, stderr := &output{}, &output{}
+	stdout, stderr := &bytes.Buffer{}, &bytes.Buffer{}
 	p := program{stdout: stdout, stderr: stderr}
 	if status := p.run(t.Context(), []string{"--help"}); status != exitDone || !strings.Contains(stderr.String(), "-prometheus URL") {
 		t.Errorf("help: %d %s", status, stderr)
@@ -137,7 +118,7 @@ tls:
 func TestServesWithoutClusterUntilStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	listening, ended, stderr := make(chan string, 1), make(chan int, 1), &output{}
+	listening, ended, stderr := make(chan string, 1), make(chan int, 1), &bytes.Buffer{}
 	p := program{stdout: io.Discard, stderr: stderr, onListen: func(a net.Addr) { listening <- a.String() }}
 	go func() {
 		ended <- p.run(ctx, []string{"--config", file(t, head+"policies: [{name: BlockAll, args: {message: not today}}]\n"), "--listen", "127.0.0.1:0", "--kubeconfig", ""})

@@ -1,12 +1,16 @@
 package shadow
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
@@ -55,26 +59,55 @@ func status(w http.ResponseWriter, code int, message string) {
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":%q}`, code, map[int]string{403: "Forbidden", 410: "Expired"}[code], message)
 }
 
-// A client of the API server begins again with a list if a watch fails, except for the status 429.
-func TestWatchesAreResumedAfterAnOutage(t *testing.T) {
-	code := 0
-	_, read := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if code == 0 {
-			panic(http.ErrAbortHandler) // as if it had ended
-		}
-		status(w, code, "of the API server")
-	}))
-	watch, list := podsPath+selector+"&watch=true&resourceVersion=9000", podsPath+selector+"&limit=500"
+// A client of the API server up to 1.21 begins again with a list if a watch fails.
+func TestWatchesWaitForTheAPIServer(t *testing.T) {
+	t.Parallel()
+	watch, list, nodes := podsPath+selector+"&watch=true&resourceVersion=9000", podsPath+selector+"&limit=500", "/api/v1/nodes?watch=true"
 	for _, tc := range []struct{ cluster, watch, list, nodes int }{
-		{0, 429, 429, 429}, {503, 429, 503, 503}, {403, 429, 403, 403}, {410, 410, 410, 410}, {422, 422, 422, 422},
+		{0, 200, 429, 200}, {503, 200, 503, 503}, {403, 200, 403, 403}, {410, 410, 410, 410}, {422, 422, 422, 422},
 	} {
-		code = tc.cluster
-		for path, want := range map[string]int{watch: tc.watch, list: tc.list, "/api/v1/nodes?watch=true": tc.nodes} {
-			response, body := read(path)
-			if response == nil || response.StatusCode != want || want == 429 && response.Header.Get("Retry-After") != "1" || want == 410 && !strings.Contains(body, "Expired") {
-				t.Errorf("%d of the API server: %s: %+v %s", code, path, response, body)
+		t.Run(strconv.Itoa(tc.cluster), func(t *testing.T) {
+			t.Parallel()
+			requests := 0
+			_, read := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch requests++; {
+				case requests > 2 && isWatch(r.URL.Query()): // the transport itself repeats a request once if a connection was used before
+					fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"10"}}}`)
+				case tc.cluster == 0:
+					panic(http.ErrAbortHandler) // as if it had ended
+				default:
+					status(w, tc.cluster, "of the API server")
+				}
+			}))
+			for path, want := range map[string]int{watch: tc.watch, list: tc.list, nodes: tc.nodes} {
+				requests = 0
+				response, body := read(path)
+				if response == nil || response.StatusCode != want {
+					t.Errorf("%s: %+v %s", path, response, body)
+					continue
+				}
+				waited, passed := want == 200, strings.Contains(body, "BOOKMARK")
+				if want == 429 && response.Header.Get("Retry-After") != "1" || waited != passed || waited != (requests > 2) {
+					t.Errorf("%s: %d requests, Retry-After %q: %s", path, requests, response.Header.Get("Retry-After"), body)
+				}
 			}
+		})
+	}
+}
+
+func TestWatchesThatTheShadowEndsDoNotWait(t *testing.T) {
+	p, _ := before(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.server.String()+podsPath+"?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response, err := p.RoundTrip(request); !errors.Is(err, context.DeadlineExceeded) {
+		if err == nil {
+			_ = response.Body.Close() // it was not expected
 		}
+		t.Errorf("the watch ended with %v", err)
 	}
 }
 

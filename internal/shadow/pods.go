@@ -21,14 +21,11 @@ func (p *proxy) pods(w http.ResponseWriter, r *http.Request) {
 	}
 	response, err := p.readPods(r, query)
 	if err != nil {
-		p.fail(w, r, err)
+		fail(w, r, err)
 		return
 	}
 	defer response.Body.Close()
 	switch code := response.StatusCode; {
-	case isWatch(query) && temporary(code):
-		tryAgain(w, "watch pods: "+response.Status)
-		return
 	case code != http.StatusOK:
 		w.Header().Set("Content-Type", response.Header.Get("Content-Type"))
 		w.WriteHeader(code)
@@ -47,11 +44,6 @@ func (p *proxy) pods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// temporary reports whether an API server that starts or ends may answer so.
-func temporary(code int) bool {
-	return code >= http.StatusInternalServerError || code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound
-}
-
 // readPods sends the request of the shadow, with another query, to the API server.
 func (p *proxy) readPods(r *http.Request, query url.Values) (*http.Response, error) {
 	target := p.server.JoinPath(podsPath)
@@ -62,14 +54,7 @@ func (p *proxy) readPods(r *http.Request, query url.Values) (*http.Response, err
 	}
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", p.agent)
-	response, err := p.transport.RoundTrip(out)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.answered(response); err != nil {
-		return nil, fmt.Errorf("read pods: %w", err)
-	}
-	return response, nil
+	return p.RoundTrip(out)
 }
 
 // listPods writes a list of pods without those that wait for the observed scheduler, one pod at a time: a large cluster has more than fits into

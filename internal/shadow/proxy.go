@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"fmt"
@@ -20,11 +21,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
 )
 
 // sessions matches what opens a connection to a pod, a node or a service. It is a read by its method only.
 var sessions = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
+
+// retryInterval is how long a watch waits before it is tried again.
+const retryInterval = time.Second
 
 // proxy is between the shadow and the API server. It sends nothing but reads.
 type proxy struct {
@@ -67,15 +72,14 @@ func newProxy(cfg *rest.Config, log *zap.Logger) (*proxy, error) {
 		leases: map[string]stored{}, refusals: map[string]refusal{},
 	}
 	p.reads = &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1,
+		Transport: p, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(server)
 			r.Out.Header.Del("Authorization")
 			r.Out.Header.Set("User-Agent", p.agent)
 		},
-		ModifyResponse: p.answered,
-		ErrorHandler:   p.fail,
-		ErrorLog:       zap.NewStdLog(log),
+		ErrorHandler: fail,
+		ErrorLog:     zap.NewStdLog(log),
 	}
 	return p, nil
 }
@@ -157,23 +161,56 @@ func (p *proxy) refused(age time.Duration) error {
 	return first
 }
 
-// fail answers a request that did not reach the API server. The shadow tries again without losing what it has seen.
-func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() == nil {
-		p.mu.Lock()
-		if !p.lost {
-			p.lost = true
-			p.log.Warn("the API server does not respond", zap.Error(err))
+// RoundTrip implements [http.RoundTripper]: it sends a read to the API server. A watch waits for one that does not respond. A client up to 1.21 begins
+// again with a list if a watch fails (tools/cache/reflector.go of client-go): it would have no events of what happened in the meantime.
+func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
+	query := r.URL.Query()
+	for {
+		response, err := p.transport.RoundTrip(r)
+		if err == nil {
+			if err = p.answered(response); err != nil {
+				_ = response.Body.Close() // it could not be read
+			}
 		}
-		p.mu.Unlock()
+		switch {
+		case err != nil:
+			p.miss(r.Context(), err)
+			if !isWatch(query) {
+				return nil, err
+			}
+		case isWatch(query) && strings.HasSuffix(r.URL.Path, podsPath) && temporary(response.StatusCode):
+			_ = response.Body.Close() // it has no more to read
+		default:
+			return response, nil
+		}
+		if err := clock.Sleep(r.Context(), retryInterval); err != nil {
+			return nil, err
+		}
 	}
-	tryAgain(w, err.Error())
 }
 
-// tryAgain answers so that a client of the API server repeats its request a second later. It does not give up its watch.
-func tryAgain(w http.ResponseWriter, message string) {
+// temporary reports whether an API server that starts or ends may answer so.
+func temporary(code int) bool {
+	return code >= http.StatusInternalServerError || code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound
+}
+
+// miss remembers that the API server does not respond. The shadow may also have ended a request.
+func (p *proxy) miss(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.lost {
+		p.lost = true
+		p.log.Warn("the API server does not respond", zap.Error(err))
+	}
+}
+
+// fail answers a request that did not reach the API server, so that a client repeats it a second later.
+func fail(w http.ResponseWriter, _ *http.Request, err error) {
 	w.Header().Set("Retry-After", "1")
-	refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, message)
+	refuse(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, err.Error())
 }
 
 func isWatch(query url.Values) bool { return query.Get("watch") == "true" || query.Get("watch") == "1" }

@@ -158,37 +158,6 @@ func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
 	return nil
 }
 
-// probeOne creates the pod for a profile that never places it, waits until the scheduler has refused it, and deletes it.
-func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string) (*corev1.PodCondition, error) {
-	w := r.waiting[0]
-	pod, err := snapshot.Decode(w.Pod)
-	if err != nil {
-		return nil, fmt.Errorf("read pod %s: %w", w.Key, err)
-	}
-	scenario.UseProfile(pod, nil, profile)
-	if err := r.createPod(ctx, pod); err != nil {
-		return nil, err
-	}
-	err = r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
-		return r.loader.Create(ctx, kind, version, o)
-	})
-	if err != nil {
-		return nil, err
-	}
-	condition, err := ob.awaitRefusal(ctx, s, kube)
-	if err != nil {
-		return nil, err
-	}
-	err = r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
-		return r.loader.Delete(ctx, kind, version, o)
-	})
-	if err != nil {
-		return nil, err
-	}
-	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
-	return condition, r.loader.Delete(ctx, pods, version, pod)
-}
-
 // awaitRefusal waits until the scheduler has written why it does not place the pod.
 func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler, kube kubernetes.Interface) (*corev1.PodCondition, error) {
 	for {

@@ -34,8 +34,12 @@ type Recorder struct {
 	mu sync.Mutex
 	// passed are the nodes by scheduler name of the pod and stage: those of the first call.
 	passed map[string]map[int][]string
+	held   map[string]hold
 	refuse func(schedulerName string) bool
 }
+
+// hold has calls wait.
+type hold struct{ called, released chan struct{} }
 
 // Start starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns true for.
 func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
@@ -44,7 +48,9 @@ func Start(refuse func(schedulerName string) bool) (*Recorder, error) {
 		return nil, fmt.Errorf("listen for the scheduler: %w", err)
 	}
 	path := "/" + rand.Text() // other users of the machine do not know it
-	r := &Recorder{url: "http://" + listener.Addr().String() + path, done: make(chan error, 1), passed: map[string]map[int][]string{}, refuse: refuse}
+	r := &Recorder{
+		url: "http://" + listener.Addr().String() + path, done: make(chan error, 1), passed: map[string]map[int][]string{}, held: map[string]hold{}, refuse: refuse,
+	}
 	r.server = &http.Server{Handler: r.handler(path), ReadHeaderTimeout: 10 * time.Second}
 	go func() { r.done <- r.server.Serve(listener) }()
 	return r, nil
@@ -59,6 +65,32 @@ func (r *Recorder) Passed(schedulerName string, stage int) (nodes []string, ok b
 	defer r.mu.Unlock()
 	nodes, ok = r.passed[schedulerName][stage]
 	return nodes, ok
+}
+
+// Hold has the next call for a scheduler name wait until release is called. called is closed when there is one. A scheduler looks at no other pod in the
+// meantime.
+func (r *Recorder) Hold(schedulerName string) (called <-chan struct{}, release func()) {
+	h := hold{called: make(chan struct{}), released: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held[schedulerName] = h
+	return h.called, sync.OnceFunc(func() { close(h.released) })
+}
+
+// wait waits if a call is to be held.
+func (r *Recorder) wait(ctx context.Context, schedulerName string) {
+	r.mu.Lock()
+	h, ok := r.held[schedulerName]
+	delete(r.held, schedulerName)
+	r.mu.Unlock()
+	if !ok {
+		return
+	}
+	close(h.called)
+	select {
+	case <-h.released:
+	case <-ctx.Done():
+	}
 }
 
 // Close stops the service and returns when it has ended.
@@ -107,6 +139,7 @@ func (r *Recorder) filter(w http.ResponseWriter, request *http.Request) {
 	}
 	name := args.Pod.Spec.SchedulerName
 	r.record(name, stage, args.NodeNames)
+	r.wait(request.Context(), name)
 	answer := result{NodeNames: args.NodeNames}
 	if r.refuse(name) {
 		answer = result{NodeNames: []string{}, FailedNodes: map[string]string{}}

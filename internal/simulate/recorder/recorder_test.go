@@ -64,3 +64,35 @@ func TestNodesAreRecordedForEachSchedulerAndStage(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestACallIsHeldUntilItIsReleased(t *testing.T) {
+	r, err := Start(func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	called, release := r.Hold("held")
+	call(t, r.URL(0), "other", "a")
+	select {
+	case <-called:
+		t.Error("the call of another scheduler is taken for the held one")
+	default:
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		call(t, r.URL(0), "held", "a")
+	}()
+	<-called
+	select {
+	case <-answered:
+		t.Error("the call is answered before it is released")
+	default:
+	}
+	release()
+	release() // again, as a deferred call does
+	<-answered
+	call(t, r.URL(0), "held", "a")
+	if err := r.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

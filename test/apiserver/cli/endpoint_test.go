@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -40,11 +40,7 @@ func nodeFiles(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, err := certificates.NewAuthority(x509.Certificate{Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := signer.Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotAfter: time.Now().Add(time.Hour)})
+	pair, err := apiserver.NewAuthority(t).Sign(x509.Certificate{Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotAfter: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ package monitoring
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"maps"
@@ -22,8 +20,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/monitoring"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -43,7 +41,8 @@ func TestMetricsOfRulesAndDashboardExist(t *testing.T) {
 func exist(t *testing.T, release string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
-	plane := controlplane.Start(t, release, "--client-ca-file="+authorityFile(t)) // from 1.37 on its metrics exist only with a client CA
+	authority := run.WriteFile(t, "ca.crt", string(apiserver.NewAuthority(t).Cert))
+	plane := controlplane.Start(t, release, "--client-ca-file="+authority) // from 1.37 on its metrics exist only with a client CA
 	address := controlplane.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -87,18 +86,6 @@ func exist(t *testing.T, release string) {
 	if missing := lacking(string(text), wanted.ofAPIServer); len(missing) > 0 {
 		t.Errorf("the API server lacks %s", strings.Join(missing, ", "))
 	}
-}
-
-// authorityFile returns the path of a certificate authority.
-func authorityFile(t *testing.T) string {
-	t.Helper()
-	authority, err := certificates.NewAuthority(x509.Certificate{
-		Subject: pkix.Name{CommonName: "kubernetes"}, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run.WriteFile(t, "ca.crt", string(authority.Cert))
 }
 
 // metrics are names of metrics in queries, sorted.

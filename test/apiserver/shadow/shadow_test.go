@@ -320,7 +320,9 @@ func survivesALostConnection(t *testing.T, p *controlplane.Plane) {
 	})
 	r.open(t)
 	o.decided(t, 6)
-	if report := o.end(t); report.Same+len(report.Noise) != 6 || report.Missed > 0 || len(report.Notes) > 0 {
+	pod(t, p, "later", "100m", "100Mi")
+	o.decided(t, 7)
+	if report := o.end(t); report.Same+len(report.Noise) != 7 || report.Missed > 0 || len(report.Notes) > 0 {
 		t.Errorf("%+v", report)
 	}
 }

@@ -58,7 +58,7 @@ func TestCertificates(t *testing.T) {
 // start starts an API server with an authority for clients.
 func start(t *testing.T) *cluster {
 	t.Helper()
-	authority := newAuthority(t)
+	authority := testapiserver.NewAuthority(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "clients.crt")
 	if err := os.WriteFile(file, authority.Cert, 0o600); err != nil {
@@ -94,17 +94,6 @@ func start(t *testing.T) *cluster {
 		t.Fatal(err)
 	}
 	return &cluster{config: server.Config(), kube: kube, ca: ca, signer: authority, key: key}
-}
-
-func newAuthority(t *testing.T) *certificates.Authority {
-	t.Helper()
-	authority, err := certificates.NewAuthority(x509.Certificate{
-		Subject: pkix.Name{CommonName: "kubernetes"}, KeyUsage: x509.KeyUsageCertSign, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return authority
 }
 
 // as returns the configuration of a user.
@@ -305,7 +294,7 @@ func checked(t *testing.T, c *cluster) {
 		"no permission":     {sign(c.signer, "somebody", soon), "kube-scheduler", "may not create pods"},
 		"another lease":     {sign(c.signer, user, soon), "other", "may not update leases"},
 		"expired":           {sign(c.signer, user, time.Now().Add(-time.Minute)), "kube-scheduler", "credentials rejected"},
-		"another authority": {sign(newAuthority(t), user, soon), "kube-scheduler", "credentials rejected"},
+		"another authority": {sign(testapiserver.NewAuthority(t), user, soon), "kube-scheduler", "credentials rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := signing.Check(t.Context(), c.config, tt.pair, metav1.NamespaceSystem, tt.lease)

@@ -48,3 +48,10 @@ func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
 		})
 	}
 }
+
+// Releases without and with hints which events have a plugin try again.
+func TestEphemeralVolumesAreExaminedInOtherReleases(t *testing.T) {
+	for _, release := range []string{"v1.29.2", "v1.37.1"} {
+		t.Run(release, func(t *testing.T) { examinesEphemeralVolumes(t, release) })
+	}
+}

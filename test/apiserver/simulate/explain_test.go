@@ -237,6 +237,51 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	}
 }
 
+// scratch is a class with volumes in zone a, the claim of the ephemeral volume of pod web, and what nodes count: node full holds no volume.
+const scratch = `---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: scratch}
+provisioner: csi.example.com
+volumeBindingMode: WaitForFirstConsumer
+allowedTopologies: [{matchLabelExpressions: [{key: zone, values: [a]}]}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: web-scratch
+  namespace: shop
+  ownerReferences: [{apiVersion: v1, kind: Pod, name: web, uid: 22222222-0000-0000-0000-000000000001, controller: true}]
+spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}
+status: {phase: Pending}
+---
+apiVersion: storage.k8s.io/v1
+kind: CSINode
+metadata: {name: full}
+spec: {drivers: [{name: csi.example.com, nodeID: full, topologyKeys: [zone], allocatable: {count: 0}}]}
+`
+
+// The pod owns the claim of its ephemeral volume, which can be created only after it. Plugins must not see the pod before.
+func TestEphemeralVolumesAreExaminedWithTheirClaims(t *testing.T) {
+	t.Parallel()
+	examinesEphemeralVolumes(t, apiserver.Release)
+}
+
+func examinesEphemeralVolumes(t *testing.T, release string) {
+	t.Helper()
+	manifests := node("near", 4, "zone: a", "") + node("far", 4, "zone: b", "") + node("full", 4, "zone: a", "") + csiNode("near") + csiNode("far") + scratch +
+		pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `volumes:
+- name: scratch
+  ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`, "phase: Pending")
+	r := explainExactly(t, manifests, release, "web")
+	if diff := cmp.Diff(map[string][]string{"far": {"VolumeBinding"}, "full": {"NodeVolumeLimits"}}, refused(r)); diff != "" {
+		t.Errorf("refused nodes (-want +got):\n%s\n%+v", diff, r.Refusals)
+	}
+	if r.Node != "near" || len(r.Notes) > 0 {
+		t.Errorf("node %q, notes %q", r.Node, r.Notes)
+	}
+}
+
 // A pod that has a node is scheduled again without it, with the room that it has; the table fits a terminal.
 func TestRunningPodIsScheduledAgain(t *testing.T) {
 	t.Parallel()
