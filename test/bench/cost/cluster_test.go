@@ -29,6 +29,7 @@ const (
 	// Each team is a namespace with a quota.
 	teams    = 10
 	gangSize = 10
+	gangs    = pods / teams / gangSize // of a team and a profile
 	regions  = 4
 	zones    = 4 // of a region
 	// appNamespace has the AppGroups and the pods that others depend on.
@@ -138,8 +139,10 @@ func (x *bench) createCluster(b *testing.B) {
 	for _, team := range teamNames() {
 		x.Namespace(b.Context(), b, team)
 		c.create(elasticQuotas, "ElasticQuota", team, "quota", object{"spec": object{"min": object{"cpu": "1000", "memory": "1000Gi"}, "max": object{"cpu": "2000", "memory": "2000Gi"}}})
-		for gang := range pods / teams / gangSize {
-			c.create(podGroups, "PodGroup", team, gangName(gang), object{"spec": object{"minMember": int64(gangSize), "scheduleTimeoutSeconds": int64(600)}})
+		for gang := range gangs {
+			for _, profile := range []string{bundled, native} {
+				c.create(podGroups, "PodGroup", team, gangName(profile, gang), object{"spec": object{"minMember": int64(gangSize), "scheduleTimeoutSeconds": int64(600)}})
+			}
 			x.createApp(b, c, team, gang)
 		}
 	}
@@ -157,7 +160,7 @@ func (x *bench) createApp(b *testing.B, c *creator, team string, gang int) {
 	workload := func(name string) object {
 		return object{"kind": "Deployment", "apiVersion": "apps/v1", "namespace": team, "name": name, "selector": name}
 	}
-	name := team + "-" + gangName(gang)
+	name := appName(team, gang)
 	c.create(appGroups, "AppGroup", appNamespace, name, object{"spec": object{"numMembers": int64(2), "topologySortingAlgorithm": "KahnSort", "workloads": []any{
 		object{"workload": workload("web"), "dependencies": []any{object{"workload": workload("db"), "maxNetworkCost": int64(100)}}},
 		object{"workload": workload("db")},
@@ -174,7 +177,9 @@ func appLabels(group, workload string) map[string]string {
 	return map[string]string{appGroups.Group: group, appGroups.Group + ".workload": workload}
 }
 
-func gangName(gang int) string { return fmt.Sprintf("gang-%d", gang) }
+func appName(team string, gang int) string { return fmt.Sprintf("%s-%d", team, gang) }
+
+func gangName(profile string, gang int) string { return fmt.Sprintf("%s-%d", profile, gang) }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
@@ -222,27 +227,37 @@ func origins(kind string, count, price int) (all []any) {
 	return all
 }
 
-// createPods creates the pods of all teams: gangs for the profile with the plugin, and pods for the one without, in turn.
-func (x *bench) createPods(ctx context.Context, b *testing.B, s side) {
+// createPods creates the pods of all teams: in turn a gang for each profile. The scheduler takes them in the order of their names.
+func (x *bench) createPods(ctx context.Context, b *testing.B, profiles map[string]plugin, gpus bool) {
 	b.Helper()
 	for _, team := range teamNames() {
 		var all []*corev1.Pod
-		for i := range (pods + others) / teams {
-			pod := controlplane.Filling(controlplane.Pod(without, "", fmt.Sprintf("pod-%04d", i)))
-			pod.Spec.NodeSelector = nil
-			main := &pod.Spec.Containers[0].Resources
-			main.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
-			if gang := i / gangSize; gang < pods/teams/gangSize {
-				pod.Spec.SchedulerName = with
-				pod.Labels = appLabels(team+"-"+gangName(gang), "web")
-				pod.Labels["scheduling.x-k8s.io/pod-group"] = gangName(gang)
-				if s.gpus {
-					main.Requests[gpuResource] = resource.MustParse("500")
+		for gang := range gangs {
+			for _, profile := range []string{none, bundled, native} {
+				if _, measured := profiles[profile]; !measured && profile != none {
+					continue
+				}
+				for range gangSize {
+					all = append(all, newPod(team, profile, gang, fmt.Sprintf("pod-%04d", len(all)), gpus))
 				}
 			}
-			main.Limits = main.Requests
-			all = append(all, pod)
 		}
 		x.Create(ctx, b, team, all...)
 	}
+}
+
+// newPod returns a pod of a gang. Those of no plugin have no group.
+func newPod(team, profile string, gang int, name string, gpus bool) *corev1.Pod {
+	pod := controlplane.Filling(controlplane.Pod(profile, "", name))
+	pod.Spec.NodeSelector = nil
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: resource.MustParse("1Gi")}
+	if gpus {
+		requests[gpuResource] = resource.MustParse("500")
+	}
+	pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: requests, Limits: requests}
+	if profile != none {
+		pod.Labels = appLabels(appName(team, gang), "web")
+		pod.Labels["scheduling.x-k8s.io/pod-group"] = gangName(profile, gang)
+	}
+	return pod
 }

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// with and without are the profiles, and pods and others how many pods they have.
-	with, without = "with", "without"
-	pods, others  = 300, 100
+	// The profiles: no plugin, the bundled one and the other one. Each has so many pods.
+	none, bundled, native = "none", "bundled", "native"
+	pods                  = 200
 	// warmup is how many cycles of each profile are not counted: plugins fill their caches when they are first called.
 	warmup = 20
 	// The scheduler does not start to schedule while the benchmark has its lease.
@@ -49,19 +49,23 @@ func (c cost) String() string {
 }
 
 // measure makes all pods pending and lets the scheduler read what it needs before it schedules the first one. It waits until all are bound.
-func (x *bench) measure(b *testing.B, s side) cost {
+func (x *bench) measure(b *testing.B, profiles map[string]plugin, gpus bool) map[string]cost {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	x.createPods(ctx, b, s)
+	x.createPods(ctx, b, profiles, gpus)
 	defer x.deletePods(ctx, b)
 	x.hold(ctx, b)
-	process, m := x.start(ctx, b, s)
+	process, m := x.start(ctx, b, profiles)
 	defer process.Kill()
 	x.release(ctx, b)
-	before := m.await(ctx, b, warmup)
+	before := m.await(ctx, b, profiles)
 	x.awaitBound(ctx, b, process)
-	return before.until(m.read(ctx, b), s.points)
+	after, costs := m.read(ctx, b), map[string]cost{}
+	for profile, p := range profiles {
+		costs[profile] = before.until(after, profile, p.points)
+	}
+	return costs
 }
 
 // hold takes the lease of the scheduler.

@@ -52,7 +52,10 @@ func (m *metrics) get(ctx context.Context) (r reading, err error) {
 	if err != nil || response.StatusCode != http.StatusOK {
 		return r, fmt.Errorf("read metrics: %s, %w", response.Status, err)
 	}
-	r.sums, r.counts = map[string]map[string]float64{with: {}, without: {}}, map[string]map[string]float64{with: {}, without: {}}
+	r.sums, r.counts = map[string]map[string]float64{}, map[string]map[string]float64{}
+	for _, profile := range []string{none, bundled, native} {
+		r.sums[profile], r.counts[profile] = map[string]float64{}, map[string]float64{}
+	}
 	for _, found := range durations.FindAllStringSubmatch(string(text), -1) {
 		value, err := strconv.ParseFloat(found[4], 64)
 		if err != nil {
@@ -104,16 +107,21 @@ func (m *metrics) awaitIdle(ctx context.Context, b *testing.B) {
 	}
 }
 
-// await waits until both profiles have placed some pods, and returns what was measured by then.
-func (m *metrics) await(ctx context.Context, b *testing.B, cycles float64) reading {
+// await waits until the first pods of all profiles have a node, and returns what was measured by then.
+func (m *metrics) await(ctx context.Context, b *testing.B, profiles map[string]plugin) reading {
 	b.Helper()
 	for {
-		if r := m.read(ctx, b); r.counts[with][placed] >= cycles && r.counts[without][placed] > 0 {
+		r := m.read(ctx, b)
+		least := r.counts[none][placed]
+		for profile := range profiles {
+			least = min(least, r.counts[profile][placed])
+		}
+		if least >= warmup {
 			return r
 		}
 		select {
 		case <-ctx.Done():
-			b.Fatalf("the scheduler has placed none of the first pods")
+			b.Fatal("the scheduler has not placed the first pods")
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -122,15 +130,15 @@ func (m *metrics) await(ctx context.Context, b *testing.B, cycles float64) readi
 // placed is an extension point that each pod passes once, when it has a node.
 const placed = "reserve"
 
-// until returns the cost of the extension points between two readings.
-func (r reading) until(end reading, points []string) cost {
+// until returns the cost of the extension points of a profile between two readings.
+func (r reading) until(end reading, profile string, points []string) cost {
 	perPod := func(profile, point string) float64 {
 		return (end.sums[profile][point] - r.sums[profile][point]) / (end.counts[profile][placed] - r.counts[profile][placed])
 	}
 	c := cost{}
 	for _, point := range points {
-		if _, measured := end.sums[with][point]; measured {
-			c[point] = perPod(with, point) - perPod(without, point)
+		if _, measured := end.sums[profile][point]; measured {
+			c[point] = perPod(profile, point) - perPod(none, point)
 		}
 	}
 	return c
