@@ -87,7 +87,9 @@ func (m *metrics) read(ctx context.Context, b *testing.B) reading {
 // awaitIdle waits until the process has read what it needs: it uses little CPU for two seconds.
 func (m *metrics) awaitIdle(ctx context.Context, b *testing.B) {
 	b.Helper()
-	const pause, little, enough = 500 * time.Millisecond, 0.03, 4
+	const pause, little, enough, patience = 500 * time.Millisecond, 0.03, 4, 3 * time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	last := -1.0
 	for idle := 0; idle < enough; {
 		select {
