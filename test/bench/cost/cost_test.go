@@ -3,20 +3,21 @@
 // Package cost measures what each bundled plugin costs a scheduling cycle on 5,000 nodes, side by side with the nearest plugin of
 // sigs.k8s.io/scheduler-plugins, compiled unchanged into the same release.
 //
-// Both plugins and no plugin are profiles of one scheduler, and their pods come in turn, so that what the machine does meanwhile affects all alike. The
-// cost of a plugin is the time of its extension points for each pod, less that of the profile without it. It is taken from
-// scheduler_framework_extension_point_duration_seconds, which measures every cycle, with all nodes of Filter and Score at once.
-// scheduler_plugin_execution_duration_seconds measures single calls in one of ten cycles, and drops most of them if a cycle has thousands.
+// Both plugins of a pair and no plugin are profiles of one scheduler, and their pods come in turn. The cost of a plugin is the CPU time of its extension
+// points for each pod, from CPU profiles of the scheduler, in which samples count whose stack leads from the framework to the plugin. Unlike the durations in
+// the scheduler's metrics it does not depend on what else the machine does; and of scheduler_plugin_execution_duration_seconds, which measures single calls, the
+// scheduler drops most values if a cycle has thousands.
 package cost
 
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
@@ -30,8 +31,8 @@ const (
 	module, version = "sigs.k8s.io/scheduler-plugins", "v0.33.5"
 	scheme          = module + "/apis/config/scheme"
 	nodes           = 5000
-	// rounds is how often a pair is measured; the median counts.
-	rounds = 5
+	// rounds is how often a pair is measured.
+	rounds = 3
 )
 
 // pair is a bundled plugin and the nearest one of scheduler-plugins.
@@ -68,7 +69,6 @@ func pairs(load string) []pair {
 // plugin is one to measure.
 type plugin struct {
 	name, args string
-	points     []string
 	// binary is the scheduler that it is compiled into, with the other one of the pair.
 	binary string
 }
@@ -107,34 +107,29 @@ func (p plugin) with(args string) plugin {
 	return p
 }
 
-// compare measures several rounds. The ratio is the median of those of each round, and its noise the median of their distances from it: a plugin
-// costs more than the other one if the ratio exceeds 1 by more than the noise.
+// compare measures several rounds. The ratio is that of the sums, and its noise that of so many samples: a plugin costs more than the other one if the
+// ratio exceeds 1 by more than the noise.
 func (x *bench) compare(b *testing.B, profiles map[string]plugin, gpus bool) {
 	b.Helper()
-	costs := map[string][]float64{}
-	var ratios []float64
+	sums := map[string]time.Duration{}
 	for range rounds {
-		measured := x.measure(b, profiles, gpus)
-		for profile, c := range measured {
-			b.Logf("%s: %s", profiles[profile].name, c)
-			costs[profile] = append(costs[profile], c.total())
-		}
-		if theirs, ok := measured[native]; ok {
-			ratios = append(ratios, measured[bundled].total()/theirs.total())
+		for profile, taken := range x.measure(b, profiles, gpus) {
+			b.Logf("%s: %s", profiles[profile].name, taken)
+			sums[profile] += taken
 		}
 	}
-	for profile, values := range costs {
-		b.ReportMetric(1e6*median(values), profile+"-µs/pod")
+	for profile := range profiles {
+		b.ReportMetric(float64(sums[profile].Microseconds())/rounds, profile+"-µs/pod")
 	}
-	if len(ratios) == 0 {
+	if _, compared := profiles[native]; !compared {
 		return
 	}
-	ratio := median(ratios)
-	var distances []float64
-	for _, r := range ratios {
-		distances = append(distances, max(r-ratio, ratio-r))
+	if sums[native] == 0 {
+		b.Fatalf("no sample of %s: it takes too little time to be compared", profiles[native].name)
 	}
-	noise := median(distances)
+	ratio := float64(sums[bundled]) / float64(sums[native])
+	// Samples are independent, so that n of them vary by √n.
+	noise := ratio * math.Sqrt(1/samples(sums[bundled])+1/samples(sums[native]))
 	b.ReportMetric(ratio, "ratio")
 	b.ReportMetric(noise, "ratio-noise")
 	if ratio-noise > 1 {
@@ -142,10 +137,8 @@ func (x *bench) compare(b *testing.B, profiles map[string]plugin, gpus bool) {
 	}
 }
 
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
-}
+// samples returns of how many samples the CPU time of a pod in all rounds is: there are a hundred in a second.
+func samples(sum time.Duration) float64 { return max(1, 100*(sum*pods).Seconds()) }
 
 // build builds a scheduler with the plugins of pairs.
 func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
@@ -176,7 +169,7 @@ func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
 		b.Fatal(err)
 	}
 	for i, info := range infos {
-		x.compiled[keys[i]] = plugin{name: info.Name, points: info.Points, binary: binary}
+		x.compiled[keys[i]] = plugin{name: info.Name, binary: binary}
 	}
 }
 
@@ -207,8 +200,8 @@ profiles:
 	return text
 }
 
-// start starts the scheduler, and returns its metrics when it has read what it needs.
-func (x *bench) start(ctx context.Context, b *testing.B, profiles map[string]plugin) (*controlplane.Process, *metrics) {
+// start starts the scheduler, and returns it when it has read what it needs.
+func (x *bench) start(ctx context.Context, b *testing.B, profiles map[string]plugin) (*controlplane.Process, *scheduler) {
 	b.Helper()
 	config := filepath.Join(b.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte(x.configuration(profiles)), 0o600); err != nil {
@@ -218,7 +211,7 @@ func (x *bench) start(ctx context.Context, b *testing.B, profiles map[string]plu
 	process := controlplane.NewProcess(b, profiles[bundled].binary, "--config="+config, "--bind-address=127.0.0.1", "--secure-port="+address[strings.LastIndex(address, ":")+1:],
 		"--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics,/debug/pprof/*")
 	process.Start()
-	m := newMetrics(address)
-	m.awaitIdle(ctx, b)
-	return process, m
+	s := newScheduler(address)
+	s.awaitIdle(ctx, b)
+	return process, s
 }
