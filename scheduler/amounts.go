@@ -9,7 +9,7 @@ import (
 )
 
 // Amount returns the amount of a resource by its name: CPU in thousandths of a core, all others in units.
-func (r Resources) Amount(name corev1.ResourceName) int64 {
+func (r *Resources) Amount(name corev1.ResourceName) int64 {
 	switch name {
 	case corev1.ResourceCPU:
 		return r.MilliCPU

@@ -82,26 +82,42 @@ func canEvict(pod *corev1.Pod) func(other *corev1.Pod) bool {
 // freeOf returns what the nodes have left of the resources in need. It is more than a group can use: the free room of each node
 // may be too small for a pod, and taints and affinity are not considered. Pods for which evict is true do not count.
 func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bool) amounts {
-	free := amounts{}
+	// Slices, because there may be thousands of nodes.
+	names := make([]corev1.ResourceName, 0, len(need))
 	for name := range need {
-		free[name] = 0
+		names = append(names, name)
 	}
+	sums := make([]int64, len(names))
 	for _, node := range nodes {
-		if node.Node() == nil || node.Node().Spec.Unschedulable {
+		object := node.Node()
+		if object == nil || object.Spec.Unschedulable {
 			continue
 		}
 		allocatable, used := node.Allocatable(), node.Requested()
-		evicted := amounts{}
-		for i := 0; evict != nil && i < node.PodCount(); i++ {
-			if evict(node.Pod(i)) {
-				evicted.add(scheduler.PodRequests(node.Pod(i)))
-			}
+		var evicted amounts
+		if evict != nil {
+			evicted = requestedBy(node, evict)
 		}
-		for name := range need {
+		for i, name := range names {
 			if left := allocatable.Amount(name) - used.Amount(name) + evicted[name]; left > 0 {
-				free[name] += left
+				sums[i] += left
 			}
 		}
 	}
+	free := amounts{}
+	for i, name := range names {
+		free[name] = sums[i]
+	}
 	return free
+}
+
+// requestedBy returns what those pods of a node request for which counts is true.
+func requestedBy(node scheduler.NodeInfo, counts func(*corev1.Pod) bool) amounts {
+	sum := amounts{}
+	for i := 0; i < node.PodCount(); i++ {
+		if counts(node.Pod(i)) {
+			sum.add(scheduler.PodRequests(node.Pod(i)))
+		}
+	}
+	return sum
 }

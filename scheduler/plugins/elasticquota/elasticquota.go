@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,6 +41,8 @@ type ElasticQuota struct {
 	victims  *scheduler.Status
 	promised *scheduler.Status
 
+	// welcome is the pod, a *corev1.Pod, that no node has to be rejected for. Filter would otherwise read the state of the cycle for each node.
+	welcome atomic.Value
 	// rejected are the pods that a quota rejected, to be retried when quotas change.
 	rejected scheduler.RejectedPods
 
@@ -175,6 +178,11 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 		c.full = scheduler.Unschedulable(reason) // preemption may help
 	}
 	state.Write(Name, c)
+	if c.full == nil && (c.guaranteed || p.promises.none()) {
+		p.welcome.Store(pod)
+	} else {
+		p.welcome.Store((*corev1.Pod)(nil))
+	}
 	return nil, nil
 }
 
@@ -209,12 +217,16 @@ func (p *ElasticQuota) AddPod(context.Context, scheduler.State, *corev1.Pod, *co
 func (p *ElasticQuota) RemovePod(_ context.Context, state scheduler.State, _ *corev1.Pod, _ *corev1.Pod, _ scheduler.NodeInfo) *scheduler.Status {
 	if c := cycleOf(state); c != nil {
 		c.removed = true
+		p.welcome.Store((*corev1.Pod)(nil))
 	}
 	return nil
 }
 
 // Filter rejects nodes for a pod beyond max, room that is kept for others, and the victims of the scheduler's own preemption.
 func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
+	if welcome, ok := p.welcome.Load().(*corev1.Pod); ok && welcome == pod {
+		return nil
+	}
 	c := cycleOf(state)
 	switch {
 	case c == nil:

@@ -58,6 +58,13 @@ func (p *promises) of(pod types.UID) (promise, bool) {
 	return found, ok
 }
 
+// none reports whether no room is kept for any pod.
+func (p *promises) none() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.byPod) == 0
+}
+
 // on returns what is kept on a node for other pods, nil if nothing is.
 func (p *promises) on(node string, without types.UID) amounts {
 	p.mu.Lock()

@@ -1,0 +1,217 @@
+//go:build linux
+
+// Package cost measures what each bundled plugin costs a scheduling cycle on 5,000 nodes, side by side with the nearest plugin of
+// sigs.k8s.io/scheduler-plugins, compiled unchanged into the same release.
+//
+// Both plugins of a pair and no plugin are profiles of one scheduler, and their pods come in turn. The cost of a plugin is the CPU time of its extension
+// points for each pod, from CPU profiles of the scheduler, in which samples count whose stack leads from the framework to the plugin. Unlike the durations in
+// the scheduler's metrics it does not depend on what else the machine does; and of scheduler_plugin_execution_duration_seconds, which measures single calls, the
+// scheduler drops most values if a cycle has thousands.
+package cost
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+)
+
+const (
+	release = "v1.33.13"
+	// module is scheduler-plugins for that minor, and scheme the package that decodes the arguments of its plugins.
+	module, version = "sigs.k8s.io/scheduler-plugins", "v0.33.5"
+	scheme          = module + "/apis/config/scheme"
+	nodes           = 5000
+	// rounds is how often a pair is measured.
+	rounds = 3
+)
+
+// pair is a bundled plugin and the nearest one of scheduler-plugins.
+type pair struct {
+	builtin, args string
+	// native is the package of the other plugin, or a directory of testdata with it; empty if there is none with a similar task.
+	native, nativeArgs string
+	// gpus has pods request a share of a GPU.
+	gpus bool
+}
+
+// pairs returns the plugins. Both of a pair read the same objects where they can: PodGroups, ElasticQuotas and NodeResourceTopologies, and the
+// CPU load of the nodes.
+func pairs(load string) []pair {
+	return []pair{
+		{builtin: "coscheduling", native: "gangs"},
+		{builtin: "elasticquota", native: "pkg/capacityscheduling"},
+		{builtin: "numaaware", native: "pkg/noderesourcetopology"},
+		{
+			builtin: "loadaware", args: `{"prometheus": {"url": "` + load + `"}, "metrics": [{"name": "cpu"}]}`,
+			native: "pkg/trimaran/targetloadpacking", nativeArgs: `{"watcherAddress": "` + load + `"}`,
+		},
+		{
+			builtin: "networkaware", args: `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latencyMilliseconds"}`,
+			native: "pkg/networkaware/networkoverhead", nativeArgs: `{"namespaces": ["` + appNamespace + `"], "networkTopologyName": "` + topologyName + `"}`,
+		},
+		{builtin: "costaware", native: "allocatable", nativeArgs: `{"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]}`},
+		{builtin: "gpupacking", args: `{"resource": "` + gpuResource + `", "devices": {"units": 1000}, "annotations": {"index": "example.com/gpu-index"}}`, gpus: true},
+		{builtin: "blockall", args: `{"namespaces": ["nobody"]}`},
+		{builtin: "timestamp"},
+	}
+}
+
+// plugin is one to measure.
+type plugin struct {
+	name, args string
+	// binary is the scheduler that it is compiled into, with the other one of the pair.
+	binary string
+}
+
+// bench is what all pairs share.
+type bench struct {
+	*controlplane.Plane
+	// load answers as a Prometheus and as a load watcher.
+	load string
+	// compiled are the plugins by package.
+	compiled map[string]plugin
+}
+
+func BenchmarkCost(b *testing.B) {
+	x := &bench{Plane: controlplane.Start(b, release), load: serveLoad(b), compiled: map[string]plugin{}}
+	x.createCluster(b)
+	all := pairs(x.load)
+	// With the scheme the scheduler would decode the arguments of the bundled Coscheduling as those of the other one, which has this name too.
+	x.build(b, all[:1])
+	x.build(b, all[1:], scheme)
+	for _, p := range all {
+		b.Run(p.builtin, func(b *testing.B) {
+			profiles := map[string]plugin{bundled: x.compiled[p.builtin].with(p.args)}
+			if p.native != "" {
+				profiles[native] = x.compiled[p.native].with(p.nativeArgs)
+			}
+			for b.Loop() {
+				x.compare(b, profiles, p.gpus)
+			}
+		})
+	}
+}
+
+func (p plugin) with(args string) plugin {
+	p.args = args
+	return p
+}
+
+// compare measures several rounds. The ratio is that of the sums, and its noise that of so many samples: a plugin costs more than the other one if the
+// ratio exceeds 1 by more than the noise.
+func (x *bench) compare(b *testing.B, profiles map[string]plugin, gpus bool) {
+	b.Helper()
+	sums := map[string]time.Duration{}
+	for range rounds {
+		for profile, taken := range x.measure(b, profiles, gpus) {
+			b.Logf("%s: %s", profiles[profile].name, taken)
+			sums[profile] += taken
+		}
+	}
+	for profile := range profiles {
+		b.ReportMetric(float64(sums[profile].Microseconds())/rounds, profile+"-µs/pod")
+	}
+	if _, compared := profiles[native]; !compared {
+		return
+	}
+	if sums[native] == 0 {
+		b.Fatalf("no sample of %s: it takes too little time to be compared", profiles[native].name)
+	}
+	ratio := float64(sums[bundled]) / float64(sums[native])
+	// Samples are independent, so that n of them vary by √n.
+	noise := ratio * math.Sqrt(1/samples(sums[bundled])+1/samples(sums[native]))
+	b.ReportMetric(ratio, "ratio")
+	b.ReportMetric(noise, "ratio-noise")
+	if ratio-noise > 1 {
+		b.Errorf("%s costs %.2f × %s, and the noise is %.2f", profiles[bundled].name, ratio, profiles[native].name, noise)
+	}
+}
+
+// samples returns of how many samples the CPU time of a pod in all rounds is: there are a hundred in a second.
+func samples(sum time.Duration) float64 { return max(1, 100*(sum*pods).Seconds()) }
+
+// build builds a scheduler with the plugins of pairs.
+func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
+	b.Helper()
+	var given []plugins.Plugin
+	var keys []string
+	for _, p := range selected {
+		given, keys = append(given, plugins.Plugin{Builtin: p.builtin}), append(keys, p.builtin)
+		switch {
+		case strings.HasPrefix(p.native, "pkg/"):
+			given, keys = append(given, plugins.Plugin{Module: module, Version: version, Package: module + "/" + p.native}), append(keys, p.native)
+		case p.native != "":
+			given, keys = append(given, plugins.Plugin{Dir: "testdata/" + p.native}), append(keys, p.native)
+		}
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		b.Fatal(err)
+	}
+	infos, err := build.ReadPlugins(b.Context(), build.PluginOptions{
+		Release: x.Release, Plugins: given, Sources: pmksched.Sources, CacheDir: filepath.Join(cache, "pmk-sched"), Env: os.Environ(),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	binary, err := controlplane.Build(b.Context(), build.Options{Release: x.Release, Plugins: given, Imports: imports, Sources: pmksched.Sources})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i, info := range infos {
+		x.compiled[keys[i]] = plugin{name: info.Name, binary: binary}
+	}
+}
+
+// configuration returns the profiles. All have one more plugin at Filter and at Score, because the scheduler leaves out an extension point without
+// plugins, and no others. The queue is sorted by PrioritySort, also for a plugin that could sort it.
+func (x *bench) configuration(profiles map[string]plugin) string {
+	const common = `
+    queueSort: {enabled: [{name: PrioritySort}], disabled: [{name: "*"}]}
+    filter: {enabled: [{name: NodeUnschedulable}]}
+    score: {enabled: [{name: ImageLocality, weight: 1}]}
+    bind: {enabled: [{name: DefaultBinder}]}
+`
+	text := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %q, qps: 5000, burst: 5000}
+leaderElection: {leaderElect: true, leaseDuration: 10m, renewDeadline: 5m, retryPeriod: 1s, resourceName: %s, resourceNamespace: %s}
+percentageOfNodesToScore: 100
+profiles:
+- schedulerName: %s
+  plugins:
+    multiPoint: {disabled: [{name: "*"}]}%s`, x.Kubeconfig, lease, leaseNamespace, none, common)
+	for profile, p := range profiles {
+		text += fmt.Sprintf("- schedulerName: %s\n  plugins:\n    multiPoint: {enabled: [{name: %s}], disabled: [{name: \"*\"}]}%s", profile, p.name, common)
+		if p.args != "" {
+			text += fmt.Sprintf("  pluginConfig: [{name: %s, args: %s}]\n", p.name, p.args)
+		}
+	}
+	return text
+}
+
+// start starts the scheduler, and returns it when it has read what it needs.
+func (x *bench) start(ctx context.Context, b *testing.B, profiles map[string]plugin) (*controlplane.Process, *scheduler) {
+	b.Helper()
+	config := filepath.Join(b.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte(x.configuration(profiles)), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	address := controlplane.FreeAddress(b)
+	process := controlplane.NewProcess(b, profiles[bundled].binary, "--config="+config, "--bind-address=127.0.0.1", "--secure-port="+address[strings.LastIndex(address, ":")+1:],
+		"--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics,/debug/pprof/*")
+	process.Start()
+	s := newScheduler(address)
+	s.awaitIdle(ctx, b)
+	return process, s
+}
