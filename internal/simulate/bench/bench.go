@@ -124,7 +124,8 @@ func NewSide(source, scheduler, release string, samples []Sample) Side {
 	s.Attempt = Latency{
 		Average: all.mean() * 1e3, P50: all.quantile(0.5) * 1e3, P90: all.quantile(0.9) * 1e3, P95: all.quantile(0.95) * 1e3, P99: all.quantile(0.99) * 1e3,
 	}
-	s.Plugins, s.Points = plugins(texts, bound), points(texts, bound)
+	s.Points = points(texts, bound)
+	s.Plugins = plugins(texts, s.Points)
 	return s
 }
 

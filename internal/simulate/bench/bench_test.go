@@ -22,6 +22,7 @@ scheduler_plugin_execution_duration_seconds_sum{extension_point="Bind",plugin="D
 scheduler_plugin_execution_duration_seconds_count{extension_point="Bind",plugin="DefaultBinder",status="Success"} 4
 scheduler_framework_extension_point_duration_seconds_sum{extension_point="Filter",profile="default-scheduler",status="Success"} 0.5
 scheduler_framework_extension_point_duration_seconds_sum{extension_point="Score",profile="default-scheduler",status="Success"} 0.1
+scheduler_framework_extension_point_duration_seconds_sum{extension_point="Bind",profile="default-scheduler",status="Success"} 4
 `
 
 const attemptsNew = `scheduler_scheduling_attempt_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.001"} 50
@@ -58,11 +59,11 @@ func TestSideHasMediansAndWhatIsSlow(t *testing.T) {
 		Source: "this", Scheduler: "packer", Release: "v1.24.3", Rates: []float64{4, 2, 1}, Rate: 2, Unbound: 1,
 		Attempt: Latency{Average: 1.2, P50: 1, P90: 2, P95: 3, P99: 3.8},
 		Plugins: []PluginTime{
-			{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5000, MillisecondsPerPod: 3 * 2000 / 11.0},
-			{Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 50, MillisecondsPerPod: 3 * 20 / 11.0},
-			{Plugin: "DefaultBinder", Point: "Bind", MicrosecondsPerCall: 1e6, MillisecondsPerPod: 3 * 40000 / 11.0, Binding: true},
+			{Plugin: "Sleepy", Point: "Filter", MicrosecondsPerCall: 5000, MillisecondsPerPod: 3 * 500 / 11.0 * 0.2 / 0.202},
+			{Plugin: "Fit", Point: "Filter", MicrosecondsPerCall: 50, MillisecondsPerPod: 3 * 500 / 11.0 * 0.002 / 0.202},
+			{Plugin: "DefaultBinder", Point: "Bind", MicrosecondsPerCall: 1e6, MillisecondsPerPod: 3 * 4000 / 11.0, Binding: true},
 		},
-		Points: []PointTime{{Point: "Filter", MillisecondsPer: 3 * 500 / 11.0}, {Point: "Score", MillisecondsPer: 3 * 100 / 11.0}},
+		Points: []PointTime{{Point: "Bind", MillisecondsPer: 3 * 4000 / 11.0}, {Point: "Filter", MillisecondsPer: 3 * 500 / 11.0}, {Point: "Score", MillisecondsPer: 3 * 100 / 11.0}},
 	}
 	for name, attempts := range map[string]string{"1.20": attemptsOld, "1.23": attemptsOld + attemptsNew, "1.37": attemptsNew} {
 		got := NewSide("this", "packer", "v1.24.3", []Sample{

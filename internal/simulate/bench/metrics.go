@@ -120,16 +120,13 @@ func attempts(text string) *histogram {
 	return nil
 }
 
-// sampledCycles is one of how many scheduling cycles measures its plugins (pluginMetricsSamplePercent in pkg/scheduler/scheduler.go).
-const sampledCycles = 10
-
 // PluginTime is the time that a plugin takes at an extension point.
 type PluginTime struct {
 	Plugin string `json:"plugin"`
 	Point  string `json:"point"`
 	// MicrosecondsPerCall is the mean of a call. At Filter and Score there is one call for each node.
 	MicrosecondsPerCall float64 `json:"microsecondsPerCall"`
-	// MillisecondsPerPod is the sum of the calls for a pod: those of nodes run at the same time.
+	// MillisecondsPerPod is the plugin's part of the time that the extension point takes for a pod.
 	MillisecondsPerPod float64 `json:"millisecondsPerPod"`
 	// Binding reports that the plugin runs in the binding cycle, while the next pods are scheduled: it does not limit how many are bound a second.
 	Binding bool `json:"binding,omitempty"`
@@ -138,23 +135,31 @@ type PluginTime struct {
 // bindingPoints are the extension points of the binding cycle.
 func bindingPoints() []string { return []string{"PreBind", "Bind", "PostBind"} }
 
-// plugins returns the time of each plugin, the slowest first, those of the binding cycle last. One in ten scheduling cycles is measured, so that a plugin may be missing after few pods.
-func plugins(texts []string, pods int) []PluginTime {
-	sums := map[string]*histogram{}
+// plugins returns the time of each plugin, the slowest first, those of the binding cycle last. One in ten scheduling cycles measures its calls, and of these the
+// scheduler keeps 1000 a second (metricRecorder in pkg/scheduler/metrics), so that their sum says nothing, and a plugin may be missing after few pods. What they
+// say is how the time of the extension point, which every cycle measures, is divided.
+func plugins(texts []string, ofPoints []PointTime) []PluginTime {
+	sums, pointSums := map[string]*histogram{}, map[string]float64{}
 	for _, text := range texts {
 		for key, h := range parseHistograms(text, "plugin_execution_duration_seconds", nil, "plugin", "extension_point") {
 			if sums[key] == nil {
 				sums[key] = &histogram{buckets: map[float64]float64{}}
 			}
 			sums[key].add(h)
+			_, point, _ := strings.Cut(key, "/")
+			pointSums[point] += h.sum
 		}
+	}
+	perPod := map[string]float64{}
+	for _, p := range ofPoints {
+		perPod[p.Point] = p.MillisecondsPer
 	}
 	var all []PluginTime
 	for key, h := range sums {
 		plugin, point, _ := strings.Cut(key, "/")
 		t := PluginTime{Plugin: plugin, Point: point, MicrosecondsPerCall: h.mean() * 1e6, Binding: slices.Contains(bindingPoints(), point)}
-		if pods > 0 {
-			t.MillisecondsPerPod = h.sum * sampledCycles * 1e3 / float64(pods)
+		if pointSums[point] > 0 {
+			t.MillisecondsPerPod = perPod[point] * h.sum / pointSums[point]
 		}
 		all = append(all, t)
 	}
