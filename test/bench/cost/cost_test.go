@@ -32,7 +32,7 @@ const (
 	scheme          = module + "/apis/config/scheme"
 	nodes           = 5000
 	// rounds is how often a pair is measured.
-	rounds = 3
+	rounds = 2
 )
 
 // pair is a bundled plugin and the nearest one of scheduler-plugins.

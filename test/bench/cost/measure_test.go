@@ -17,7 +17,7 @@ import (
 const (
 	// The profiles: no plugin, the bundled one and the other one. Each has so many pods.
 	none, bundled, native = "none", "bundled", "native"
-	pods                  = 200
+	pods                  = 1000
 	// profileSeconds is how long a part of the profile is.
 	profileSeconds = 10
 	// The scheduler does not start to schedule while the benchmark has its lease.
