@@ -25,6 +25,7 @@ func simulateCommand(u *ui) *cli.Command {
 		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read, or not at all with --snapshot.",
 		Subcommands: []*cli.Command{
 			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
+			simulateMatrixCommand(u),
 		},
 	}
 }
