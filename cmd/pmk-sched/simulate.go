@@ -173,17 +173,22 @@ func simulatedBaseline(c *cli.Context, u *ui) (*session.Baseline, error) {
 	if source == "" {
 		return nil, nil
 	}
+	return readBaseline(c, u, "against", source)
+}
+
+// readBaseline returns the scheduler that a value of a flag names.
+func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
 	if source != defaultBaseline {
 		flags.File = source
 	}
 	sp, err := spec.Read(flags)
 	if err != nil {
-		return nil, fmt.Errorf("--against: %w", err)
+		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	scheduler, err := sp.Simulation(nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("--against: %w", err)
+		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return &session.Baseline{Scheduler: scheduler, Source: source}, nil
 }

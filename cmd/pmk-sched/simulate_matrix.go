@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -48,8 +47,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			"Exit status 1: a simulation failed; the others have results.",
 		UsageText: examples(
 			"pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
-			"pmk-sched simulate matrix --snapshot a.tar.gz --snapshot b.tar.gz -f new.yaml \\",
-			"  --job --push --tag registry.example.com/matrix:v1 --parallel 20 -o json replace-all",
+			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all",
 		),
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "with-scheduler", Aliases: []string{"f"}, Usage: "pmk-sched.yaml of a scheduler, `FILE`, or default: the default scheduler", DefaultText: "default"},
@@ -104,8 +102,8 @@ func failedCells(result *matrix.Result) error {
 // matrixRequest reads the files and the flags.
 func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	r := session.MatrixRequest{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
-	if c.NArg() == 0 {
-		return r, problem.Invalidf(seeHelp(c), "SCENARIO is required: pending, replace-all or a file")
+	if err := checkFiles(c); err != nil {
+		return r, err
 	}
 	if len(r.Snapshots) == 0 {
 		return r, problem.Invalidf("`pmk-sched snapshot --to-file FILE` makes one", "--snapshot is required")
@@ -114,73 +112,31 @@ func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	if len(schedulers) == 0 {
 		schedulers = []string{defaultBaseline}
 	}
-	for what, names := range map[string][]string{"SCENARIO": c.Args().Slice(), "--snapshot": r.Snapshots, "--with-scheduler": schedulers} {
-		if twice := firstRepeated(names); twice != "" {
-			return r, problem.Invalidf("", "%s %s is given twice", what, twice)
-		}
-	}
 	for _, name := range schedulers {
-		scheduler, err := matrixScheduler(c, u, name)
-		if err != nil {
-			return r, fmt.Errorf("--with-scheduler %s: %w", name, err)
-		}
-		r.Schedulers = append(r.Schedulers, session.MatrixScheduler{Name: name, Scheduler: scheduler})
-	}
-	for _, name := range c.Args().Slice() {
-		sc, err := matrixScenario(c, name)
+		scheduler, err := readBaseline(c, u, "with-scheduler", name)
 		if err != nil {
 			return r, err
 		}
-		r.Scenarios = append(r.Scenarios, sc)
+		r.Schedulers = append(r.Schedulers, *scheduler)
+	}
+	for _, name := range c.Args().Slice() {
+		steps, err := []scenario.Step{{Scenario: name}}, error(nil)
+		if name != "pending" && name != "replace-all" {
+			steps, err = readScenario(name)
+		}
+		if err != nil {
+			return r, err
+		}
+		r.Scenarios = append(r.Scenarios, session.MatrixScenario{Name: name, Dir: filepath.Dir(name), Steps: steps})
 	}
 	var err error
-	r.Job, err = matrixJob(c, u)
-	if r.Parallel == 0 {
+	if r.Job, err = matrixJob(c, u); r.Parallel == 0 {
 		r.Parallel = 1
 		if r.Job != nil {
 			r.Parallel = defaultParallelJob
 		}
 	}
 	return r, err
-}
-
-// firstRepeated returns the first name that is in the list twice; empty if none is.
-func firstRepeated(names []string) string {
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			return name
-		}
-	}
-	return ""
-}
-
-func matrixScheduler(c *cli.Context, u *ui, name string) (spec.Simulated, error) {
-	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
-	if name != defaultBaseline {
-		flags.File = name
-	}
-	sp, err := spec.Read(flags)
-	if err != nil {
-		return spec.Simulated{}, err
-	}
-	return sp.Simulation(nil, nil)
-}
-
-func matrixScenario(c *cli.Context, name string) (session.MatrixScenario, error) {
-	sc := session.MatrixScenario{Name: name, Dir: filepath.Dir(name)}
-	switch {
-	case name == "pending" || name == "replace-all":
-		sc.Steps = []scenario.Step{{Scenario: name}}
-		return sc, nil
-	case strings.HasPrefix(name, "-"):
-		return sc, problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", name, c.Args().First())
-	}
-	text, err := spec.ReadFile("scenario", name)
-	if err != nil {
-		return sc, err
-	}
-	sc.Steps, err = scenario.ParseFile(name, text)
-	return sc, err
 }
 
 // matrixJob returns how to run the simulations on the cluster; nil without --job.
@@ -256,7 +212,8 @@ func matrixTable(r *matrix.Result) func(io.Writer) error {
 		}
 		for _, cell := range r.Cells {
 			if cell.Error != "" {
-				p.line("\n%s: %s", cell, cell.Error)
+				first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
+				p.line("\n%s: %s", cell, first)
 			}
 		}
 		return p.err

@@ -21,7 +21,7 @@ func TestMatrixTable(t *testing.T) {
 			Placed: 7, Unplaced: 2, Moved: 1, Evicted: 3, After: &report.Distribution{EmptyNodes: []string{"n"}},
 			Utilization: []report.Utilization{{Resource: "cpu", After: 0.5}, {Resource: "memory", After: 0.256}},
 		}}}},
-		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "new.yaml", Outcome: matrix.Outcome{Error: "no room", Hints: []string{"make some"}}},
+		{Snapshot: "a.tar.gz", Scenario: "pending", Scheduler: "new.yaml", Outcome: matrix.Outcome{Error: "no room\nand its log", Hints: []string{"make some"}}},
 	}}
 	var out bytes.Buffer
 	if err := matrixTable(r)(&out); err != nil {
@@ -71,21 +71,19 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := r.Job; j == nil || j.Namespace != "x" || j.Node != "w" || j.Image.Tag != "" || j.Image.Self == "" || len(j.Image.Load) != 1 || r.Parallel != defaultParallelJob ||
-		len(r.Schedulers) != 1 || r.Schedulers[0].Name != "default" || r.Schedulers[0].Scheduler.Branch != "auto" {
+		len(r.Schedulers) != 1 || r.Schedulers[0].Source != "default" || r.Schedulers[0].Scheduler.Branch != "auto" {
 		t.Errorf("got %+v", r)
 	}
 	for args, want := range map[string]string{
-		"--snapshot a":                 "SCENARIO is required",
-		"pending":                      "--snapshot is required",
-		"--snapshot a pending pending": "SCENARIO pending is given twice",
-		"--snapshot a -f new.yaml -f new.yaml pending": "--with-scheduler new.yaml is given twice",
-		"--snapshot a pending --branch v1.24.3":        "flag --branch comes after",
-		"--snapshot a missing.yaml":                    "missing.yaml",
-		"--snapshot a -f missing.yaml pending":         "--with-scheduler missing.yaml",
-		"--snapshot a --parallel 0 pending":            "invalid --parallel 0",
-		"--snapshot a --push --tag r/x:v1 pending":     "requires --job",
-		"--snapshot a --job pending":                   "--job requires --push or --load",
-		"--snapshot a --job --push pending":            "--push requires --tag",
+		"--snapshot a":                             "SCENARIO is required",
+		"pending":                                  "--snapshot is required",
+		"--snapshot a pending --branch v1.24.3":    "flag --branch comes after",
+		"--snapshot a missing.yaml":                "missing.yaml",
+		"--snapshot a -f missing.yaml pending":     "--with-scheduler: ",
+		"--snapshot a --parallel 0 pending":        "invalid --parallel 0",
+		"--snapshot a --push --tag r/x:v1 pending": "requires --job",
+		"--snapshot a --job pending":               "--job requires --push or --load",
+		"--snapshot a --job --push pending":        "--push requires --tag",
 	} {
 		if _, err := read(strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) || !problem.IsInvalid(err) {
 			t.Errorf("%s: got %v, want %s", args, err, want)

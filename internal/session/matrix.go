@@ -2,8 +2,11 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -11,13 +14,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/sysdump/redact"
 	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // MatrixRequest says what to simulate: each scheduler on each snapshot in each scenario.
 type MatrixRequest struct {
-	Schedulers []MatrixScheduler
+	Schedulers []Baseline
 	Snapshots  []string // files
 	Scenarios  []MatrixScenario
 	// Parallel is how many simulations run at the same time.
@@ -26,12 +29,6 @@ type MatrixRequest struct {
 	Timeout time.Duration
 	// Job runs the simulations on the cluster; nil: on this machine.
 	Job *MatrixJob
-}
-
-// MatrixScheduler is a scheduler with its name in the result.
-type MatrixScheduler struct {
-	Name      string
-	Scheduler spec.Simulated
 }
 
 // MatrixScenario is a scenario with its name in the result. The files of its steps are relative to Dir.
@@ -46,10 +43,11 @@ type matrixPlan struct {
 	Schedulers []preparedScheduler `json:"schedulers"`
 	Snapshots  []string            `json:"snapshots"`
 	Scenarios  [][]scenario.Step   `json:"scenarios"`
-	// Cells are the simulations: that with index i of a Job is the i-th.
+	// Cells are the simulations, in the order of their indexes in a Job.
 	Cells []plannedCell `json:"cells"`
-	// objects is the number of objects in the largest snapshot.
-	objects int
+
+	objects int      // in the largest snapshot
+	files   []string // all that the plan names
 }
 
 // plannedCell is one simulation, with its places in the lists of the plan.
@@ -60,8 +58,8 @@ type plannedCell struct {
 	name      matrix.Cell
 }
 
-// SimulateMatrix simulates each scheduler on each snapshot in each scenario. A simulation that fails has an error in the result. The cluster is not read
-// and not changed, but for a Job, if one is requested.
+// SimulateMatrix simulates each scheduler on each snapshot in each scenario. A simulation that fails has an error in the result. The cluster is not used,
+// except for the Job.
 func (s *Session) SimulateMatrix(ctx context.Context, r MatrixRequest) (result *matrix.Result, err error) {
 	run := s.simulateCells
 	if r.Job != nil {
@@ -82,7 +80,7 @@ func (s *Session) SimulateMatrix(ctx context.Context, r MatrixRequest) (result *
 	if outcomes == nil {
 		return nil, err
 	}
-	result = &matrix.Result{Cells: []matrix.Cell{}}
+	result = &matrix.Result{}
 	for i, o := range outcomes {
 		cell := plan.Cells[i].name
 		cell.Outcome = o
@@ -91,22 +89,22 @@ func (s *Session) SimulateMatrix(ctx context.Context, r MatrixRequest) (result *
 	return result, err
 }
 
-// planMatrix has the programs compiled and reads the files. Those of the scenarios are copied into dir.
+// planMatrix has the programs compiled and reads the files, so that what is wrong with them is reported before anything runs. Manifests are copied to dir.
 func (s *Session) planMatrix(ctx context.Context, r MatrixRequest, dir string) (*matrixPlan, error) {
-	p := &matrixPlan{Timeout: r.Timeout, Snapshots: r.Snapshots}
-	for i, sc := range r.Scenarios {
-		steps, err := copySteps(ctx, sc, dir, i)
+	p := &matrixPlan{Timeout: r.Timeout, Snapshots: r.Snapshots, files: slices.Clone(r.Snapshots)}
+	for _, sc := range r.Scenarios {
+		steps, err := p.copySteps(ctx, sc, dir)
 		if err != nil {
 			return nil, fmt.Errorf("scenario %s: %w", sc.Name, err)
 		}
 		p.Scenarios = append(p.Scenarios, steps)
 	}
-	prepared := make([][]int, len(r.Snapshots)) // by snapshot and scheduler
+	prepared := make([][]int, len(r.Snapshots))
 	for i, file := range r.Snapshots {
 		for _, scheduler := range r.Schedulers {
 			at, err := s.planScheduler(ctx, p, scheduler, file)
 			if err != nil {
-				return nil, fmt.Errorf("scheduler %s, snapshot %s: %w", scheduler.Name, file, err)
+				return nil, fmt.Errorf("scheduler %s, snapshot %s: %w", scheduler.Source, file, err)
 			}
 			prepared[i] = append(prepared[i], at)
 		}
@@ -121,7 +119,7 @@ func planCells(r MatrixRequest, prepared [][]int) (cells []plannedCell) {
 	for i, file := range r.Snapshots {
 		for j, sc := range r.Scenarios {
 			for k, scheduler := range r.Schedulers {
-				name := matrix.Cell{Snapshot: file, Scenario: sc.Name, Scheduler: scheduler.Name}
+				name := matrix.Cell{Snapshot: file, Scenario: sc.Name, Scheduler: scheduler.Source}
 				cells = append(cells, plannedCell{Snapshot: i, Scenario: j, Scheduler: prepared[i][k], name: name})
 			}
 		}
@@ -129,8 +127,8 @@ func planCells(r MatrixRequest, prepared [][]int) (cells []plannedCell) {
 	return cells
 }
 
-// planScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several releases may need several programs.
-func (s *Session) planScheduler(ctx context.Context, p *matrixPlan, scheduler MatrixScheduler, file string) (int, error) {
+// planScheduler returns the place of a scheduler for a snapshot in the plan: snapshots of several releases need several programs.
+func (s *Session) planScheduler(ctx context.Context, p *matrixPlan, scheduler Baseline, file string) (int, error) {
 	h, err := archived(file).header()
 	if err != nil {
 		return 0, err
@@ -144,7 +142,9 @@ func (s *Session) planScheduler(ctx context.Context, p *matrixPlan, scheduler Ma
 	if err != nil {
 		return 0, err
 	}
-	known := slices.IndexFunc(p.Schedulers, func(other preparedScheduler) bool { return other.source == scheduler.Name && other.Release == release })
+	known := slices.IndexFunc(p.Schedulers, func(other preparedScheduler) bool {
+		return other.source == scheduler.Source && other.Release == release
+	})
 	if known >= 0 {
 		return known, nil
 	}
@@ -152,14 +152,57 @@ func (s *Session) planScheduler(ctx context.Context, p *matrixPlan, scheduler Ma
 	if err != nil {
 		return 0, err
 	}
-	prepared.source = scheduler.Name
-	prepared.Scheduler.Plugins, prepared.Scheduler.Imports = nil, nil // they are compiled in
-	// What is wrong with the configuration is reported once, before anything runs.
 	if _, err := s.simulationOptions(prepared, p.Timeout).Scheduler.Configuration("kubeconfig", 1); err != nil {
 		return 0, err
 	}
+	prepared.source = scheduler.Source
+	prepared.Scheduler.Plugins, prepared.Scheduler.Imports = nil, nil // they are compiled in
 	p.Schedulers = append(p.Schedulers, prepared)
 	return len(p.Schedulers) - 1, nil
+}
+
+// copySteps returns the steps of a scenario with copies of their manifests in dir, without secrets: they may leave this machine.
+func (p *matrixPlan) copySteps(ctx context.Context, sc MatrixScenario, dir string) ([]scenario.Step, error) {
+	copyFiles := func(paths ...string) (string, error) {
+		manifests, err := SimulateRequest{Dir: sc.Dir}.manifests(ctx, paths)
+		if err != nil {
+			return "", err
+		}
+		var text []byte
+		for _, o := range manifests {
+			line, err := json.Marshal(redact.New().Value(o))
+			if err != nil {
+				return "", err
+			}
+			text = append(append(text, line...), '\n')
+		}
+		file := filepath.Join(dir, fmt.Sprintf("manifests-%d.json", len(p.files)))
+		p.files = append(p.files, file)
+		return file, os.WriteFile(file, text, 0o600)
+	}
+	steps := slices.Clone(sc.Steps)
+	for i := range steps {
+		step := &steps[i]
+		if len(step.Files) > 0 {
+			file, err := copyFiles(step.Files...)
+			if err != nil {
+				return nil, err
+			}
+			step.Files = []string{file}
+		}
+		step.Add = slices.Clone(step.Add)
+		for j, add := range step.Add {
+			if add.IsFile() {
+				file, err := copyFiles(add.Template)
+				if err != nil {
+					return nil, err
+				}
+				step.Add[j].Template = file
+			}
+		}
+	}
+	_, err := readSteps(ctx, SimulateRequest{Steps: steps})
+	return steps, err
 }
 
 // simulateCells runs the simulations of a plan on this machine, so many at the same time.

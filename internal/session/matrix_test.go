@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/image"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
@@ -21,7 +20,7 @@ import (
 // Snapshots of two releases need programs of both; the schedulers of one snapshot and one scenario follow each other.
 func TestSimulationsOfAMatrixAreInThisOrder(t *testing.T) {
 	r := MatrixRequest{
-		Schedulers: []MatrixScheduler{{Name: "default"}, {Name: "new"}}, Snapshots: []string{"a", "b"}, Scenarios: []MatrixScenario{{Name: "pending"}, {Name: "drain"}},
+		Schedulers: []Baseline{{Source: "default"}, {Source: "new"}}, Snapshots: []string{"a", "b"}, Scenarios: []MatrixScenario{{Name: "pending"}, {Name: "drain"}},
 	}
 	var got []string
 	for _, c := range planCells(r, [][]int{{0, 1}, {2, 3}}) {
@@ -58,13 +57,13 @@ spec:
   template:
     metadata: {labels: {app: web}}
     spec:
-      initContainers: [{name: first, image: i, envFrom: [{secretRef: {name: hidden-2}}]}]
-      containers: [{name: main, image: i, env: [{name: A, value: hidden-3}], command: [hidden-4], args: [hidden-5], resources: {requests: {cpu: 100m}}}]
+      initContainers: [{name: first, image: i, env: [{name: B, value: hidden-2}]}]
+      containers: [{name: main, image: i, env: [{name: A, value: hidden-3}], command: [run, --token, hidden-4], resources: {requests: {cpu: 100m}}}]
 ---
 apiVersion: v1
 kind: Secret
 metadata: {name: s}
-stringData: {a: hidden-6}
+stringData: {a: hidden-5}
 `,
 		"big.yaml": "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: 8}}\n",
 	})
@@ -72,7 +71,8 @@ stringData: {a: hidden-6}
 	given := []scenario.Step{
 		{Scenario: "add", Files: []string{"web.yaml"}, Count: 2}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "big.yaml", Count: 1}, {Template: "worker-1", Count: 2}}}, {Scenario: "pending"},
 	}
-	steps, err := copySteps(t.Context(), MatrixScenario{Name: "s", Dir: dir, Steps: given}, to, 0)
+	p := &matrixPlan{}
+	steps, err := p.copySteps(t.Context(), MatrixScenario{Name: "s", Dir: dir, Steps: given}, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,10 @@ stringData: {a: hidden-6}
 	if w := read[0].Workloads; len(w) != 1 || w[0].Replicas != 3 || len(read[1].Objects) != 1 {
 		t.Errorf("workloads %+v, nodes %+v", w, read[1].Objects)
 	}
-	if _, err := copySteps(t.Context(), MatrixScenario{Dir: to, Steps: given}, to, 1); !problem.IsInvalid(err) {
+	if len(p.files) != 2 || p.files[0] != steps[0].Files[0] || p.files[1] != steps[1].Add[0].Template {
+		t.Errorf("files %q", p.files)
+	}
+	if _, err := p.copySteps(t.Context(), MatrixScenario{Dir: to, Steps: given}, to); !problem.IsInvalid(err) {
 		t.Errorf("without the files: %v", err)
 	}
 }
@@ -104,8 +107,9 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	release := versions.Release{Major: 1, Minor: 24, Patch: 3}
 	p := &matrixPlan{
-		Snapshots: []string{in("x.tar.gz")}, Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
-		Cells: planCells(MatrixRequest{Schedulers: make([]MatrixScheduler, 2), Snapshots: make([]string, 1), Scenarios: make([]MatrixScenario, 1)}, [][]int{{0, 1}}),
+		Snapshots: []string{in("x.tar.gz")}, files: []string{in("x.tar.gz"), in("step.json")},
+		Scenarios: [][]scenario.Step{{{Scenario: "add", Files: []string{in("step.json")}}, {Scenario: "nodes", Add: []scenario.NodesToAdd{{Template: "n", Count: 1}}}}},
+		Cells:     planCells(MatrixRequest{Schedulers: make([]Baseline, 2), Snapshots: make([]string, 1), Scenarios: make([]MatrixScenario, 1)}, [][]int{{0, 1}}),
 	}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
 		p.Schedulers = append(p.Schedulers, preparedScheduler{
@@ -122,8 +126,8 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("%s %o", f.Path, f.Mode))
 	}
 	want := []string{
-		"/opt/pmk-sched/programs/0/kube-scheduler 755", "/opt/pmk-sched/programs/1/kube-apiserver 755", "/opt/pmk-sched/programs/2/etcd 755", "/opt/pmk-sched/programs/3/kube-scheduler 755",
-		"/opt/pmk-sched/snapshots/4/x.tar.gz 644", "/opt/pmk-sched/scenarios/5/step.json 644", "/opt/pmk-sched/matrix.json 644",
+		"/opt/pmk-sched/0/etcd 755", "/opt/pmk-sched/1/kube-apiserver 755", "/opt/pmk-sched/2/kube-scheduler 755", "/opt/pmk-sched/3/kube-scheduler 755",
+		"/opt/pmk-sched/4/step.json 755", "/opt/pmk-sched/5/x.tar.gz 755", "/opt/pmk-sched/matrix.json 644",
 	}
 	if diff := cmp.Diff(want, paths); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -137,10 +141,10 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := read.Schedulers[read.Cells[1].Scheduler]
-	if second.Program != "/opt/pmk-sched/programs/3/kube-scheduler" || second.Release != release || string(second.Scheduler.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
+	if second.Program != "/opt/pmk-sched/3/kube-scheduler" || second.Release != release || string(second.Scheduler.Configuration) != "kind: KubeSchedulerConfiguration\n" || second.Plugins[0].Name != "P" {
 		t.Errorf("the second scheduler is %+v", second)
 	}
-	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/scenarios/5/step.json" || steps[1].Add[0].Template != "n" || p.Scenarios[0][0].Files[0] != in("step.json") {
+	if steps := read.Scenarios[0]; steps[0].Files[0] != "/opt/pmk-sched/4/step.json" || steps[1].Add[0].Template != "n" || p.Scenarios[0][0].Files[0] != in("step.json") {
 		t.Errorf("steps %+v of %+v", steps, p.Scenarios)
 	}
 }
@@ -148,34 +152,18 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 func TestSecretsOfAConfigurationAreNotPutIntoAnImage(t *testing.T) {
 	const key = "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQpNSUlFcEFJQkFBS0NBUUVB"
 	for text, secret := range map[string]bool{
-		"kind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: 'https://e', tlsConfig: {caData: " + key + ", certFile: /a, keyFile: /b}}]\n": false,
-		"extenders: [{tlsConfig: {keyData: " + key + "}}]\n":                                                                            true,
-		"extenders: [{urlPrefix: 'https://user:password@e'}]\n":                                                                         true,
-		"pluginConfig: [{name: Load, args: {token: aVeryLongOne}}]":                                                                     true,
-		"pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}}]": false,
+		"extenders: [{urlPrefix: 'https://e', tlsConfig: {certFile: /a, keyFile: /b}}]":                            false,
+		"extenders: [{tlsConfig: {keyData: " + key + "}}]":                                                         true,
+		"extenders: [{urlPrefix: 'https://user:password@e'}]":                                                      true,
+		"pluginConfig: [{name: Load, args: {token: aVeryLongOne}}]":                                                true,
+		"pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]": false,
 	} {
-		asConfiguration := preparedScheduler{Scheduler: spec.Simulated{Configuration: []byte(text)}}
-		asArgs := preparedScheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
-		for _, s := range []preparedScheduler{asConfiguration, asArgs} {
-			if err := checkNoSecrets(s); (err != nil) != secret || err != nil && (!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
+		inConfiguration := preparedScheduler{Scheduler: spec.Simulated{Configuration: []byte(text)}}
+		inArgs := preparedScheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
+		for _, s := range []preparedScheduler{inConfiguration, inArgs} {
+			if err := s.checkNoSecrets(); (err != nil) != secret || err != nil && (!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {
 				t.Errorf("%s: got %v, want an error: %t", text, err, secret)
 			}
 		}
-	}
-}
-
-// The tag of an image changes with the files, so that no node runs an older one.
-func TestHashOfFilesIsThatOfTheirContents(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"a": "1", "b": "1", "c": "2"})
-	hash := func(path, source string) string {
-		t.Helper()
-		sum, err := hashFiles([]image.File{{Path: path, Source: filepath.Join(dir, source)}})
-		if err != nil || len(sum) != 12 {
-			t.Fatalf("got %q, %v", sum, err)
-		}
-		return sum
-	}
-	if first := hash("/x", "a"); first != hash("/x", "b") || first == hash("/x", "c") || first == hash("/y", "a") {
-		t.Error("the hash is not that of contents and paths")
 	}
 }

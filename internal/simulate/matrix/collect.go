@@ -26,8 +26,8 @@ type collection struct {
 	onCell   func(index int) (done func(error))
 	outcomes []Outcome
 	cells    []cellState
-	// active is when a pod was last seen to run or to have ended, and blocked since when a failure keeps all pods from running; zero: none does.
-	active, blocked time.Time
+	// active is when a pod was last seen to run or to have ended.
+	active time.Time
 }
 
 // cellState is what is known about a simulation.
@@ -37,14 +37,14 @@ type cellState struct {
 	done     func(error)
 	failed   map[types.UID]bool // pods
 	readings int
-	// seen is why its pod does not run.
-	seen obstacle
+	// seen is why its pod does not run; nil: unknown.
+	seen *obstacle
 }
 
 // obstacle is why a pod does not run, and what to do. It may go away.
 type obstacle struct {
 	text, hint string
-	noRoom     bool
+	grace      time.Duration
 }
 
 func newCollection(r *Runner, j Job, onCell func(int) func(error)) *collection {
@@ -62,7 +62,7 @@ func (c *collection) look(ctx context.Context) (complete bool, err error) {
 		return false, err
 	}
 	for i := range c.cells {
-		c.cells[i].seen = obstacle{}
+		c.cells[i].seen = nil
 	}
 	unread := map[int]bool{}
 	for i := range pods {
@@ -73,7 +73,9 @@ func (c *collection) look(ctx context.Context) (complete bool, err error) {
 		if err := c.pod(ctx, &pods[i], index); err != nil {
 			return false, err
 		}
-		unread[index] = pods[i].Status.Phase == corev1.PodSucceeded && !c.cells[index].collected
+		if pods[i].Status.Phase == corev1.PodSucceeded {
+			unread[index] = true
+		}
 	}
 	if ended := endOf(job); ended != "" {
 		c.giveUp(func(i int) error {
@@ -113,13 +115,13 @@ func (c *collection) pod(ctx context.Context, pod *corev1.Pod, index int) error 
 			c.collect(index, NewOutcome(nil, podError(pod)))
 		}
 	default:
-		cell.seen = obstacleOf(pod)
+		cell.seen = c.r.obstacleOf(pod)
 	}
 	return nil
 }
 
 func (c *collection) start(index int) {
-	c.active, c.blocked = time.Now(), time.Time{}
+	c.active = time.Now()
 	if c.cells[index].done == nil {
 		c.cells[index].done = c.onCell(index)
 	}
@@ -129,7 +131,7 @@ func (c *collection) collect(index int, o Outcome) {
 	cell := &c.cells[index]
 	cell.collected, c.outcomes[index] = true, o
 	if cell.done != nil {
-		cell.done(o.Err())
+		cell.done(o.err())
 	}
 }
 
@@ -147,39 +149,24 @@ func (c *collection) giveUp(why func(index int) error) {
 
 // checkProgress gives up if no pod has run for too long.
 func (c *collection) checkProgress(ctx context.Context, pods int) {
-	if time.Since(c.active) < c.r.startGrace {
+	waited := time.Since(c.active)
+	if waited < c.r.startGrace {
 		return
 	}
-	first := c.firstObstacle(ctx, pods)
-	since, grace := c.active, c.r.roomGrace
-	if !first.noRoom {
-		if c.blocked.IsZero() {
-			c.blocked = time.Now()
-		}
-		since, grace = c.blocked, c.r.startGrace
-	}
-	if time.Since(since) < grace {
-		return
-	}
-	waited := time.Since(c.active).Round(time.Second)
-	c.giveUp(func(int) error {
-		return problem.Errorf(first.hint, "no pod of %s has run for %s: %s", c.job, waited, first.text)
-	})
-}
-
-// firstObstacle returns why the first of the simulations does not run.
-func (c *collection) firstObstacle(ctx context.Context, pods int) obstacle {
-	for _, cell := range c.cells {
-		if !cell.collected && cell.seen.text != "" {
-			return cell.seen
-		}
-	}
-	o := obstacle{text: "its controller creates no pod"}
+	first := &obstacle{text: "its controller creates no pod"}
 	if pods == 0 {
-		o.text += c.r.rejection(ctx, c.job)
-		o.hint = fmt.Sprintf("check quotas and admission of namespace %s, and that kube-controller-manager runs", c.job.Namespace)
+		first.text += c.r.rejection(ctx, c.job)
+		first.hint = fmt.Sprintf("check quotas and admission of namespace %s, and that kube-controller-manager runs", c.job.Namespace)
 	}
-	return o
+	if i := slices.IndexFunc(c.cells, func(cell cellState) bool { return !cell.collected && cell.seen != nil }); i >= 0 {
+		first = c.cells[i].seen
+	}
+	if waited < first.grace {
+		return
+	}
+	c.giveUp(func(int) error {
+		return problem.Errorf(first.hint, "no pod of %s has run for %s: %s", c.job, waited.Round(time.Second), first.text)
+	})
 }
 
 // endOf returns why a Job has no more pods; empty if it may have.
@@ -200,21 +187,21 @@ func endOf(job *batchv1.Job) string {
 }
 
 // obstacleOf returns why a pod does not run.
-func obstacleOf(pod *corev1.Pod) obstacle {
+func (r *Runner) obstacleOf(pod *corev1.Pod) *obstacle {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
-			return obstacle{noRoom: true, text: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, condition.Message), hint: "make room, or lower --parallel"}
+			return &obstacle{grace: r.roomGrace, text: fmt.Sprintf("no node accepts pod %s: %s", pod.Name, condition.Message), hint: "make room, or lower --parallel"}
 		}
 	}
 	for _, status := range pod.Status.ContainerStatuses {
 		if waiting := status.State.Waiting; waiting != nil && waiting.Message != "" {
-			return obstacle{
-				text: fmt.Sprintf("container %s (image %s) does not start on node %s: %s: %s", status.Name, status.Image, pod.Spec.NodeName, waiting.Reason, waiting.Message),
+			return &obstacle{
+				text: fmt.Sprintf("image %s does not start on node %s: %s: %s", status.Image, pod.Spec.NodeName, waiting.Reason, waiting.Message),
 				hint: "every node has to pull the image from its registry (--push), or only the node that has it may run the pods (--load and --node)",
 			}
 		}
 	}
-	return obstacle{noRoom: true, text: fmt.Sprintf("pod %s has not started on node %q", pod.Name, pod.Spec.NodeName), hint: "check that the kubelet of the node runs"}
+	return &obstacle{grace: r.roomGrace, text: fmt.Sprintf("pod %s has not started on node %q", pod.Name, pod.Spec.NodeName), hint: "check that the kubelet of the node runs"}
 }
 
 // podError returns why a pod failed.

@@ -55,8 +55,8 @@ func (j Job) limit() time.Duration {
 	return time.Duration(rounds*attempts) * (j.Timeout + overhead)
 }
 
-// Object returns the Job. Its pods have no rights: not even a token of a ServiceAccount.
-func (j Job) Object() *batchv1.Job {
+// object returns the Job. Its pods have no rights: not even a token of a ServiceAccount.
+func (j Job) object() *batchv1.Job {
 	indexed, cells, parallel := batchv1.IndexedCompletion, int32(j.Cells), int32(min(j.Parallel, j.Cells))
 	unlimited, perIndex := int32(math.MaxInt32), int32(attempts-1)
 	deadline, keep := int64(j.limit().Seconds()), int32(leftoverTime.Seconds())

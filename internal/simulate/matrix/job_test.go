@@ -22,7 +22,7 @@ func someJob() Job {
 }
 
 func TestJob(t *testing.T) {
-	got, err := yaml.Marshal(someJob().Object())
+	got, err := yaml.Marshal(someJob().object())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestJob(t *testing.T) {
 func TestJobOfAnOldReleaseDoesNotEndBecauseOfOneSimulation(t *testing.T) {
 	j := someJob()
 	j.PerIndex, j.Node, j.Parallel = false, "", 100
-	s := j.Object().Spec
+	s := j.object().Spec
 	if s.BackoffLimitPerIndex != nil || s.BackoffLimit == nil || *s.BackoffLimit != math.MaxInt32 {
 		t.Errorf("limits %v, %v", s.BackoffLimitPerIndex, s.BackoffLimit)
 	}

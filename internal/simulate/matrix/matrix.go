@@ -1,5 +1,5 @@
 // Package matrix has the results of many simulations, each of one scheduler on one snapshot in one scenario, and runs them on a cluster as an indexed
-// Job: [Job] describes it, [Runner] creates it, collects the results and deletes it. A pod writes the result of its simulation to its log.
+// Job: [Job] describes it, a [Runner] creates it, collects the results and deletes it. A pod writes the result of its simulation to its log.
 package matrix
 
 import (
@@ -38,8 +38,8 @@ func NewOutcome(result *report.Report, err error) Outcome {
 	return Outcome{Result: result}
 }
 
-// Err returns the error of the outcome; nil if there is a result.
-func (o Outcome) Err() error {
+// err returns the error of the outcome; nil if there is a result.
+func (o Outcome) err() error {
 	if o.Error == "" {
 		return nil
 	}

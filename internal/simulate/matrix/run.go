@@ -46,7 +46,7 @@ func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
 // and the error.
 func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
 	err = r.retry.Do(ctx, "create "+j.String(), func(ctx context.Context) error {
-		_, err := r.kube.BatchV1().Jobs(j.Namespace).Create(ctx, j.Object(), metav1.CreateOptions{})
+		_, err := r.kube.BatchV1().Jobs(j.Namespace).Create(ctx, j.object(), metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) { // by an attempt whose response was lost
 			return nil
 		}
@@ -113,7 +113,7 @@ func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Out
 			return err
 		}
 		defer func() { _ = log.Close() }() // nothing is written
-		o, err = ReadOutcome(log, index)
+		o, err = readOutcome(log, index)
 		return err
 	})
 	return o, err

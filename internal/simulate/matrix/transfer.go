@@ -47,8 +47,8 @@ func WriteOutcome(w io.Writer, index int, o Outcome) error {
 	return nil
 }
 
-// ReadOutcome reads the outcome of the simulation with an index from a log. It fails unless all of it is there, unchanged.
-func ReadOutcome(r io.Reader, index int) (o Outcome, err error) {
+// readOutcome reads the outcome of the simulation with an index from a log. It fails unless all of it is there, unchanged.
+func readOutcome(r io.Reader, index int) (o Outcome, err error) {
 	var packed bytes.Buffer
 	lines, ended := 0, ""
 	log := bufio.NewScanner(r)

@@ -42,7 +42,7 @@ func TestOutcomesAreReadFromLogsAsTheyWereWritten(t *testing.T) {
 	for name, o := range map[string]Outcome{"small": someOutcome(1), "large": someOutcome(50_000), "error": failed} {
 		lines := written(t, 7, o)
 		log := "a message\n" + strings.Join(lines, "another message\n") + "\nthe last message\n"
-		got, err := ReadOutcome(strings.NewReader(log), 7)
+		got, err := readOutcome(strings.NewReader(log), 7)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -58,7 +58,7 @@ func TestOutcomesAreReadFromLogsAsTheyWereWritten(t *testing.T) {
 			t.Errorf("the log of 50,000 pods has %d lines and %d bytes", len(lines), len(log))
 		}
 	}
-	if err := failed.Err(); err.Error() != "it failed" || !cmp.Equal(problem.Hints(err), []string{"do this"}) {
+	if err := failed.err(); err.Error() != "it failed" || !cmp.Equal(problem.Hints(err), []string{"do this"}) {
 		t.Errorf("the error is %v with hints %q", err, problem.Hints(err))
 	}
 }
@@ -83,7 +83,7 @@ func TestIncompleteLogsAreRefused(t *testing.T) {
 		"a changed line":        {append([]string{lines[0], changed}, lines[2:]...), "the checksum of the result differs"},
 		"another simulation":    {written(t, 3, someOutcome(1)), "line 0 of the result is missing"},
 	} {
-		_, err := ReadOutcome(strings.NewReader(strings.Join(c.log, "")), 2)
+		_, err := readOutcome(strings.NewReader(strings.Join(c.log, "")), 2)
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(strings.Join(problem.Hints(err), ""), "containerLogMaxSize") {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
