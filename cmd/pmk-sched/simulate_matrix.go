@@ -29,7 +29,7 @@ const (
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints", DefaultText: "any node"},
-		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots", DefaultText: "localhost/pmk-sched-matrix:HASH"},
+		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots", DefaultText: "localhost/pmk-sched-matrix:NAME"},
 		&cli.BoolFlag{Name: "push", Usage: "with --job: push the image to its registry, with the credentials of the docker configuration"},
 		&cli.StringSliceFlag{Name: "load", Usage: "with --job: load the image into `containerd[=SOCKET]` or docker on this machine"},
 		&cli.StringFlag{Name: "base", Usage: "with --job: base `IMAGE`, as in `pmk-sched build`", DefaultText: "busybox"},
