@@ -72,7 +72,7 @@ func testPlugins(c *cli.Context, u *ui) (err error) {
 // checkFiles refuses flags after a file, which the library takes for files.
 func checkFiles(c *cli.Context) error {
 	if c.NArg() == 0 {
-		return problem.Invalidf(seeHelp(c), "FILE is required")
+		return problem.Invalidf(seeHelp(c), "%s is required", strings.TrimSuffix(c.Command.ArgsUsage, "..."))
 	}
 	for _, file := range c.Args().Slice() {
 		if strings.HasPrefix(file, "-") {

@@ -18,6 +18,7 @@ func hiddenCommands(u *ui, app *cli.App) []*cli.Command {
 	return []*cli.Command{
 		completeCommand(u, app),
 		onNodeCommand(u),
+		simulateCellCommand(u),
 		{
 			Name: "man", Hidden: true, ArgsUsage: "DIR", Usage: "write manual pages",
 			Action: func(c *cli.Context) error {

@@ -25,6 +25,7 @@ func simulateCommand(u *ui) *cli.Command {
 		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read, or not at all with --snapshot.",
 		Subcommands: []*cli.Command{
 			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
+			simulateMatrixCommand(u),
 		},
 	}
 }
@@ -171,17 +172,22 @@ func simulatedBaseline(c *cli.Context, u *ui, source string) (*session.Baseline,
 	if source == "" {
 		return nil, nil
 	}
+	return readBaseline(c, u, "against", source)
+}
+
+// readBaseline returns the scheduler that a value of a flag names.
+func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
 	if source != defaultBaseline {
 		flags.File = source
 	}
 	sp, err := spec.Read(flags)
 	if err != nil {
-		return nil, fmt.Errorf("--against: %w", err)
+		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	scheduler, err := sp.Simulation(nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("--against: %w", err)
+		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return &session.Baseline{Scheduler: scheduler, Source: source}, nil
 }

@@ -93,15 +93,20 @@ func simulateRunCommand(u *ui) *cli.Command {
 				return problem.Invalidf(seeHelp(c), "expected one FILE, got %d arguments", c.NArg())
 			}
 			name := c.Args().First()
-			text, err := spec.ReadFile("scenario", name)
-			if err != nil {
-				return err
-			}
-			steps, err := scenario.ParseFile(name, text)
+			steps, err := readScenario(name)
 			if err != nil {
 				return err
 			}
 			return simulateSteps(c, u, filepath.Dir(name), steps...)
 		},
 	}
+}
+
+// readScenario reads the steps of a file.
+func readScenario(name string) ([]scenario.Step, error) {
+	text, err := spec.ReadFile("scenario", name)
+	if err != nil {
+		return nil, err
+	}
+	return scenario.ParseFile(name, text)
 }

@@ -34,6 +34,8 @@ const (
 	ComponentVerify = "verify"
 	// ComponentNodeRun is the value of [LabelComponent] on the pods that run pmk-sched on a control-plane node, and on their Secrets.
 	ComponentNodeRun = "node-run"
+	// ComponentSimulation is the value of [LabelComponent] on the Jobs that run simulations, and on their pods.
+	ComponentSimulation = "simulation"
 )
 
 // Helm is the value of [LabelManagedBy] that Helm sets on every object of a chart, whatever the chart says.

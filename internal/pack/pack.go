@@ -55,6 +55,8 @@ type Request struct {
 	Lock, Locked string
 	// Self is the executable of pmk-sched, which is packed instead of a scheduler; empty: none.
 	Self string
+	// Files are added to the image of Self.
+	Files []image.File
 }
 
 // Env is the machine that builds, and where progress is reported.

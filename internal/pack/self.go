@@ -17,7 +17,7 @@ import (
 
 // packSelf packs the executable of pmk-sched, r.Self, and delivers the image.
 func (r Request) packSelf(ctx context.Context, env Env) (*Result, error) {
-	if err := checkStatic(r.Self); err != nil {
+	if err := CheckStatic(r.Self); err != nil {
 		return nil, err
 	}
 	result := &Result{
@@ -25,7 +25,7 @@ func (r Request) packSelf(ctx context.Context, env Env) (*Result, error) {
 		Platforms: []string{build.Host().String()}, Plugins: []plugins.Info{}, Written: []string{}, Binaries: []Binary{},
 	}
 	labels := image.Description{Title: pmkSched, Version: r.Version, URL: projectURL, Origin: projectURL}.Labels()
-	files := map[string][]image.File{result.Platforms[0]: {{Path: image.SelfPath, Source: r.Self}}}
+	files := map[string][]image.File{result.Platforms[0]: append([]image.File{{Path: image.SelfPath, Source: r.Self}}, r.Files...)}
 	return result, r.deliver(ctx, env, nil, result, image.Options{
 		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{image.SelfPath},
 		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
@@ -35,8 +35,8 @@ func (r Request) packSelf(ctx context.Context, env Env) (*Result, error) {
 // pmkSched is the name of the program.
 const pmkSched = "pmk-sched"
 
-// checkStatic refuses a program that needs libraries, which the image may not have.
-func checkStatic(file string) error {
+// CheckStatic refuses a program that needs libraries, which an image may not have.
+func CheckStatic(file string) error {
 	program, err := elf.Open(file)
 	if err != nil {
 		return fmt.Errorf("pack %s: it is not a Linux program: %w", file, err)

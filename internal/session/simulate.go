@@ -143,9 +143,6 @@ func (s *Session) simulate(ctx context.Context, r SimulateRequest, scenarios []s
 	if err != nil {
 		return nil, err
 	}
-	if !h.Consistent {
-		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
-	}
 	if r.Against == nil {
 		return result, nil
 	}
@@ -168,12 +165,17 @@ type simulation struct {
 	request   SimulateRequest
 }
 
-// run runs the scenarios with a scheduler, each on the state that the one before left.
-func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (result *report.Report, err error) {
+// run runs the scenarios with a scheduler, which it has compiled.
+func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (*report.Report, error) {
 	o, err := m.options(ctx, scheduler)
 	if err != nil {
 		return nil, err
 	}
+	return m.runSteps(ctx, o)
+}
+
+// runSteps runs the scenarios, each on the state that the one before left.
+func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *report.Report, err error) {
 	dir, remove, err := tempdir.Make("simulate")
 	if err != nil {
 		return nil, err
@@ -206,6 +208,9 @@ func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (result 
 	}
 	result = report.Combine(steps)
 	result.Price(m.request.Prices)
+	if !m.header.Consistent {
+		result.Notes = append(result.Notes, "the objects of the snapshot may be of several moments")
+	}
 	return result, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -19,32 +20,58 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// options has the programs compiled.
-func (m *simulation) options(ctx context.Context, scheduler spec.Simulated) (o simulate.Options, err error) {
-	s := m.s
+// preparedScheduler is a scheduler with the programs of a simulation: data, so that it can be simulated elsewhere.
+type preparedScheduler struct {
+	Scheduler spec.Simulated    `json:"scheduler"`
+	Release   versions.Release  `json:"release"`
+	Plugins   []profiles.Plugin `json:"plugins,omitempty"`
+	// Program, KubeAPIServer and Etcd are paths.
+	Program       string `json:"program"`
+	KubeAPIServer string `json:"kubeAPIServer"`
+	Etcd          string `json:"etcd"`
+	// source is where it comes from, for messages; empty if there is only one.
+	source string
+}
+
+// prepareScheduler has the programs compiled. h is the header of the snapshot.
+func (s *Session) prepareScheduler(ctx context.Context, scheduler spec.Simulated, h *snapshot.Header) (p preparedScheduler, err error) {
 	scheduler.Name = cmp.Or(scheduler.Name, corev1.DefaultSchedulerName)
-	release, err := s.simulatedRelease(ctx, scheduler.Branch, m.header)
+	release, err := s.simulatedRelease(ctx, scheduler.Branch, h)
 	if err != nil {
-		return o, err
+		return p, err
 	}
 	compiled, err := pack.Compile(ctx, s.buildEnv(), release, scheduler.Plugins, scheduler.Imports)
 	if err != nil {
-		return o, err
+		return p, err
 	}
-	o = simulate.Options{Timeout: m.request.Timeout, OnStep: s.OnStep, Log: s.Log}
-	if o.KubeAPIServer, err = s.kubeAPIServer(ctx, release); err != nil {
-		return o, err
+	p = preparedScheduler{Scheduler: scheduler, Release: release, Plugins: compiled.Plugins, Program: compiled.Path}
+	if p.KubeAPIServer, err = s.kubeAPIServer(ctx, release); err != nil {
+		return p, err
 	}
-	if o.Etcd, err = s.etcd(ctx); err != nil {
-		return o, err
-	}
-	o.Scheduler = simulate.Scheduler{
-		Program: compiled.Path, Release: release, Name: scheduler.Name,
-		Configuration: func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
-			return s.simulatedConfiguration(scheduler, release, compiled.Plugins, kubeconfig, insecurePort)
+	p.Etcd, err = s.etcd(ctx)
+	return p, err
+}
+
+// simulationOptions returns the options to simulate a scheduler with.
+func (s *Session) simulationOptions(p preparedScheduler, timeout time.Duration) simulate.Options {
+	return simulate.Options{
+		Timeout: timeout, OnStep: s.OnStep, Log: s.Log, KubeAPIServer: p.KubeAPIServer, Etcd: p.Etcd,
+		Scheduler: simulate.Scheduler{
+			Program: p.Program, Release: p.Release, Name: p.Scheduler.Name,
+			Configuration: func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
+				return s.simulatedConfiguration(p.Scheduler, p.Release, p.Plugins, kubeconfig, insecurePort)
+			},
 		},
 	}
-	return o, nil
+}
+
+// options has the programs compiled.
+func (m *simulation) options(ctx context.Context, scheduler spec.Simulated) (simulate.Options, error) {
+	prepared, err := m.s.prepareScheduler(ctx, scheduler, m.header)
+	if err != nil {
+		return simulate.Options{}, err
+	}
+	return m.s.simulationOptions(prepared, m.request.Timeout), nil
 }
 
 // simulatedRelease returns the release of a branch, by default that of the snapshot.
@@ -69,10 +96,15 @@ func (s *Session) kubeAPIServer(ctx context.Context, release versions.Release) (
 
 // etcd returns the path of the etcd in PATH, or compiles one.
 func (s *Session) etcd(ctx context.Context) (string, error) {
-	const program = "etcd"
-	if path, err := exec.LookPath(program); err == nil {
+	if path, err := exec.LookPath("etcd"); err == nil {
 		return path, nil
 	}
+	return s.compiledEtcd(ctx)
+}
+
+// compiledEtcd returns the path of an etcd without libraries.
+func (s *Session) compiledEtcd(ctx context.Context) (string, error) {
+	const program = "etcd"
 	built, err := build.Module(ctx, build.ModuleOptions{
 		Module: build.EtcdModule, Version: build.EtcdVersion, Packages: []build.Program{{Name: program, Package: build.EtcdModule}},
 		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,

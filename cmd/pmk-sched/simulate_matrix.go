@@ -1,0 +1,221 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/matrix"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/spec"
+)
+
+const (
+	// simulateCell is the hidden command in the pods of `simulate matrix --job`.
+	simulateCell = "simulate-cell"
+	// defaultParallelJob is how many pods run at the same time by default: a Job with hundreds of simulations must not fill the cluster.
+	defaultParallelJob = 10
+)
+
+// jobFlags are the flags that require --job.
+func jobFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints", DefaultText: "any node"},
+		&cli.StringFlag{Name: "tag", Usage: "with --job: `REFERENCE` of the image with programs and snapshots", DefaultText: "localhost/pmk-sched-matrix:NAME"},
+		&cli.BoolFlag{Name: "push", Usage: "with --job: push the image to its registry, with the credentials of the docker configuration"},
+		&cli.StringSliceFlag{Name: "load", Usage: "with --job: load the image into `containerd[=SOCKET]` or docker on this machine"},
+		&cli.StringFlag{Name: "base", Usage: "with --job: base `IMAGE`, as in `pmk-sched build`", DefaultText: "busybox"},
+		&cli.StringFlag{Name: "busybox", Usage: "with --job: `PATH` of a static busybox to use as base, without a registry"},
+	}
+}
+
+func simulateMatrixCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name:      "matrix",
+		Usage:     "run many simulations: each scheduler on each snapshot in each scenario",
+		ArgsUsage: "SCENARIO...",
+		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With --job the simulations run on the cluster, as\n" +
+			"one indexed Job whose image has everything; it is deleted in the end.\n\n" +
+			"Exit status 1: a simulation failed; the others have results.",
+		UsageText: examples(
+			"pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
+			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all",
+		),
+		Flags: append([]cli.Flag{
+			&cli.StringSliceFlag{Name: "with-scheduler", Aliases: []string{"f"}, Usage: "pmk-sched.yaml of a scheduler, `FILE`, or default: the default scheduler", DefaultText: "default"},
+			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "that of each snapshot"},
+			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time", DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
+			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),
+			&cli.BoolFlag{Name: "job", Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"},
+			outputFlag(""),
+		}, jobFlags()...),
+		Action: func(c *cli.Context) error { return simulateMatrix(c, u) },
+	}
+}
+
+func simulateMatrix(c *cli.Context, u *ui) error {
+	request, err := matrixRequest(c, u)
+	if err != nil {
+		return err
+	}
+	result, err := u.session.SimulateMatrix(c.Context, request)
+	if result == nil {
+		return err
+	}
+	if printed := u.data(c.String("output"), result, matrixTable(result)); printed != nil {
+		return printed
+	}
+	if err != nil {
+		return err
+	}
+	return failedCells(result)
+}
+
+// failedCells returns an error if simulations failed, with their hints.
+func failedCells(result *matrix.Result) error {
+	failed, hints := 0, []string{}
+	for _, cell := range result.Cells {
+		if cell.Error != "" {
+			failed++
+			hints = append(hints, cell.Hints...)
+		}
+	}
+	if failed == 0 {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d simulations failed", failed, len(result.Cells))
+	for _, hint := range hints {
+		err = problem.WithHint(err, hint)
+	}
+	return err
+}
+
+// matrixRequest reads the files and the flags.
+func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
+	r := session.MatrixRequest{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
+	if err := checkFiles(c); err != nil {
+		return r, err
+	}
+	if len(r.Snapshots) == 0 {
+		return r, problem.Invalidf("`pmk-sched snapshot --to-file FILE` makes one", "--snapshot is required")
+	}
+	schedulers := c.StringSlice("with-scheduler")
+	if len(schedulers) == 0 {
+		schedulers = []string{defaultBaseline}
+	}
+	for _, name := range schedulers {
+		scheduler, err := readBaseline(c, u, "with-scheduler", name)
+		if err != nil {
+			return r, err
+		}
+		r.Schedulers = append(r.Schedulers, *scheduler)
+	}
+	for _, name := range c.Args().Slice() {
+		steps, err := []scenario.Step{{Scenario: name}}, error(nil)
+		if name != "pending" && name != "replace-all" {
+			steps, err = readScenario(name)
+		}
+		if err != nil {
+			return r, err
+		}
+		r.Scenarios = append(r.Scenarios, session.MatrixScenario{Name: name, Dir: filepath.Dir(name), Steps: steps})
+	}
+	var err error
+	if r.Job, err = matrixJob(c, u); r.Parallel == 0 {
+		r.Parallel = 1
+		if r.Job != nil {
+			r.Parallel = defaultParallelJob
+		}
+	}
+	return r, err
+}
+
+// matrixJob returns how to run the simulations on the cluster; nil without --job.
+func matrixJob(c *cli.Context, u *ui) (*session.MatrixJob, error) {
+	if !c.Bool("job") {
+		for _, flag := range jobFlags() {
+			if name := flag.Names()[0]; c.IsSet(name) {
+				return nil, problem.Invalidf("", "--%s requires --job", name)
+			}
+		}
+		return nil, nil
+	}
+	if !c.Bool("push") && len(c.StringSlice("load")) == 0 {
+		return nil, problem.Invalidf("the pods need the image: push it to a registry, or load it into containerd of the node of --node", "--job requires --push or --load")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the executable of pmk-sched: %w", err)
+	}
+	sp, err := spec.Read(spec.Flags{Version: ownVersion()})
+	if err != nil {
+		return nil, err
+	}
+	image, err := sp.Build(spec.BuildFlags{
+		Self: self, Base: c.String("base"), Busybox: c.String("busybox"), Tag: c.String("tag"), Push: c.Bool("push"), Load: c.StringSlice("load"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	image.Tag = c.String("tag")
+	return &session.MatrixJob{
+		Image: image, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Node: c.String("node"),
+		Command: []string{"--cache-dir", "/tmp/cache", simulateCell},
+	}, nil
+}
+
+// simulateCellCommand is what the pods of a Job run.
+func simulateCellCommand(u *ui) *cli.Command {
+	return &cli.Command{
+		Name: simulateCell, Hidden: true, Usage: "run in a pod of `simulate matrix --job`",
+		Action: func(c *cli.Context) error {
+			const variable = "JOB_COMPLETION_INDEX" // the controller of indexed Jobs sets it
+			index, err := strconv.Atoi(os.Getenv(variable))
+			if err != nil {
+				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable, err)
+			}
+			return u.session.SimulateCell(c.Context, index, u.out)
+		},
+	}
+}
+
+// matrixTable prints a line for each simulation, and the errors.
+func matrixTable(r *matrix.Result) func(io.Writer) error {
+	return func(w io.Writer) error {
+		p := &printer{w: w}
+		p.line("SNAPSHOT\tSCENARIO\tSCHEDULER\tRELEASE\tPLACED\tUNPLACED\tMOVED\tEVICTED\tEMPTY NODES\tCPU\tMEMORY")
+		for _, cell := range r.Cells {
+			if cell.Result == nil {
+				p.line("%s\t%s\t%s\t-\tfailed\t-\t-\t-\t-\t-\t-", cell.Snapshot, cell.Scenario, cell.Scheduler)
+				continue
+			}
+			s := cell.Result.Summary
+			empty := "-"
+			if s.After != nil {
+				empty = strconv.Itoa(len(s.After.EmptyNodes))
+			}
+			utilization := map[string]string{}
+			for _, u := range s.Utilization {
+				utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
+			}
+			p.line("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s", cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
+				s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
+		}
+		for _, cell := range r.Cells {
+			if cell.Error != "" {
+				first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
+				p.line("\n%s: %s", cell, first)
+			}
+		}
+		return p.err
+	}
+}

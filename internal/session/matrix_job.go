@@ -1,0 +1,189 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/pack"
+	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/matrix"
+	"github.com/pmk-sched/pmk-sched/internal/sysdump/redact"
+)
+
+const (
+	// oldestIndexed is the minor release from which on Jobs can be indexed by default, and oldestPerIndex the one with a limit for each index.
+	oldestIndexed, oldestPerIndex = 22, 29
+	// baseMemory and objectMemory are what a simulation needs, and for each object of the snapshot; docs/simulate.md has measurements.
+	baseMemory, objectMemory = 512 << 20, 80 << 10
+	// stepTime is how long a step may take in addition to the scheduler: starting programs and loading objects.
+	stepTime = 10 * time.Minute
+	// imageDir has the files of an image for simulations, imagePlan the plan.
+	imageDir, imagePlan = "/opt/pmk-sched", "/opt/pmk-sched/matrix.json"
+)
+
+// MatrixJob says how to run simulations on the cluster.
+type MatrixJob struct {
+	// Image is the request for an image of pmk-sched itself, to which the programs and files are added. Without a Tag it gets a name of its own.
+	Image pack.Request
+	// Namespace has the Job. Node is the node on which all of its pods run; empty: any.
+	Namespace, Node string
+	// Command is the command line of pmk-sched that calls [Session.SimulateCell].
+	Command []string
+}
+
+// matrixJob returns the function that runs the simulations of a plan on the cluster.
+func (s *Session) matrixJob(r *MatrixJob) (func(ctx context.Context, p *matrixPlan, parallel int, dir string) ([]matrix.Outcome, error), error) {
+	if err := pack.CheckStatic(r.Image.Self); err != nil {
+		return nil, err
+	}
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, err
+	}
+	release, err := cluster.ServerRelease(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if release.Minor < oldestIndexed {
+		return nil, problem.Invalidf("run the simulations on this machine: leave --job out",
+			"--job needs indexed Jobs, which Kubernetes has from 1.%d on: the cluster is %s", oldestIndexed, release)
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("create client for %s: %w", cfg.Host, err)
+	}
+	return func(ctx context.Context, p *matrixPlan, parallel int, dir string) ([]matrix.Outcome, error) {
+		steps := 0
+		for _, sc := range p.Scenarios {
+			steps = max(steps, len(sc))
+		}
+		job := matrix.Job{
+			Name: "pmk-sched-matrix-" + strings.ToLower(rand.Text()[:8]), Namespace: r.Namespace, Command: append([]string{image.SelfPath}, r.Command...),
+			Cells: len(p.Cells), Parallel: parallel, Node: r.Node, Arch: runtime.GOARCH, PerIndex: release.Minor >= oldestPerIndex,
+			Memory: baseMemory + objectMemory*int64(p.objects), Timeout: time.Duration(steps) * (p.Timeout + stepTime),
+		}
+		if job.Image, err = s.buildMatrixImage(ctx, r.Image, p, job.Name, dir); err != nil {
+			return nil, err
+		}
+		s.Note(fmt.Sprintf("%s runs %d simulations", job, job.Cells))
+		return matrix.NewRunner(kube, s.Log).Run(ctx, job, func(index int) func(error) {
+			return s.OnStep("simulate " + p.Cells[index].name.String())
+		})
+	}, nil
+}
+
+// buildMatrixImage makes the image with everything that the simulations need, and returns its name. name is that of the Job.
+func (s *Session) buildMatrixImage(ctx context.Context, request pack.Request, p *matrixPlan, name, dir string) (string, error) {
+	for i := range p.Schedulers {
+		scheduler := &p.Schedulers[i]
+		if pack.CheckStatic(scheduler.Etcd) != nil { // that of this machine needs libraries
+			var err error
+			if scheduler.Etcd, err = s.compiledEtcd(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+	var err error
+	if request.Files, err = p.imageFiles(dir); err != nil {
+		return "", err
+	}
+	if request.Tag == "" { // nodes do not load an image whose name they know
+		request.Tag = "localhost/" + strings.Replace(name, "-matrix-", "-matrix:", 1)
+	}
+	built, err := s.Build(ctx, request)
+	if err != nil {
+		return "", err
+	}
+	if request.Push { // another run may push to the same tag
+		return built.Reference + "@" + built.Digest, nil
+	}
+	return built.Reference, nil
+}
+
+// imageFiles returns the files of an image for the plan, and the plan with their paths in the image, which it writes to dir.
+func (p *matrixPlan) imageFiles(dir string) ([]image.File, error) {
+	sources := slices.Clone(p.files)
+	for _, s := range p.Schedulers {
+		if err := s.checkNoSecrets(); err != nil {
+			return nil, err
+		}
+		sources = append(sources, s.Program, s.KubeAPIServer, s.Etcd)
+	}
+	plan, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(sources)
+	var files []image.File
+	for i, source := range slices.Compact(sources) {
+		to := path.Join(imageDir, strconv.Itoa(i), filepath.Base(source))
+		files = append(files, image.File{Path: to, Source: source, Mode: 0o755})
+		from, err := json.Marshal(source)
+		quoted, err2 := json.Marshal(to)
+		if err := errors.Join(err, err2); err != nil {
+			return nil, err
+		}
+		plan = bytes.ReplaceAll(plan, from, quoted)
+	}
+	file := filepath.Join(dir, path.Base(imagePlan))
+	return append(files, image.File{Path: imagePlan, Source: file, Mode: 0o644}), os.WriteFile(file, plan, 0o600)
+}
+
+// checkNoSecrets refuses a scheduler whose configuration must not be in an image.
+func (p preparedScheduler) checkNoSecrets() error {
+	texts := [][]byte{p.Scheduler.Configuration}
+	for _, plugin := range p.Plugins {
+		texts = append(texts, plugin.Args)
+	}
+	for _, text := range texts {
+		var value any
+		if err := yaml.Unmarshal(text, &value); err != nil {
+			return problem.Invalidf("", "read the configuration of scheduler %s: %w", p.source, err)
+		}
+		if !reflect.DeepEqual(value, redact.New().Value(value)) {
+			return problem.Invalidf("remove it, or simulate this scheduler without --job",
+				"the configuration of scheduler %s has a certificate, a key, a token or a password, which must not be in an image", p.source)
+		}
+	}
+	return nil
+}
+
+// SimulateCell runs one simulation in a pod of [Session.SimulateMatrix] and writes its outcome to out. It fails only if there is none: another attempt may
+// succeed.
+func (s *Session) SimulateCell(ctx context.Context, index int, out io.Writer) error {
+	text, err := os.ReadFile(imagePlan)
+	if err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	p := &matrixPlan{}
+	if err := json.Unmarshal(text, p); err != nil {
+		return fmt.Errorf("read the plan: %w", err)
+	}
+	if index < 0 || index >= len(p.Cells) {
+		return fmt.Errorf("simulation %d of %d does not exist", index, len(p.Cells))
+	}
+	result, err := s.simulateCell(ctx, p, index)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return matrix.WriteOutcome(out, index, matrix.NewOutcome(result, err))
+}
