@@ -20,7 +20,7 @@ type eventful []scheduler.ClusterEvent
 func (eventful) Name() string                                 { return "Eventful" }
 func (e eventful) EventsToRegister() []scheduler.ClusterEvent { return e }
 
-// retried reports whether a queue retries a pod that the plugin rejected: whether one of its hints for the event says so.
+// retried reports whether a queue retries a pod that the plugin rejected: whether one of its hints for the event returns Queue.
 func retried(t *testing.T, plugin eventful, event fwk.ClusterEvent, pod *corev1.Pod, before, after interface{}) bool {
 	t.Helper()
 	registered, err := (&EventsPoint{Plugin: plugin}).EventsToRegister(t.Context())
