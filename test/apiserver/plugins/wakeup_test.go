@@ -99,8 +99,7 @@ func TestRoomForAGroupWakesItsPods(t *testing.T) {
 	group = map[string]string{groupLabel: "b", memberLabel: "2"}
 	x.create(t, "b-0", group, one)
 	x.reject(t, "b-1", group, one, "more than is free")
-	x.addNode(t, "wake-gangs-b", amounts{slot: "2"})
-	x.wakes(t, "a new node loses its taint", func() { x.untaint(t, "wake-gangs-b") }, "b-0", "b-1")
+	x.wakes(t, "a node has more room", func() { x.allocate(t, "wake-gangs-a", amounts{slot: "4"}) }, "b-0", "b-1")
 }
 
 func TestRoomInANUMANodeWakesPods(t *testing.T) {
