@@ -40,23 +40,26 @@ func TestGPUsThatComeFreeWakePods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	share := amounts{gpuMilli: "700"}
 	x := startSleepers(t, "wake-gpus", profiles.Plugin{Name: "GPUPacking", Args: []byte(args)}, rules)
-	x.addNode(t, "wake-gpus-a", amounts{gpuMilli: "1000"})
+	x.addNode(t, "wake-gpus-a", amounts{gpuMilli: "2000"})
 	x.untaint(t, "wake-gpus-a")
-	x.create(t, "first", nil, share)
-	x.awaitBound(t, "first")
+	for _, name := range []string{"one", "two"} { // on a device each
+		x.create(t, name, nil, amounts{gpuMilli: "600"})
+		x.awaitBound(t, name)
+	}
 
-	x.reject(t, "second", nil, share, "no GPU has enough free")
-	x.wakes(t, "another pod is deleted", func() { x.remove(t, "first") }, "second")
+	// In total enough is free for each of the pods, so that no other plugin rejects it and wakes it.
+	const reason = "no GPU has enough free"
+	x.reject(t, "second", nil, amounts{gpuMilli: "500"}, reason)
+	x.wakes(t, "another pod is deleted", func() { x.remove(t, "one") }, "second")
 
-	x.reject(t, "third", nil, share, "no GPU has enough free")
+	x.reject(t, "third", nil, amounts{gpuMilli: "600"}, reason)
+	x.wakes(t, "a node has more GPUs", func() { x.allocate(t, "wake-gpus-a", amounts{gpuMilli: "3000"}) }, "third")
+
+	x.reject(t, "fourth", nil, amounts{gpuMilli: "600"}, reason)
 	// As every new node it has a taint, and its device plugin reports the GPUs before the taint is gone.
 	x.addNode(t, "wake-gpus-b", amounts{gpuMilli: "1000"})
-	x.wakes(t, "a new node loses its taint", func() { x.untaint(t, "wake-gpus-b") }, "third")
-
-	x.reject(t, "fourth", nil, share, "no GPU has enough free")
-	x.wakes(t, "a node has more GPUs", func() { x.allocate(t, "wake-gpus-a", amounts{gpuMilli: "2000"}) }, "fourth")
+	x.wakes(t, "a new node loses its taint", func() { x.untaint(t, "wake-gpus-b") }, "fourth")
 }
 
 func TestQuotaThatComesFreeWakesPods(t *testing.T) {
