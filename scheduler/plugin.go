@@ -133,6 +133,18 @@ type PreBindPlugin interface {
 	PreBind(ctx context.Context, state State, pod *corev1.Pod, node string) *Status
 }
 
+// PreBindPreFlighter is for a PreBindPlugin that has nothing to do for some pods.
+type PreBindPreFlighter interface {
+	// PreBindPreFlight returns nil if PreBind has work to do for the pod, and Skip if it has none: PreBind is not called then. Error
+	// ends the attempt, and so does any other status. It is called before Permit's wait, and must neither act nor wait.
+	//
+	// The scheduler calls it from 1.35 on (in 1.34 with the feature gate NominatedNodeNameForExpectation). If no plugin has work to do
+	// and no plugin lets the pod wait at Permit, it does not write status.nominatedNodeName before it binds the pod, which saves a
+	// request to the API server for each pod. Earlier releases and extenders call PreBind for every pod, so PreBind must return nil
+	// for a pod without work.
+	PreBindPreFlight(ctx context.Context, state State, pod *corev1.Pod, node string) *Status
+}
+
 // BindPlugin binds a pod.
 type BindPlugin interface {
 	Plugin
@@ -151,6 +163,9 @@ type PostBindPlugin interface {
 // EventsPlugin names the events after which the scheduler retries a pod that this plugin rejected.
 // Pods rejected by a plugin that does not implement it are retried after every event. Kubernetes 1.20
 // always does so.
+//
+// The scheduler also retries a pod whose labels, tolerations, requests or scheduling gates change, whether the plugin names that or
+// not. For its annotations, and for Handle.Activate, name ActionUpdate of EventPod: releases from 1.32 on ignore these otherwise.
 type EventsPlugin interface {
 	Plugin
 	// EventsToRegister is called once, when the scheduler starts.

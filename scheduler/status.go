@@ -17,7 +17,7 @@ const (
 	CodeUnresolvable
 	// CodeWait is for Permit: hold the pod.
 	CodeWait
-	// CodeSkip skips the plugin's Filter or Score, or passes binding on to the next plugin.
+	// CodeSkip skips the plugin's Filter, Score or PreBind, or passes binding on to the next plugin.
 	CodeSkip
 )
 
@@ -59,7 +59,7 @@ func Unresolvable(reasons ...string) *Status {
 	return &Status{code: CodeUnresolvable, reasons: reasons}
 }
 
-// Skip is for PreFilter, PreScore and Bind; see these methods.
+// Skip is for PreFilter, PreScore, PreBindPreFlight and Bind; see these methods.
 func Skip() *Status {
 	return &Status{code: CodeSkip}
 }

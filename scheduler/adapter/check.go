@@ -32,7 +32,7 @@ func extensionPoints() []extensionPoint {
 		point("Score", (*scheduler.ScorePlugin)(nil), (*scheduler.ScoreNormalizer)(nil)),
 		point("Reserve", (*scheduler.ReservePlugin)(nil), nil),
 		point("Permit", (*scheduler.PermitPlugin)(nil), nil),
-		point("PreBind", (*scheduler.PreBindPlugin)(nil), nil),
+		point("PreBind", (*scheduler.PreBindPlugin)(nil), (*scheduler.PreBindPreFlighter)(nil)),
 		point("Bind", (*scheduler.BindPlugin)(nil), nil),
 		point("PostBind", (*scheduler.PostBindPlugin)(nil), nil),
 		point("Events", (*scheduler.EventsPlugin)(nil), nil),

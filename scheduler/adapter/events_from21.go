@@ -14,7 +14,7 @@ var _ enqueueExtensions = &struct {
 }{}
 
 func event(e scheduler.ClusterEvent) clusterEvent {
-	return clusterEvent{Resource: eventResource(e.Resource), ActionType: action(e.Action)}
+	return clusterEvent{Resource: eventResource(e.Resource), ActionType: action(complete(e))}
 }
 
 // action translates actions to the release's own bits, which differ between minors.

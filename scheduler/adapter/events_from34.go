@@ -11,6 +11,17 @@ type (
 	actionType           = fwk.ActionType
 	eventResource        = fwk.EventResource
 	clusterEventWithHint = fwk.ClusterEventWithHint
+	queueingHint         = fwk.QueueingHint
+	queueingHintFn       = fwk.QueueingHintFn
+)
+
+const (
+	queue     = fwk.Queue
+	queueSkip = fwk.QueueSkip
+
+	podResource = fwk.Pod
+	podShrinks  = fwk.UpdatePodScaleDown
+	podEdits    = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodSchedulingGatesEliminated | fwk.UpdatePodToleration
 )
 
 func actions() map[scheduler.ActionType]actionType {

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PreBindPreFlight returns success: PreBind always has work to do.
-func (p *PreBindPoint) PreBindPreFlight(context.Context, cycleState, *corev1.Pod, string) *status {
-	return nil
+// PreBindPreFlight calls the plugin.
+func (p *PreBindPoint) PreBindPreFlight(ctx context.Context, s cycleState, pod *corev1.Pod, node string) *status {
+	return p.preFlight(ctx, s, pod, node)
 }

@@ -34,7 +34,7 @@ func Points() []Point {
 	reserve.Methods = []string{"Reserve", "Unreserve"}
 	return []Point{
 		preEnqueue, queueSort, point("PreFilter", "AddPod", "RemovePod"), point("Filter"), point("PostFilter"), point("PreScore"),
-		point("Score", "NormalizeScore"), reserve, point("Permit"), point("PreBind"), point("Bind"), point("PostBind"),
+		point("Score", "NormalizeScore"), reserve, point("Permit"), point("PreBind", "PreBindPreFlight"), point("Bind"), point("PostBind"),
 		// 1.20 does not have it, but retries every pod after every event, which includes the events that a plugin names.
 		{Name: "Events", Struct: "EventsPoint", Methods: []string{"EventsToRegister"}, Since: OldestMinor},
 		// The framework has it from 1.35 on. Earlier releases compute the results of each pod, so that they do not need it.

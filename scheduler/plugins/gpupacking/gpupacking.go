@@ -85,9 +85,34 @@ func (g *GPUPacking) Name() string { return Name }
 // EventsToRegister returns the events that can make room on a device.
 func (g *GPUPacking) EventsToRegister() []scheduler.ClusterEvent {
 	return []scheduler.ClusterEvent{
-		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete},
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable},
+		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete, Helps: g.podHelps},
+		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable, Helps: g.nodeHelps},
 	}
+}
+
+// podHelps reports whether a deleted pod had GPUs.
+func (g *GPUPacking) podHelps(_ *corev1.Pod, before, _ interface{}) bool {
+	deleted, ok := before.(*corev1.Pod)
+	return !ok || demandOf(deleted, g.settings.resource).gpu > 0
+}
+
+// nodeHelps reports whether a node is new and has GPUs, or has another number of them.
+func (g *GPUPacking) nodeHelps(_ *corev1.Pod, before, after interface{}) bool {
+	node, ok := after.(*corev1.Node)
+	if !ok {
+		return true
+	}
+	old, ok := before.(*corev1.Node)
+	if !ok {
+		old = &corev1.Node{}
+	}
+	for _, name := range []corev1.ResourceName{g.settings.resource, g.settings.count} {
+		now, was := node.Status.Allocatable[name], old.Status.Allocatable[name]
+		if now.Cmp(was) != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // signature is the part of a pod that the results depend on.
@@ -217,6 +242,14 @@ func (g *GPUPacking) Unreserve(_ context.Context, _ scheduler.State, pod *corev1
 	if !isScheduled(pod) {
 		g.ledger.forget(pod.UID)
 	}
+}
+
+// PreBindPreFlight reports that a pod without GPUs needs no annotation.
+func (g *GPUPacking) PreBindPreFlight(_ context.Context, _ scheduler.State, pod *corev1.Pod, _ string) *scheduler.Status {
+	if demandOf(pod, g.settings.resource).gpu <= 0 {
+		return scheduler.Skip()
+	}
+	return nil
 }
 
 // PreBind writes the devices in the annotations of the pod, before the kubelet sees the pod.

@@ -66,7 +66,7 @@ func buildScheduler(ctx context.Context, t *testing.T) *build.Result {
 		t.Fatal(err)
 	}
 	result, err := build.Run(ctx, build.Options{
-		Release: wanted(t), Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
+		Release: wanted(t), Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "numaaware"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -118,10 +118,14 @@ func (p *Probe) Less(a, b scheduler.QueuedPod) bool {
 	return a.Timestamp.Before(b.Timestamp)
 }
 
-// EventsToRegister returns events of two kinds.
+// EventsToRegister returns events of two kinds. A change of a node helps one pod.
 func (p *Probe) EventsToRegister() []scheduler.ClusterEvent {
+	helps := func(pod *corev1.Pod, before, after interface{}) bool {
+		p.note("Helps %s %v %s", pod.Name, before, after.(*corev1.Node).Name)
+		return pod.Name == "normal"
+	}
 	return []scheduler.ClusterEvent{
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel},
+		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel, Helps: helps},
 		{Resource: scheduler.EventAny, Action: scheduler.ActionAll},
 	}
 }
@@ -258,6 +262,18 @@ func (p *Probe) Decide(allow bool) {
 		}
 	})
 	p.note("not waiting: %v", p.handle.GetWaitingPod("nobody") == nil)
+}
+
+// PreBindPreFlight's result depends on the pod's name.
+func (p *Probe) PreBindPreFlight(_ context.Context, _ scheduler.State, pod *corev1.Pod, node string) *scheduler.Status {
+	p.note("PreBindPreFlight %s %s", pod.Name, node)
+	switch pod.Name {
+	case "skip":
+		return scheduler.Skip()
+	case "broken":
+		return scheduler.Error(errors.New("no volume"))
+	}
+	return nil
 }
 
 // PreBind records the call.

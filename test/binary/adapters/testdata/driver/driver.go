@@ -64,6 +64,9 @@ func TestTranscript(t *testing.T) {
 	klog.Flush()
 	d.say("log: five %v, six %v, error %v", strings.Contains(log.String(), "probe says five"), strings.Contains(log.String(), "probe says six"), strings.Contains(log.String(), "probe erred"))
 	d.queue()
+	for _, name := range []string{"normal", "skip"} {
+		d.flush("a new node helps %s: %v", name, d.helps(pod(name), d.infos[0].Node()))
+	}
 	for _, name := range []string{"normal", "rejected", "broken"} {
 		part, code := d.sign(pod(name))
 		d.flush("sign %s: %v %s", name, part, code)
@@ -234,6 +237,11 @@ func (d *driver) nodeSlices(f reflect.Value) []interface{} {
 	return all
 }
 
+// events returns what the bound probe registers.
+func (d *driver) events() reflect.Value {
+	return call(d.bound.Elem().MethodByName("EventsToRegister"), []interface{}{d.ctx}, nil)[0]
+}
+
 // plugin writes the methods and events of the bound probe.
 func (d *driver) plugin() {
 	var methods []string
@@ -246,7 +254,7 @@ func (d *driver) plugin() {
 		}
 	}
 	d.say("methods: %v", methods)
-	events := call(bound.MethodByName("EventsToRegister"), []interface{}{d.ctx}, nil)[0]
+	events := d.events()
 	for i := 0; i < events.Len(); i++ {
 		e := events.Index(i)
 		if hinted := e.FieldByName("Event"); hinted.IsValid() {

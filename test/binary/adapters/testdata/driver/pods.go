@@ -25,6 +25,7 @@ func (d *driver) pods() {
 			d.preempt(p)
 			d.score(p)
 		}
+		d.preFlight(p)
 		d.bind(p)
 	}
 	d.panics(pod("panicking"))
