@@ -30,8 +30,15 @@ const Name = "GPUPacking"
 
 const stateKey = Name + "/demand"
 
-// precision is the number of steps of a raw score in the growth of the fragment by one device.
-const precision = 1000000
+// steps is the number of steps of a raw score in the growth of the fragment by one device. Nodes within a step are considered equal: smaller
+// differences are less than what the mean over the workload can predict, and following them spreads pods over more nodes.
+const steps = 12
+
+// runnerUp is the highest score of a node that is not the one to fill.
+const runnerUp = 90
+
+// noDevices is the raw score of a node without devices. A pod without GPUs does no harm there, and makes no fragment shrink anywhere.
+const noDevices = 1
 
 // GPUPacking places pods on shares of GPUs and on whole GPUs.
 type GPUPacking struct {
@@ -168,36 +175,46 @@ func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev
 	return nil
 }
 
-// Score returns by how much the fragment of the node shrinks, in millionths of a device; less than 0 if it grows.
+// Score returns by how much the fragment of the node shrinks, in whole steps; less than 0 if it grows. Nodes without devices are better for
+// pods without GPUs than all others.
 func (g *GPUPacking) Score(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	d := g.demand(state, pod)
 	r, ok := g.roomOf(node, pod.UID)
 	if !ok {
-		return 0, nil
+		return noDevices, nil
 	}
 	_, growth, ok := g.mix.get().place(r, d)
 	if !ok {
-		return -precision * int64(len(r.free)), nil // another pod has taken the room meanwhile
+		return -steps * int64(len(r.free)), nil // another pod has taken the room meanwhile
 	}
-	return int64(math.Round(-growth * precision / float64(r.whole))), nil
+	const rounding = 1e-6 // of the sums of floating-point numbers
+	return int64(math.Floor(-growth*steps/float64(r.whole) + rounding)), nil
 }
 
-// NormalizeScore gives the best node the highest score, and the worst one the lowest. Only nodes that are equal to the best one have its
-// score: the descent is the steepest one.
-func (g *GPUPacking) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
+// NormalizeScore gives the highest score to the first of the best nodes by name, so that one is full before the next one is used. A choice
+// among equal nodes by chance, or by plugins that prefer empty nodes, leaves parts of many devices and takes the CPU of many nodes with GPUs.
+// All nodes without devices have the highest score if the pod needs none.
+func (g *GPUPacking) NormalizeScore(_ context.Context, state scheduler.State, pod *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
 	if len(scores) == 0 {
 		return nil
 	}
-	worst, best := scores[0].Score, scores[0].Score
+	worst, first := scores[0].Score, scores[0]
 	for _, s := range scores {
-		worst, best = -larger(-worst, -s.Score), larger(best, s.Score)
-	}
-	for i := range scores {
-		if best == worst {
-			scores[i].Score = scheduler.MaxNodeScore
-			continue
+		worst = -larger(-worst, -s.Score)
+		if s.Score > first.Score || s.Score == first.Score && s.Name < first.Name {
+			first = s
 		}
-		scores[i].Score = scheduler.MaxNodeScore * (scores[i].Score - worst) / (best - worst)
+	}
+	all := first.Score == noDevices && g.demand(state, pod).gpu <= 0
+	for i, s := range scores {
+		switch {
+		case s.Name == first.Name, all && s.Score == first.Score:
+			scores[i].Score = scheduler.MaxNodeScore
+		case s.Score == first.Score:
+			scores[i].Score = runnerUp
+		default:
+			scores[i].Score = runnerUp * (s.Score - worst) / (first.Score - worst)
+		}
 	}
 	return nil
 }

@@ -106,38 +106,50 @@ func TestScorePrefersTheNodeWhoseFragmentGrowsLeast(t *testing.T) {
 		}
 		scores = append(scores, scheduler.NodeScore{Name: n.Node().Name, Score: raw})
 	}
-	if want := []scheduler.NodeScore{{Name: "free", Score: -400000}, {Name: "used", Score: 100000}}; cmp.Diff(want, scores) != "" {
+	if want := []scheduler.NodeScore{{Name: "free", Score: -5}, {Name: "used", Score: 1}}; cmp.Diff(want, scores) != "" {
 		t.Errorf("raw scores %v, want %v", scores, want)
 	}
 	if status := g.NormalizeScore(t.Context(), state, pod, scores); !status.IsSuccess() || scores[0].Score != 0 || scores[1].Score != 100 {
 		t.Errorf("scores %v, %v", scores, status)
 	}
-	if raw, _ := g.Score(t.Context(), plugintest.NewState(), gpuPod("cpu", 0, ""), nodes[2]); raw != 0 {
+	if raw, _ := g.Score(t.Context(), plugintest.NewState(), gpuPod("cpu", 0, ""), nodes[2]); raw != noDevices {
 		t.Errorf("a node without GPUs: %d", raw)
 	}
 }
 
-func TestOnlyTheBestNodesHaveTheHighestScore(t *testing.T) {
+// The nodes are named in the order of raw, from b on.
+func TestOneOfTheBestNodesHasTheHighestScore(t *testing.T) {
 	g := newPlugin(t, &plugintest.Handle{}, args)
-	for _, tt := range []struct{ raw, want []int64 }{
-		{[]int64{-5000000, 999999, 1000000, 1000000}, []int64{0, 99, 100, 100}},
-		{[]int64{-3, -3}, []int64{100, 100}},
-		{[]int64{-8, -4, 0}, []int64{0, 50, 100}},
-		{nil, nil},
+	for _, tt := range []struct {
+		name      string
+		gpu       int64
+		raw, want []int64
+	}{
+		{"the only best one", 200, []int64{-60, 11, 12, -24}, []int64{0, 88, 100, 45}},
+		{"the first by name", 200, []int64{-60, 12, 12, 12}, []int64{0, 100, 90, 90}},
+		{"all are equal", 200, []int64{-3, -3}, []int64{100, 90}},
+		{"a single node", 200, []int64{-3}, []int64{100}},
+		{"nodes without GPUs, for a pod without GPUs", 0, []int64{-8, 1, 0, 1}, []int64{0, 100, 80, 100}},
+		{"nodes with GPUs only, for a pod without GPUs", 0, []int64{-8, 0, -4, 0}, []int64{0, 100, 45, 90}},
+		{"no nodes", 200, nil, nil},
 	} {
+		pod, state := gpuPod("new", tt.gpu, ""), plugintest.NewState()
+		g.PreFilter(t.Context(), state, pod)
 		var scores []scheduler.NodeScore
-		for _, s := range tt.raw {
-			scores = append(scores, scheduler.NodeScore{Score: s})
+		for i, s := range tt.raw {
+			scores = append(scores, scheduler.NodeScore{Name: string(rune('b' + i)), Score: s})
 		}
-		if status := g.NormalizeScore(t.Context(), nil, nil, scores); !status.IsSuccess() {
+		slices.Reverse(scores) // the order of the list does not count
+		if status := g.NormalizeScore(t.Context(), state, pod, scores); !status.IsSuccess() {
 			t.Fatal(status)
 		}
+		slices.Reverse(scores)
 		var got []int64
 		for _, s := range scores {
 			got = append(got, s.Score)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
-			t.Errorf("%v: %v", tt.raw, got)
+			t.Errorf("%s: (-want +got)\n%s", tt.name, diff)
 		}
 	}
 }
