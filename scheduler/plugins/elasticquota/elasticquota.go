@@ -165,6 +165,9 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 		return nil, scheduler.Skip()
 	}
 	used, need := p.ledger.used(q, pod), scheduler.PodRequests(pod)
+	if (len(q.beyondMax(used, need)) > 0 || p.protected(pod) && !p.fitsProtected(q, pod, need)) && p.forgetGone(q) {
+		used = p.ledger.used(q, pod)
+	}
 	c := &cycle{quota: q, need: need, guaranteed: q.guarantees(used, need), excess: q.beyondMax(used, need)}
 	switch {
 	case p.protected(pod) && !p.fitsProtected(q, pod, need):
@@ -276,6 +279,26 @@ func (p *ElasticQuota) seed() {
 			p.ledger.observe(pod)
 		}
 	}
+}
+
+// forgetGone forgets the pods of a quota that are gone, and reports whether there was one. The event that deletes a pod makes the scheduler retry the pods that its
+// quota rejected, possibly before it has reached the plugin. The informer's store is always updated first.
+func (p *ElasticQuota) forgetGone(q *quota) bool {
+	if p.handle == nil {
+		return false
+	}
+	store, gone := p.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer(), false
+	for _, pod := range p.ledger.bound(q) {
+		object, _, err := store.GetByKey(pod.Namespace + "/" + pod.Name)
+		if err != nil {
+			continue // a store never fails
+		}
+		if now, ok := object.(*corev1.Pod); !ok || now.UID != pod.UID || finished(now) {
+			p.ledger.remove(pod)
+			gone = true
+		}
+	}
+	return gone
 }
 
 // observe records a pod that the informer reported.

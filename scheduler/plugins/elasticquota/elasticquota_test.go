@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
@@ -92,8 +93,16 @@ func (w *world) run(node, namespace, name string, count int, cpu string, priorit
 			pod.Labels = map[string]string{label: "false"}
 		}
 		w.cluster.Place(pod, node)
+		if err := w.store().Add(pod); err != nil {
+			w.t.Fatal(err)
+		}
 		w.plugin.observe(pod)
 	}
+}
+
+// store is what the informer of pods has.
+func (w *world) store() cache.Store {
+	return w.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore()
 }
 
 // rejections are what the filters of a scheduler answer.
@@ -317,6 +326,41 @@ func TestNothingMoreIsEvictedThanWhatIsMissing(t *testing.T) {
 	}
 	if got := w.postFilter(w.newPod("a", "other", "1", 0), nil); got != "n-0 b-7" {
 		t.Errorf("another pod: %q", got)
+	}
+}
+
+// The scheduler may retry a pod before the event that deletes another one has reached the plugin.
+func TestPodIsNotRejectedBecauseOfPodsThatAreGone(t *testing.T) {
+	for name, leave := range map[string]func(store cache.Store, pod *corev1.Pod) error{
+		"deleted": func(store cache.Store, pod *corev1.Pod) error { return store.Delete(pod) },
+		"finished": func(store cache.Store, pod *corev1.Pod) error {
+			pod.Status.Phase = corev1.PodFailed
+			return store.Update(pod)
+		},
+		"replaced": func(store cache.Store, pod *corev1.Pod) error {
+			pod.UID, pod.Spec.NodeName = "other", ""
+			return store.Update(pod)
+		},
+	} {
+		w := newWorld(t, twoTeams, 2)
+		w.run("n-0", "a", "a", 8, "1", 0)
+		preFilter := func() string {
+			_, status := w.plugin.PreFilter(context.Background(), plugintest.NewState(), w.newPod("a", "new", "1", 0))
+			return status.String()
+		}
+		if got := preFilter(); got != "UnschedulableAndUnresolvable: quota a: no more than 8 of cpu, 8 is used" {
+			t.Errorf("%s: before: %q", name, got)
+		}
+		object, _, err := w.store().GetByKey("a/a-3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := leave(w.store(), object.(*corev1.Pod).DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		if got := preFilter(); got != "Success" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

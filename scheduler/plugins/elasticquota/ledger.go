@@ -35,7 +35,7 @@ func (l *ledger) observe(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return // it may be reserved
 	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+	if finished(pod) {
 		l.remove(pod)
 		return
 	}
@@ -85,6 +85,28 @@ func (a *account) remove(uid types.UID) {
 		a.used.add(e.need, -1)
 		delete(a.pods, uid)
 	}
+}
+
+// finished reports whether a pod takes no room anymore.
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// bound returns the pods of a quota that have a node.
+func (l *ledger) bound(q *quota) []*corev1.Pod {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []*corev1.Pod
+	for _, namespace := range q.namespaces {
+		if a := l.namespaces[namespace]; a != nil {
+			for _, e := range a.pods {
+				if e.bound {
+					all = append(all, e.pod)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // has reports whether a pod takes room.

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
@@ -152,15 +151,11 @@ func (x *bench) measure(b *testing.B, s side) (rate, hinted float64) {
 		all = append(all, pod)
 	}
 	x.Create(ctx, b, namespace, all...)
-	events, err := x.Kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer events.Stop()
+	events := controlplane.WatchBound(ctx, b, x.Kube, namespace)
 	process, address := x.scheduler(b, s)
 	process.Start()
 	defer process.Kill()
-	rate, bound := controlplane.BindingRate(events.ResultChan(), pods)
+	rate, bound := controlplane.BindingRate(events, pods)
 	if bound < pods {
 		b.Fatalf("%s bound only %d of %d pods", s.name, bound, pods)
 	}

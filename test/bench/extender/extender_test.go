@@ -20,7 +20,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
@@ -214,15 +213,11 @@ func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
 		all = append(all, controlplane.Pod(s.Name, group, name))
 	}
 	x.Create(ctx, b, namespace, all...)
-	events, err := x.Kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer events.Stop()
+	events := controlplane.WatchBound(ctx, b, x.Kube, namespace)
 	process := x.NewScheduler(b, s)
 	process.Start()
 	defer process.Kill()
-	rate, bound := controlplane.BindingRate(events.ResultChan(), pods)
+	rate, bound := controlplane.BindingRate(events, pods)
 	if bound < pods {
 		b.Fatalf("%s bound only %d of %d pods", s.Name, bound, pods)
 	}

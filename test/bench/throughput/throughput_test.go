@@ -82,15 +82,11 @@ func measure(b *testing.B, n *labs.Node, scheduler string) float64 {
 	}
 	ns := namespace.Name
 	createPods(ctx, b, n, ns, scheduler)
-	events, err := n.Kube.CoreV1().Pods(ns).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!="})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer events.Stop()
+	events := controlplane.WatchBound(ctx, b, n.Kube, ns)
 	scale(b, n, scheduler, 1)
 	defer scale(b, n, scheduler, 0)
 	defer remove(ctx, b, n, ns)
-	rate, bound := controlplane.BindingRate(events.ResultChan(), pods)
+	rate, bound := controlplane.BindingRate(events, pods)
 	if bound < pods {
 		b.Fatalf("%s bound only %d of %d pods", scheduler, bound, pods)
 	}

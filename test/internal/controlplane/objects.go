@@ -215,6 +215,40 @@ func (p *Plane) PriorityClass(ctx context.Context, t testing.TB, name string, va
 	}
 }
 
+// WatchBound returns the events of the bound pods of a namespace until ctx ends. The API server ends a watch whose reader does not keep up; another one then
+// continues.
+func WatchBound(ctx context.Context, tb testing.TB, kube kubernetes.Interface, namespace string) <-chan watch.Event {
+	tb.Helper()
+	list, err := kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	all := make(chan watch.Event)
+	go func() {
+		defer close(all)
+		for version := list.ResourceVersion; ctx.Err() == nil; {
+			events, err := kube.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName!=", ResourceVersion: version})
+			if err != nil {
+				return // too few pods are then found
+			}
+			for event := range events.ResultChan() {
+				pod, ok := event.Object.(*corev1.Pod)
+				if !ok {
+					return
+				}
+				version = pod.ResourceVersion
+				select {
+				case all <- event:
+				case <-ctx.Done():
+					events.Stop()
+					return
+				}
+			}
+		}
+	}()
+	return all
+}
+
 // BindingRate reads the events of bound pods until as many different ones have come, and returns how many were bound a second since
 // the first. Without that many, it is 0; bound is their number.
 func BindingRate(events <-chan watch.Event, pods int) (rate float64, bound int) {
