@@ -50,7 +50,8 @@ func pairs(load string) []pair {
 	return []pair{
 		{builtin: "coscheduling", native: "gangs"},
 		{builtin: "elasticquota", native: "pkg/capacityscheduling"},
-		{builtin: "numaaware", native: "pkg/noderesourcetopology"},
+		// Without the resync period the other plugin reads the topology of each node from the API server for each pod.
+		{builtin: "numaaware", native: "pkg/noderesourcetopology", nativeArgs: `{"cacheResyncPeriodSeconds": 600}`},
 		{
 			builtin: "loadaware", args: `{"prometheus": {"url": "` + load + `"}, "metrics": [{"name": "cpu"}]}`,
 			native: "pkg/trimaran/targetloadpacking", nativeArgs: `{"watcherAddress": "` + load + `"}`,
