@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // assumed has the pods whose resources the topology of their node may not show yet.
@@ -73,6 +75,24 @@ func (a *assumed) of(node string) amounts {
 	for uid, p := range a.nodes[node] {
 		if !p.started.IsZero() && a.now().Sub(p.started) > a.settle {
 			delete(a.nodes[node], uid) // the topology did not change, because the pod got nothing from a zone
+			continue
+		}
+		if sum == nil {
+			sum = amounts{}
+		}
+		sum.add(p.need)
+	}
+	return sum
+}
+
+// on is like of, without the pods that are not on the node anymore.
+func (a *assumed) on(node scheduler.NodeInfo) amounts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var sum amounts
+	for i := 0; i < node.PodCount(); i++ {
+		p := a.nodes[node.Node().Name][node.Pod(i).UID]
+		if p == nil {
 			continue
 		}
 		if sum == nil {

@@ -122,11 +122,18 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 		return nil
 	}
 	var chosen [8]int
-	if _, ok := t.place(n, t.without(p.assumed.of(name)), chosen[:0]); !ok {
-		p.rejected.Add(pod)
-		return p.noRoom
+	unseen := p.assumed.of(name)
+	if _, ok := t.place(n, t.without(unseen), chosen[:0]); ok {
+		return nil
 	}
-	return nil
+	// The event that deletes a pod makes the scheduler retry others, possibly before it has reached the plugin.
+	if unseen != nil {
+		if _, ok := t.place(n, t.without(p.assumed.on(node)), chosen[:0]); ok {
+			return nil
+		}
+	}
+	p.rejected.Add(pod)
+	return p.noRoom
 }
 
 // PreScore skips pods that need no zone.

@@ -189,8 +189,7 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 		pod := podOf(name, container("6", 0, true))
 		cycle := w.cluster.Schedule(ctx, w.plugin, pod)
 		w.plugin.Reserve(ctx, cycle.State, pod, "n-0")
-		pod = pod.DeepCopy()
-		pod.Spec.NodeName = "n-0"
+		w.cluster.Place(pod, "n-0")
 		return pod
 	}
 	start := func(pod *corev1.Pod) {
@@ -218,6 +217,11 @@ func TestPodsCountUntilTheTopologyShowsThem(t *testing.T) {
 	fourth := place("fourth")
 	fits(false)
 	w.plugin.forget(fourth)
+	fits(true)
+
+	// The event that deletes a pod reaches the scheduler before the plugin.
+	gone := podOf("gone", container("6", 0, true))
+	w.plugin.Reserve(ctx, w.cluster.Schedule(ctx, w.plugin, gone).State, gone, "n-0")
 	fits(true)
 }
 
