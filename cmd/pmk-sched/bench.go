@@ -59,12 +59,12 @@ func runBench(c *cli.Context, u *ui) error {
 	}
 	var against []session.Baseline
 	for _, source := range c.StringSlice("against") {
-		baseline, err := simulatedBaseline(c, u, source)
+		if source == "" {
+			return problem.Invalidf("", "invalid --against %q: must be a file or %s", source, defaultBaseline)
+		}
+		baseline, err := readBaseline(c, u, "against", source)
 		if err != nil {
 			return err
-		}
-		if baseline == nil {
-			return problem.Invalidf("", "invalid --against %q: must be a file or %s", source, defaultBaseline)
 		}
 		against = append(against, *baseline)
 	}

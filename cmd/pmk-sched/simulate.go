@@ -142,9 +142,11 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 	if err != nil {
 		return err
 	}
-	baseline, err := simulatedBaseline(c, u, c.String("against"))
-	if err != nil {
-		return err
+	var baseline *session.Baseline
+	if source := c.String("against"); source != "" {
+		if baseline, err = readBaseline(c, u, "against", source); err != nil {
+			return err
+		}
 	}
 	request := session.SimulateRequest{
 		Steps: steps, Dir: dir, Stdin: u.in, Scheduler: scheduler, Against: baseline,
@@ -166,14 +168,6 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 
 // defaultBaseline is the value of --against for the default scheduler.
 const defaultBaseline = "default"
-
-// simulatedBaseline returns the scheduler of a value of --against; nil if it is empty.
-func simulatedBaseline(c *cli.Context, u *ui, source string) (*session.Baseline, error) {
-	if source == "" {
-		return nil, nil
-	}
-	return readBaseline(c, u, "against", source)
-}
 
 // readBaseline returns the scheduler that a value of a flag names.
 func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline, error) {

@@ -6,8 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // longestWait is the time after which the promise of an unbound pod is dropped. Permit holds a pod for at most
@@ -186,22 +184,11 @@ func (p *promises) share(metric int, node nodeInfo) float64 {
 	if m.Resource == "" {
 		return amount
 	}
-	if offered := quantity(node.Allocatable(), m.Resource); offered > 0 {
+	offers := node.Allocatable()
+	if offered := offers.Amount(m.Resource); offered > 0 {
 		return amount / float64(offered)
 	}
 	return 0
-}
-
-func quantity(r scheduler.Resources, name corev1.ResourceName) int64 {
-	switch name {
-	case corev1.ResourceCPU:
-		return r.MilliCPU
-	case corev1.ResourceMemory:
-		return r.Memory
-	case corev1.ResourceEphemeralStorage:
-		return r.EphemeralStorage
-	}
-	return r.Scalar[name]
 }
 
 // promised returns the expected load of a pod for each metric.

@@ -5,7 +5,6 @@ package plugins
 import (
 	"context"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/coscheduling"
@@ -94,15 +93,7 @@ func TestGangIsPlacedWhenItsPodGroupIsCreated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../../scheduler/plugins/coscheduling/testdata/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
-		t.Fatal(err)
-	}
-	create(x.ctx, t, client, definitions, definition)
+	create(x.ctx, t, client, definitions, read(t, "coscheduling", "crd.yaml"))
 	podGroups := schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup",
@@ -143,14 +134,7 @@ func startGangs(t *testing.T, namespace string, nodes, slotsOfNode int) *gangs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant(x.ctx, t, x.kube, "coscheduling-"+namespace, rules)
-	x.schedulerProcess = newSchedulerProcess(t, built, "system:kube-scheduler", namespace, profiles.Plugin{Name: "Coscheduling"})
-	x.start(t)
-	t.Cleanup(func() {
-		if log := x.text(); t.Failed() {
-			t.Logf("the scheduler wrote:\n%s", log[max(0, len(log)-8<<10):])
-		}
-	})
+	x.schedulerProcess = startPlugin(x.ctx, t, x.kube, built, namespace, profiles.Plugin{Name: "Coscheduling"}, rules)
 	return x
 }
 
@@ -281,6 +265,20 @@ func (x *gangs) remove(t *testing.T, group string) {
 	if err := x.kube.CoreV1().Pods(x.namespace).DeleteCollection(x.ctx, metav1.DeleteOptions{GracePeriodSeconds: &now}, metav1.ListOptions{LabelSelector: groupLabel + "=" + group}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// startPlugin starts a scheduler with a plugin, the rights of system:kube-scheduler, and those that the plugin declares.
+func startPlugin(ctx context.Context, t *testing.T, kube kubernetes.Interface, built *build.Result, name string, plugin profiles.Plugin, rules []rbacv1.PolicyRule) *schedulerProcess {
+	t.Helper()
+	grant(ctx, t, kube, name, rules)
+	process := newSchedulerProcess(t, built, "system:kube-scheduler", name, plugin)
+	process.start(t)
+	t.Cleanup(func() {
+		if log := process.text(); t.Failed() {
+			t.Logf("the scheduler wrote:\n%s", log[max(0, len(log)-8<<10):])
+		}
+	})
+	return process
 }
 
 // grant gives the user of schedulers the permissions that a plugin declares.

@@ -5,8 +5,6 @@ package plugins
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
@@ -24,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -64,14 +61,7 @@ func startTeams(t *testing.T) *teams {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant(x.ctx, t, x.kube, "elasticquota", rules)
-	x.schedulerProcess = newSchedulerProcess(t, built, "system:kube-scheduler", "quotas", profiles.Plugin{Name: "ElasticQuota", Args: []byte(quotas)})
-	x.start(t)
-	t.Cleanup(func() {
-		if log := x.text(); t.Failed() {
-			t.Logf("the scheduler wrote:\n%s", log[max(0, len(log)-8<<10):])
-		}
-	})
+	x.schedulerProcess = startPlugin(x.ctx, t, x.kube, built, "quotas", profiles.Plugin{Name: "ElasticQuota", Args: []byte(quotas)}, rules)
 	return x
 }
 
@@ -201,22 +191,11 @@ func (x *teams) limitsOfElasticQuotas(t *testing.T) {
 		namespace, name, _ := strings.Cut(pod, "/")
 		x.remove(t, namespace, name)
 	}
-	text, err := os.ReadFile(filepath.Join(run.Root(), "scheduler", "plugins", "elasticquota", "testdata", "crd.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	client, err := dynamic.NewForConfig(server.Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
-		t.Fatal(err)
-	}
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	if _, err := client.Resource(definitions).Create(x.ctx, definition, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	create(x.ctx, t, client, definitions, read(t, "elasticquota", "crd.yaml"))
 	quotas := client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "elasticquotas"}).Namespace("quota-c")
 	quota := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "ElasticQuota", "metadata": map[string]any{"name": "limit"},

@@ -65,14 +65,7 @@ func startGPUs(t *testing.T, namespace string, nodes int) *gpus {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant(x.ctx, t, x.kube, "gpupacking-"+namespace, rules)
-	x.schedulerProcess = newSchedulerProcess(t, built, "system:kube-scheduler", namespace, profiles.Plugin{Name: "GPUPacking", Weight: 10, Args: []byte(args)})
-	x.start(t)
-	t.Cleanup(func() {
-		if log := x.text(); t.Failed() {
-			t.Logf("the scheduler wrote:\n%s", log[max(0, len(log)-8<<10):])
-		}
-	})
+	x.schedulerProcess = startPlugin(x.ctx, t, x.kube, built, namespace, profiles.Plugin{Name: "GPUPacking", Weight: 10, Args: []byte(args)}, rules)
 	return x
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,8 +22,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/networkaware"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
-
-const folder = "../../../scheduler/plugins/networkaware/testdata/"
 
 var (
 	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
@@ -55,8 +54,8 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 	run.Eventually(t, "the log reports it", func(context.Context) (bool, string) {
 		return h.log.count("info: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
 	})
-	create(ctx, t, client, definitions, read(t, "crd.yaml"))
-	sample := read(t, "sample.yaml")
+	create(ctx, t, client, definitions, read(t, "networkaware", "crd.yaml"))
+	sample := read(t, "networkaware", "sample.yaml")
 	for name, latency := range map[string]interface{}{"node-1": 1.5, "node-2": 2.5, "node-3": int64(11)} {
 		sample.SetName(name)
 		if err := unstructured.SetNestedField(sample.Object, latency, "status", "latencyMilliseconds"); err != nil {
@@ -131,9 +130,10 @@ func (s state) Read(key string) (interface{}, bool) { v, ok := s[key]; return v,
 func (s state) Write(key string, value interface{}) { s[key] = value }
 func (s state) Delete(key string)                   { delete(s, key) }
 
-func read(t *testing.T, file string) *unstructured.Unstructured {
+// read returns the object in a file of the testdata of a plugin.
+func read(t *testing.T, plugin, file string) *unstructured.Unstructured {
 	t.Helper()
-	text, err := os.ReadFile(folder + file)
+	text, err := os.ReadFile(filepath.Join(run.Root(), "scheduler", "plugins", plugin, "testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}

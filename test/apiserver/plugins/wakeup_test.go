@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
@@ -114,16 +112,8 @@ func TestRoomInANUMANodeWakesPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile("../../../scheduler/plugins/numaaware/testdata/crd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	definition := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(text, &definition.Object); err != nil {
-		t.Fatal(err)
-	}
 	ctx := testContext(t)
-	create(ctx, t, client, definitions, definition)
+	create(ctx, t, client, definitions, read(t, "numaaware", "crd.yaml"))
 	topologies := client.Resource(schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"})
 	zones := func(available int64) []any {
 		cpus := map[string]any{"name": "cpu", "capacity": int64(8), "allocatable": int64(8), "available": available}
@@ -182,14 +172,7 @@ func startSleepers(t *testing.T, namespace string, plugin profiles.Plugin, rules
 	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
 	x := &sleepers{ctx: testContext(t), kube: server.Client(t), namespace: namespace}
 	createNamespace(x.ctx, t, x.kube, namespace)
-	grant(x.ctx, t, x.kube, namespace, rules)
-	x.schedulerProcess = newSchedulerProcess(t, built, "system:kube-scheduler", namespace, plugin)
-	x.start(t)
-	t.Cleanup(func() {
-		if log := x.text(); t.Failed() {
-			t.Logf("the scheduler wrote:\n%s", log[max(0, len(log)-8<<10):])
-		}
-	})
+	x.schedulerProcess = startPlugin(x.ctx, t, x.kube, built, namespace, plugin, rules)
 	return x
 }
 
