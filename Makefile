@@ -3,12 +3,15 @@
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
-UNIT       = $(shell go list ./... 2>/dev/null | grep -vE '/test/(apiserver|bench|binary|browser|lab)')
+UNIT       = $(eval UNIT := $(shell go list ./... | grep -vE '/test/(apiserver|bench|binary|browser|lab)'))$(UNIT)
 
-# The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user. Vet, lint, tests and programs are compiled
-# with the same settings, so that each dependency is compiled once.
+# The version comes from LDFLAGS; git refuses to report more in a clone that belongs to another user.
+# Vet, lint, tests and programs are compiled with the same settings: each dependency once.
 export GOFLAGS := $(strip $(shell go env GOFLAGS 2>/dev/null) -buildvcs=false -trimpath)
 export CGO_ENABLED := 0
+
+# The openb trace, which the benchmarks of GPUs and of simulations need.
+export PMK_SCHED_OPENB ?= $(realpath ../shared/data/openb)
 
 # Packages with golden files.
 GOLDENS     = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go cmd internal profiles rbac scheduler versions)))
@@ -25,7 +28,7 @@ build: ## compile pmk-sched and pmk-extender into bin/
 	go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/pmk-sched ./cmd/pmk-extender
 
 bin/helm: hack/tools/helm/go.mod
-	go -C hack/tools/helm build -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm
+	go -C hack/tools/helm build -ldflags=-w -o $(CURDIR)/bin/helm helm.sh/helm/v3/cmd/helm
 
 .PHONY: deps
 deps: ## install the Debian packages that the lab and the tests need (only what is missing; root)
@@ -41,18 +44,25 @@ demo-foresight: build ## what a scheduler that packs would do with the pods of a
 
 .PHONY: check
 check: ## gofmt, vet, lint, import rules, go mod tidy, goldens: before every commit
-	@GOLDENS="$(addprefix ./,$(GOLDENS))" hack/check.sh
+	@hack/check.sh $(addprefix ./,$(GOLDENS))
 
 .PHONY: unit
-unit: ## unit tests, goldens, command line, fake module proxy, in-memory registry: before every commit
+unit: deps ## unit tests, goldens, command line, fake module proxy, in-memory registry: before every commit
 	go test -vet=off $(UNIT)
 
-# Packages that wait for labs come first; those of the API server use the processors meanwhile.
-TESTS      = ./test/lab/... ./test/binary/... ./test/apiserver/...
+.PHONY: programs
+programs: build ## compile every program that `make test` runs, one after the other: Kubernetes v1.24.3, schedulers with plugins
+	@hack/programs.sh
 
+# The labs start while `make check` runs. The tests include the goldens.
 .PHONY: test
-test: deps check unit build bin/helm ## check, unit, and each capability once at v1.24.3 on real API servers and one lab for each layout (root)
-	hack/with-labs.sh go test -vet=off -p 6 -count=1 -timeout 30m -parallel 4 $(TESTS)
+test: deps build bin/helm programs ## check, unit, and each capability once at v1.24.3 on real API servers and labs of each layout (root)
+	LABS='pmk kubeadm' hack/with-labs.sh make check tests GOLDENS=
+
+# Packages that wait for labs come first, then the longest; the others use the processors meanwhile.
+.PHONY: tests
+tests:
+	@hack/seconds.sh go test -vet=off -ldflags=-w -p 6 -count=1 -timeout 30m -parallel 4 ./test/lab/... ./test/apiserver/simulate ./test/binary/... ./test/apiserver/... $(UNIT)
 
 .PHONY: test-all
 test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak vulnerabilities bench ## everything; takes hours (root)
@@ -64,12 +74,12 @@ test-race: deps build ## the unit tests and the extender's tests with the race d
 	CGO_ENABLED=1 PMK_SCHED_TEST_EXTENDER=$(CURDIR)/bin/race/pmk-extender go test -race -count=1 -timeout 30m ./test/apiserver/extender/...
 
 .PHONY: test-faults
-test-faults: deps build ## kills at every step, failing API servers, nodes and schedulers, every kind of credentials (root)
-	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/... ./test/apiserver/...
+test-faults: deps build ## kills at every step, failures of nodes and schedulers, every kind of credentials (root)
+	hack/with-labs.sh go test -p 2 -count=1 -timeout 120m -parallel 4 -tags faults -run '^TestFault|^TestEveryKindOfCredentials' ./test/lab/...
 
 .PHONY: test-releases
 test-releases: deps build dist ## binaries, plugins and extenders of other releases
-	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/monitoring ./test/apiserver/explain ./test/apiserver/simulate ./test/apiserver/plugins
+	go test -p 1 -count=1 -timeout 120m -tags releases ./test/binary/releases ./test/binary/build ./test/apiserver/extender/calls ./test/apiserver/schedulers ./test/apiserver/simulate ./test/apiserver/plugins
 
 .PHONY: test-labs
 test-labs: deps build ## control-plane nodes of eleven releases from 1.20 to 1.37: schedulers, plugins, extenders, replacing, upgrading; PODS (10000) during rollouts and failures (root)
@@ -93,7 +103,8 @@ fuzz: ## every parser of input that others write, FUZZTIME each (5m)
 	hack/fuzz.sh
 
 .PHONY: soak
-soak: deps build ## a scheduler and an extender under 50 pods a second for SOAK (60m): they must not grow (root)
+soak: deps build ## a scheduler and an extender under 50 pods a second for SOAK (60m) do not grow; a shadow agrees about 1,000 pods in 10 minutes (root)
+	SHADOW=10m go test -count=1 -timeout 30m -run TestShadow -v ./test/apiserver/shadow
 	hack/with-labs.sh go test -count=1 -timeout 3h -tags soak -v ./test/lab/soak
 
 .PHONY: vulnerabilities
@@ -104,7 +115,8 @@ vulnerabilities: ## known vulnerabilities in what the programs call; needs the v
 
 .PHONY: bench
 bench: deps build ## the numbers in README.md and docs/: throughput, failover, plugins, extenders, time without a scheduler (root)
-	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 4h ./test/bench/... ./test/lab/replace
+	go test -run '^$$' -bench . -count=1 ./scheduler/... ./internal/cluster ./examples/targetload
+	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 8h ./test/bench/... ./test/lab/replace
 
 .PHONY: golden
 golden: ## rewrite the golden files; read the diff before you commit it

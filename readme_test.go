@@ -2,9 +2,9 @@ package pmksched
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,35 +32,52 @@ func documents(t *testing.T) map[string]string {
 }
 
 func TestDocumentsNameExistingMakeTargets(t *testing.T) {
-	checked := map[string]bool{}
+	targets := makeTargets(t)
 	for path, text := range documents(t) {
 		for _, found := range regexp.MustCompile("(?m)(?:`|^)make ([a-z-]+)").FindAllStringSubmatch(text, -1) {
-			if checked[found[1]] {
-				continue
-			}
-			checked[found[1]] = true
-			if out, err := exec.Command("make", "-n", found[1]).CombinedOutput(); err != nil {
-				t.Errorf("%s names `make %s`: %v\n%s", path, found[1], err, out)
+			if !slices.Contains(targets, found[1]) {
+				t.Errorf("%s names `make %s`, which the Makefile does not have", path, found[1])
 			}
 		}
 	}
 }
 
-// CI installs the packages that the tests need and runs the tests, nothing else.
-func TestCIRunsMakeTest(t *testing.T) {
+// CI runs the commands of the README's section "Try it" in their order, in one clone.
+func TestCIRunsTheCommandsOfTheREADME(t *testing.T) {
 	script, err := os.ReadFile(".ci/run")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var commands []string
-	for line := range strings.Lines(string(script)) {
-		line = strings.TrimSpace(line)
-		if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "set ") && !strings.HasPrefix(line, "cd ") {
-			commands = append(commands, line)
-		}
+	_, section, _ := strings.Cut(documents(t)["README.md"], "\n## Try it\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var readme []string
+	for _, found := range regexp.MustCompile("(?m)(?:`|^)(make [a-z]+)(?:`|$)").FindAllStringSubmatch(section, -1) {
+		readme = append(readme, found[1])
 	}
-	if diff := cmp.Diff([]string{"hack/deps.sh", "make test"}, commands); diff != "" {
-		t.Errorf(".ci/run (-want +got):\n%s", diff)
+	ci := regexp.MustCompile(`(?m)^make [a-z]+$`).FindAllString(string(script), -1)
+	if diff := cmp.Diff([]string{"make demo", "make test"}, readme); diff != "" {
+		t.Errorf("README.md (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(readme, ci); diff != "" {
+		t.Errorf(".ci/run (-README.md +.ci/run):\n%s", diff)
+	}
+}
+
+func TestTablesHaveNoRowTwice(t *testing.T) {
+	for path, text := range documents(t) {
+		seen := map[string]bool{} // first cells of the current table
+		for line := range strings.Lines(text) {
+			cells := strings.Split(line, "|")
+			if !strings.HasPrefix(line, "|") || len(cells) < 3 {
+				clear(seen)
+				continue
+			}
+			name := strings.TrimSpace(cells[1])
+			if seen[name] && name != "" {
+				t.Errorf("%s: two rows of a table begin with %s", path, name)
+			}
+			seen[name] = true
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/steps"
 )
 
 // run runs the program and returns the exit status.
@@ -19,7 +20,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), "kubectl-") {
 		name = "kubectl pmk-sched"
 	}
-	err := newApp(u, name).RunContext(ctx, args)
+	err := newApp(u, name).RunContext(steps.WithProgress(ctx, u.progress), args)
 	var ran *exitError
 	if err != nil && !errors.As(err, &ran) {
 		u.fail(err)

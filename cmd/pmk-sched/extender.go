@@ -131,6 +131,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print what would change"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
 			timeoutFlag(defaultTimeout, "the pods"),
+			extenderStableForFlag(),
 			yesFlag(), outputFlag("")),
 		Action: func(c *cli.Context) error {
 			o, refs, err := readExtender(c, u)
@@ -142,7 +143,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 				return err
 			}
 			if c.Bool("default") {
-				if err := extender.CallFromNode(c.Context, c.String("node")); err != nil {
+				if err := extender.CallFromNode(c.Context, c.String("node"), c.Duration("stable-for")); err != nil {
 					return err
 				}
 			}
@@ -165,7 +166,9 @@ func extenderDeployCommand(u *ui) *cli.Command {
 					return err
 				}
 			}
-			outcome, err := extender.Deploy(c.Context, install.DeployOptions{Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback")})
+			how := rollout(c)
+			how.NoRollback = c.Bool("no-rollback")
+			outcome, err := extender.Deploy(c.Context, how)
 			if err != nil {
 				return err
 			}

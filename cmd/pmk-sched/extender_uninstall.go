@@ -8,7 +8,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
 	"github.com/pmk-sched/pmk-sched/internal/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
@@ -28,6 +27,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the new image", DefaultText: "the current image"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed rollout"},
 			timeoutFlag(defaultTimeout, "the pods"),
+			extenderStableForFlag(),
 			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -38,9 +38,10 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			if strings.ContainsAny(image, " \t\n") {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
+			how := rollout(c)
+			how.NoRollback = c.Bool("no-rollback")
 			outcome, err := u.session.RestartExtender(c.Context, extenders.RestartOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image,
-				DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout"), NoRollback: c.Bool("no-rollback")},
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, DeployOptions: how,
 			})
 			if err != nil {
 				return err
@@ -65,6 +66,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender", DefaultText: "found by its addresses"},
 			timeoutFlag(defaultTimeout, "the pods"),
+			extenderStableForFlag(),
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -79,7 +81,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 				return err
 			}
 			changes, err := u.session.UninstallExtender(c.Context, extenders.UninstallOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), DeployOptions: install.DeployOptions{Timeout: c.Duration("timeout")},
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), DeployOptions: rollout(c),
 			}, c.String("node"))
 			if err != nil {
 				return err

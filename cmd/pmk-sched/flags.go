@@ -166,8 +166,18 @@ func rollout(c *cli.Context) install.DeployOptions {
 }
 
 // stableForFlag sets how long a new scheduler must be ready without a restart.
-func stableForFlag(value time.Duration) cli.Flag {
+func stableForFlag(value time.Duration) *cli.DurationFlag {
 	return &cli.DurationFlag{
-		Name: "stable-for", Value: value, Usage: "`DURATION`: how long the scheduler must be ready without a restart", Action: positive("stable-for"),
+		Name: "stable-for", Value: value, EnvVars: []string{"PMK_SCHED_STABLE_FOR"},
+		Usage: "`DURATION`: how long the scheduler must be ready without a restart", Action: positive("stable-for"),
 	}
+}
+
+// extenderStableForFlag sets how long an extender, and each scheduler that it is wired into, must
+// be ready without a restart.
+func extenderStableForFlag() cli.Flag {
+	f := stableForFlag(0)
+	f.DefaultText = "10s; for the default scheduler 25s"
+	f.Usage = "`DURATION`: how long the pods must be ready without a restart"
+	return f
 }

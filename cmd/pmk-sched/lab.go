@@ -53,6 +53,7 @@ func labUpCommand(u *ui) *cli.Command {
 			&cli.IntFlag{Name: "workers", Usage: "`NUMBER` of workers with a kubelet; only with --layout kubeadm", DefaultText: "none"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of simulated workers", DefaultText: "none"},
 			&cli.BoolFlag{Name: "keep", Usage: "keep a lab that could not be created"},
+			&cli.BoolFlag{Name: "programs-only", Usage: "compile the programs of the lab into the build cache, and create no lab"},
 		),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
@@ -60,6 +61,9 @@ func labUpCommand(u *ui) *cli.Command {
 				return err
 			}
 			o.Log, o.OnStep, o.Env = u.log, u.step, os.Environ()
+			if c.Bool("programs-only") {
+				return lab.GetPrograms(c.Context, o)
+			}
 			l, err := lab.Up(c.Context, o)
 			if err != nil {
 				return err

@@ -6,7 +6,7 @@ package main
 //   - Standard error is for everything else: logs (zap), a line for each step with its duration, warnings, the error and its
 //     hints.
 //   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. On a terminal the running step is shown
-//     too.
+//     too, and how far it is. Elsewhere a step that takes long has a line "… progress" every 30 seconds.
 //   - Messages start in lower case and have no final period. An error starts with "error: "; "hint: " lines after it say what
 //     to do.
 //   - A question is asked only if standard input is a terminal.
@@ -54,6 +54,7 @@ func newUI(in io.Reader, out, errw io.Writer) *ui {
 // step starts a step and returns the function that ends it. It is the OnStep of every package with long operations.
 func (u *ui) step(name string) func(err error) {
 	start := time.Now()
+	u.err.progressDue(start, 0)
 	if !u.json {
 		u.err.running(name)
 	}
@@ -69,6 +70,19 @@ func (u *ui) step(name string) func(err error) {
 		default:
 			u.err.finished("✓", name, took)
 		}
+	}
+}
+
+// progress shows how far the running step is.
+func (u *ui) progress(text string) {
+	switch {
+	case u.err.terminal && !u.json:
+		u.err.running(text)
+	case !u.err.progressDue(time.Now(), progressInterval):
+	case u.json:
+		u.log.Info("step running", zap.String("progress", text))
+	default:
+		u.say("… %s", text)
 	}
 }
 
@@ -160,6 +174,24 @@ type stepWriter struct {
 	w        io.Writer
 	terminal bool
 	shown    bool
+	// reported is when a step started or showed its progress.
+	reported time.Time
+}
+
+// progressInterval is the time between two lines about the progress of a step, except on a
+// terminal.
+const progressInterval = 30 * time.Second
+
+// progressDue reports whether nothing was reported for an interval, and if so, sets the time of the
+// last report to now.
+func (s *stepWriter) progressDue(now time.Time, interval time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now.Sub(s.reported) < interval {
+		return false
+	}
+	s.reported = now
+	return true
 }
 
 const clearLine = "\r\033[K"
@@ -178,8 +210,17 @@ func (s *stepWriter) running(name string) {
 	if !s.terminal {
 		return
 	}
-	_, _ = fmt.Fprintf(s.w, "%s… %s", clearLine, name)
+	_, _ = io.WriteString(s.w, clearLine+cut("… "+name, terminal.Width(s.w)))
 	s.shown = true
+}
+
+// cut returns the part of a line that fits a terminal: clearLine does not clear a second line. No
+// columns mean any number.
+func cut(line string, columns int) string {
+	if all := []rune(line); columns > 0 && len(all) > columns {
+		return string(all[:columns])
+	}
+	return line
 }
 
 func (s *stepWriter) finished(mark, name string, took time.Duration) {

@@ -22,7 +22,7 @@ import (
 type WaitOptions struct {
 	StableFor          time.Duration      // how long it must be available without a change; 0: 10 s
 	Seen               int                // minimum number of observations in that time; 0: 5
-	Interval           time.Duration      // between two observations; 0: 1 s
+	Interval           time.Duration      // between two observations; 0: 1 s, or StableFor / Seen if that is less
 	PullGrace          time.Duration      // how long pulling an image may fail; 0: 5 s
 	UnschedulableGrace time.Duration      // how long a pod may be unschedulable; 0: 30 s
 	OnProgress         func(state string) // called when the state changes; may be nil
@@ -32,7 +32,7 @@ type WaitOptions struct {
 func (o WaitOptions) withDefaults() WaitOptions {
 	o.StableFor = cmp.Or(o.StableFor, 10*time.Second)
 	o.Seen = cmp.Or(o.Seen, 5)
-	o.Interval = cmp.Or(o.Interval, time.Second)
+	o.Interval = cmp.Or(o.Interval, min(time.Second, o.StableFor/time.Duration(o.Seen)))
 	o.PullGrace = cmp.Or(o.PullGrace, 5*time.Second)
 	o.UnschedulableGrace = cmp.Or(o.UnschedulableGrace, 30*time.Second)
 	if o.OnProgress == nil {

@@ -28,6 +28,8 @@ type command struct {
 	args []string
 	dir  string
 	env  []string
+	// drop reports whether a line of standard error is left out of the outcome; nil for none.
+	drop func(line string) bool
 }
 
 // outcome is the output of a command: its standard output, and the end of its standard error.
@@ -68,7 +70,7 @@ func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killedGrace
 	var stdout bytes.Buffer
-	stderr := &tailWriter{log: r.log, limit: tailLines}
+	stderr := &tailWriter{log: r.log, limit: tailLines, drop: c.drop}
 	cmd.Stdout, cmd.Stderr = &stdout, stderr
 
 	r.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))), zap.String("dir", c.dir))
@@ -113,6 +115,7 @@ func exited(err error) bool {
 type tailWriter struct {
 	log     *zap.Logger
 	limit   int
+	drop    func(line string) bool
 	lines   []string
 	partial []byte
 }
@@ -133,7 +136,7 @@ func (t *tailWriter) add(line string) {
 	line = redact(line)
 	t.log.Debug(line)
 	// Downloads are not the cause of a failure.
-	if strings.HasPrefix(line, "go: downloading ") {
+	if strings.HasPrefix(line, "go: downloading ") || t.drop != nil && t.drop(line) {
 		return
 	}
 	t.lines = append(t.lines, line)

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -45,24 +48,37 @@ func (c *compiler) build(ctx context.Context, tools *toolchains, named string, r
 // make returns the binaries of a recipe, from the cache or compiled.
 func (c *compiler) make(ctx context.Context, r *recipe) (*Result, error) {
 	result := newResult(r)
+	binaries := map[string]stored{}
+	missing := c.load(r.targets, binaries)
 	var ready *prepared
-	for _, t := range r.targets {
-		s, found := c.cache.load(t.key)
-		if !found {
-			var err error
-			if ready == nil {
-				if ready, err = c.prepare(ctx, r); err != nil {
-					return nil, err
-				}
-			}
-			if s, err = c.compileOnce(ctx, r, ready, t); err != nil {
-				return nil, err
-			}
-			result.Cached = false
+	if len(missing) > 0 {
+		var err error
+		if ready, err = c.prepare(ctx, r); err != nil {
+			return nil, err
 		}
-		result.add(s)
+		result.Cached = false
+	}
+	for _, together := range groups(missing) {
+		if err := c.compileOnce(ctx, r, ready, together, binaries); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range r.targets {
+		result.add(binaries[t.key])
 	}
 	return result, c.keepModule(ctx, r, result, ready)
+}
+
+// load adds the binaries of targets that are in the cache and returns the other targets, each once.
+func (c *compiler) load(targets []target, binaries map[string]stored) (missing []target) {
+	for _, t := range targets {
+		if s, found := c.cache.load(t.key); found {
+			binaries[t.key] = s
+		} else if !slices.ContainsFunc(missing, func(m target) bool { return m.key == t.key }) {
+			missing = append(missing, t)
+		}
+	}
+	return missing
 }
 
 // recall returns the result of a recipe if all its binaries are in the cache.
@@ -87,81 +103,97 @@ func modFlag(r *recipe) []string {
 
 // goRun runs the recipe's version of Go for a platform.
 func (c *compiler) goRun(ctx context.Context, r *recipe, ready *prepared, p Platform, args []string) (outcome, error) {
-	golang, err := c.find(ctx)
+	cmd, err := c.goCommand(ctx, r, ready, p, args)
 	if err != nil {
 		return outcome{}, err
 	}
-	variables := []string{"GOTOOLCHAIN=go" + r.info.Go, "GOOS=" + p.OS, "GOARCH=" + p.Arch, "GOWORK=" + ready.workspace}
-	return c.run(ctx, golang.in(ready.dir, variables, args...))
+	return c.run(ctx, cmd)
 }
 
-// compileOnce compiles a target unless another process has just done so.
-func (c *compiler) compileOnce(ctx context.Context, r *recipe, ready *prepared, t target) (_ stored, err error) {
-	held, err := c.acquire(ctx, t)
+func (c *compiler) goCommand(
+	ctx context.Context, r *recipe, ready *prepared, p Platform, args []string,
+) (command, error) {
+	golang, err := c.find(ctx)
 	if err != nil {
-		return stored{}, err
+		return command{}, err
+	}
+	variables := []string{"GOTOOLCHAIN=go" + r.info.Go, "GOOS=" + p.OS, "GOARCH=" + p.Arch, "GOWORK=" + ready.workspace}
+	return golang.in(ready.dir, variables, args...), nil
+}
+
+// compileOnce compiles targets of one group, except those that another process has just compiled,
+// and adds their binaries.
+func (c *compiler) compileOnce(
+	ctx context.Context, r *recipe, ready *prepared, group []target, binaries map[string]stored,
+) (err error) {
+	held, err := c.acquireAll(ctx, group)
+	if err != nil {
+		return err
 	}
 	defer func() {
-		if failed := held.release(); err == nil && failed != nil {
-			err = fmt.Errorf("unlock the build of %s: %w", t, failed)
+		if failed := releaseAll(held); err == nil && failed != nil {
+			err = fmt.Errorf("unlock the build of %s: %w", describe(group), failed)
 		}
 	}()
-	if s, found := c.cache.load(t.key); found {
-		return s, nil
+	missing := c.load(group, binaries)
+	if len(missing) == 0 {
+		return nil
 	}
 	space, err := c.work.get(ctx)
 	if err != nil {
-		return stored{}, err
+		return err
 	}
-	dir := filepath.Join(space.out, t.key)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return stored{}, storage(ctx, "create a directory for "+t.String(), err)
+	if len(missing) > 1 {
+		if err := c.compileTogether(ctx, r, ready, space, missing); err != nil {
+			return err
+		}
 	}
-	path := filepath.Join(dir, t.Program.Name)
-	step := "compile " + t.String()
-	if err := c.step(step, func() error { return c.compile(ctx, r, ready, t, path) }); err != nil {
-		return stored{}, err
+	for _, t := range missing {
+		if binaries[t.key], err = c.finish(ctx, r, ready, space, t); err != nil {
+			return err
+		}
 	}
-	if err := c.checkVersion(ctx, space, t, path); err != nil {
-		return stored{}, err
-	}
-	return c.store(ctx, r, t, dir, path)
+	return nil
 }
 
-// acquire takes the lock for a target. To wait for another build of the same target is a step.
-func (c *compiler) acquire(ctx context.Context, t target) (held *lock, err error) {
-	step := "wait for another build of " + t.String()
-	file, err := openLock(c.cache.lockPath(t.key))
-	if err != nil {
-		return nil, storage(ctx, step, err)
-	}
-	if held, err = tryHold(file); err != nil {
-		return nil, storage(ctx, step, err)
-	}
-	if held != nil {
-		return held, nil
-	}
-	err = c.step(step, func() (err error) {
-		if file, err = openLock(c.cache.lockPath(t.key)); err == nil {
-			held, err = hold(ctx, file)
+// finish compiles a target unless compileTogether has, checks the binary and moves it into the
+// cache.
+func (c *compiler) finish(ctx context.Context, r *recipe, ready *prepared, space *workspace, t target) (stored, error) {
+	file := space.binary(t)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return stored{}, storage(ctx, "create a directory for "+t.String(), err)
 		}
-		if err != nil {
-			return storage(ctx, step, err)
+		step := "compile " + t.String()
+		if err := c.step(step, func() error { return c.compile(ctx, r, ready, step, []target{t}, file) }); err != nil {
+			return stored{}, err
 		}
-		return nil
-	})
-	return held, err
+	}
+	if err := c.checkVersion(ctx, space, t, file); err != nil {
+		return stored{}, err
+	}
+	return c.store(ctx, r, t, filepath.Dir(file), file)
 }
 
-func (c *compiler) compile(ctx context.Context, r *recipe, ready *prepared, t target, path string) error {
-	args := append([]string{"build"}, modFlag(r)...)
-	args = append(args, "-trimpath", "-tags", r.tags, "-ldflags", r.ldflags, "-o", path)
+// compile compiles targets to a file, or to a directory if output ends with a separator.
+func (c *compiler) compile(
+	ctx context.Context, r *recipe, ready *prepared, step string, targets []target, output string,
+) error {
+	args := append([]string{"build", "-v"}, modFlag(r)...)
+	args = append(args, "-trimpath", "-tags", r.tags, "-ldflags", r.ldflags, "-o", output)
 	if stampsVersionControl(r.info.Go) {
 		args = append(args, "-buildvcs=false")
 	}
-	out, err := c.goRun(ctx, r, ready, t.Platform, append(args, t.Program.Package))
+	cmd, err := c.goCommand(ctx, r, ready, targets[0].Platform, append(args, packages(targets)...))
 	if err != nil {
-		return r.explainPlugins(failure(ctx, "compile "+t.String(), out.tail, err))
+		return err
+	}
+	cmd.env = append(cmd.env, garbageCollection(c.env, r.info.Go, availableMemory(), runtime.NumCPU())...)
+	counted := newProgress(ctx, r, targets, ready.packages[targets[0].Platform])
+	cmd.drop = counted.drop
+	out, err := c.run(ctx, cmd)
+	if err != nil {
+		return r.explainPlugins(failure(ctx, step, out.tail, err))
 	}
 	return nil
 }

@@ -97,6 +97,9 @@ func TestCompileErrorShowsTheCompilersLines(t *testing.T) {
 			t.Errorf("message: got %q, want %q in it", failed.Error(), want)
 		}
 	}
+	if !strings.HasPrefix(failed.Output, "# k8s.io/kubernetes/cmd/kube-scheduler/app\n") {
+		t.Errorf("output: got %q, want only the compiler's lines", failed.Output)
+	}
 }
 
 func TestBinaryThatPrintsAnotherVersionIsRefused(t *testing.T) {

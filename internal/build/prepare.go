@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // prepared is a directory in which the packages of a recipe can be compiled, and GOWORK for it.
@@ -14,7 +15,17 @@ type prepared struct {
 	dir, workspace string
 	// temporary reports whether the directory is removed after the build.
 	temporary bool
+	// packages are the import paths of the packages that are linked into the targets, each with the
+	// size of its source in bytes, or 0 if it is in Go's build cache and is not compiled.
+	packages map[Platform]map[string]int64
 }
+
+// packageFormat is the line of a package for readPackages. cachedPackage is the reason for a package
+// that the go command need not compile, although it calls it stale.
+const (
+	packageFormat = "{{.ImportPath}}\t{{.Stale}}\t{{.StaleReason}}\t{{.Dir}}\t{{join .GoFiles \"/\"}}"
+	cachedPackage = "not installed but available in build cache"
+)
 
 // prepare creates the directory and resolves every package that the targets need, so that a missing
 // module is reported before a compiler runs.
@@ -23,15 +34,17 @@ func (c *compiler) prepare(ctx context.Context, r *recipe) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
+	ready.packages = map[Platform]map[string]int64{}
 	step := "resolve the packages of " + r.info.Module
 	return ready, c.step(step, func() error {
 		for platform, packages := range byPlatform(r.targets) {
-			args := append([]string{"list", "-deps", "-f", "{{.ImportPath}}", "-tags", r.tags}, modFlag(r)...)
+			args := append([]string{"list", "-deps", "-f", packageFormat, "-trimpath", "-tags", r.tags}, modFlag(r)...)
 			out, err := c.goRun(ctx, r, ready, platform, append(args, packages...))
 			if err == nil {
 				if err := r.checkRequirements(out.tail); err != nil {
 					return err
 				}
+				ready.packages[platform] = readPackages(out.stdout)
 				continue
 			}
 			failed := r.explainPlugins(failure(ctx, step, out.tail, err))
@@ -45,15 +58,52 @@ func (c *compiler) prepare(ctx context.Context, r *recipe) (*prepared, error) {
 	})
 }
 
-// byPlatform returns the main packages of targets for each platform.
-func byPlatform(targets []target) map[Platform][]string {
-	packages := map[Platform][]string{}
-	for _, t := range targets {
-		if !slices.Contains(packages[t.Platform], t.Program.Package) {
-			packages[t.Platform] = append(packages[t.Platform], t.Program.Package)
+// readPackages returns the packages of a list with the bytes to compile.
+func readPackages(list []byte) map[string]int64 {
+	found := map[string]int64{}
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		if len(fields) != 5 {
+			continue
+		}
+		found[fields[0]] = 0
+		if fields[1] == "true" && fields[2] != cachedPackage {
+			found[fields[0]] = sourceSize(fields[3], strings.Split(fields[4], "/"))
 		}
 	}
-	return packages
+	return found
+}
+
+// sourceSize returns the size of the files of a package, at least 1. It is used for an estimate, so
+// a file that cannot be read does not matter.
+func sourceSize(dir string, files []string) int64 {
+	size := int64(1)
+	for _, file := range files {
+		if info, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// byPlatform returns the main packages of targets for each platform.
+func byPlatform(targets []target) map[Platform][]string {
+	found := map[Platform][]string{}
+	for _, t := range targets {
+		if !slices.Contains(found[t.Platform], t.Program.Package) {
+			found[t.Platform] = append(found[t.Platform], t.Program.Package)
+		}
+	}
+	return found
+}
+
+// packages returns the main packages of targets.
+func packages(targets []target) []string {
+	var all []string
+	for _, t := range targets {
+		all = append(all, t.Program.Package)
+	}
+	return all
 }
 
 // keepModule keeps the generated module, where the user can read it and compile it by hand. A clone is

@@ -56,6 +56,9 @@ func (d *workDir) get(ctx context.Context) (*workspace, error) {
 	return space, nil
 }
 
+// binary returns the path that a target is compiled to. Its directory is moved into the cache.
+func (w *workspace) binary(t target) string { return filepath.Join(w.out, t.key, t.Program.Name) }
+
 func (w *workspace) remove() error {
 	var failed error
 	for _, s := range w.scratches {

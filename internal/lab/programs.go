@@ -41,7 +41,8 @@ func components() []string {
 	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 }
 
-func kubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
+// KubernetesPrograms returns the programs of a release that every lab runs.
+func KubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
 
 // Compiled provides programs that internal/build compiles and caches in CacheDir. It is the default
 // of [Up].
@@ -104,7 +105,7 @@ func (u *bringUp) checkMachine(ctx context.Context) error {
 }
 
 func (u *bringUp) getPrograms(ctx context.Context) error {
-	names := kubernetesPrograms()
+	names := KubernetesPrograms()
 	if u.lab.byKubeadm() {
 		names = append(names, "kubeadm")
 	}

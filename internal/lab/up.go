@@ -43,12 +43,10 @@ type step struct {
 }
 
 func (u *bringUp) steps() []step {
-	steps := []step{
-		{name: "check this machine", do: u.checkMachine},
-		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
-		{name: "make images", do: u.makeImages},
-		{name: "make namespaces and network", do: u.makeNamespaces, logs: []string{holder}},
-	}
+	steps := append(u.programSteps(),
+		step{name: "make images", do: u.makeImages},
+		step{name: "make namespaces and network", do: u.makeNamespaces, logs: []string{holder}},
+	)
 	if u.lab.byKubeadm() {
 		steps = append(steps, u.kubeadmSteps()...)
 	} else {
@@ -72,6 +70,23 @@ func (u *bringUp) steps() []step {
 	return steps
 }
 
+// programSteps are the steps that change nothing but the cache.
+func (u *bringUp) programSteps() []step {
+	return []step{
+		{name: "check this machine", do: u.checkMachine},
+		{name: "get Kubernetes " + u.o.Release.String(), do: u.getPrograms},
+	}
+}
+
+// GetPrograms gets the programs of a lab into the cache, as Up does before it creates the lab.
+func GetPrograms(ctx context.Context, o Options) error {
+	u, err := newBringUp(o)
+	if err != nil {
+		return err
+	}
+	return u.run(ctx, u.programSteps())
+}
+
 // Up creates a lab and returns when its control plane and nodes are ready. If it fails, or ctx
 // ends, it removes everything again unless o.Keep is set. The error is ErrExists if the lab exists,
 // and a *MissingError if the machine lacks something. If a process does not start, the error ends
@@ -82,19 +97,27 @@ func Up(ctx context.Context, o Options) (*Lab, error) {
 		return nil, err
 	}
 	defer func() { u.unlock() }()
-	for _, s := range u.steps() {
-		done := u.begin(s.name)
-		err := s.do(ctx)
-		done(err)
-		if err != nil {
-			return nil, u.abandon(ctx, s, err)
-		}
+	if err := u.run(ctx, u.steps()); err != nil {
+		return nil, err
 	}
 	u.lab.state.Ready = true
 	if err := u.lab.save(); err != nil {
 		return nil, u.abandon(ctx, step{name: "record that the lab is up"}, err)
 	}
 	return u.lab, nil
+}
+
+// run does the steps in order. If one fails, the lab is removed.
+func (u *bringUp) run(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		done := u.begin(s.name)
+		err := s.do(ctx)
+		done(err)
+		if err != nil {
+			return u.abandon(ctx, s, err)
+		}
+	}
+	return nil
 }
 
 func (u *bringUp) begin(name string) func(error) {

@@ -234,7 +234,7 @@ func (n *Node) replaceFiles(files []file) error {
 // replacePrograms replaces the programs of a hand-made node, in each place that the layout has.
 func (u *bringUp) replacePrograms(n *Node) error {
 	programs := map[string]string{}
-	for _, name := range kubernetesPrograms() {
+	for _, name := range KubernetesPrograms() {
 		programs[name] = u.programs[name]
 	}
 	if err := n.replacePrograms(programs); err != nil {

@@ -19,7 +19,7 @@ func promtool(t *testing.T, files map[string][]byte, args ...string) {
 	t.Helper()
 	program, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed: make deps installs it")
+		t.Fatalf("find promtool: %v (run make deps)", err)
 	}
 	dir := t.TempDir()
 	for name, content := range files {

@@ -48,9 +48,10 @@ func (s *Session) Extender(ctx context.Context, o extenders.Options, callers []e
 	return e, err
 }
 
-// CallFromNode makes the default scheduler of this node call the extender too.
-func (e *Extender) CallFromNode(ctx context.Context, node string) error {
-	n, name, err := e.s.nodeScheduler(ctx, node)
+// CallFromNode makes the default scheduler of this node call the extender too. stableFor is how
+// long that scheduler must run without a restart; 0: [replace.DefaultStableFor].
+func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time.Duration) error {
+	n, name, err := e.s.nodeScheduler(ctx, node, stableFor)
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (s *Session) UninstallExtender(ctx context.Context, o extenders.UninstallOp
 		return nil, err
 	}
 	if len(extenders.NodesCalling(owned)) > 0 {
-		n, name, err := s.nodeScheduler(ctx, node)
+		n, name, err := s.nodeScheduler(ctx, node, o.StableFor)
 		if err != nil {
 			return nil, err
 		}
@@ -127,8 +128,8 @@ func (s *Session) UninstallExtender(ctx context.Context, o extenders.UninstallOp
 }
 
 // nodeScheduler inspects this node, whose default scheduler is a static pod, and returns its name.
-func (s *Session) nodeScheduler(ctx context.Context, node string) (*Node, string, error) {
-	n := &Node{o: replace.Options{Node: node, Names: cluster.MachineNames(), Timeout: replace.DefaultTimeout, StableFor: replace.DefaultStableFor}}
+func (s *Session) nodeScheduler(ctx context.Context, node string, stableFor time.Duration) (*Node, string, error) {
+	n := &Node{o: replace.Options{Node: node, Names: cluster.MachineNames(), Timeout: replace.DefaultTimeout, StableFor: stableFor}}
 	if err := s.inspectNode(ctx, n); err != nil {
 		return nil, "", err
 	}

@@ -32,6 +32,16 @@ import (
 // Explain schedules one pod and returns what the scheduler decided about each node. The log has the scores. No release logs who refuses a node: that
 // is observed with a profile for each plugin that filters, which gets the pod first, and with recorders around the extenders.
 func Explain(ctx context.Context, o Options, namespace, pod string) (in *cycle.Input, err error) {
+	server, err := StartServer(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	return server.Explain(ctx, o, namespace, pod)
+}
+
+// Explain is like the function Explain, on the API server, without the objects of earlier runs.
+func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) (in *cycle.Input, err error) {
 	o.Scenario = scenario.One(namespace, pod)
 	own := &observer{namespace: namespace, pod: pod}
 	if own.recorder, err = recorder.Start(profiles.IsProbe); err != nil {
@@ -42,7 +52,7 @@ func Explain(ctx context.Context, o Options, namespace, pod string) (in *cycle.I
 		defer cancel()
 		err = errors.Join(err, own.recorder.Close(closing))
 	}()
-	result, err := runObserved(ctx, o, own)
+	result, err := s.run(ctx, o, own)
 	if err != nil {
 		return nil, err
 	}

@@ -65,16 +65,13 @@ type Options struct {
 }
 
 // Run runs a scenario. Everything that it starts has ended when it returns.
-func Run(ctx context.Context, o Options) (*report.Report, error) { return runObserved(ctx, o, nil) }
-
-// runObserved runs a scenario. observer is nil, or observes the scheduler while it runs.
-func runObserved(ctx context.Context, o Options, observer *observer) (result *report.Report, err error) {
+func Run(ctx context.Context, o Options) (result *report.Report, err error) {
 	server, err := StartServer(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	return server.run(ctx, o, observer)
+	return server.Run(ctx, o)
 }
 
 // Server is an API server for several runs, one after the other. Close it.

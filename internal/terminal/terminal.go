@@ -12,3 +12,15 @@ func Is(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
+
+// Width returns the number of columns of a terminal, or 0 if it is unknown.
+func Width(stream any) int {
+	if !Is(stream) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(stream.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}

@@ -28,8 +28,6 @@ const (
 	nodePage = 250
 	// accountTimeout bounds the wait for the service account of a new namespace.
 	accountTimeout = 20 * time.Second
-	// goneTimeout bounds the wait for the deletion of a namespace, which continues without us.
-	goneTimeout = 15 * time.Second
 	// missingImage is an image that no node has: the pod has to be bound, not to run.
 	missingImage = "localhost/pause"
 )
@@ -244,7 +242,9 @@ func (r *verifier) watchBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod
 	}
 }
 
-// cleanUp deletes the pod and the namespace, and waits until the namespace is gone or goneTimeout is over.
+// cleanUp deletes the pod and the namespace. It does not wait until the namespace is gone: the
+// namespace controller begins no earlier than 5 seconds after the request
+// (namespaceDeletionGracePeriod in pkg/controller/namespace/namespace_controller.go).
 func (r *verifier) cleanUp(ctx context.Context) error {
 	now := int64(0)
 	err := r.retry.Do(ctx, "delete Namespace/"+r.result.Namespace, func(ctx context.Context) error {
@@ -256,16 +256,5 @@ func (r *verifier) cleanUp(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w (delete it with `kubectl delete namespace %s`)", err, r.result.Namespace)
 	}
-	ctx, cancel := context.WithTimeout(ctx, goneTimeout)
-	defer cancel()
-	for {
-		_, err := r.kube.CoreV1().Namespaces().Get(ctx, r.result.Namespace, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if clock.Sleep(ctx, pollInterval) != nil {
-			r.note("the deletion of namespace %s has not finished yet", r.result.Namespace)
-			return nil
-		}
-	}
+	return nil
 }

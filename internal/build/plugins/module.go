@@ -93,13 +93,13 @@ func (m *pluginModule) looksLikePlugin(dir string) bool {
 	return hasName && hasNew
 }
 
-// maxModuleBytes is how much of a module is read. Sources are far smaller; a directory with more is
-// not a plugin.
+// maxModuleBytes limits the files of a module that are read. Sources and what they embed are far
+// smaller; a module with more is not a plugin.
 const maxModuleBytes = 128 << 20
 
-// moduleReader collects the files of a module that the go command may read: sources without tests,
-// outside of vendor, testdata, hidden directories and nested modules, and every file in and below a
-// package that embeds files.
+// moduleReader collects the files of a module that the go command may compile or embed: sources
+// without tests, outside of vendor, testdata, hidden directories and nested modules, and the files
+// that match the go:embed patterns of these sources.
 type moduleReader struct {
 	fs    fs.FS
 	root  string
@@ -171,33 +171,9 @@ func (r *moduleReader) read(name string, entry fs.DirEntry) error {
 		return err
 	}
 	if r.size += int64(len(data)); r.size > maxModuleBytes {
-		return fmt.Errorf("it has more than %d MB of sources", maxModuleBytes>>20)
+		return fmt.Errorf("it has more than %d MB of sources and embedded files", maxModuleBytes>>20)
 	}
 	r.files[name] = data
-	return nil
-}
-
-// embedded adds the files that packages with a //go:embed directive may embed.
-func (r *moduleReader) embedded() error {
-	for _, name := range slices.Sorted(maps.Keys(r.files)) {
-		if !strings.HasSuffix(name, ".go") || !bytes.Contains(r.files[name], []byte("\n//go:embed ")) {
-			continue
-		}
-		err := fs.WalkDir(r.fs, path.Dir(name), func(found string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case entry.IsDir() && (path.Base(found) == ".git" || path.Base(found) == "vendor"):
-				return fs.SkipDir
-			case entry.IsDir() || r.files[found] != nil || strings.HasSuffix(found, "_test.go") || path.Base(found) == "go.mod" || path.Base(found) == "go.sum":
-				return nil
-			}
-			return r.read(found, entry)
-		})
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

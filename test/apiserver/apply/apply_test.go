@@ -22,7 +22,7 @@ import (
 )
 
 func TestApplyCreatesInOrderThenSaysUnchanged(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	objs := objects(t, "first", ns, "a")
 
 	planned, err := client.Plan(ctx, objs)
@@ -60,7 +60,7 @@ Deployment/NS/first created
 }
 
 func TestPlanShowsWhatDiffersAndChangesNothing(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	if _, err := client.Apply(ctx, objects(t, "planned", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestPlanShowsWhatDiffersAndChangesNothing(t *testing.T) {
 }
 
 func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	objs := objects(t, "edited", ns, "a")
 	if _, err := client.Apply(ctx, objs); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestApplyTakesBackWhatOthersChangedAndSaysSo(t *testing.T) {
 }
 
 func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	if _, err := client.Apply(ctx, objects(t, "fixed", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestApplyRecreatesWhatCannotBeChangedOnlyWhereNothingIsLost(t *testing.T) {
 }
 
 func TestApplyRefusesWhatIsNotOurs(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "foreign-config-a", Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}}}
 	if _, err := server.Client(t).CoreV1().ConfigMaps(ns).Create(ctx, foreign, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestApplyInANamespaceThatItMakes(t *testing.T) {
 }
 
 func TestNoPermissionNamesWhoMayNotDoWhat(t *testing.T) {
-	ctx, ns := testContext(t), namespace(t)
+	ctx, ns := testContext(t), server.Namespace(t)
 	reader := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader-jane"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "reader"},

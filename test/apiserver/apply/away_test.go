@@ -41,7 +41,7 @@ func TestWaitStableDoesNotWaitForNodesThatAreDown(t *testing.T) {
 	t.Parallel()
 	ctx, client := testContext(t), newClient(t, server.Config())
 	threeNodes(ctx, t)
-	ns := namespace(t)
+	ns := server.Namespace(t)
 	objs := objects(t, "away", ns, "a")
 	deployment := find(t, objs, "Deployment")
 	for path, value := range map[string]any{

@@ -69,7 +69,7 @@ func TestWaitStableEndsEarlyUnlessTheControllerManagerActs(t *testing.T) {
 		{"renewed lease", true, true, "failed (Timeout)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), namespace(t)
+			ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
 			if _, err := client.Apply(ctx, objects(t, "idle", ns, "a")); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestDeleteWithoutAControllerManager(t *testing.T) {
 	limited, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	t.Run("nothing runs", func(t *testing.T) {
-		ns := namespace(t)
+		ns := server.Namespace(t)
 		if _, err := client.Apply(ctx, objects(t, "bare", ns, "a")); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestDeleteWithoutAControllerManager(t *testing.T) {
 		if limited.Err() != nil {
 			t.Error("it waited until the timeout")
 		}
-		collectGarbage(ctx, t, r.ns, "busy")
+		server.CollectGarbage(t, r.ns)
 		if _, err := client.Delete(ctx, objects(t, "busy", r.ns, "a")); err != nil {
 			t.Errorf("again, with a garbage collector: %v", err)
 		}
@@ -130,7 +130,7 @@ func TestDeleteWithoutAControllerManager(t *testing.T) {
 
 // A Deployment that is being deleted, by a run that ended early, equals the one that is to be applied.
 func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
 	if _, err := client.Apply(ctx, objects(t, "leaving", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
 }
 
 func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
 	plan, err := install.NewPlan(nil, nil, install.Options{
 		Name: "alone", Namespace: ns, Image: "localhost/scheduler:v1", Branch: "v1.24.3", Credentials: install.CredentialsServiceAccount, Now: time.Now(),
 	})

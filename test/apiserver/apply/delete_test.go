@@ -15,41 +15,16 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 )
 
-// collectGarbage plays the garbage collector for one Deployment: it lets go of it when it is deleted in the foreground.
-func collectGarbage(ctx context.Context, t *testing.T, ns, name string) {
-	t.Helper()
-	deployments := server.Client(t).AppsV1().Deployments(ns)
-	done := make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			d, err := deployments.Get(ctx, name, metav1.GetOptions{})
-			if err == nil && slices.Contains(d.Finalizers, metav1.FinalizerDeleteDependents) {
-				_, err = deployments.Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-			}
-			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				t.Errorf("play garbage collector: %v", err)
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
-}
-
 func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
-	other := namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
+	other := server.Namespace(t)
 	save(ctx, t, client, "gone", ns, "a", apply.Deployed)
 	for name, in := range map[string]string{"gone": ns, "stays": other} {
 		if _, err := client.Apply(ctx, objects(t, name, in, "a")); err != nil {
@@ -76,7 +51,7 @@ func TestOwnedThenDeleteLeavesNothingOfOursAndAllOfOthers(t *testing.T) {
 	}
 
 	owned = slices.DeleteFunc(owned, func(obj *unstructured.Unstructured) bool { return obj.GetKind() == "Namespace" }) // no controller ends a namespace here
-	collectGarbage(ctx, t, ns, "gone")
+	server.CollectGarbage(t, ns)
 	changes, err := client.Delete(ctx, owned)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +74,7 @@ func sorted(names []string) []string {
 }
 
 func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	if _, err := client.Apply(ctx, objects(t, "narrow", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +115,7 @@ func TestOwnedByWhoMaySeeOnlyOneNamespace(t *testing.T) {
 
 func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
 	t.Parallel()
-	client, ns := newClient(t, server.Config()), namespace(t)
+	client, ns := newClient(t, server.Config()), server.Namespace(t)
 	objs := objects(t, "held", ns, "a")
 	if _, err := client.Apply(testContext(t), objs); err != nil {
 		t.Fatal(err)
@@ -156,7 +131,7 @@ func TestDeleteThatDoesNotEndTellsWhatHoldsIt(t *testing.T) {
 
 func TestLeaderLeaseIsDeletedUnlessSomebodyRenewsIt(t *testing.T) {
 	t.Parallel()
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	leases := server.Client(t).CoordinationV1().Leases(ns)
 	behind := func() metav1.MicroTime { return metav1.NewMicroTime(time.Now().Add(-time.Hour)) } // as is the clock of its node
 	holder, now := "master_1234", behind()

@@ -23,7 +23,7 @@ import (
 
 func TestLockIsHeldByOne(t *testing.T) {
 	t.Parallel()
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	_, unlock, err := client.Lock(ctx, ns, "one", "jane@laptop")
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 
 func TestLockOfAKilledRunIsTakenOver(t *testing.T) {
 	t.Parallel()
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	killed, kill := context.WithCancel(ctx)
 	_, unlockKilled, err := client.Lock(killed, ns, "stale", "first")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestLockThatIsRenewedIsNotTakenWhateverTheClocks(t *testing.T) {
 	for name, skew := range skews {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, ns := testContext(t), namespace(t)
+			ctx, ns := testContext(t), server.Namespace(t)
 			lease := createLease(t, ns, name, skew)
 			renewing, stop := context.WithCancel(ctx)
 			done := make(chan error)
@@ -126,7 +126,7 @@ func TestLockThatIsNotRenewedIsTakenWhateverTheClocks(t *testing.T) {
 	for name, skew := range skews {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, ns, valid := testContext(t), namespace(t), 2*time.Second
+			ctx, ns, valid := testContext(t), server.Namespace(t), 2*time.Second
 			createLease(t, ns, name, skew)
 			client := newClient(t, server.Config(), func(o *apply.Options) { o.LockDuration = valid })
 			begin := time.Now()
@@ -169,7 +169,7 @@ func TestLostLockEndsItsContext(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, ns := testContext(t), namespace(t)
+			ctx, ns := testContext(t), server.Namespace(t)
 			held, unlock, err := newClient(t, leaseUser(t, ns)).Lock(ctx, ns, "lost", "jane@laptop")
 			if err != nil {
 				t.Fatal(err)

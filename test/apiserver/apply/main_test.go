@@ -10,12 +10,9 @@ import (
 	"time"
 
 	"go.uber.org/zap/zaptest"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
@@ -123,17 +120,6 @@ func newClient(t *testing.T, cfg *rest.Config, options ...func(*apply.Options)) 
 		t.Fatal(err)
 	}
 	return client
-}
-
-// namespace makes a namespace of the test's own and returns its name.
-func namespace(t *testing.T) string {
-	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
-	ns, err := server.Client(t).CoreV1().Namespaces().Create(testContext(t), ns, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ns.Name
 }
 
 // testContext ends with the test, and before a hanging test is stopped from outside.

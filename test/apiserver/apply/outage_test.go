@@ -4,16 +4,31 @@ package apply_test
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
 	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
 func TestApplyGoesOnWhenTheAPIServerComesBack(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	config, failed := server.Config(), make(chan struct{}, 1)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return apiserver.RoundTrip(func(r *http.Request) (*http.Response, error) {
+			response, err := next.RoundTrip(r)
+			if err != nil {
+				select {
+				case failed <- struct{}{}:
+				default: // it has failed before
+				}
+			}
+			return response, err
+		})
+	})
+	ctx, client, ns := testContext(t), newClient(t, config), server.Namespace(t)
 	if _, err := client.Plan(ctx, objects(t, "back", ns, "a")); err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +44,11 @@ func TestApplyGoesOnWhenTheAPIServerComesBack(t *testing.T) {
 		changes, err := client.Apply(ctx, objects(t, "back", ns, "a"))
 		applied <- result{changes, err}
 	}()
-	time.Sleep(500 * time.Millisecond)
+	select {
+	case <-failed:
+	case <-ctx.Done():
+		t.Fatal("no request fails")
+	}
 	if err := server.StartAPI(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +64,7 @@ func TestApplyGoesOnWhenTheAPIServerComesBack(t *testing.T) {
 
 func TestApplyGivesUpCleanlyWhenTheAPIServerStaysAway(t *testing.T) {
 	client := newClient(t, server.Config(), func(o *apply.Options) { o.Patience = 2 * time.Second })
-	ctx, ns := testContext(t), namespace(t)
+	ctx, ns := testContext(t), server.Namespace(t)
 	objs := objects(t, "away", ns, "a")
 	if _, err := client.Plan(ctx, objs); err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func save(ctx context.Context, t *testing.T, client *apply.Client, name, ns, dat
 }
 
 func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	if none, err := client.Revisions(ctx, ns, "kept"); err != nil || len(none) != 0 || apply.LastDeployed(none) != nil {
 		t.Fatalf("before any: %v, %v", none, err)
 	}
@@ -67,7 +67,7 @@ func TestRevisionsAreKeptWithTheirObjectsAndStatus(t *testing.T) {
 }
 
 func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	objs := objects(t, "large", ns, "a")
 	noise := make([]byte, 3<<20)
 	state := uint32(1)
@@ -88,7 +88,7 @@ func TestRevisionThatDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 }
 
 func TestPruneKeepsTenRevisionsAndWhatTheyReferTo(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	for i := range 13 {
 		data := fmt.Sprintf("v%d", i+1)
 		status := apply.Failed
@@ -128,7 +128,7 @@ ConfigMap/NS/pruned-config-v2 deleted
 
 // Users who may write Secrets in the namespace can change a revision, or write one.
 func TestDamagedAndForeignRevisionsAreNotDeployed(t *testing.T) {
-	ctx, client, ns := testContext(t), newClient(t, server.Config()), namespace(t)
+	ctx, client, ns := testContext(t), newClient(t, server.Config()), server.Namespace(t)
 	for _, data := range []string{"a", "b", "c"} {
 		save(ctx, t, client, "edited", ns, data, apply.Deployed)
 	}

@@ -23,7 +23,7 @@ var quick = apply.WaitOptions{
 // applied applies the objects of a scheduler and starts its rollout.
 func applied(ctx context.Context, t *testing.T, client *apply.Client, name, node string) *rollout {
 	t.Helper()
-	ns := namespace(t)
+	ns := server.Namespace(t)
 	if _, err := client.Apply(ctx, objects(t, name, ns, "a")); err != nil {
 		t.Fatal(err)
 	}

@@ -1,23 +1,21 @@
 //go:build linux
 
-// Package extender deploys extenders to a real API server, wires them into schedulers and takes them away again.
+// Package extender deploys extenders to a real API server, wires them into schedulers and removes
+// them again; and runs an extender against it: what it sees of nodes and pods, what it binds, and
+// which permissions it needs.
 package extender_test
 
 import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap/zaptest"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/pmk-sched/pmk-sched/internal/apply"
@@ -68,48 +66,19 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	kube := server.Client(t)
-	ns, err := kube.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	real, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{ns: ns.Name, kube: kube, client: &client{Client: real, kube: kube}}
+	w := &world{ns: server.Namespace(t), kube: kube, client: &client{Client: real, kube: kube}}
 	w.deps = install.Deps{
 		Applier: w.client, Ledger: real, Locker: real, Finder: real, Holder: t.Name(),
 		Binary: func(context.Context, *install.Plan, string) (configcheck.Binary, error) {
 			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
 	}
-	w.collectGarbage(t)
+	server.CollectGarbage(t, w.ns)
 	return w
-}
-
-// collectGarbage plays the garbage collector: it lets go of Deployments that are deleted in the foreground.
-func (w *world) collectGarbage(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	t.Cleanup(func() { cancel(); <-done })
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			list, err := w.kube.AppsV1().Deployments(w.ns).List(ctx, metav1.ListOptions{})
-			if err == nil {
-				for _, d := range list.Items {
-					if slices.Contains(d.Finalizers, metav1.FinalizerDeleteDependents) {
-						_, err = w.kube.AppsV1().Deployments(w.ns).Patch(ctx, d.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-					}
-				}
-			}
-			if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-				t.Errorf("play garbage collector: %v", err)
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}()
 }
 
 var release = versions.Release{Major: 1, Minor: 24, Patch: 3}

@@ -9,24 +9,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A team gets its capacity back from one that borrows, and no more, in the scheduler of each release.
-func TestQuotasAtReleases(t *testing.T) {
+// In the scheduler of each release a team gets its capacity back from one that borrows, and no more, and a pod of the class Guaranteed is placed
+// where one NUMA node has room for it.
+func TestScenariosOfQuotasAndZonesAtReleases(t *testing.T) {
 	t.Parallel()
-	args := []string{"plugin", "test", "--with", "builtin:elasticquota"}
-	for _, release := range scenarioReleases() {
-		args = append(args, "--branch", release)
+	flags, files := []string{"plugin", "test"}, []string{}
+	for _, release := range releases() {
+		flags = append(flags, "--branch", release)
 	}
-	r := run.PMKSched(t, append(args, filepath.Join(run.Root(), "scheduler", "plugins", "elasticquota", "testdata", "scenario.yaml"))...).OK(t)
-	t.Log(r.Stdout)
-}
-
-// A pod of the class Guaranteed is placed where one NUMA node has room for it, in the scheduler of each release.
-func TestZonesAtReleases(t *testing.T) {
-	t.Parallel()
-	args := []string{"plugin", "test", "--with", "builtin:numaaware"}
-	for _, release := range scenarioReleases() {
-		args = append(args, "--branch", release)
+	for _, plugin := range []string{"elasticquota", "numaaware"} {
+		flags = append(flags, "--with", "builtin:"+plugin)
+		files = append(files, filepath.Join(run.Root(), "scheduler", "plugins", plugin, "testdata", "scenario.yaml"))
 	}
-	r := run.PMKSched(t, append(args, filepath.Join(run.Root(), "scheduler", "plugins", "numaaware", "testdata", "scenario.yaml"))...).OK(t)
-	t.Log(r.Stdout)
+	t.Log(run.PMKSched(t, append(flags, files...)...).OK(t).Stdout)
 }

@@ -13,72 +13,35 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/scheduler"
+	"github.com/pmk-sched/pmk-sched/scheduler/plugins/loadaware"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// retryTime is how long a scheduler may take to bind a pod after the load fell. Without a retry the pod waits for five minutes.
-const retryTime = time.Minute
-
-// A pod that LoadAware rejected is bound soon after the load falls in a cluster where nothing else happens, by a scheduler that has the
-// rights of system:kube-scheduler only. While the load is high the pod is left alone. The test does not run in parallel with others:
-// what they do would wake the pod.
-func TestPodHeldByLoadAwareIsBoundWhenTheLoadFalls(t *testing.T) {
-	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
-	ctx := testContext(t)
-	kube := server.Client(t)
-	const namespace, node = "held", "held-1"
-	createNamespace(ctx, t, kube, namespace)
-	createReadyNode(ctx, t, kube, node)
-	load := startLoad(t, node)
+// A pod that LoadAware rejected is bound when the load falls in a cluster where nothing else happens, by a scheduler that has the permissions of
+// system:kube-scheduler only. While the load is high the pod is left alone.
+func heldByLoad(t *testing.T, s subject) {
+	load := startLoad(t, "held-1")
 	load.percent.Store(95)
-	s := newSchedulerProcess(t, built, "system:kube-scheduler", namespace, profiles.Plugin{Name: "LoadAware", Args: fmt.Appendf(nil,
-		`{prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}`, load.URL)})
-	s.start(t)
+	x := s.start(t, "held", profiles.Plugin{Name: loadaware.Name, Args: fmt.Appendf(nil,
+		`{prometheus: {url: %q}, interval: 200ms, staleAfter: 1m, metrics: [{name: memory, maxPercent: 85}]}`, load.URL)}, nil)
+	x.node(t, "1", nil, nil)
 	load.awaitQueries(t, 1) // from here on the plugin rejects the node
-
-	pods := kube.CoreV1().Pods(namespace)
-	pod := newPod(namespace, 0)
-	pod.Spec.SchedulerName = namespace
-	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node}}}}},
-	}}}
-	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	var rejected *corev1.Pod
-	run.Eventually(t, "the pod is rejected", func(ctx context.Context) (bool, string) {
-		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
-			return false, err.Error()
-		}
-		rejected = now
-		return strings.Contains(fmt.Sprint(now.Status.Conditions), "memory load is 85% or more"), fmt.Sprint(now.Status.Conditions) + s.text()
-	})
+	x.create(t, x.pod("web", nil))
+	x.awaitRejected(t, "web", "memory load is 85% or more")
+	rejected := x.get(t, "web")
 	load.awaitQueries(t, 5)
-	if now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{}); err != nil || now.ResourceVersion != rejected.ResourceVersion {
-		t.Errorf("the pod changed while the load is high: %v, %v", err, now)
+	if now := x.get(t, "web"); now.ResourceVersion != rejected.ResourceVersion {
+		t.Errorf("the pod changed while the load is high: %v", now)
 	}
-
-	load.percent.Store(50)
-	fell := time.Now()
-	run.Eventually(t, "the pod is bound", func(ctx context.Context) (bool, string) {
-		now, err := pods.Get(ctx, pod.Name, metav1.GetOptions{})
-		if err == nil && now.Spec.NodeName == "" && time.Since(fell) > retryTime {
-			t.Fatalf("the pod is not bound %s after the load fell: %v\n%s", retryTime, now.Annotations, s.text())
-		}
-		if err == nil && now.Spec.NodeName != "" && now.Annotations[scheduler.AnnotationActivated] == "" {
-			t.Errorf("the pod was bound without LoadAware: annotations %v", now.Annotations)
-		}
-		return err == nil && now.Spec.NodeName == node, fmt.Sprint(err)
-	})
-	t.Logf("bound %s after the load fell", time.Since(fell))
-	if log := s.text(); strings.Contains(log, "LoadAware cannot retry pods") || strings.Contains(log, "is forbidden") {
+	x.wakes(t, "the load falls", func() { load.percent.Store(50) }, "web")
+	if bound := x.get(t, "web"); bound.Annotations[scheduler.AnnotationActivated] == "" {
+		t.Errorf("the pod was bound without LoadAware: annotations %v", bound.Annotations)
+	}
+	if log := x.scheduler.Log(); strings.Contains(log, "LoadAware cannot retry pods") || strings.Contains(log, "is forbidden") {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -140,7 +103,7 @@ func TestActivateChangesOnlyTheAnnotationOfThatPod(t *testing.T) {
 	if err := h.Activate(ctx, old); err != nil {
 		t.Errorf("a pod that is gone: %v", err)
 	}
-	if _, err := kube.CoreV1().Pods(namespace).Create(ctx, newPod(namespace, 0), metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Pods(namespace).Create(ctx, newPod(0), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Activate(ctx, old); err != nil {

@@ -22,7 +22,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
-	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 var server *apiserver.Server
@@ -150,14 +149,4 @@ type node struct {
 func (n node) Node() *corev1.Node { return n.object }
 func (n node) Allocatable() scheduler.Resources {
 	return scheduler.Resources{MilliCPU: 4000, Memory: 8 << 30}
-}
-
-// wanted is the release of the API server and of the schedulers.
-func wanted(t *testing.T) versions.Release {
-	t.Helper()
-	release, err := apiserver.Wanted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return release
 }

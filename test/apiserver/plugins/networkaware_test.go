@@ -26,8 +26,10 @@ import (
 var (
 	definitions    = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	networkmetrics = schema.GroupVersionResource{Group: "network.example.com", Version: "v1alpha1", Resource: "networkmetrics"}
-	arguments      = scheduler.NewArguments([]byte(`{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latencyMilliseconds"}`))
+	arguments      = scheduler.NewArguments([]byte(networkArguments))
 )
+
+const networkArguments = `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latencyMilliseconds"}`
 
 func TestNetworkAwareFollowsTheResource(t *testing.T) {
 	t.Parallel()
@@ -54,14 +56,14 @@ func TestNetworkAwareFollowsTheResource(t *testing.T) {
 	run.Eventually(t, "the log reports it", func(context.Context) (bool, string) {
 		return h.log.count("info: NetworkAware: the resource does not exist") == 1 && h.metric(t, "pmk_sched_networkaware_failures_total", "missing") > 0, fmt.Sprint(h.log.text)
 	})
-	create(ctx, t, client, definitions, read(t, "networkaware", "crd.yaml"))
+	create(ctx, t, client.Resource(definitions), read(t, "networkaware", "crd.yaml"))
 	sample := read(t, "networkaware", "sample.yaml")
 	for name, latency := range map[string]interface{}{"node-1": 1.5, "node-2": 2.5, "node-3": int64(11)} {
 		sample.SetName(name)
 		if err := unstructured.SetNestedField(sample.Object, latency, "status", "latencyMilliseconds"); err != nil {
 			t.Fatal(err)
 		}
-		create(ctx, t, client, networkmetrics, sample.DeepCopy())
+		create(ctx, t, client.Resource(networkmetrics), sample.DeepCopy())
 	}
 	expectScores(ctx, t, plugin, "the resource appears", map[string]int64{"node-1": 100, "node-2": 89, "node-3": 0, "node-4": 63})
 
@@ -145,10 +147,10 @@ func read(t *testing.T, plugin, file string) *unstructured.Unstructured {
 }
 
 // create makes an object, and waits for its resource if that is just being made.
-func create(ctx context.Context, t *testing.T, client dynamic.Interface, resource schema.GroupVersionResource, object *unstructured.Unstructured) {
+func create(ctx context.Context, t *testing.T, client dynamic.ResourceInterface, object *unstructured.Unstructured) {
 	t.Helper()
 	run.Eventually(t, "create "+object.GetName(), func(context.Context) (bool, string) {
-		_, err := client.Resource(resource).Create(ctx, object, metav1.CreateOptions{})
+		_, err := client.Create(ctx, object, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}

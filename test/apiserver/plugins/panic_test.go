@@ -3,17 +3,12 @@
 package plugins
 
 import (
-	"context"
-	"os"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	pmksched "github.com/pmk-sched/pmk-sched"
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
@@ -22,54 +17,45 @@ import (
 // by the next scheduler once nothing makes the plugin panic, and until then that one ends too.
 func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	t.Parallel()
-	built := buildScheduler(t.Context(), t) // for the first time that takes minutes
-	ctx := testContext(t)
-	kube := server.Client(t)
-	for _, name := range []string{"panics-1", "panics-2"} {
-		createReadyNode(ctx, t, kube, name)
-	}
+	s := newSubject(t, apiserver.Release)
 	for _, point := range []string{"preFilter", "filter", "preBind", "postBind"} {
 		t.Run(point, func(t *testing.T) {
-			namespace := "panics-" + strings.ToLower(point)
-			s := newSchedulerProcess(t, built, "", namespace, profiles.Plugin{Name: "Panics"})
-			s.start(t)
-			createNamespace(ctx, t, kube, namespace)
-			schedule(ctx, t, kube, namespace, "before", nil)
-			awaitBound(ctx, t, kube, namespace, "before")
+			x := s.start(t, "panics-"+strings.ToLower(point), profiles.Plugin{Name: "Panics"}, nil)
+			x.node(t, "1", nil, nil)
+			x.create(t, x.pod("before", nil))
+			x.awaitBound(t, "before")
 
-			schedule(ctx, t, kube, namespace, "trigger", map[string]string{"panic": point})
-			s.endsWith(ctx, t, "panic: broken at "+point, "panics.go")
+			trigger := x.pod("trigger", nil)
+			trigger.Labels = map[string]string{"panic": point}
+			x.create(t, trigger)
+			x.panics(t, "panic: broken at "+point, "panics.go")
 			if point == "postBind" {
-				awaitBound(ctx, t, kube, namespace, "trigger")
+				x.awaitBound(t, "trigger")
 			} else {
-				s.start(t)
-				s.endsWith(ctx, t, "panic: broken at "+point)
+				x.scheduler.Start()
+				x.panics(t, "panic: broken at "+point)
 			}
 			patch := []byte(`{"metadata": {"labels": {"panic": null}}}`)
-			if _, err := kube.CoreV1().Pods(namespace).Patch(ctx, "trigger", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			if _, err := x.Kube.CoreV1().Pods(x.name).Patch(t.Context(), "trigger", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			schedule(ctx, t, kube, namespace, "after", nil)
-			s.start(t)
-			for _, pod := range []string{"before", "trigger", "after"} {
-				awaitBound(ctx, t, kube, namespace, pod)
-			}
+			x.create(t, x.pod("after", nil))
+			x.scheduler.Start()
+			x.awaitBound(t, "before", "trigger", "after")
 		})
 	}
 }
 
-// buildScheduler builds the kube-scheduler of the API server's release with the plugins of these tests.
-func buildScheduler(ctx context.Context, t *testing.T) *build.Result {
+// panics waits until the scheduler has ended, as Go programs do that panic, and looks for texts in its log.
+func (x *cluster) panics(t *testing.T, texts ...string) {
 	t.Helper()
-	cache, err := apiserver.CacheDir()
-	if err != nil {
-		t.Fatal(err)
+	if code := x.scheduler.AwaitEnd(t.Context()); code != 2 {
+		t.Errorf("exit status %d", code)
 	}
-	result, err := build.Run(ctx, build.Options{
-		Release: wanted(t), Plugins: []plugins.Plugin{{Dir: "testdata/panics"}, {Builtin: "loadaware"}, {Builtin: "coscheduling"}, {Builtin: "elasticquota"}, {Builtin: "gpupacking"}, {Builtin: "numaaware"}}, Sources: pmksched.Sources, CacheDir: cache, Env: os.Environ(),
-	})
-	if err != nil {
-		t.Fatal(err)
+	log := x.scheduler.Log()
+	for _, text := range texts {
+		if !strings.Contains(log, text) {
+			t.Errorf("its log lacks %q:\n%s", text, log)
+		}
 	}
-	return result
 }

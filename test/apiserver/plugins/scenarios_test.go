@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -131,7 +132,7 @@ expect: EXPECT`
 func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	t.Parallel()
 	dir := newPluginModule(t)
-	ctx, cancel := context.WithCancel(run.Context(t))
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := &run.Output{}
 	cmd := exec.CommandContext(ctx, run.Program(t), pluginTestArgs(dir, "--watch", filepath.Join(dir, "scenario.yaml"))...)
@@ -140,8 +141,21 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	awaitOutput(t, out, "2 of 2 expectations are met")
-	awaitOutput(t, out, "waiting for changes")
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	// awaitOutput has no deadline: the process compiles the plugin, which other compilers may delay. go test has one.
+	awaitOutput := func(text string) {
+		t.Helper()
+		for !strings.Contains(out.String(), text) {
+			select {
+			case err := <-ended:
+				t.Fatalf("it ended before it wrote %q: %v: %s", text, err, out)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+	awaitOutput("2 of 2 expectations are met")
+	awaitOutput("waiting for changes")
 	source := filepath.Join(dir, "quiet.go")
 	replace := func(old, replaced string) {
 		t.Helper()
@@ -153,7 +167,7 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 		if err := os.WriteFile(source, bytes.Replace(text, []byte(old), []byte(replaced), 1), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		awaitOutput(t, out, "waiting for changes")
+		awaitOutput("waiting for changes")
 	}
 	replace(`found {`, `!found {`)
 	if text := out.String(); !strings.Contains(text, "error: 2 of 2 expectations are not met") || strings.Contains(text, "start the API server") {
@@ -169,7 +183,7 @@ func TestWatchTestsThePluginAgainAfterAChange(t *testing.T) {
 	}
 	t.Log(out.String())
 	cancel()
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 0 {
+	if err := <-ended; cmd.ProcessState.ExitCode() != 0 {
 		t.Errorf("after an interrupt: %v: %s", err, out)
 	}
 }
@@ -181,10 +195,4 @@ func TestScenariosThatCannotBeReadAreRefused(t *testing.T) {
 	run.PMKSched(t, "plugin", "test", "--branch", apiserver.Release, filepath.Join(dir, "scenario.yaml")).Fails(t, 2, "no plugins to test", "--with")
 	empty := run.WriteFile(t, "steps.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: Scenario\nsteps: [{scenario: pending}]\n")
 	run.PMKSched(t, pluginTestArgs(dir, empty)...).Fails(t, 2, "only `pmk-sched simulate run` reads this field")
-}
-
-// awaitOutput waits until a process has written a text.
-func awaitOutput(t *testing.T, o *run.Output, text string) {
-	t.Helper()
-	run.Eventually(t, "the output has "+text, func(context.Context) (bool, string) { return strings.Contains(o.String(), text), o.String() })
 }

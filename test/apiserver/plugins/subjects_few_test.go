@@ -4,4 +4,6 @@ package plugins
 
 import "github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 
-func scenarioReleases() []string { return []string{apiserver.Release} }
+func releases() []string { return []string{apiserver.Release} }
+
+func behaviors() []behavior { return everyday }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 )
 
 // As many pods as are stamped, while other clients change each of them as fast as they can.
@@ -83,7 +84,7 @@ func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
 	if err := kube.CoreV1().Pods("recreated").Delete(ctx, old.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kube.CoreV1().Pods("recreated").Create(ctx, newPod("recreated", 0), metav1.CreateOptions{}); err != nil {
+	if _, err := kube.CoreV1().Pods("recreated").Create(ctx, newPod(0), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	plugin, err := timestamp.New(ctx, scheduler.Arguments{}, newHandle(t, server.Config()))
@@ -102,35 +103,19 @@ func TestTimestampLeavesANewPodOfTheSameNameAlone(t *testing.T) {
 	}
 }
 
-func newPod(namespace string, i int) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("pod-%03d", i)},
-		Spec:       corev1.PodSpec{SchedulerName: "none", Containers: []corev1.Container{{Name: "main", Image: "localhost/none:v1"}}},
-	}
-}
-
-// createNamespace makes a namespace, with the account that its pods need.
-func createNamespace(ctx context.Context, t *testing.T, kube kubernetes.Interface, name string) {
-	t.Helper()
-	if _, err := kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	no := false // no controller makes the tokens that releases before 1.24 wait for
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}, AutomountServiceAccountToken: &no}
-	if _, err := kube.CoreV1().ServiceAccounts(name).Create(ctx, account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+func newPod(i int) *corev1.Pod {
+	return controlplane.Pod("none", "none", fmt.Sprintf("pod-%03d", i))
 }
 
 func createPods(ctx context.Context, t *testing.T, kube kubernetes.Interface, namespace string, n int) []*corev1.Pod {
 	t.Helper()
-	createNamespace(ctx, t, kube, namespace)
+	(&controlplane.Plane{Kube: kube}).Namespace(ctx, t, namespace)
 	pods := make([]*corev1.Pod, n)
 	var group errgroup.Group
 	group.SetLimit(16)
 	for i := range pods {
 		group.Go(func() (err error) {
-			pods[i], err = kube.CoreV1().Pods(namespace).Create(ctx, newPod(namespace, i), metav1.CreateOptions{})
+			pods[i], err = kube.CoreV1().Pods(namespace).Create(ctx, newPod(i), metav1.CreateOptions{})
 			return err
 		})
 	}

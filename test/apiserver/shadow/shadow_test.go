@@ -27,6 +27,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -159,12 +160,18 @@ func request(name, cpu, memory string) *corev1.Pod {
 	return made
 }
 
-// pod creates a pod and waits until the default scheduler has bound or refused it.
+// pod places a pod that requests resources.
 func pod(t *testing.T, p *controlplane.Plane, name, cpu, memory string) {
 	t.Helper()
-	p.Create(t.Context(), t, space, request(name, cpu, memory))
-	run.Eventually(t, "the default scheduler decides about "+name, func(ctx context.Context) (bool, string) {
-		got, err := p.Kube.CoreV1().Pods(space).Get(ctx, name, metav1.GetOptions{})
+	place(t, p, request(name, cpu, memory))
+}
+
+// place creates a pod and waits until the default scheduler has bound or refused it.
+func place(t *testing.T, p *controlplane.Plane, pod *corev1.Pod) {
+	t.Helper()
+	p.Create(t.Context(), t, space, pod)
+	run.Eventually(t, "the default scheduler decides about "+pod.Name, func(ctx context.Context) (bool, string) {
+		got, err := p.Kube.CoreV1().Pods(space).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
 			return false, err.Error()
 		}
@@ -172,8 +179,9 @@ func pod(t *testing.T, p *controlplane.Plane, name, cpu, memory string) {
 	})
 }
 
-// The default scheduler binds pods one after the other. A shadow with the same configuration agrees, except for ties; one that packs does not.
-// Neither changes anything, and pods are where the default scheduler has put them.
+// The default scheduler binds pods one after the other, with a configuration in which no two nodes
+// are equally good. A shadow with the same configuration agrees about every pod; one that packs
+// does not. Neither changes anything, and pods are where the default scheduler has put them.
 func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "audit.log")
@@ -182,12 +190,19 @@ func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 	p.Namespace(t.Context(), t, space)
 	permit(t, p)
 	pods, pause := load(t)
+	names := []string{"large"}
 	for i := range int64(6) {
-		node(t, p, fmt.Sprint("node-", i), (6100+1700*i)*int64(pods)/60, (20000+3700*i)*int64(pods)/60)
+		names = append(names, fmt.Sprint("node-", i))
+		node(t, p, names[1+i], (6100+1700*i)*int64(pods)/60, (20000+3700*i)*int64(pods)/60)
 	}
-	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName}).Start()
+	rules, _, err := versions.Select(p.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configuration := "apiVersion: " + rules.Render + "\nkind: KubeSchedulerConfiguration\n" + controlplane.WithoutTies(p.Release, names, "", "")
+	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName, Source: []byte(configuration)}).Start()
 	pod(t, p, "before", "300m", "200Mi")
-	same := observe(t, p.Kubeconfig)
+	same := observe(t, p.Kubeconfig, "--config", run.WriteFile(t, "scheduler.yaml", configuration))
 	packer := observe(t, p.Kubeconfig, "--name", "packer", "--preset", "binpack")
 	begin := time.Now()
 	for i := range pods {
@@ -203,14 +218,17 @@ func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 	packer.decided(t, pods+2)
 
 	report := same.end(t)
-	t.Logf("the same scheduler: %d pods the same, %d different, %d ties, %d missed", report.Same, len(report.Differences), len(report.Noise), report.Missed)
-	if len(report.Differences) > 0 || len(report.Undecided) > 0 || report.Missed > 0 || report.Same+len(report.Noise) != pods+1 || report.Same < pods/4 {
-		t.Errorf("the same scheduler: %+v", report)
+	decidedAll(t, "the same scheduler", report, pods+1)
+	if report.Same != pods+1 {
+		t.Errorf("the same scheduler: %d pods the same, want %d; different %+v, ties %+v", report.Same, pods+1, report.Differences, report.Noise)
 	}
 	report = packer.end(t)
-	t.Logf("the scheduler that packs: %d pods the same, %d different, %d ties, %d missed", report.Same, len(report.Differences), len(report.Noise), report.Missed)
-	if len(report.Differences) < pods/4 || len(report.Undecided) > 0 || report.Missed > 0 || report.Scheduler != "packer" || report.Observed != corev1.DefaultSchedulerName {
-		t.Errorf("the scheduler that packs: %+v", report)
+	decidedAll(t, "the scheduler that packs", report, pods+1)
+	if report.Scheduler != "packer" || report.Observed != corev1.DefaultSchedulerName {
+		t.Errorf("scheduler %s is compared with %s", report.Scheduler, report.Observed)
+	}
+	if len(report.Differences) < pods/4 {
+		t.Errorf("the scheduler that packs: only %d pods differ: %+v", len(report.Differences), report)
 	}
 	nodes := nodesOfPods(t, p)
 	for name, node := range nodes {
@@ -224,6 +242,21 @@ func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 		}
 	}
 	onlyReads(t, log)
+}
+
+// decidedAll checks that a shadow has decided about all pods.
+func decidedAll(t *testing.T, who string, r shadow.Report, pods int) {
+	t.Helper()
+	t.Logf("%s: %d pods the same, %d different, %d ties, %d missed", who, r.Same, len(r.Differences), len(r.Noise), r.Missed)
+	if len(r.Undecided) > 0 {
+		t.Errorf("%s: undecided: %+v", who, r.Undecided)
+	}
+	if r.Missed > 0 {
+		t.Errorf("%s: %d pods are missed", who, r.Missed)
+	}
+	if all := r.Same + len(r.Differences) + len(r.Noise); all != pods {
+		t.Errorf("%s: decisions about %d pods, want %d", who, all, pods)
+	}
 }
 
 // load returns how many pods are created, and how long after each other: few at once, or with SHADOW 1,000 in that time.
@@ -300,6 +333,7 @@ func TestShadowsReportWhatGoesWrong(t *testing.T) {
 	node(t, p, "large", 8000, 16000)
 	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName}).Start()
 	t.Run("the API server cannot be reached for a while", func(t *testing.T) { survivesALostConnection(t, p) })
+	t.Run("nodes are equal", func(t *testing.T) { tiesOnlyWhereNodesAreEqual(t, p) })
 	t.Run("pods are evicted", func(t *testing.T) { agreesOnAnEviction(t, p) })
 }
 
@@ -322,8 +356,50 @@ func survivesALostConnection(t *testing.T, p *controlplane.Plane) {
 	o.decided(t, 6)
 	pod(t, p, "later", "100m", "100Mi")
 	o.decided(t, 7)
-	if report := o.end(t); report.Same+len(report.Noise) != 7 || report.Missed > 0 || len(report.Notes) > 0 {
-		t.Errorf("%+v", report)
+	report := o.end(t)
+	decidedAll(t, "after a lost connection", report, 7)
+	if len(report.Differences) > 0 || len(report.Notes) > 0 {
+		t.Errorf("after a lost connection: different %+v, notes %q", report.Differences, report.Notes)
+	}
+}
+
+// tiesOnlyWhereNodesAreEqual places equal pods on two equal nodes. Every other pod finds both with
+// the same pods: it is the same or a tie. The next one finds one of them with a pod less: it has no
+// choice.
+func tiesOnlyWhereNodesAreEqual(t *testing.T, p *controlplane.Plane) {
+	t.Helper()
+	twins := []string{"twin-a", "twin-b"}
+	for _, name := range twins {
+		node(t, p, name, 4000, 4000)
+	}
+	const pods = 32
+	o := observe(t, p.Kubeconfig)
+	for i := range pods {
+		name := fmt.Sprintf("choice-%02d", i)
+		if i%2 == 1 {
+			name = fmt.Sprintf("follow-%02d", i)
+		}
+		made := request(name, "200m", "200Mi")
+		made.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: twins},
+			}}},
+		}}}
+		place(t, p, made)
+	}
+	o.decided(t, pods)
+	report := o.end(t)
+	decidedAll(t, "equal nodes", report, pods)
+	if len(report.Differences) > 0 {
+		t.Errorf("different: %+v", report.Differences)
+	}
+	if len(report.Noise) == 0 {
+		t.Error("there is no tie")
+	}
+	for _, d := range report.Noise {
+		if !strings.HasPrefix(d.Name, "choice-") {
+			t.Errorf("pod %s has no choice and is a tie: %+v", d.Name, d)
+		}
 	}
 }
 
@@ -346,7 +422,12 @@ func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
 		t.Fatal(err)
 	}
 	o.decided(t, 3)
-	if report := o.end(t); report.Same != 2 || len(report.Evictions) > 0 {
-		t.Errorf("%+v", report)
+	report := o.end(t)
+	decidedAll(t, "with an eviction", report, 2)
+	if report.Same != 2 {
+		t.Errorf("%d pods the same, want 2: %+v", report.Same, report)
+	}
+	if len(report.Evictions) > 0 {
+		t.Errorf("only the shadow evicts %+v", report.Evictions)
 	}
 }

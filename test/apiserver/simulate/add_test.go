@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -36,33 +36,24 @@ func requesting(resources string) string {
 	return "{name: main, image: web, resources: {requests: {" + resources + "}}}"
 }
 
-// simulateAdd runs `pmk-sched simulate add` with manifests on a snapshot of others.
-func simulateAdd(t *testing.T, snapshot, manifests string, args ...string) report.Report {
-	t.Helper()
-	args = append([]string{"-f", run.WriteFile(t, "add.yaml", manifests)}, args...)
-	return simulateSnapshot(t, "add", snapshotOf(t, snapshot), args...)
-}
-
 // The copies that were asked for are in the result; those that were tried are not.
 func TestCountAndLimitOfCopies(t *testing.T) {
 	t.Parallel()
 	manifests := deployment("web", 2, requesting("cpu: 1"), "")
-	r := simulateAdd(t, node("a", 8, "", ""), manifests, "--count", "2", "--limit", "1")
-	if c := r.Capacity; len(r.Placements) != 4 || c.Copies != 3 || c.More != 1 || !c.Limited || c.Stop != nil || c.PodsPerCopy != 2 {
-		t.Errorf("%d placements, %+v", len(r.Placements), c)
-	}
+	r := simulateSnapshot(t, "add", snapshotOf(t, node("a", 8, "", "")), "-f", run.WriteFile(t, "add.yaml", manifests), "--count", "2", "--limit", "1")
+	equal(t, "placements", 4, len(r.Placements))
+	equal(t, "capacity", &report.Capacity{PodsPerCopy: 2, Copies: 3, More: 1, Limited: true}, r.Capacity)
 	if u := r.Summary.Utilization[0]; u.After != 0.5 {
 		t.Errorf("utilization %+v", u)
 	}
-	r = simulateAdd(t, node("a", 8, "", ""), manifests, "--count", "5")
-	if c := r.Capacity; len(r.Placements) != 8 || len(r.Unplaced) != 2 || c.Copies != 4 || c.More != 0 || c.Stop == nil {
-		t.Errorf("%d placements, %v, %+v", len(r.Placements), r.Unplaced, c)
-	}
+	r = simulateAdd(t, node("a", 8, "", ""), manifests, 5, scenario.DefaultLimit)
+	equal(t, "placed and unplaced", [2]int{8, 2}, [2]int{len(r.Placements), len(r.Unplaced)})
+	equal(t, "copies and more", [2]int{4, 0}, [2]int{r.Capacity.Copies, r.Capacity.More})
+	equal(t, "stopped", true, r.Capacity.Stop != nil)
 }
 
 // The pods of a StatefulSet have their claims, and their volumes decide the zone.
 func TestAddedPodsHaveTheirClaims(t *testing.T) {
-	t.Parallel()
 	const set = `apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db, namespace: shop}
@@ -76,10 +67,8 @@ spec:
   volumeClaimTemplates:
   - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], storageClassName: zonal, resources: {requests: {storage: 1Gi}}}}
 `
-	r := simulateAdd(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage, set)
-	if diff := cmp.Diff(map[string]string{"db-0": "b", "db-1": "b"}, nodesOf(r)); diff != "" {
-		t.Errorf("placements (-want +got):\n%s", diff)
-	}
+	r := simulateAdd(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage, set, 1, scenario.DefaultLimit)
+	equal(t, "placements", map[string]string{"db-0": "b", "db-1": "b"}, nodesOf(r))
 	if r.Capacity.Copies != 2 {
 		t.Errorf("%+v", r.Capacity)
 	}
@@ -87,31 +76,33 @@ spec:
 
 // A PriorityClass of the cluster applies: pods that are asked for evict others, copies that are tried do not.
 func TestAddedPodsHaveTheirPriority(t *testing.T) {
-	t.Parallel()
 	r := simulateAdd(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n"+
 		node("a", 4, "", "")+pod("low-1", "2", "", "nodeName: a", "phase: Running")+pod("low-2", "2", "", "nodeName: a", "phase: Running"),
-		deployment("web", 1, requesting("cpu: 2"), "priorityClassName: high"))
-	if len(r.Placements) != 1 || len(r.Evicted) != 1 || r.Capacity.Copies != 1 {
-		t.Errorf("placements %v, evicted %v, %+v", r.Placements, r.Evicted, r.Capacity)
-	}
+		deployment("web", 1, requesting("cpu: 2"), "priorityClassName: high"), 1, scenario.DefaultLimit)
+	equal(t, "placed, evicted and copies", [3]int{1, 1, 1}, [3]int{len(r.Placements), len(r.Evicted), r.Capacity.Copies})
 }
 
 // New nodes take pending pods; those of DaemonSets are on them.
 func TestPendingPodsGoToNewNodes(t *testing.T) {
 	t.Parallel()
 	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"
-	file := snapshotOf(t, node("a", 4, "", "")+pod("agent", "1", daemon, "nodeName: a", "phase: Running")+pod("full", "3", "", "nodeName: a", "phase: Running")+
-		pod("large", "4", "", "", "")+pod("small-1", "3", "", "", "")+pod("small-2", "3", "", "", ""))
-	r := simulateSnapshot(t, "nodes", file, "--add", "a=2")
+	manifests := node("a", 4, "", "") + pod("agent", "1", daemon, "nodeName: a", "phase: Running") + pod("full", "3", "", "nodeName: a", "phase: Running") +
+		pod("large", "4", "", "", "") + pod("small-1", "3", "", "", "") + pod("small-2", "3", "", "", "")
+	r := simulateSnapshot(t, "nodes", snapshotOf(t, manifests), "--add", "a=2")
 	on := nodesOf(r)
 	if len(on) != 2 || on["small-1"] == on["small-2"] || !strings.HasPrefix(on["small-1"], "a-new-") || reasons(r)["large"] == "" {
 		t.Errorf("placements %v, unplaced %v", on, r.Unplaced)
 	}
-	if u := r.Summary.Utilization[0]; r.Summary.Nodes != 3 || u.Allocatable != "4" || u.AllocatableAfter != "12" || u.After != 1 {
-		t.Errorf("%d nodes, %+v", r.Summary.Nodes, u)
+	equal(t, "nodes", 3, r.Summary.Nodes)
+	u := r.Summary.Utilization[0]
+	equal(t, "allocatable before and after", [2]string{"4", "12"}, [2]string{u.Allocatable, u.AllocatableAfter})
+	equal(t, "utilization", 1.0, u.After)
+	template := readManifests(t, "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}\n")
+	big, err := scenario.Nodes([]scenario.Template{{Name: "big", Node: template[0], Count: 1, First: 1}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	template := run.WriteFile(t, "node.yaml", "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: 8, memory: 8Gi, pods: 10}}\n")
-	if on := nodesOf(simulateSnapshot(t, "nodes", file, "--add", template+"=1")); on["large"] != "big-new-1" {
+	if on := nodesOf(simulated(t, big, manifests, profiles.Request{})); on["large"] != "big-new-1" {
 		t.Errorf("placements %v", on)
 	}
 }
@@ -142,10 +133,7 @@ steps:
 		{Namespace: "shop", Name: "on-a", Node: "b-new-1", From: "a"},
 		{Namespace: "shop", Name: r.Steps[1].Placements[0].Name, Node: "b"},
 	}
-	if diff := cmp.Diff(want, r.Placements); diff != "" || len(r.Unplaced) != 0 {
-		t.Errorf("unplaced %v, placements (-want +got):\n%s", r.Unplaced, diff)
-	}
-	if s := r.Summary; s.Moved != 1 || s.Nodes != 3 || s.Pods != 2 {
-		t.Errorf("summary %+v", s)
-	}
+	equal(t, "placements", want, r.Placements)
+	equal(t, "unplaced pods", 0, len(r.Unplaced))
+	equal(t, "moved, nodes and pods", [3]int{1, 3, 2}, [3]int{r.Summary.Moved, r.Summary.Nodes, r.Summary.Pods})
 }

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
 )
 
 // How many copies fit follows from the resources of the nodes, and the scheduler says what the next one lacks.
 func TestAsManyCopiesFitAsArithmeticSays(t *testing.T) {
-	t.Parallel()
 	const four = `cpu: "4", memory: 8Gi, pods: "110"`
 	one := nodeWith("a", four, "", "")
 	two := one + nodeWith("b", four, "", "")
@@ -50,8 +51,7 @@ func TestAsManyCopiesFitAsArithmeticSays(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := simulateAdd(t, tc.snapshot, tc.manifests)
+			r := simulateAdd(t, tc.snapshot, tc.manifests, 1, scenario.DefaultLimit)
 			c := r.Capacity
 			if c == nil || c.Copies != tc.want || c.Limited || c.Stop == nil || !strings.Contains(c.Stop.Reason, tc.reason) {
 				t.Errorf("got %+v, want %d copies and %q", c, tc.want, tc.reason)

@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
 )
 
 // The outcomes that cluster-capacity publishes for its examples (github.com/kubernetes-sigs/cluster-capacity, README.md and doc/cluster-capacity.md).
 // Where it does not say how large the nodes are, they are so large that its outcome follows. Its example with a quota of four pods in the namespace is
 // left out: a simulation has no quotas.
 func TestAnswersOfClusterCapacity(t *testing.T) {
-	t.Parallel()
 	const small = "apiVersion: v1\nkind: Pod\nmetadata: {name: small-pod, namespace: shop}\nspec: {containers: [{name: main, image: web, resources: {%[1]s: {cpu: %[2]s, memory: 100Mi}}}], %[3]s}\n"
 	smallPod := fmt.Sprintf(small, "requests", "150m", "")
 	nodes := func(n int, cpu string) (manifests string) {
@@ -50,12 +51,11 @@ func TestAnswersOfClusterCapacity(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			want := 0
 			for _, n := range tc.perNode {
 				want += n
 			}
-			r := simulateAdd(t, tc.snapshot, tc.manifests, "--count", strconv.Itoa(want))
+			r := simulateAdd(t, tc.snapshot, tc.manifests, want, scenario.DefaultLimit)
 			on := map[string]int{}
 			for _, p := range r.Placements {
 				on[p.Node]++
@@ -80,8 +80,7 @@ func TestAnswersOfClusterCapacity(t *testing.T) {
 		})
 	}
 	t.Run("limit", func(t *testing.T) { // its --max-limit
-		t.Parallel()
-		if c := simulateAdd(t, nodes(4, "2"), smallPod, "--limit", "4").Capacity; c.Copies != 5 || !c.Limited || c.Stop != nil {
+		if c := simulateAdd(t, nodes(4, "2"), smallPod, 1, 4).Capacity; c.Copies != 5 || !c.Limited || c.Stop != nil {
 			t.Errorf("got %+v, want 5 copies and no more", c)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // Releases for each form of the log and of the plugin sets: no structured messages, no default plugins in the written configuration, no multiPoint, contextual
@@ -16,7 +17,7 @@ import (
 func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
 	for _, release := range []string{"v1.20.15", "v1.21.14", "v1.22.17", "v1.23.17", "v1.26.15", "v1.29.2", "v1.34.2", "v1.37.1"} {
 		t.Run(release, func(t *testing.T) {
-			r := explainExactly(t, exactCluster(), release, "web", "--node", "large")
+			r := explained(t, exactCluster(), release, "large", profiles.Request{})
 			want := map[string][]string{
 				"full": {"NodeResourcesFit"}, "cordoned": {"NodeUnschedulable", "TaintToleration"}, "tainted": {"TaintToleration"},
 				"tiny": {"NodeResourcesFit", "TaintToleration"}, "port": {"InterPodAffinity"},

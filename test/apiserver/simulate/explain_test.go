@@ -15,15 +15,17 @@ import (
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// explainExactly runs `pmk-sched explain --exact` on manifests.
-func explainExactly(t *testing.T, manifests, release, pod string, args ...string) cycle.Result {
+// explainExactly runs `pmk-sched explain --exact` for the pod web of manifests. Tests without fixes
+// need no command: they use [explained].
+func explainExactly(t *testing.T, manifests string, args ...string) cycle.Result {
 	t.Helper()
-	args = append([]string{"explain", "--exact", "--snapshot", snapshotOf(t, manifests), "--branch", release, "-n", "shop", "-o", "json"}, args...)
-	return run.Decode[cycle.Result](t, run.PMKSched(t, append(args, pod)...).OK(t).Stdout)
+	args = append([]string{"explain", "--exact", "--snapshot", snapshotOf(t, manifests), "--branch", apiserver.Release, "-n", "shop", "-o", "json"}, args...)
+	return run.Decode[cycle.Result](t, run.PMKSched(t, append(args, "web")...).OK(t).Stdout)
 }
 
 // scored returns the weighted scores of a node.
@@ -70,18 +72,14 @@ func exactCluster() string {
 }
 
 func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
-	t.Parallel()
-	r := explainExactly(t, exactCluster(), apiserver.Release, "web", "--node", "large")
+	r := explained(t, exactCluster(), apiserver.Release, "large", profiles.Request{})
 	want := map[string][]string{
 		"full": {"NodeResourcesFit"}, "cordoned": {"NodeUnschedulable", "TaintToleration"}, "tainted": {"TaintToleration"},
 		"tiny": {"TaintToleration", "NodeResourcesFit"}, "port": {"InterPodAffinity"},
 	}
-	if diff := cmp.Diff(want, refused(r)); diff != "" {
-		t.Errorf("refused nodes (-want +got):\n%s", diff)
-	}
-	if r.Node != "small" || r.Nodes[0].Name != "small" || r.Nodes[1].Name != "large" || len(r.Notes) > 0 {
-		t.Errorf("node %s, order %v, notes %v", r.Node, r.Nodes, r.Notes)
-	}
+	equal(t, "refused nodes", want, refused(r))
+	equal(t, "node, and the order of nodes", [3]string{"small", "small", "large"}, [3]string{r.Node, r.Nodes[0].Name, r.Nodes[1].Name})
+	equal(t, "notes", 0, len(r.Notes))
 	// NodeResourcesFit: the mean of what is free of CPU and of memory, of which a pod without a request counts 200 MB. NodeResourcesBalancedAllocation:
 	// 100 minus half the difference of the shares.
 	for name, want := range map[string]map[string]int64{
@@ -104,27 +102,27 @@ func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 		}
 	}
 	chosen := r.Chosen
-	if chosen == nil || chosen.Outcome != cycle.Lower || chosen.Best != "small" || chosen.Lacks != 200-13-12 || chosen.Differences[0].By != "NodeAffinity" {
-		t.Fatalf("chosen %+v", chosen)
+	if chosen == nil {
+		t.Fatal("nothing about the node that was asked for")
 	}
+	equal(t, "outcome", cycle.Lower, chosen.Outcome)
+	equal(t, "best node, and what differs most", [2]string{"small", "NodeAffinity"}, [2]string{chosen.Best, chosen.Differences[0].By})
+	equal(t, "what it lacks", int64(200-13-12), chosen.Lacks)
 	changes := []cycle.Change{
 		{By: "NodeAffinity", Weight: 2, To: 0}, {By: "NodeResourcesFit", Weight: 1, To: 15}, {By: "NodeResourcesBalancedAllocation", Weight: 1, To: 16},
 	}
-	if diff := cmp.Diff(changes, chosen.Changes); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	equal(t, "changes", changes, chosen.Changes)
 }
 
 // The weight that is suggested for a node makes it win, and the one below does not.
 func TestSuggestedWeightIsTheSmallestThatWins(t *testing.T) {
-	t.Parallel()
 	for weight, want := range map[int]string{14: "small", 15: "large"} {
-		config := run.WriteFile(t, "scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1beta3
+		config := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1beta3
 kind: KubeSchedulerConfiguration
 profiles:
 - plugins: {score: {disabled: [{name: NodeResourcesFit}], enabled: [{name: NodeResourcesFit, weight: %d}]}}
-`, weight))
-		if r := explainExactly(t, exactCluster(), apiserver.Release, "web", "--config", config); r.Node != want {
+`, weight)
+		if r := explained(t, exactCluster(), apiserver.Release, "", profiles.Request{Source: []byte(config)}); r.Node != want {
 			t.Errorf("weight %d: the scheduler selects %s, want %s", weight, r.Node, want)
 		}
 	}
@@ -133,12 +131,11 @@ profiles:
 // A scheduler up to 1.28 counts the nodes that have an image when it hears of a node: only the last one would get the score of an image that all have,
 // which is that of its size between 23 and 1000 MiB.
 func TestNodesWithTheSameImageHaveTheSameScore(t *testing.T) {
-	t.Parallel()
 	manifests := pod("web", "1", "", "", "phase: Pending")
 	for _, name := range []string{"a", "b", "c", "d"} {
 		manifests += readyNode(name, "", "", `cpu: "4", memory: 8Gi, pods: "110"`, `images: [{names: ["shop/web:1"], sizeBytes: 600000000}]`)
 	}
-	r := explainExactly(t, manifests, apiserver.Release, "web")
+	r := explained(t, manifests, apiserver.Release, "", profiles.Request{})
 	for _, name := range []string{"a", "b", "c", "d"} {
 		if got := scored(r, name)["ImageLocality"]; got != 56 {
 			t.Errorf("node %s: ImageLocality scores %d, want 56", name, got)
@@ -195,20 +192,17 @@ extenders:
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		manifests += node(name, 4, "", "")
 	}
-	r := explainExactly(t, manifests+pod("web", "1", "", "", ""), apiserver.Release, "web", "--config", config, "--node", "c")
-	if diff := cmp.Diff(map[string][]string{"a": {first}, "b": {second}}, refused(r)); diff != "" {
-		t.Errorf("refused nodes (-want +got):\n%s", diff)
-	}
-	if c, d, e := scored(r, "c"), scored(r, "d"), scored(r, "e"); r.Node != "d" || c[first] != 200 || c["total"]-e["total"] != 200 || d[second] != 300 || d["total"]-e["total"] != 300 {
-		t.Errorf("node %s, c %v, d %v, e %v", r.Node, c, d, e)
-	}
+	r := explainExactly(t, manifests+pod("web", "1", "", "", ""), "--config", config, "--node", "c")
+	equal(t, "refused nodes", map[string][]string{"a": {first}, "b": {second}}, refused(r))
+	c, d, e := scored(r, "c"), scored(r, "d"), scored(r, "e")
+	equal(t, "node", "d", r.Node)
+	equal(t, "scores of the first extender for c, and more in total", [2]int64{200, 200}, [2]int64{c[first], c["total"] - e["total"]})
+	equal(t, "scores of the second extender for d, and more in total", [2]int64{300, 300}, [2]int64{d[second], d["total"] - e["total"]})
 	changes := map[string]int64{}
 	for _, c := range r.Chosen.Changes {
 		changes[c.By] = c.To
 	}
-	if diff := cmp.Diff(map[string]int64{first: 4, second: 1}, changes); diff != "" {
-		t.Errorf("changes (-want +got):\n%s", diff)
-	}
+	equal(t, "changes", map[string]int64{first: 4, second: 1}, changes)
 }
 
 // A pod that fits nowhere is refused by plugins; one with a priority evicts another.
@@ -216,25 +210,26 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	t.Parallel()
 	manifests := node("a", 4, "", "") + node("b", 4, "", "taints: [{key: team, value: x, effect: NoSchedule}]") +
 		pod("low", "3", "", "nodeName: a\npriority: 0", "phase: Running")
-	r := explainExactly(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "web", "--node", "a")
-	if r.Node != "" || !strings.Contains(r.Message, `"missing" not found`) || r.Chosen.Outcome != cycle.Refused {
-		t.Errorf("node %q, message %q, chosen %+v", r.Node, r.Message, r.Chosen)
+	r := explained(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "a", profiles.Request{})
+	equal(t, "node", "", r.Node)
+	equal(t, "outcome", cycle.Refused, r.Chosen.Outcome)
+	if !strings.Contains(r.Message, `"missing" not found`) {
+		t.Errorf("message %q", r.Message)
 	}
 	// The plugins that count volumes refuse a missing claim as well.
 	if by := refused(r); !slices.Contains(by["a"], "VolumeBinding") || slices.Contains(by["a"], "TaintToleration") || by["b"][0] != "TaintToleration" {
 		t.Errorf("refused nodes %v", by)
 	}
-	r = explainExactly(t, manifests+pod("web", "3", "", "priority: 0", ""), apiserver.Release, "web", "--node", "b")
-	if c := r.Chosen; r.Node != "" || c.Outcome != cycle.Refused || len(c.Fixes) != 1 || c.Fixes[0].By != "TaintToleration" || !strings.Contains(c.Fixes[0].Fix, "toleration of team=x:NoSchedule") {
-		t.Errorf("node %q, chosen %+v", r.Node, c)
+	r = explainExactly(t, manifests+pod("web", "3", "", "priority: 0", ""), "--node", "b")
+	equal(t, "node", "", r.Node)
+	equal(t, "outcome", cycle.Refused, r.Chosen.Outcome)
+	if f := r.Chosen.Fixes; len(f) != 1 || f[0].By != "TaintToleration" || !strings.Contains(f[0].Fix, "toleration of team=x:NoSchedule") {
+		t.Errorf("fixes %+v", f)
 	}
-	r = explainExactly(t, manifests+pod("web", "2", "", "priority: 100", ""), apiserver.Release, "web")
-	if r.Node != "a" || !slices.Equal(r.Evicted, []string{"shop/low"}) {
-		t.Errorf("node %q, evicted %v", r.Node, r.Evicted)
-	}
-	if diff := cmp.Diff(map[string][]string{"a": {"NodeResourcesFit"}, "b": {"TaintToleration"}}, refused(r)); diff != "" {
-		t.Errorf("refused nodes (-want +got):\n%s", diff)
-	}
+	r = explained(t, manifests+pod("web", "2", "", "priority: 100", ""), apiserver.Release, "", profiles.Request{})
+	equal(t, "node", "a", r.Node)
+	equal(t, "evicted pods", []string{"shop/low"}, r.Evicted)
+	equal(t, "refused nodes", map[string][]string{"a": {"NodeResourcesFit"}, "b": {"TaintToleration"}}, refused(r))
 }
 
 // scratch is a class with volumes in zone a, the claim of the ephemeral volume of pod web, and what nodes count: node full holds no volume.
@@ -263,7 +258,6 @@ spec: {drivers: [{name: csi.example.com, nodeID: full, topologyKeys: [zone], all
 
 // The pod owns the claim of its ephemeral volume, which can be created only after it. Plugins must not see the pod before.
 func TestEphemeralVolumesAreExaminedWithTheirClaims(t *testing.T) {
-	t.Parallel()
 	examinesEphemeralVolumes(t, apiserver.Release)
 }
 
@@ -273,13 +267,12 @@ func examinesEphemeralVolumes(t *testing.T, release string) {
 		pod("web", "1", "uid: 22222222-0000-0000-0000-000000000001", `volumes:
 - name: scratch
   ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], storageClassName: scratch, resources: {requests: {storage: 1Gi}}}}}`, "phase: Pending")
-	r := explainExactly(t, manifests, release, "web")
+	r := explained(t, manifests, release, "", profiles.Request{})
 	if diff := cmp.Diff(map[string][]string{"far": {"VolumeBinding"}, "full": {"NodeVolumeLimits"}}, refused(r)); diff != "" {
 		t.Errorf("refused nodes (-want +got):\n%s\n%+v", diff, r.Refusals)
 	}
-	if r.Node != "near" || len(r.Notes) > 0 {
-		t.Errorf("node %q, notes %q", r.Node, r.Notes)
-	}
+	equal(t, "node", "near", r.Node)
+	equal(t, "notes", 0, len(r.Notes))
 }
 
 // A pod that has a node is scheduled again without it, with the room that it has; the table fits a terminal.

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,10 +67,8 @@ func (f *faithful) agrees(t *testing.T, release string) {
 	pods := w.add(t, f.added) // the scheduler reads Services, ReplicaSets and claims, but does not say when it has
 	scheduler := f.scheduler(t, w)
 	scheduler.Start()
-	nodes, running := nodesAndPods(decodeManifests(t, f.cluster)) // before 1.28 it starts to schedule earlier
-	awaitSeen(t, scheduler, 0, "add event for node", nodes...)
-	awaitSeen(t, scheduler, 0, "add event for scheduled pod", running...)
-	w.reportNodes(t, scheduler, nodes)
+	w.awaitCache(t, scheduler) // before 1.28 it starts to schedule earlier
+	w.reportNodes(t, scheduler)
 	if f.ties {
 		w.follow(t, scheduler, pods, want)
 	} else {
@@ -87,38 +86,32 @@ func (f *faithful) agrees(t *testing.T, release string) {
 	}
 }
 
-// reportNodes updates the nodes as their kubelets do, and waits until the scheduler knows: up to 1.28 it counts the images of a node then. It hears of the
-// nodes one after the other.
-func (w *world) reportNodes(t *testing.T, scheduler *controlplane.Process, nodes []*unstructured.Unstructured) {
+// reportNodes updates the nodes as their kubelets do and waits until the scheduler has handled the
+// updates: up to 1.28 it counts images then. It handles the events of nodes in order, so that its cache
+// has a later node only after the updates.
+func (w *world) reportNodes(t *testing.T, scheduler *controlplane.Process) {
 	t.Helper()
-	for _, node := range nodes {
+	nodes := w.Kube.CoreV1().Nodes()
+	list, err := nodes.List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range list.Items {
 		patch := []byte(`{"metadata": {"annotations": {"reported": "true"}}}`)
-		if _, err := w.of(node).Patch(t.Context(), node.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		_, err := nodes.Patch(t.Context(), node.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	last := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Node", "metadata": map[string]any{"name": "last"}, "spec": map[string]any{"unschedulable": true},
-	}}
-	w.create(t.Context(), t, last)
-	awaitSeen(t, scheduler, 0, "add event for node", last)
-	if err := w.of(last).Delete(t.Context(), last.GetName(), metav1.DeleteOptions{}); err != nil {
+	last := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "last"}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	if _, err := nodes.Create(t.Context(), last, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	awaitSeen(t, scheduler, 0, "delete event for node", last)
-}
-
-// nodesAndPods returns those of objects.
-func nodesAndPods(objects []*unstructured.Unstructured) (nodes, pods []*unstructured.Unstructured) {
-	for _, o := range objects {
-		switch o.GetKind() {
-		case "Node":
-			nodes = append(nodes, o)
-		case "Pod":
-			pods = append(pods, o)
-		}
+	w.awaitCache(t, scheduler)
+	if err := nodes.Delete(t.Context(), last.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
-	return nodes, pods
+	w.awaitCache(t, scheduler)
 }
 
 // simulate runs `pmk-sched simulate add` on a snapshot of the world.
@@ -266,38 +259,85 @@ func (w *world) scores(t *testing.T, scheduler *controlplane.Process, p addedPod
 	return scores.Total
 }
 
-// move binds a pod to another node, and waits until the scheduler knows.
+// move binds a pod to another node and waits until the scheduler's cache has it there.
 func (w *world) move(t *testing.T, scheduler *controlplane.Process, p addedPod, node string) {
 	t.Helper()
-	from := len(scheduler.Log())
 	now := int64(0)
 	pods := w.Kube.CoreV1().Pods(p.pod.GetNamespace())
 	if err := pods.Delete(t.Context(), p.pod.GetName(), metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}
-	awaitSeen(t, scheduler, from, "delete event for scheduled pod", p.pod)
-	from = len(scheduler.Log())
 	moved := p.pod.DeepCopy()
 	if err := unstructured.SetNestedField(moved.Object, node, "spec", "nodeName"); err != nil {
 		t.Fatal(err)
 	}
 	w.create(t.Context(), t, moved)
-	awaitSeen(t, scheduler, from, "add event for scheduled pod", moved)
+	w.awaitCache(t, scheduler)
 }
 
-// awaitSeen waits until the log of a scheduler, from an offset on, has events of objects. The messages of 1.20 are not structured.
-func awaitSeen(t *testing.T, scheduler *controlplane.Process, from int, event string, objects ...*unstructured.Unstructured) {
+var (
+	// cacheDump matches what a scheduler writes at SIGUSR2 (cache/debugger/dumper.go).
+	cacheDump = regexp.MustCompile(`(?s)Dump of cached NodeInfo(.*?)Dump of scheduling queue`)
+	// cachedObject matches a node, unless it is deleted and still has pods, or the UID of a pod.
+	// Newlines are escaped in some releases and indented in others.
+	cachedObject = regexp.MustCompile(`Node name: ([^\s\\]+)(?:\\n|\s+)Deleted: false|, uid: ([^,]+),`)
+)
+
+// awaitCache waits until the scheduler's cache has the nodes and bound pods of the API server and no
+// others. An event in the log is not enough: the handlers of pkg/scheduler/eventhandlers.go write it
+// before they change the cache, and up to 1.34 another handler queues new pods, so that the next pod
+// can be scored before the cache has the one in the log.
+func (w *world) awaitCache(t *testing.T, scheduler *controlplane.Process) {
 	t.Helper()
-	run.Eventually(t, "the scheduler has seen: "+event, func(context.Context) (bool, string) {
-		log := scheduler.Log()[from:]
-		for _, o := range objects {
-			name := strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
-			if !regexp.MustCompile(`(?i)` + event + `("? \w+=)? ?"?` + regexp.QuoteMeta(name) + `["\s]`).MatchString(log) {
-				return false, "not " + name
+	want, pending := w.cacheable(t)
+	from := len(scheduler.Log())
+	run.Eventually(t, "the scheduler's cache is up to date", func(context.Context) (bool, string) {
+		log := scheduler.Log()
+		if !strings.Contains(log, "event for node") {
+			return false, "the scheduler does not handle signals yet"
+		}
+		if err := syscall.Kill(scheduler.PID(), syscall.SIGUSR2); err != nil {
+			t.Fatal(err)
+		}
+		dumps := cacheDump.FindAllString(log[from:], -1)
+		if len(dumps) == 0 {
+			return false, "no dump of the cache"
+		}
+		got := map[string]bool{}
+		for _, found := range cachedObject.FindAllStringSubmatch(dumps[len(dumps)-1], -1) {
+			if name := found[1] + found[2]; !pending[name] {
+				got[name] = true
 			}
 		}
-		return true, ""
+		diff := cmp.Diff(want, got)
+		return diff == "", "(-API server +scheduler):\n" + diff
 	})
+}
+
+// cacheable returns the names of the nodes and the UIDs of the bound pods, and the UIDs of the other
+// pods, which a scheduler may have assumed or nominated.
+func (w *world) cacheable(t *testing.T) (bound, pending map[string]bool) {
+	t.Helper()
+	nodes, err := w.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := w.Kube.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, pending = map[string]bool{}, map[string]bool{}
+	for i := range nodes.Items {
+		bound[nodes.Items[i].Name] = true
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Spec.NodeName == "" {
+			pending[string(pod.UID)] = true
+		} else {
+			bound[string(pod.UID)] = true
+		}
+	}
+	return bound, pending
 }
 
 // placed returns the nodes of the pods.
@@ -326,9 +366,8 @@ func (w *world) gone(t *testing.T, manifests string) (names []string) {
 	for _, pod := range list.Items {
 		left[pod.Namespace+"/"+pod.Name] = true
 	}
-	_, pods := nodesAndPods(decodeManifests(t, manifests))
-	for _, o := range pods {
-		if !left[o.GetNamespace()+"/"+o.GetName()] {
+	for _, o := range decodeManifests(t, manifests) {
+		if o.GetKind() == "Pod" && !left[o.GetNamespace()+"/"+o.GetName()] {
 			names = append(names, o.GetName())
 		}
 	}

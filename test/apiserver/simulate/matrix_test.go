@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/simulate/matrix"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -47,7 +45,5 @@ func TestMatrixHasTheResultOfEachSimulation(t *testing.T) {
 		{Snapshot: with, Scenario: more, Scheduler: "default"}, {Snapshot: with, Scenario: more, Scheduler: scheduler},
 		{Snapshot: without, Scenario: more, Scheduler: "default"}, {Snapshot: without, Scenario: more, Scheduler: scheduler},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	equal(t, "result", want, got)
 }

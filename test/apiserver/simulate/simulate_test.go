@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -24,12 +24,8 @@ func snapshotOf(t *testing.T, manifests string, args ...string) string {
 	return file
 }
 
-// simulate runs `pmk-sched simulate pending` on manifests.
-func simulate(t *testing.T, manifests string, args ...string) report.Report {
-	t.Helper()
-	return simulateSnapshot(t, "pending", snapshotOf(t, manifests), args...)
-}
-
+// simulateSnapshot runs `pmk-sched simulate`. Tests of where pods go need no command: they use
+// [simulated].
 func simulateSnapshot(t *testing.T, scenario, file string, args ...string) report.Report {
 	t.Helper()
 	args = append([]string{"simulate", scenario, "--snapshot", file, "--branch", apiserver.Release, "-o", "json"}, args...)
@@ -86,44 +82,36 @@ func reasons(r report.Report) map[string]string {
 }
 
 func TestPendingPodsArePlacedWhereTheyFit(t *testing.T) {
-	t.Parallel()
-	r := simulate(t, node("full", 4, "", "")+node("finished", 4, "", "")+node("leaving", 4, "", "")+node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
+	r := simulatePending(t, node("full", 4, "", "")+node("finished", 4, "", "")+node("leaving", 4, "", "")+node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
 		pod("running", "3", "", "nodeName: full", "phase: Running, startTime: \"2026-01-01T00:00:00Z\"")+
 		pod("done", "4", "", "nodeName: finished", "phase: Succeeded")+
 		pod("on-its-way-out", "3", `deletionTimestamp: "2026-01-01T00:00:00Z"`, "nodeName: leaving", "phase: Running")+
 		pod("fits", "3", "", "", "phase: Pending")+
 		pod("does-not-fit", "100", "", "", "phase: Pending"))
-	if diff := cmp.Diff(map[string]string{"fits": "finished"}, nodesOf(r)); diff != "" {
-		t.Errorf("placements (-want +got):\n%s", diff)
-	}
+	equal(t, "placements", map[string]string{"fits": "finished"}, nodesOf(r))
 	if why := reasons(r)["does-not-fit"]; !strings.Contains(why, "0/4 nodes are available") || !strings.Contains(why, "Insufficient cpu") || !strings.Contains(why, "unschedulable") {
 		t.Errorf("reasons %q", r.Unplaced)
 	}
 	s := r.Summary
-	if s.Nodes != 4 || s.Pods != 2 || s.Scheduled != 2 || s.Placed != 1 || s.Unplaced != 1 || s.Evicted != 0 || r.Release != apiserver.Release {
-		t.Errorf("summary %+v of release %s", s, r.Release)
-	}
-	if u := s.Utilization[0]; u.Resource != "cpu" || u.Before != 6.0/16 || u.After != 9.0/16 {
-		t.Errorf("utilization %+v", u)
-	}
+	equal(t, "nodes, pods, scheduled, placed, unplaced and evicted", [6]int{4, 2, 2, 1, 1, 0},
+		[6]int{s.Nodes, s.Pods, s.Scheduled, s.Placed, s.Unplaced, s.Evicted})
+	equal(t, "release", apiserver.Release, r.Release)
+	u := s.Utilization[0]
+	equal(t, "resource", "cpu", u.Resource)
+	equal(t, "utilization before and after", [2]float64{6.0 / 16, 9.0 / 16}, [2]float64{u.Before, u.After})
 }
 
 // Pods are scheduled by priority and age, not by name; one that needs the room evicts one of lower priority.
 func TestPriorityDecidesWhoGetsTheRoom(t *testing.T) {
-	t.Parallel()
-	r := simulate(t, node("one", 4, "", "")+node("two", 4, "pool: special", "")+
+	r := simulatePending(t, node("one", 4, "", "")+node("two", 4, "pool: special", "")+
 		pod("a-new", "3", `creationTimestamp: "2026-01-03T00:00:00Z"`, "priority: 0", "")+
 		pod("b-old", "3", `creationTimestamp: "2026-01-01T00:00:00Z"`, "priority: 0", "")+
 		pod("c-important", "3", `creationTimestamp: "2026-01-04T00:00:00Z"`, "priority: 10", "")+
 		pod("low", "3", "", "nodeName: two\npriority: -10", "phase: Running")+
 		pod("needs-two", "3", "", "priority: 5\nnodeSelector: {pool: special}", ""))
 	want := map[string]string{"c-important": "one", "needs-two": "two"}
-	if diff := cmp.Diff(want, nodesOf(r)); diff != "" {
-		t.Errorf("placements (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]report.Placement{{Namespace: "shop", Name: "low", Node: "two"}}, r.Evicted); diff != "" {
-		t.Errorf("evicted (-want +got):\n%s", diff)
-	}
+	equal(t, "placements", want, nodesOf(r))
+	equal(t, "evicted", []report.Placement{{Namespace: "shop", Name: "low", Node: "two"}}, r.Evicted)
 	if len(r.Unplaced) != 2 || reasons(r)["a-new"] == "" || reasons(r)["b-old"] == "" {
 		t.Errorf("unplaced %q", r.Unplaced)
 	}
@@ -172,16 +160,13 @@ func withClaim(claim string) string {
 // A bound volume holds its pod in its zone. A claim that waits for a pod is provisioned in the zone of the first pod, and the second pod
 // follows it.
 func TestVolumesDecideTheZone(t *testing.T) {
-	t.Parallel()
-	r := simulate(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage+
+	r := simulatePending(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage+
 		pod("with-bound", "1", "", withClaim("bound"), "")+
 		pod("with-new-1", "1", `creationTimestamp: "2026-01-01T00:00:00Z"`, withClaim("new")+"\nnodeSelector: {zone: a}", "")+
 		pod("with-new-2", "1", `creationTimestamp: "2026-01-02T00:00:00Z"`, withClaim("new"), "")+
 		pod("without", "1", "", withClaim("missing"), ""))
 	want := map[string]string{"with-bound": "b", "with-new-1": "a", "with-new-2": "a"}
-	if diff := cmp.Diff(want, nodesOf(r)); diff != "" {
-		t.Errorf("placements (-want +got):\n%s", diff)
-	}
+	equal(t, "placements", want, nodesOf(r))
 	if why := reasons(r)["without"]; !strings.Contains(why, `"missing" not found`) {
 		t.Errorf("reasons %q", r.Unplaced)
 	}
@@ -189,32 +174,35 @@ func TestVolumesDecideTheZone(t *testing.T) {
 
 // What admission and other schedulers would do in the cluster does not change the pods of a snapshot.
 func TestObjectsAreLoadedAsTheyAre(t *testing.T) {
-	t.Parallel()
-	r := simulate(t, `apiVersion: v1
+	r := simulatePending(t, `apiVersion: v1
 kind: Namespace
 metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted}}
 `+node("one", 4, "", "taints: [{key: node.kubernetes.io/not-ready, effect: NoSchedule}]")+node("two", 4, "", "")+
 		pod("tolerates-nothing", "1", "", "overhead: {cpu: 100m}\npriority: 2000001000\npriorityClassName: none", "")+
 		pod("of-another-scheduler", "1", "", "schedulerName: other", ""))
 	want := map[string]string{"tolerates-nothing": "two", "of-another-scheduler": "two"}
-	if diff := cmp.Diff(want, nodesOf(r)); diff != "" {
-		t.Errorf("placements (-want +got):\n%s", diff)
-	}
+	equal(t, "placements", want, nodesOf(r))
 	if !strings.Contains(strings.Join(r.Notes, "\n"), "1 pods name a scheduler") {
 		t.Errorf("notes %q", r.Notes)
 	}
 }
 
-// The configuration of a preset decides; without names the numbers are the same.
-func TestPresetAndNames(t *testing.T) {
-	t.Parallel()
+// The configuration of a preset decides.
+func TestPresetDecides(t *testing.T) {
 	objects := node("half", 4, "", "") + node("empty", 4, "", "") +
 		pod("running", "2", "", "nodeName: half", "phase: Running") + pod("new", "1", "", "", "")
 	for preset, want := range map[string]string{"spread": "empty", "binpack": "half"} {
-		if got := nodesOf(simulate(t, objects, "--preset", preset))["new"]; got != want {
+		if got := nodesOf(simulated(t, scenario.Pending(), objects, profiles.Request{Preset: preset}))["new"]; got != want {
 			t.Errorf("%s places the pod on %s, want %s", preset, got, want)
 		}
 	}
+}
+
+// Without names the numbers are the same.
+func TestSnapshotWithoutNamesIsSimulated(t *testing.T) {
+	t.Parallel()
+	objects := node("half", 4, "", "") + node("empty", 4, "", "") +
+		pod("running", "2", "", "nodeName: half", "phase: Running") + pod("new", "1", "", "", "")
 	r := simulateSnapshot(t, "pending", snapshotOf(t, objects, "--anonymize"), "--preset", "binpack")
 	if len(r.Placements) != 1 || r.Placements[0].Name == "new" || r.Summary.Utilization[0].After != 3.0/8 {
 		t.Errorf("without names: %+v, %+v", r.Placements, r.Summary)
@@ -225,19 +213,15 @@ func TestPresetAndNames(t *testing.T) {
 func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
 	t.Parallel()
 	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"
-	file := snapshotOf(t, node("one", 8, "", "")+node("two", 8, "", "")+
-		pod("daemon", "1", daemon, "nodeName: one", "phase: Running")+
-		pod("first", "2", "", "nodeName: one", "phase: Running")+
-		pod("second", "2", "", "nodeName: two", "phase: Running")+
-		pod("waits", "2", "", "nodeSelector: {none: none}", ""))
-	drained := simulateSnapshot(t, "drain", file, "one")
-	if diff := cmp.Diff([]report.Placement{{Namespace: "shop", Name: "first", Node: "two", From: "one"}}, drained.Placements); diff != "" {
-		t.Errorf("drain (-want +got):\n%s", diff)
-	}
-	if drained.Summary.Moved != 1 || drained.Summary.Scheduled != 1 || len(drained.Evicted) != 0 {
-		t.Errorf("drain: %+v, evicted %v", drained.Summary, drained.Evicted)
-	}
-	all := simulateSnapshot(t, "replace-all", file, "--preset", "binpack")
+	manifests := node("one", 8, "", "") + node("two", 8, "", "") +
+		pod("daemon", "1", daemon, "nodeName: one", "phase: Running") +
+		pod("first", "2", "", "nodeName: one", "phase: Running") +
+		pod("second", "2", "", "nodeName: two", "phase: Running") +
+		pod("waits", "2", "", "nodeSelector: {none: none}", "")
+	drained := simulateSnapshot(t, "drain", snapshotOf(t, manifests), "one")
+	equal(t, "drain", []report.Placement{{Namespace: "shop", Name: "first", Node: "two", From: "one"}}, drained.Placements)
+	equal(t, "drain: moved, scheduled and evicted", [3]int{1, 1, 0}, [3]int{drained.Summary.Moved, drained.Summary.Scheduled, len(drained.Evicted)})
+	all := simulated(t, scenario.ReplaceAll(), manifests, profiles.Request{Preset: "binpack"})
 	on := nodesOf(all)
 	if len(on) != 2 || on["first"] != on["second"] || reasons(all)["waits"] == "" || all.Summary.Moved != 1 {
 		t.Errorf("replace-all: placements %v, unplaced %v, %+v", on, all.Unplaced, all.Summary)

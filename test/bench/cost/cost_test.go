@@ -1,12 +1,15 @@
 //go:build linux
 
-// Package cost measures what each bundled plugin costs a scheduling cycle on 5,000 nodes, side by side with the nearest plugin of
-// sigs.k8s.io/scheduler-plugins, compiled unchanged into the same release.
+// Package cost measures what bundled plugins cost a scheduling cycle on 5,000 nodes, side by side
+// with the plugin of sigs.k8s.io/scheduler-plugins that does the same, if there is one, compiled
+// unchanged into the same release.
 //
-// Both plugins of a pair and no plugin are profiles of one scheduler, and their pods come in turn. The cost of a plugin is the CPU time of its extension
-// points for each pod, from CPU profiles of the scheduler, in which samples count whose stack leads from the framework to the plugin. Unlike the durations in
-// the scheduler's metrics it does not depend on what else the machine does; and of scheduler_plugin_execution_duration_seconds, which measures single calls, the
-// scheduler drops most values if a cycle has thousands.
+// Both plugins of a pair are profiles of one scheduler, and their pods come in turn. The cost of a
+// plugin is the CPU time of its extension points for each pod, from CPU profiles of the scheduler,
+// in which samples count whose stack leads from the framework to the plugin. Unlike the durations
+// in the scheduler's metrics it does not depend on what else the machine does; and of
+// scheduler_plugin_execution_duration_seconds, which measures single calls, the scheduler drops
+// most values if a cycle has thousands.
 package cost
 
 import (
@@ -17,53 +20,74 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/internal/build/plugins"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
 const (
 	release = "v1.33.13"
-	// module is scheduler-plugins for that minor, and scheme the package that decodes the arguments of its plugins.
+	// module is scheduler-plugins for that minor, and scheme the package that decodes the arguments
+	// of its plugins.
 	module, version = "sigs.k8s.io/scheduler-plugins", "v0.33.5"
 	scheme          = module + "/apis/config/scheme"
 	nodes           = 5000
-	// rounds is how often a pair is measured.
-	rounds = 2
+	// rounds is how often each pair is measured, unless ROUNDS is set.
+	rounds = 5
+	// The pods of each plugin in a round: the less a plugin takes, the more pods it needs for some
+	// samples.
+	few, some, many = 100, 200, 500
 )
 
-// pair is a bundled plugin and the nearest one of scheduler-plugins.
+// pair is a bundled plugin and the one of scheduler-plugins that does the same.
 type pair struct {
 	builtin, args string
-	// native is the package of the other plugin, or a directory of testdata with it; empty if there is none with a similar task.
+	// native is the package of the other plugin, or a directory of testdata with it. It is empty if
+	// none does the same.
 	native, nativeArgs string
+	// pods is the number of pods of each plugin in a round.
+	pods int
 	// gpus has pods request a share of a GPU.
 	gpus bool
 }
 
-// pairs returns the plugins. Both of a pair read the same objects where they can: PodGroups, ElasticQuotas and NodeResourceTopologies, and the
-// CPU load of the nodes.
+// profiles returns the profiles of the scheduler of a pair.
+func (p pair) profiles() []string {
+	if p.native == "" {
+		return []string{bundled}
+	}
+	return []string{bundled, native}
+}
+
+// pairs returns the plugins. Both of a pair read the same objects: PodGroups, ElasticQuotas and
+// NodeResourceTopologies, and the CPU load of the nodes. Plugins that do not look at each node are
+// not measured.
 func pairs(load string) []pair {
 	return []pair{
-		{builtin: "coscheduling", native: "gangs"},
-		{builtin: "elasticquota", native: "pkg/capacityscheduling"},
-		// Without the resync period the other plugin reads the topology of each node from the API server for each pod.
-		{builtin: "numaaware", native: "pkg/noderesourcetopology", nativeArgs: `{"cacheResyncPeriodSeconds": 600}`},
+		{builtin: "coscheduling", native: "gangs", pods: many},
+		{builtin: "elasticquota", native: "pkg/capacityscheduling", pods: many},
 		{
 			builtin: "loadaware", args: `{"prometheus": {"url": "` + load + `"}, "metrics": [{"name": "cpu"}]}`,
-			native: "pkg/trimaran/targetloadpacking", nativeArgs: `{"watcherAddress": "` + load + `"}`,
+			native: "pkg/trimaran/targetloadpacking", nativeArgs: `{"watcherAddress": "` + load + `"}`, pods: some,
+		},
+		// Without the resync period the other plugin reads the topology of each node from the API
+		// server for each pod.
+		{
+			builtin: "numaaware",
+			native:  "pkg/noderesourcetopology", nativeArgs: `{"cacheResyncPeriodSeconds": 600}`, pods: few,
 		},
 		{
-			builtin: "networkaware", args: `{"group": "network.example.com", "version": "v1alpha1", "resource": "networkmetrics", "field": "status.latencyMilliseconds"}`,
-			native: "pkg/networkaware/networkoverhead", nativeArgs: `{"namespaces": ["` + appNamespace + `"], "networkTopologyName": "` + topologyName + `"}`,
+			builtin: "networkaware", args: `{"group": "network.example.com", "version": "v1alpha1", ` +
+				`"resource": "networkmetrics", "field": "status.latencyMilliseconds"}`, pods: some,
 		},
-		{builtin: "costaware", native: "allocatable", nativeArgs: `{"resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]}`},
-		{builtin: "gpupacking", args: `{"resource": "` + gpuResource + `", "devices": {"units": 1000}, "annotations": {"index": "example.com/gpu-index"}}`, gpus: true},
-		{builtin: "blockall", args: `{"namespaces": ["nobody"]}`},
-		{builtin: "timestamp"},
+		{builtin: "costaware", pods: some},
+		{
+			builtin: "gpupacking", args: `{"resource": "` + gpuResource + `", "devices": {"units": 1000}, ` +
+				`"annotations": {"index": "example.com/gpu-index"}}`, pods: some, gpus: true,
+		},
 	}
 }
 
@@ -85,22 +109,28 @@ type bench struct {
 
 func BenchmarkCost(b *testing.B) {
 	x := &bench{Plane: controlplane.Start(b, release), load: serveLoad(b), compiled: map[string]plugin{}}
-	x.createCluster(b)
 	all := pairs(x.load)
-	// With the scheme the scheduler would decode the arguments of the bundled Coscheduling as those of the other one, which has this name too.
+	// With the scheme the scheduler would decode the arguments of the bundled Coscheduling as those
+	// of the other one, which has this name too.
 	x.build(b, all[:1])
 	x.build(b, all[1:], scheme)
+	x.createCluster(b)
 	for _, p := range all {
 		b.Run(p.builtin, func(b *testing.B) {
-			profiles := map[string]plugin{bundled: x.compiled[p.builtin].with(p.args)}
-			if p.native != "" {
-				profiles[native] = x.compiled[p.native].with(p.nativeArgs)
-			}
 			for b.Loop() {
-				x.compare(b, profiles, p.gpus)
+				x.compare(b, p)
 			}
 		})
 	}
+}
+
+// plugins returns the plugins of a pair by profile.
+func (x *bench) plugins(p pair) map[string]plugin {
+	found := map[string]plugin{bundled: x.compiled[p.builtin].with(p.args)}
+	if p.native != "" {
+		found[native] = x.compiled[p.native].with(p.nativeArgs)
+	}
+	return found
 }
 
 func (p plugin) with(args string) plugin {
@@ -108,38 +138,44 @@ func (p plugin) with(args string) plugin {
 	return p
 }
 
-// compare measures several rounds. The ratio is that of the sums, and its noise that of so many samples: a plugin costs more than the other one if the
-// ratio exceeds 1 by more than the noise.
-func (x *bench) compare(b *testing.B, profiles map[string]plugin, gpus bool) {
+// compare measures several rounds. The ratio is that of the means, and its noise that of so many
+// samples of the profiles: a plugin costs more than the other one if the ratio exceeds 1 by more
+// than the noise.
+func (x *bench) compare(b *testing.B, p pair) {
 	b.Helper()
-	sums := map[string]time.Duration{}
-	for range rounds {
-		for profile, taken := range x.measure(b, profiles, gpus) {
-			b.Logf("%s: %s", profiles[profile].name, taken)
-			sums[profile] += taken
+	count := samples.Rounds(b, rounds)
+	taken := map[string]samples.Set{}
+	for range count {
+		measured := x.measure(b, p)
+		for _, profile := range p.profiles() {
+			taken[profile] = append(taken[profile], float64(measured[profile].Nanoseconds())/1000)
 		}
 	}
-	for profile := range profiles {
-		b.ReportMetric(float64(sums[profile].Microseconds())/rounds, profile+"-µs/pod")
+	for profile, plugin := range x.plugins(p) {
+		b.Logf("%s: %.0f µs/pod", plugin.name, taken[profile])
+		taken[profile].ReportMean(b, profile, "µs/pod")
 	}
-	if _, compared := profiles[native]; !compared {
+	if p.native == "" {
 		return
 	}
-	if sums[native] == 0 {
-		b.Fatalf("no sample of %s: it takes too little time to be compared", profiles[native].name)
+	if taken[native].Mean() == 0 {
+		b.Fatalf("no sample of %s: it takes too little time to be compared", p.native)
 	}
-	ratio := float64(sums[bundled]) / float64(sums[native])
+	ratio := taken[bundled].Mean() / taken[native].Mean()
 	// Samples are independent, so that n of them vary by √n.
-	noise := ratio * math.Sqrt(1/samples(sums[bundled])+1/samples(sums[native]))
+	noise := ratio * math.Sqrt(1/profiled(taken[bundled], p.pods)+1/profiled(taken[native], p.pods))
 	b.ReportMetric(ratio, "ratio")
 	b.ReportMetric(noise, "ratio-noise")
 	if ratio-noise > 1 {
-		b.Errorf("%s costs %.2f × %s, and the noise is %.2f", profiles[bundled].name, ratio, profiles[native].name, noise)
+		b.Errorf("%s costs %.2f × %s, and the noise is %.2f", p.builtin, ratio, p.native, noise)
 	}
 }
 
-// samples returns of how many samples the CPU time of a pod in all rounds is: there are a hundred in a second.
-func samples(sum time.Duration) float64 { return max(1, 100*(sum*pods).Seconds()) }
+// profiled returns the number of samples of the CPU profiles that the rounds consist of: there are
+// a hundred in a second.
+func profiled(rounds samples.Set, pods int) float64 {
+	return max(1, 100*rounds.Mean()*float64(len(rounds)*pods)/1e6)
+}
 
 // build builds a scheduler with the plugins of pairs.
 func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
@@ -174,9 +210,10 @@ func (x *bench) build(b *testing.B, selected []pair, imports ...string) {
 	}
 }
 
-// configuration returns the profiles. All have one more plugin at Filter and at Score, because the scheduler leaves out an extension point without
-// plugins, and no others. The queue is sorted by PrioritySort, also for a plugin that could sort it.
-func (x *bench) configuration(profiles map[string]plugin) string {
+// configuration returns the profiles. All have one more plugin at Filter and at Score, because the
+// scheduler leaves out an extension point without plugins, and no others. The queue is sorted by
+// PrioritySort, also for a plugin that could sort it.
+func (x *bench) configuration(p pair) string {
 	const common = `
     queueSort: {enabled: [{name: PrioritySort}], disabled: [{name: "*"}]}
     filter: {enabled: [{name: NodeUnschedulable}]}
@@ -189,27 +226,28 @@ clientConnection: {kubeconfig: %q, qps: 5000, burst: 5000}
 leaderElection: {leaderElect: true, leaseDuration: 10m, renewDeadline: 5m, retryPeriod: 1s, resourceName: %s, resourceNamespace: %s}
 percentageOfNodesToScore: 100
 profiles:
-- schedulerName: %s
+`, x.Kubeconfig, lease, leaseNamespace)
+	for profile, plugin := range x.plugins(p) {
+		text += fmt.Sprintf(`- schedulerName: %s
   plugins:
-    multiPoint: {disabled: [{name: "*"}]}%s`, x.Kubeconfig, lease, leaseNamespace, none, common)
-	for profile, p := range profiles {
-		text += fmt.Sprintf("- schedulerName: %s\n  plugins:\n    multiPoint: {enabled: [{name: %s}], disabled: [{name: \"*\"}]}%s", profile, p.name, common)
-		if p.args != "" {
-			text += fmt.Sprintf("  pluginConfig: [{name: %s, args: %s}]\n", p.name, p.args)
+    multiPoint: {enabled: [{name: %s}], disabled: [{name: "*"}]}%s`, profile, plugin.name, common)
+		if plugin.args != "" {
+			text += fmt.Sprintf("  pluginConfig: [{name: %s, args: %s}]\n", plugin.name, plugin.args)
 		}
 	}
 	return text
 }
 
 // start starts the scheduler, and returns it when it has read what it needs.
-func (x *bench) start(ctx context.Context, b *testing.B, profiles map[string]plugin) (*controlplane.Process, *scheduler) {
+func (x *bench) start(ctx context.Context, b *testing.B, p pair) (*controlplane.Process, *scheduler) {
 	b.Helper()
 	config := filepath.Join(b.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte(x.configuration(profiles)), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(x.configuration(p)), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	address := controlplane.FreeAddress(b)
-	process := controlplane.NewProcess(b, profiles[bundled].binary, "--config="+config, "--bind-address=127.0.0.1", "--secure-port="+address[strings.LastIndex(address, ":")+1:],
+	process := controlplane.NewProcess(b, x.compiled[p.builtin].binary, "--config="+config,
+		"--bind-address=127.0.0.1", "--secure-port="+address[strings.LastIndex(address, ":")+1:],
 		"--authentication-skip-lookup", "--authorization-always-allow-paths=/metrics,/debug/pprof/*")
 	process.Start()
 	s := newScheduler(address)

@@ -15,36 +15,39 @@ import (
 )
 
 const (
-	// The profiles: no plugin, the bundled one and the other one. Each has so many pods.
-	none, bundled, native = "none", "bundled", "native"
-	pods                  = 1000
+	// The profiles of a scheduler.
+	bundled, native = "bundled", "native"
 	// profileSeconds is how long a part of the profile is.
-	profileSeconds = 10
+	profileSeconds = 5
 	// The scheduler does not start to schedule while the benchmark has its lease.
 	lease, leaseNamespace = "cost", metav1.NamespaceSystem
 	patience              = 15 * time.Minute
 )
 
-// measure makes all pods pending and lets the scheduler read what it needs before it schedules the first one. It returns the CPU time of the plugins
-// until all pods are bound, for each pod.
-func (x *bench) measure(b *testing.B, profiles map[string]plugin, gpus bool) map[string]time.Duration {
+// measure makes all pods pending and lets the scheduler read what it needs before it schedules the
+// first one. It returns the CPU time of each plugin until all pods are bound, for each pod.
+func (x *bench) measure(b *testing.B, p pair) map[string]time.Duration {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), patience)
 	defer cancel()
-	x.createPods(ctx, b, profiles, gpus)
+	x.createPods(ctx, b, p)
 	defer x.deletePods(ctx, b)
 	x.hold(ctx, b)
-	process, s := x.start(ctx, b, profiles)
+	process, s := x.start(ctx, b, p)
 	defer process.Kill()
 	x.release(ctx, b)
-	sums := map[string]time.Duration{}
+	var parts [][]byte // read in the end, since what happens between two parts is not measured
 	for pending := -1; pending != 0; pending = x.pending(ctx, b, process) {
-		for profile, taken := range s.profile(ctx, b, profileSeconds) {
+		parts = append(parts, s.profile(ctx, b, profileSeconds))
+	}
+	sums := map[string]time.Duration{}
+	for _, part := range parts {
+		for profile, taken := range attribute(b, traces(ctx, b, part)) {
 			sums[profile] += taken
 		}
 	}
-	for profile := range profiles {
-		sums[profile] /= pods
+	for profile := range sums {
+		sums[profile] /= time.Duration(p.pods)
 	}
 	return sums
 }
@@ -62,7 +65,8 @@ func (x *bench) hold(ctx context.Context, b *testing.B) {
 	}
 }
 
-// release deletes the lease, which the scheduler then takes. The next round finds none: it ends with the scheduler.
+// release deletes the lease, which the scheduler then takes. The next round finds none: it ends
+// with the scheduler.
 func (x *bench) release(ctx context.Context, b *testing.B) {
 	b.Helper()
 	if err := x.Kube.CoordinationV1().Leases(leaseNamespace).Delete(ctx, lease, metav1.DeleteOptions{}); err != nil {

@@ -82,7 +82,8 @@ func (s *scheduler) awaitIdle(ctx context.Context, b *testing.B) {
 	}
 }
 
-// Functions in the stacks of a profile: framework calls plugins at their extension points, and the others are in the plugins.
+// Functions in the stacks of a profile: framework calls plugins at their extension points, and the
+// others are in the plugins.
 const (
 	framework = "k8s.io/kubernetes/pkg/scheduler/framework/runtime.(*frameworkImpl)."
 	portable  = "github.com/pmk-sched/pmk-sched/scheduler/" // plugins and what adapts them
@@ -90,28 +91,35 @@ const (
 	wrappers  = "example.com/"
 )
 
-// profile returns the CPU time that the extension points of bundled and other plugins take in the next seconds.
-func (s *scheduler) profile(ctx context.Context, b *testing.B, seconds int) map[string]time.Duration {
+// profile returns the CPU profile of the next seconds.
+func (s *scheduler) profile(ctx context.Context, b *testing.B, seconds int) []byte {
 	b.Helper()
 	content, err := s.get(ctx, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds))
 	if err != nil {
 		b.Fatal(err)
 	}
+	return content
+}
+
+// traces returns the stacks of a profile as text.
+func traces(ctx context.Context, b *testing.B, profile []byte) string {
+	b.Helper()
 	file := filepath.Join(b.TempDir(), "profile")
-	if err := os.WriteFile(file, content, 0o600); err != nil {
+	if err := os.WriteFile(file, profile, 0o600); err != nil {
 		b.Fatal(err)
 	}
 	text, err := exec.CommandContext(ctx, "go", "tool", "pprof", "-traces", file).Output()
 	if err != nil {
 		b.Fatalf("read profile: %v", err)
 	}
-	return attribute(b, string(text))
+	return string(text)
 }
 
 // traceStart matches the first line of a stack, with its time.
 var traceStart = regexp.MustCompile(`(?m)^ *([0-9.]+(?:µs|us|ms|s|mins?)) `)
 
-// attribute adds up the stacks of a profile, as pprof prints them.
+// attribute adds up the CPU time of the extension points of the bundled plugin and of the other
+// one, from stacks as pprof prints them.
 func attribute(b *testing.B, text string) map[string]time.Duration {
 	b.Helper()
 	sums := map[string]time.Duration{}

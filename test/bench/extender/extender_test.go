@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package extender measures what an extender costs: pods bound per second by one scheduler with the same policy as a service over
-// HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and, for comparison, no policy at all and an extender of the usual kind that
-// reads whole nodes. Nodes are objects, so that nothing else takes the machine's time.
+// Package extender measures what an extender costs: pods bound per second by one scheduler with the
+// same policy as a service over HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and, for
+// comparison, no policy at all and an extender of the usual kind that reads whole nodes. Nodes are
+// objects, so that nothing else takes the machine's time.
 package extender
 
 import (
@@ -14,7 +15,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +28,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
 const (
@@ -55,7 +56,8 @@ func loads(b *testing.B, names []string) *httptest.Server {
 	return server
 }
 
-// wholeNodes is an extender of the usual kind: it decodes all nodes, keeps those that fit, and answers with them whole.
+// wholeNodes is an extender of the usual kind: it decodes all nodes, keeps those that fit, and
+// answers with them whole.
 func wholeNodes(b *testing.B) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var args extenderv1.ExtenderArgs
@@ -81,12 +83,14 @@ func wholeNodes(b *testing.B) string {
 type bench struct {
 	*controlplane.Plane
 	prometheus string
-	// memory is what a sidecar held at most, in megabytes; processor the time that they took in all.
+	// memory is what a sidecar held at most, in megabytes; processor the time that they took in
+	// all.
 	memory    float64
 	processor time.Duration
 }
 
-// The sides are measured in turn, several times, and the median counts: what the machine does meanwhile befalls all alike.
+// The sides are measured in turn, several times, and the median counts: what else the machine does
+// affects all of them.
 func BenchmarkExtender(b *testing.B) {
 	x := &bench{Plane: controlplane.Start(b, release)}
 	ctx := b.Context()
@@ -98,10 +102,10 @@ func BenchmarkExtender(b *testing.B) {
 		// start starts what the scheduler is to ask, and returns what ends it.
 		start func(context.Context, *testing.B) (controlplane.Scheduler, func())
 	}{{"none", x.none}, {"plugin", x.plugin}, {"sidecar", x.sidecar}, {"service", x.service}, {"whole-nodes", x.whole}}
-	rates := map[string][]float64{}
+	rates := map[string]samples.Set{}
 	for b.Loop() {
-		for range rounds {
-			for _, side := range sides {
+		for round := range rounds {
+			for _, side := range samples.Turn(sides, round) {
 				s, end := side.start(ctx, b)
 				s.Name = side.name
 				rates[side.name] = append(rates[side.name], x.measure(b, s))
@@ -109,15 +113,11 @@ func BenchmarkExtender(b *testing.B) {
 			}
 		}
 	}
-	median := func(side string) float64 {
-		slices.Sort(rates[side])
-		return rates[side][len(rates[side])/2]
-	}
 	for _, side := range sides {
 		b.Logf("%s: %.0f pods/s", side.name, rates[side.name])
-		b.ReportMetric(median(side.name), side.name+"-pods/s")
+		rates[side.name].ReportMedian(b, side.name, "pods/s")
 		if side.name != "none" {
-			b.ReportMetric(100*median(side.name)/median("none"), side.name+"-%-of-none")
+			b.ReportMetric(100*rates[side.name].Median()/rates["none"].Median(), side.name+"-%-of-none")
 		}
 	}
 	b.ReportMetric(x.memory, "sidecar-MB-at-most")
@@ -200,8 +200,8 @@ func (x *bench) whole(_ context.Context, b *testing.B) (controlplane.Scheduler, 
 	}}}, func() {}
 }
 
-// measure makes all pods pending before the scheduler starts, so that creating them is not what is measured, and counts from the first
-// pod bound to the last.
+// measure makes all pods pending before the scheduler starts, so that creating them is not what is
+// measured, and counts from the first pod bound to the last.
 func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
@@ -249,7 +249,8 @@ func processor(b *testing.B, pid int) time.Duration {
 	if err != nil {
 		b.Fatal(err)
 	}
-	// After the name in parentheses come the state and, as fields 14 and 15 of all, the time of the program and of the kernel for it.
+	// After the name in parentheses come the state and, as fields 14 and 15 of all, the time of the
+	// program and of the kernel for it.
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	var own, kernel int64

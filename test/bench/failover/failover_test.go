@@ -1,14 +1,14 @@
 //go:build linux
 
-// Package failover measures how long after a failure of its leader a scheduler binds a new pod: one that is deployed without flags, and the
-// default scheduler of the same cluster of three control-plane nodes, made by kubeadm.
+// Package failover measures how long after a failure of its leader a scheduler binds a new pod: one
+// that is deployed without flags, and the default scheduler of the same cluster of three
+// control-plane nodes, made by kubeadm.
 package failover
 
 import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,12 +20,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
 const (
 	deployed  = "failover"
 	namespace = "failover"
 	workers   = 20
+	// rounds is how often each failure of each scheduler is measured, unless ROUNDS is set.
+	rounds = 5
+	// goal is the longest median of the deployed scheduler, and slack how much longer than that of
+	// the default scheduler it may be.
+	goal, slack = 20 * time.Second, 3 * time.Second
 	// limit is how long a pod may stay pending.
 	limit = 3 * time.Minute
 	// pace is how often a pod is created from before a failure until the cluster is whole again.
@@ -49,33 +55,38 @@ func schedulers() []scheduler {
 	}
 }
 
-// BenchmarkFailover measures ROUNDS (5 by default) failures of each kind and scheduler. The schedulers take turns.
+// BenchmarkFailover measures ROUNDS (5 by default) failures of each kind and scheduler. The
+// schedulers take turns. It fails if the deployed one misses the goal.
 func BenchmarkFailover(b *testing.B) {
-	rounds, err := strconv.Atoi(os.Getenv("ROUNDS"))
-	if err != nil {
-		rounds = 5
-	}
 	n := labs.Start(b, labs.Options{Release: labs.Release, Layout: "kubeadm", Masters: 3, Workers: workers})
 	deploy(b, n)
-	var measured table
+	var measured samples.Table
 	for _, f := range faults() {
 		b.Run(f.name, func(b *testing.B) {
 			n.AwaitWhole(b, leases()...)
 			for b.Loop() {
-				for number := range rounds {
-					for _, s := range schedulers() {
-						measured.add(f.title, s.name, newRound(b, n, f, s, number).run(b))
+				for number := range samples.Rounds(b, rounds) {
+					for _, s := range samples.Turn(schedulers(), number) {
+						measured.Add(f.title, s.name, newRound(b, n, f, s, number).run(b).Seconds())
 					}
 				}
 			}
 			for _, s := range schedulers() {
-				p50, longest := measured.of(f.title, s.name)
-				b.ReportMetric(p50.Seconds(), s.name+"-p50-s")
-				b.ReportMetric(longest.Seconds(), s.name+"-max-s")
+				measured.Of(f.title, s.name).ReportMedian(b, s.name, "s")
+			}
+			own, other := measured.Of(f.title, deployed).Median(), measured.Of(f.title, "default-scheduler").Median()
+			if own > goal.Seconds() || own > other+slack.Seconds() {
+				b.Errorf("expected a p50 of at most %s, and at most %s above that of the default scheduler, %.1f s; got %.1f s",
+					goal, slack, other, own)
 			}
 		})
 	}
-	fmt.Fprint(os.Stdout, measured.markdown())
+	fmt.Fprint(os.Stdout, measured.Markdown("seconds until a new pod is bound", func(seconds float64) string {
+		if seconds >= limit.Seconds() {
+			return "never"
+		}
+		return fmt.Sprintf("%.1f", seconds)
+	}))
 }
 
 // deploy deploys the second scheduler without flags other than its name and image.
@@ -102,7 +113,8 @@ type round struct {
 	scheduler scheduler
 	// pod is the prefix of the names of its pods.
 	pod string
-	// leader is the node whose replica is the leader. kube is a client of the API server of another.
+	// leader is the node whose replica is the leader. kube is a client of the API server of
+	// another.
 	leader *labs.Node
 	kube   kubernetes.Interface
 }
@@ -116,8 +128,9 @@ func newRound(b *testing.B, n *labs.Node, f fault, s scheduler, number int) roun
 	}
 }
 
-// run breaks the leader, measures from the beginning of the failure until a pod is bound that was created after it, repairs what was
-// broken, and checks the bindings of all pods that were created meanwhile.
+// run breaks the leader, measures from the beginning of the failure until a pod is bound that was
+// created after it, repairs what was broken, and checks the bindings of all pods that were created
+// meanwhile.
 func (r round) run(b *testing.B) time.Duration {
 	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
@@ -184,7 +197,8 @@ func (r round) create(ctx context.Context, name string) (bool, error) {
 	return err == nil || apierrors.IsAlreadyExists(err), err
 }
 
-// check fails the benchmark unless every pod was bound once, by the replica that held the lease at that time. It deletes the pods.
+// check fails the benchmark unless every pod was bound once, by the replica that held the lease at
+// that time. It deletes the pods.
 func (r round) check(b *testing.B) {
 	b.Helper()
 	pods := map[string]string{}

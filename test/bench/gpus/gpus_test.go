@@ -1,8 +1,9 @@
 //go:build linux
 
-// Package gpus repeats with a real kube-scheduler the comparison of Weng et al., "Beware of Fragmentation" (USENIX ATC 2023): a cluster is
-// filled with pods drawn from the openb trace until they ask for more GPUs than it has, and the GPUs that were allocated are compared
-// with those asked for.
+// Package gpus repeats with a real kube-scheduler the comparison of Weng et al., "Beware of
+// Fragmentation" (USENIX ATC 2023): a cluster is filled with pods drawn from the openb trace until
+// they ask for more GPUs than it has, and the GPUs that were allocated are compared with those
+// asked for.
 package gpus
 
 import (
@@ -10,6 +11,9 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,13 +28,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/openb"
 	"github.com/pmk-sched/pmk-sched/test/internal/chart"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
 const (
 	release = "v1.36.3"
-	// seed draws the same pods for all sides.
-	seed = 42
 	// overcommitment is how many GPUs the pods ask for in relation to those of the cluster.
 	overcommitment = 1.3
 )
@@ -40,44 +43,97 @@ var update = flag.Bool("update", false, "write the picture of the documentation"
 // arguments of the plugin, for the resource of the trace.
 const arguments = `{resource: ` + openb.GPUMilli + `, devices: {units: 1000}, annotations: {index: alibabacloud.com/gpu-index}}`
 
-// sides are configurations of a profile. In all of them the plugin filters nodes by what is free on each device, and chooses the device,
-// because kube-scheduler knows sums only. They differ in how nodes are scored.
-var sides = []struct{ name, plugins, config string }{
-	{"default", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
-	{"binpack", "multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: GPUPacking}]}",
-		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli + ", weight: 1}, {name: cpu, weight: 1}]}}}"},
-	{"gpupacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
+// side is a configuration of a profile.
+type side struct {
+	name string
+	// title is the name in the picture.
+	title, plugins, config string
 }
 
+// sides differ in how nodes are scored. In all of them the plugin filters nodes by what is free on
+// each device, and chooses the device, because kube-scheduler knows sums only.
+var sides = []side{
+	{"default", "default scores", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
+	{"mostallocated", "MostAllocated", "multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: GPUPacking}]}",
+		", {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: " + openb.GPUMilli + ", weight: 1}, {name: cpu, weight: 1}]}}}"},
+	{"gpupacking", "GPUPacking", "multiPoint: {enabled: [{name: GPUPacking, weight: 100}]}", ""},
+}
+
+// BenchmarkAllocatedGPUs fills the cluster with each side once for each of five draws. All sides
+// get the same pods, and take turns.
 func BenchmarkAllocatedGPUs(b *testing.B) {
+	const draws = 5
 	nodes, pods := trace.Read(b)
-	drawn, capacity := draw(pods, nodes)
 	x := controlplane.Start(b, release)
 	binary, err := controlplane.Build(b.Context(), build.Options{Release: x.Release, Plugins: []plugins.Plugin{{Builtin: "gpupacking"}}, Sources: pmksched.Sources})
 	if err != nil {
 		b.Fatal(err)
 	}
 	createNodes(b, x, nodes)
+	lines := map[string][]chart.Point{}
+	var at samples.Table
 	for b.Loop() {
-		var lines []chart.Line
-		for _, s := range sides {
-			source := fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 100\nclientConnection: {qps: 2000, burst: 2000}\n"+
-				"profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, args: %s}%s]}]\n", s.name, s.plugins, arguments, s.config)
-			placed := fill(b, x, s.name, x.NewScheduler(b, controlplane.Scheduler{Name: s.name, Plugins: []string{"GPUPacking"}, Source: []byte(source), Binary: binary}), drawn)
-			line := allocation(drawn, placed, capacity)
-			lines = append(lines, chart.Line{Name: s.name, Points: line})
-			b.Logf("%s:%s", s.name, report(line))
-			b.ReportMetric(line[len(line)-1].Y, s.name+"-%-allocated")
+		for round, seed := range seeds(b, draws) {
+			drawn, capacity := draw(pods, nodes, seed)
+			for _, s := range samples.Turn(sides, round) {
+				process := x.NewScheduler(b, controlplane.Scheduler{
+					Name: s.name, Plugins: []string{"GPUPacking"}, Source: s.source(), Binary: binary,
+				})
+				line := allocation(drawn, fill(b, x, s.name, process, drawn), capacity)
+				addAllocated(&at, s.name, line)
+				b.Logf("%s, seed %d:%s", s.title, seed, report(line))
+				if round == 0 {
+					lines[s.name] = line
+				}
+			}
 		}
-		if *update {
-			chart.Write(b, "gpus.svg", "GPUs allocated against GPUs asked for", chart.Axis{Title: "GPUs asked for, % of the cluster's", From: 80, To: 130, Every: 10},
-				chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, lines...)
-		}
+	}
+	var drawing []chart.Line
+	for _, s := range sides {
+		reportAllocated(b, &at, s.name)
+		drawing = append(drawing, chart.Line{Name: s.title, Points: lines[s.name]})
+	}
+	if *update {
+		chart.Write(b, "gpus.svg", "GPUs allocated against GPUs asked for",
+			chart.Axis{Title: "GPUs asked for, % of the cluster's", From: 80, To: 130, Every: 10},
+			chart.Axis{Title: "GPUs allocated, % of the cluster's", From: 75, To: 100, Every: 5}, drawing...)
 	}
 }
 
-// draw draws pods of the trace until they ask for enough GPUs, and returns them with the GPUs that the nodes have, in thousandths.
-func draw(pods []*corev1.Pod, nodes []*corev1.Node) (drawn []*corev1.Pod, capacity int64) {
+// source returns the configuration.
+func (s side) source() []byte {
+	return fmt.Appendf(nil, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+percentageOfNodesToScore: 100
+clientConnection: {qps: 2000, burst: 2000}
+profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, args: %s}%s]}]
+`, s.name, s.plugins, arguments, s.config)
+}
+
+// seeds returns the numbers in the environment variable SEEDS, with which pods are drawn, or those
+// from 1 on if it is not set.
+func seeds(b *testing.B, draws int) (all []uint64) {
+	b.Helper()
+	given := os.Getenv("SEEDS")
+	if given == "" {
+		for seed := range draws {
+			all = append(all, uint64(seed)+1)
+		}
+		return all
+	}
+	for _, text := range strings.Fields(given) {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			b.Fatalf("invalid SEEDS: %v", err)
+		}
+		all = append(all, seed)
+	}
+	return all
+}
+
+// draw draws pods of the trace until they ask for enough GPUs, and returns them with the GPUs that
+// the nodes have, in thousandths.
+func draw(pods []*corev1.Pod, nodes []*corev1.Node, seed uint64) (drawn []*corev1.Pod, capacity int64) {
 	for _, n := range nodes {
 		capacity += n.Status.Allocatable.Name(trace.GPU, "").Value()
 	}
@@ -88,6 +144,29 @@ func draw(pods []*corev1.Pod, nodes []*corev1.Node) (drawn []*corev1.Pod, capaci
 		drawn = append(drawn, pod)
 	}
 	return drawn, capacity
+}
+
+// askedFor are the amounts of GPUs asked for, in percent of those of the cluster, at which what is
+// allocated is reported.
+var askedFor = []float64{95, 100, 105, 130}
+
+// addAllocated adds what is allocated of one draw.
+func addAllocated(at *samples.Table, side string, line []chart.Point) {
+	for _, percent := range askedFor {
+		i := slices.IndexFunc(line, func(p chart.Point) bool { return p.X >= percent })
+		if i < 0 {
+			i = len(line) - 1
+		}
+		at.Add(fmt.Sprint(percent), side, line[i].Y)
+	}
+}
+
+// reportAllocated reports the mean over all draws, the least and the most.
+func reportAllocated(b *testing.B, at *samples.Table, side string) {
+	b.Helper()
+	for _, percent := range askedFor {
+		at.Of(fmt.Sprint(percent), side).ReportMean(b, side, fmt.Sprintf("%%-of-%v", percent))
+	}
 }
 
 func createNodes(b *testing.B, x *controlplane.Plane, nodes []*corev1.Node) {
@@ -105,7 +184,8 @@ func createNodes(b *testing.B, x *controlplane.Plane, nodes []*corev1.Node) {
 	}
 }
 
-// fill creates the pods before the scheduler starts, and waits until it has tried all of them. It returns which ones are bound.
+// fill creates the pods before the scheduler starts, and waits until it has tried all of them. It
+// returns which ones are bound.
 func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplane.Process, drawn []*corev1.Pod) []bool {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.Context(), 30*time.Minute)
@@ -152,7 +232,8 @@ func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplan
 	}
 }
 
-// allocation returns the GPUs that were allocated against those asked for, in percent of those of the cluster, from 80 percent asked for on.
+// allocation returns the GPUs that were allocated against those asked for, in percent of those of
+// the cluster, from 80 percent asked for on.
 func allocation(drawn []*corev1.Pod, placed []bool, capacity int64) []chart.Point {
 	var points []chart.Point
 	asked, allocated, next := int64(0), int64(0), 80.0

@@ -16,28 +16,48 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugins/gpupacking"
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
-	"github.com/pmk-sched/pmk-sched/test/internal/chart"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )
 
-// score is how well a node suits a pod; only the order counts. The lists have the same length.
+// score returns how well each node suits a pod; only the order counts. The lists have the same
+// length.
 type score func(pod *corev1.Pod, nodes []int) []float64
 
-// BenchmarkPolicies fills the cluster without a scheduler, in seconds: for changes of the plugin, before BenchmarkAllocatedGPUs shows what they
-// achieve among the other plugins of a scheduler. In all policies the plugin filters by device and chooses the device.
+// policies score the nodes that have room for a pod. In all of them the plugin filters by device
+// and chooses the device.
+var policies = []struct {
+	name string
+	// percentage is the part of the nodes that are scored, as percentageOfNodesToScore.
+	percentage int
+	choose     func(x *filling, seed uint64) score
+}{
+	{"random", 100, func(_ *filling, seed uint64) score { return random(seed) }},
+	{"least-allocated", 100, func(x *filling, _ uint64) score { return x.leastAllocated }},
+	{"best-fit", 100, func(x *filling, _ uint64) score { return x.bestFit }},
+	{"gpupacking", 100, func(x *filling, _ uint64) score { return x.steepest }},
+	{"gpupacking-scoring-40-percent", 40, func(x *filling, _ uint64) score { return x.steepest }},
+	{"gpupacking-scoring-10-percent", 10, func(x *filling, _ uint64) score { return x.steepest }},
+	{"gpupacking-ties-by-chance", 100, func(x *filling, seed uint64) score { return x.steepestByChance(random(seed)) }},
+}
+
+// BenchmarkPolicies fills the cluster without a scheduler, once for each of ten draws: for changes
+// of the plugin, before BenchmarkAllocatedGPUs shows what they achieve among the other plugins of a
+// scheduler.
 func BenchmarkPolicies(b *testing.B) {
+	const draws = 10
 	nodes, pods := trace.Read(b)
-	drawn, capacity := draw(pods, nodes)
-	for _, name := range []string{"random", "least-allocated", "best-fit", "gpupacking"} {
-		b.Run(name, func(b *testing.B) {
+	for _, p := range policies {
+		b.Run(p.name, func(b *testing.B) {
+			var at samples.Table
 			for b.Loop() {
-				x := newFilling(b, nodes, drawn)
-				choose := map[string]score{"random": x.random(), "least-allocated": x.leastAllocated, "best-fit": x.bestFit, "gpupacking": x.steepest}[name]
-				line := allocation(drawn, x.fill(drawn, choose), capacity)
-				asked := slices.IndexFunc(line, func(p chart.Point) bool { return p.X >= 100 })
-				b.ReportMetric(line[asked].Y, "%-allocated-of-100")
-				b.ReportMetric(line[len(line)-1].Y, "%-allocated-of-130")
+				for _, seed := range seeds(b, draws) {
+					drawn, capacity := draw(pods, nodes, seed)
+					x := newFilling(b, nodes, drawn, p.percentage)
+					addAllocated(&at, p.name, allocation(drawn, x.fill(drawn, p.choose(x, seed)), capacity))
+				}
 			}
+			reportAllocated(b, &at, p.name)
 		})
 	}
 }
@@ -48,7 +68,11 @@ type filling struct {
 	plugin  *gpupacking.GPUPacking
 	cluster *plugintest.Cluster
 	nodes   []*plugintest.Node
-	// known is what the plugin answered for pods with a signature, for each node. It is right for as long as the node has the same pods.
+	// scored is the number of nodes with room that are scored for a pod, and next the node at which
+	// the search for them begins.
+	scored, next int
+	// known is what the plugin answered for pods with a signature, for each node. It is right for
+	// as long as the node has the same pods.
 	known map[any][]answer
 }
 
@@ -58,9 +82,12 @@ type answer struct {
 	score int64
 }
 
-func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod) *filling {
+func newFilling(b *testing.B, nodes []*corev1.Node, drawn []*corev1.Pod, percentage int) *filling {
 	b.Helper()
-	x := &filling{b: b, cluster: plugintest.NewCluster(0, &corev1.Node{}), known: map[any][]answer{}}
+	x := &filling{
+		b: b, scored: len(nodes) * percentage / 100,
+		cluster: plugintest.NewCluster(0, &corev1.Node{}), known: map[any][]answer{},
+	}
 	for _, n := range nodes {
 		node := plugintest.NewNode(n)
 		x.nodes = append(x.nodes, node)
@@ -128,19 +155,24 @@ func (x *filling) fill(drawn []*corev1.Pod, choose score) []bool {
 	return placed
 }
 
-// feasible returns the nodes that have room for a pod.
+// feasible returns nodes that have room for a pod: like kube-scheduler as many as are scored, from
+// the node on at which the last search ended.
 func (x *filling) feasible(pod *corev1.Pod) []int {
 	want := plugintest.NewNode(&corev1.Node{}, pod).Requested()
 	var nodes []int
-	for i, n := range x.nodes {
-		has, used := n.Allocatable(), n.Requested()
-		if used.MilliCPU+want.MilliCPU > has.MilliCPU || used.Memory+want.Memory > has.Memory || n.PodCount() >= 110 {
+	visited := 0
+	for ; visited < len(x.nodes) && len(nodes) < x.scored; visited++ {
+		i := (x.next + visited) % len(x.nodes)
+		has, used := x.nodes[i].Allocatable(), x.nodes[i].Requested()
+		if used.MilliCPU+want.MilliCPU > has.MilliCPU || used.Memory+want.Memory > has.Memory ||
+			x.nodes[i].PodCount() >= 110 {
 			continue
 		}
 		if x.ask(pod, i).fits {
 			nodes = append(nodes, i)
 		}
 	}
+	x.next = (x.next + visited) % len(x.nodes)
 	return nodes
 }
 
@@ -190,8 +222,20 @@ func (x *filling) steepest(pod *corev1.Pod, nodes []int) []float64 {
 	return scores
 }
 
+// steepestByChance prefers the nodes with the steepest descent, as the plugin, and chooses among
+// them by chance.
+func (x *filling) steepestByChance(chance score) score {
+	return func(pod *corev1.Pod, nodes []int) []float64 {
+		scores := chance(pod, nodes) // below 1
+		for j, i := range nodes {
+			scores[j] += float64(x.ask(pod, i).score)
+		}
+		return scores
+	}
+}
+
 // random is a choice by chance.
-func (x *filling) random() score {
+func random(seed uint64) score {
 	source := rand.New(rand.NewPCG(seed, 1))
 	return func(_ *corev1.Pod, nodes []int) []float64 {
 		scores := make([]float64, len(nodes))
@@ -212,7 +256,8 @@ func (x *filling) leastAllocated(_ *corev1.Pod, nodes []int) []float64 {
 	return scores
 }
 
-// bestFit prefers nodes with little free CPU and GPU, in relation to the largest node, as the policy of that name in the paper.
+// bestFit prefers nodes with little free CPU and GPU, in relation to the largest node, as the
+// policy of that name in the paper.
 func (x *filling) bestFit(_ *corev1.Pod, nodes []int) []float64 {
 	scores := make([]float64, len(nodes))
 	for j, i := range nodes {

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package scale measures what `status` and `detect` cost on a large cluster: CPU time and memory of the process, and the requests that the API
-// server logs.
+// Package scale measures what `status` and `detect` cost on a large cluster: CPU time and memory of
+// the process, and the requests that the API server logs.
 package scale
 
 import (
@@ -26,18 +26,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/largecluster"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
 // The size that docs/operations.md names.
 const (
 	nodes         = 5_000
 	controlPlanes = 3
-	// agents are the pods of each node in kube-system, those of two DaemonSets; apps are all others, of which one in ten waits for the second
-	// scheduler.
+	// agents are the pods of each node in kube-system, those of two DaemonSets; apps are all
+	// others, of which one in ten waits for the second scheduler.
 	agents = 2
 	apps   = 10_000
 	// rounds is how often each command is measured; the median counts.
 	rounds = 5
+	// A command must not take more CPU time in seconds, and more memory in MiB.
+	mostCPU, mostMemory = 1.0, 100.0
 )
 
 const (
@@ -87,7 +90,8 @@ func withServer(m *testing.M) (status int) {
 	return m.Run()
 }
 
-// BenchmarkStatusAndDetect fails if a command lists pods without a limit, or reports another number of requests than the API server logged.
+// BenchmarkStatusAndDetect fails if a command lists pods without a limit, or reports another number
+// of requests than the API server logged.
 func BenchmarkStatusAndDetect(b *testing.B) {
 	ctx := run.Context(b)
 	fill(ctx, b)
@@ -98,7 +102,7 @@ func BenchmarkStatusAndDetect(b *testing.B) {
 	}
 	for _, command := range []string{"status", "detect"} {
 		b.Run(command, func(b *testing.B) {
-			var cpu, memory, sent []float64
+			var cpu, memory, sent samples.Set
 			var requests []audit.Request
 			for b.Loop() {
 				for range rounds {
@@ -115,9 +119,12 @@ func BenchmarkStatusAndDetect(b *testing.B) {
 					cpu, memory, sent = append(cpu, used.CPU), append(memory, used.MiB), append(sent, float64(len(requests)))
 				}
 			}
-			b.ReportMetric(median(cpu), "cpu-s")
+			if cpu.Median() > mostCPU || slices.Max(memory) > mostMemory {
+				b.Errorf("expected at most %.0f s of CPU time and %.0f MiB", mostCPU, mostMemory)
+			}
+			b.ReportMetric(cpu.Median(), "cpu-s")
 			b.ReportMetric(slices.Max(memory), "MiB")
-			b.ReportMetric(median(sent), "requests")
+			b.ReportMetric(sent.Median(), "requests")
 			b.Logf("CPU %.2f s, memory %.0f MiB, requests by what is asked:\n%s", cpu, memory, summary(requests))
 		})
 	}
@@ -163,11 +170,6 @@ func summary(requests []audit.Request) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 // report is what is read of the JSON of both commands.
@@ -263,7 +265,8 @@ func defaultScheduler(node string) *corev1.Pod {
 	}, node)
 }
 
-// deploy deploys a second scheduler that has a replica on each control-plane node and nothing that is wrong.
+// deploy deploys a second scheduler that has a replica on each control-plane node and nothing that
+// is wrong.
 func deploy(ctx context.Context, b *testing.B) {
 	b.Helper()
 	client, err := apply.New(server.Config(), apply.Options{})

@@ -11,17 +11,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
 const (
-	// gain is how many times the pods per second of the default configuration the preset throughput binds in a large cluster, at least.
+	// gain is how many times the pods per second of the default configuration the preset throughput
+	// binds in a large cluster, at least.
 	gain = 2.0
+	// perSide is the number of samples of each scheduler.
+	perSide = 5
 	// noise is what two measurements of the same scheduler differ by on a machine with other work.
 	noise = 0.1
 )
 
-// BenchmarkPresets compares the pods per second of the presets with those of the default scheduler, as Kubernetes configures it (stock) and without the rate
-// limit of its client (default): three samples each, in turn.
+// BenchmarkPresets compares the pods per second of the presets with those of the default scheduler,
+// as Kubernetes configures it (stock) and without the rate limit of its client (default): five
+// samples each, in turn.
 func BenchmarkPresets(b *testing.B) {
 	for _, x := range []struct {
 		release     string
@@ -39,7 +44,7 @@ func BenchmarkPresets(b *testing.B) {
 			for b.Loop() {
 				r := rates(b, x.release, x.nodes, x.pods, x.presets)
 				for _, s := range r.Sides() {
-					b.ReportMetric(s.Rate, s.Source+"-pods/s")
+					samples.Set(s.Rates).ReportMedian(b, s.Source, "pods/s")
 					b.Logf("%-16s %6.1f pods/s, %.1f, attempt %.1f ms", s.Source, s.Rate, s.Rates, s.Attempt.P50)
 				}
 				if got := r.Against[0].Ratio; got < x.least {
@@ -64,7 +69,11 @@ func names(without ...string) []string {
 // rates measures throughput, default, stock and more presets on nodes that are alike.
 func rates(b *testing.B, release string, nodes, pods int, presets []string) *bench.Result {
 	b.Helper()
-	args := []string{"bench", "--branch", release, "--nodes", fmt.Sprint(nodes), "--pods", fmt.Sprint(pods), "--preset", "throughput", "--against", "default", "--against", "testdata/stock.yaml", "-o", "json"}
+	args := []string{
+		"bench", "--branch", release, "--nodes", fmt.Sprint(nodes), "--pods", fmt.Sprint(pods),
+		"--samples", fmt.Sprint(perSide), "--preset", "throughput",
+		"--against", "default", "--against", "testdata/stock.yaml", "-o", "json",
+	}
 	for _, preset := range presets {
 		file := run.WriteFile(b, preset, strings.Join([]string{
 			"apiVersion: pmk-sched.io/v1alpha1", "kind: CustomScheduler", "metadata: {name: " + preset + "}", "spec: {configuration: {preset: " + preset + "}}", "",
@@ -78,7 +87,7 @@ func rates(b *testing.B, release string, nodes, pods int, presets []string) *ben
 	}
 	r.Against[0].Source = "default"
 	for _, s := range r.Sides() {
-		if len(s.Rates) != 3 || s.Rate <= 0 || s.Unbound > 0 {
+		if len(s.Rates) != perSide || s.Rate <= 0 || s.Unbound > 0 {
 			b.Errorf("%s: %.1f pods/s, %d pods without a node", s.Source, s.Rates, s.Unbound)
 		}
 	}

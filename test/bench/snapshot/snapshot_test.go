@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package snapshot measures how long a snapshot of a large cluster takes and how much memory it needs, with names and without.
+// Package snapshot measures how long a snapshot of a large cluster takes and how much memory it
+// needs, with names and without.
 package snapshot
 
 import (
@@ -8,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/largecluster"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
 )
 
 // The size that docs/snapshot.md names.
@@ -50,7 +51,7 @@ func BenchmarkSnapshot(b *testing.B) {
 		"snapshot":  {run.Program(b), "snapshot", "--kubeconfig", kubeconfig, "--to-file", file},
 		"anonymize": {run.Program(b), "snapshot", "--kubeconfig", kubeconfig, "--to-file", file, "--anonymize"},
 	}
-	took, memory := map[string][]float64{}, map[string][]float64{}
+	took, memory := map[string]samples.Set{}, map[string]samples.Set{}
 	for b.Loop() {
 		for range rounds {
 			for name, args := range sides {
@@ -61,19 +62,14 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 	for name := range sides {
 		b.Logf("%s: %.1f s, %.0f MiB", name, took[name], memory[name])
-		b.ReportMetric(median(took[name]), name+"-s")
-		b.ReportMetric(median(memory[name]), name+"-MiB")
+		b.ReportMetric(took[name].Median(), name+"-s")
+		b.ReportMetric(memory[name].Median(), name+"-MiB")
 	}
 	info, err := os.Stat(file)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(info.Size())/(1<<20), "file-MiB")
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
 }
 
 // measure runs a command and returns its time and the memory that it had at most.
@@ -85,7 +81,8 @@ func measure(b *testing.B, args []string) (seconds, mebibytes float64) {
 	return time.Since(start).Seconds(), used.MiB
 }
 
-// fill creates the nodes, and pods of which nine in ten are bound, of the size that pods of Deployments have.
+// fill creates the nodes, and pods of which nine in ten are bound, of the size that pods of
+// Deployments have.
 func fill(b *testing.B, kube kubernetes.Interface) {
 	b.Helper()
 	ctx := b.Context()

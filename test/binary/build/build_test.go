@@ -107,8 +107,9 @@ func TestNewPluginPassesItsTestsAndBuilds(t *testing.T) {
 		t.Errorf("plugin new warns: %s", r)
 	}
 	plugin := filepath.Join(dir, "quiethours")
+	// With the flag of these tests, dependencies are compiled once.
 	test := exec.CommandContext(t.Context(), "go", "test", "./...")
-	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK=off")
 	if out, err := test.CombinedOutput(); err != nil {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}
@@ -170,8 +171,9 @@ func TestNewExtenderPassesItsTestsAndBuilds(t *testing.T) {
 	dir := t.TempDir()
 	pmkSched(t, dir, "plugin", "new", "--extender", "--branch", "v1.24.3", "Curfew").OK(t)
 	plugin := filepath.Join(dir, "curfew")
+	// With the flag of these tests, dependencies are compiled once.
 	test := exec.CommandContext(t.Context(), "go", "test", "./...")
-	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
+	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=-trimpath", "GOPROXY=off", "GOWORK=off")
 	if out, err := test.CombinedOutput(); err != nil {
 		t.Errorf("its own tests: %v\n%s", err, out)
 	}

@@ -6,3 +6,6 @@ import "github.com/pmk-sched/pmk-sched/versions"
 
 // asked reports whether the tests run the scheduler of a release: the one that other tests build too. With the build tag matrix all are run.
 func asked(release versions.Release) bool { return release.String() == "v1.24.3" }
+
+// generated is how many documents are made at random for each config API of each release.
+const generated = 8

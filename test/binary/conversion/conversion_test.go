@@ -21,9 +21,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// generated is how many documents are made at random for each config API of each release.
-const generated = 25
-
 // atOnce is how many schedulers run at a time.
 const atOnce = 4
 

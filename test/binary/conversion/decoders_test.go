@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -33,6 +34,8 @@ func TestDecodersAcceptWhatIsRecorded(t *testing.T) {
 		}
 		t.Run(release.String(), func(t *testing.T) {
 			scheduler := schedulerOf(t, release)
+			group, ctx := errgroup.WithContext(t.Context())
+			group.SetLimit(atOnce)
 			for _, r := range recorded {
 				for _, api := range []string{"v1beta1", "v1beta2", "v1beta3", "v1"} {
 					first, last := 0, -1
@@ -42,12 +45,18 @@ func TestDecodersAcceptWhatIsRecorded(t *testing.T) {
 						}
 					}
 					config := "apiVersion: kubescheduler.config.k8s.io/" + api + "\nkind: KubeSchedulerConfiguration\n" + r.Document + "\n"
-					_, err := scheduler.Read(t.Context(), []byte(config))
-					accepted := err == nil || startup.MatchString(err.Error())
-					if want := first <= release.Minor && release.Minor <= last; accepted != want {
-						t.Errorf("%s in %s: recorded as accepted: %v; the scheduler: %v", r.Name, api, want, err)
-					}
+					group.Go(func() error {
+						_, err := scheduler.Read(ctx, []byte(config))
+						accepted := err == nil || startup.MatchString(err.Error())
+						if want := first <= release.Minor && release.Minor <= last; accepted != want {
+							t.Errorf("%s in %s: recorded as accepted: %v; the scheduler: %v", r.Name, api, want, err)
+						}
+						return nil
+					})
 				}
+			}
+			if err := group.Wait(); err != nil {
+				t.Error(err)
 			}
 		})
 	}

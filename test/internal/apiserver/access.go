@@ -71,3 +71,9 @@ func post(ctx context.Context, url, body string) ([]byte, error) {
 	}
 	return text, err
 }
+
+// RoundTrip is a function as an [http.RoundTripper], to observe the requests of a client.
+type RoundTrip func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (f RoundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

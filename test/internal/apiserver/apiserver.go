@@ -9,18 +9,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
 )
 
 // Server is a running API server. Close it.
 type Server struct {
 	*apiserver.Server
+	// ClientCA is the authority whose certificates clients can use.
+	ClientCA *certificates.Authority
+
 	dir string
+	// empty is the revision of etcd before the first test.
+	empty int64
 }
 
 // Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in a temporary
@@ -30,11 +39,40 @@ func Start(ctx context.Context, b Binaries, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make directory of API server: %w", err)
 	}
-	server, err := apiserver.Start(ctx, apiserver.Options{KubeAPIServer: b.KubeAPIServer, Etcd: b.Etcd, Dir: dir, Args: args})
-	if err != nil {
+	s := &Server{dir: dir}
+	if err := s.start(ctx, b, args); err != nil {
+		if s.Server != nil {
+			err = errors.Join(err, s.Server.Close())
+		}
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return &Server{server, dir}, nil
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, b Binaries, args []string) (err error) {
+	if s.ClientCA, err = newAuthority(); err != nil {
+		return err
+	}
+	clients := filepath.Join(s.dir, "clients.crt")
+	if err := os.WriteFile(clients, s.ClientCA.Cert, 0o600); err != nil {
+		return fmt.Errorf("write certificate of API server: %w", err)
+	}
+	args = append([]string{"--client-ca-file=" + clients}, args...)
+	s.Server, err = apiserver.Start(ctx, apiserver.Options{KubeAPIServer: b.KubeAPIServer, Etcd: b.Etcd, Dir: s.dir, Args: args})
+	if err != nil {
+		return err
+	}
+	s.empty, err = s.Revision(ctx)
+	return err
+}
+
+// Clear removes the objects of earlier tests, so that a test that reads the whole cluster can share
+// the API server.
+func (s *Server) Clear(t testing.TB) {
+	t.Helper()
+	if err := s.Reset(context.WithoutCancel(t.Context()), s.empty); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // memory returns a directory in memory, where etcd need not wait for a disk that others write to, or "" if there is none.
@@ -61,6 +99,17 @@ func (s *Server) Client(t testing.TB) kubernetes.Interface {
 		t.Fatal(err)
 	}
 	return kube
+}
+
+// Namespace makes a namespace of the test's own and returns its name.
+func (s *Server) Namespace(t testing.TB) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	ns, err := s.Client(t).CoreV1().Namespaces().Create(t.Context(), ns, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
 }
 
 // Close stops everything and removes its directory.

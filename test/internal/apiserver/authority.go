@@ -11,15 +11,19 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/certificates"
 )
 
-// NewAuthority returns a certificate authority that is valid for an hour.
+// NewAuthority returns a certificate authority that is valid for a day.
 func NewAuthority(t testing.TB) *certificates.Authority {
 	t.Helper()
-	now := time.Now()
-	authority, err := certificates.NewAuthority(x509.Certificate{
-		Subject: pkix.Name{CommonName: "kubernetes"}, KeyUsage: x509.KeyUsageCertSign, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(time.Hour),
-	})
+	authority, err := newAuthority()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return authority
+}
+
+func newAuthority() (*certificates.Authority, error) {
+	now := time.Now()
+	return certificates.NewAuthority(x509.Certificate{
+		Subject: pkix.Name{CommonName: "kubernetes"}, KeyUsage: x509.KeyUsageCertSign, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+	})
 }

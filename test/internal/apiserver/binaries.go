@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -21,7 +21,6 @@ const (
 	EnvKubeAPIServer = "PMK_SCHED_TEST_KUBE_APISERVER"
 	EnvEtcd          = "PMK_SCHED_TEST_ETCD"
 	envRelease       = "PMK_SCHED_TEST_RELEASE"
-	envCache         = "PMK_SCHED_CACHE"
 )
 
 // Binaries are the programs that a Server runs.
@@ -65,7 +64,7 @@ func BinariesOf(ctx context.Context, release versions.Release) (Binaries, error)
 
 func buildAPIServer(ctx context.Context, release versions.Release) (string, error) {
 	const program = "kube-apiserver"
-	cache, err := CacheDir()
+	cache, err := run.CacheDir()
 	if err != nil {
 		return "", err
 	}
@@ -80,16 +79,4 @@ func buildAPIServer(ctx context.Context, release versions.Release) (string, erro
 		return "", fmt.Errorf("build %s of %s: no binary for %s", program, release, build.Host())
 	}
 	return binary.Path, nil
-}
-
-// CacheDir is where builds are kept, by the tests as by pmk-sched itself.
-func CacheDir() (string, error) {
-	if cache := os.Getenv(envCache); cache != "" {
-		return cache, nil
-	}
-	user, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the user's cache directory: %w", err)
-	}
-	return filepath.Join(user, "pmk-sched"), nil
 }

@@ -6,16 +6,17 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -35,42 +36,85 @@ type Plane struct {
 // with the test. args are more flags of the API server.
 func Start(t testing.TB, release string, args ...string) *Plane {
 	t.Helper()
-	p, err := start(t.Context(), t.TempDir(), release, args...)
-	if p.server != nil {
-		t.Cleanup(func() {
-			if err := p.server.Close(); err != nil {
-				t.Errorf("stop API server: %v", err)
-			}
-		})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	scheduler := releaseScheduler(t, parse(t, release))
+	p := StartAPIServer(t, release, args...)
+	p.scheduler = scheduler
 	return p
 }
 
-func start(ctx context.Context, dir, release string, args ...string) (p *Plane, err error) {
-	p = &Plane{Kubeconfig: filepath.Join(dir, "kubeconfig")}
-	if p.Release, err = versions.Parse(release); err != nil {
-		return p, err
-	}
-	if p.scheduler, err = Build(ctx, build.Options{Release: p.Release}); err != nil {
-		return p, err
-	}
-	binaries, err := apiserver.BinariesOf(ctx, p.Release)
+// On returns the plane of a running API server of [apiserver.Wanted], with the release's kube-scheduler.
+func On(t testing.TB, server *apiserver.Server) *Plane {
+	t.Helper()
+	release, err := apiserver.Wanted()
 	if err != nil {
-		return p, err
+		t.Fatal(err)
 	}
-	if p.server, err = apiserver.Start(ctx, binaries, args...); err != nil {
-		return p, err
+	p := Of(t, server, release.String())
+	p.scheduler = releaseScheduler(t, release)
+	return p
+}
+
+func releaseScheduler(t testing.TB, release versions.Release) (path string) {
+	t.Helper()
+	path, err := Build(t.Context(), build.Options{Release: release})
+	if err != nil {
+		t.Fatal(err)
 	}
-	p.Kube, err = kubernetes.NewForConfig(p.server.Config())
-	return p, errors.Join(err, p.server.WriteKubeconfig(p.Kubeconfig, ""))
+	return path
+}
+
+// StartAPIServer is Start without the kube-scheduler: each [Scheduler] names its Binary.
+func StartAPIServer(t testing.TB, release string, args ...string) *Plane {
+	t.Helper()
+	binaries, err := apiserver.BinariesOf(t.Context(), parse(t, release))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := apiserver.Start(t.Context(), binaries, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("stop API server: %v", err)
+		}
+	})
+	return Of(t, server, release)
+}
+
+// Of returns the plane of a running API server of a release, without the kube-scheduler as [StartAPIServer].
+func Of(t testing.TB, server *apiserver.Server, release string) *Plane {
+	t.Helper()
+	p := &Plane{Release: parse(t, release), Kube: server.Client(t), server: server}
+	p.Kubeconfig = p.kubeconfig(t, "")
+	return p
+}
+
+func parse(t testing.TB, release string) versions.Release {
+	t.Helper()
+	parsed, err := versions.Parse(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// Config returns the configuration of a client with all permissions.
+func (p *Plane) Config() *rest.Config { return p.server.Config() }
+
+// kubeconfig writes a kubeconfig for a user, or with all permissions, and returns its path.
+func (p *Plane) kubeconfig(t testing.TB, user string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := p.server.WriteKubeconfig(file, user); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // Build builds a kube-scheduler, or finds it in the cache, and returns its path.
 func Build(ctx context.Context, o build.Options) (string, error) {
-	cache, err := apiserver.CacheDir()
+	cache, err := run.CacheDir()
 	if err != nil {
 		return "", err
 	}

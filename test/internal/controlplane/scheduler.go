@@ -27,8 +27,12 @@ type Scheduler struct {
 	Policy bool
 	// Plugins are those that Binary has in addition to the in-tree ones.
 	Plugins []string
+	// Enable are plugins that Binary has and that the configuration enables.
+	Enable []profiles.Plugin
 	// Source is the rest of its configuration, empty for the defaults.
 	Source []byte
+	// User has only the permissions of RBAC objects. If it is empty, the scheduler has all permissions.
+	User string
 	// Binary is the program; empty is the release's own.
 	Binary string
 	// LeaderElect has it lead with a lease of its name in kube-system.
@@ -40,9 +44,13 @@ type Scheduler struct {
 // NewScheduler configures a scheduler as pmk-sched renders it for the release; Start starts it.
 func (p *Plane) NewScheduler(t testing.TB, s Scheduler) *Process {
 	t.Helper()
+	kubeconfig := p.Kubeconfig
+	if s.User != "" {
+		kubeconfig = p.kubeconfig(t, s.User)
+	}
 	request := profiles.Request{
-		Release: p.Release, SchedulerName: s.Name, Kubeconfig: p.Kubeconfig,
-		Extenders: s.Extenders, Plugins: s.Plugins, Source: s.Source, LeaderElect: s.LeaderElect,
+		Release: p.Release, SchedulerName: s.Name, Kubeconfig: kubeconfig,
+		Extenders: s.Extenders, Plugins: s.Plugins, Enable: s.Enable, Source: s.Source, LeaderElect: s.LeaderElect,
 		InsecurePort: int(netip.MustParseAddrPort(FreeAddress(t)).Port()), // for several schedulers of 1.20 to 1.22 at once
 	}
 	render := profiles.Render

@@ -3,6 +3,7 @@
 package labs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -33,6 +34,10 @@ func (n *Node) Image(t testing.TB, plugins ...string) string {
 
 // Stable returns the flag that sets how long a new scheduler has to be ready without a restart before pmk-sched trusts it.
 func Stable(duration string) []string { return []string{"--stable-for", duration} }
+
+// EnvStableFor is the environment variable that sets it for commands that a test runs as they are
+// printed.
+const EnvStableFor = "PMK_SCHED_STABLE_FOR"
 
 // Deploy deploys a scheduler, which is uninstalled when the test ends. more may be any flags of deploy.
 func (n *Node) Deploy(t testing.TB, name, image string, more ...string) run.Result {
@@ -88,4 +93,27 @@ func (n *Node) LeftNothing(t testing.TB, name string) {
 	if left := n.Left(t, name, ",!pmk-sched.io/revision"); left != "" {
 		t.Errorf("a failed deployment left objects behind: %s", left)
 	}
+}
+
+// Pods returns the manifest of a Deployment whose pods tolerate every node and name the given
+// scheduler; "" names none.
+func Pods(name, scheduler, image string, replicas int) string {
+	line := ""
+	if scheduler != "" {
+		line = "schedulerName: " + scheduler
+	}
+	return fmt.Sprintf(`apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[1]s, namespace: default}
+spec:
+  replicas: %[4]d
+  selector: {matchLabels: {app: %[1]s}}
+  template:
+    metadata: {labels: {app: %[1]s}}
+    spec:
+      %[2]s
+      terminationGracePeriodSeconds: 0
+      tolerations: [{operator: Exists}]
+      containers: [{name: main, image: %[3]s, command: [/bin/sleep, "100000"]}]
+`, name, line, image, replicas)
 }

@@ -1,7 +1,9 @@
 //go:build linux
 
-// Package labs gives tests the control-plane node of a lab. The tests of all packages share one lab for each layout: the first test that
-// needs it starts it, and `make test` takes it down in the end. Tests that run at the same time use different names and ports.
+// Package labs gives tests the control-plane node of a lab. The tests of all packages use two labs
+// for each layout: one that they share, and one that a test has for itself for as long as it runs.
+// The first test that needs a lab starts it, unless hack/with-labs.sh already does, and `make test`
+// takes it down in the end. Tests that share a lab use different names and ports.
 package labs
 
 import (
@@ -20,13 +22,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Release is the release of the shared labs.
+// Release is the release of the labs that tests share.
 const Release = "v1.24.3"
 
-// Workers are the fake workers of a shared lab.
+// Workers are the fake workers of these labs.
 func Workers() []string { return []string{"worker-001", "worker-002", "worker-003"} }
 
-// Environment variables: the directory of the shared labs, which hack/with-labs.sh makes and removes, and the one of pmk-sched itself.
+// Environment variables: the directory of the labs, which hack/with-labs.sh makes and removes, and
+// the one of pmk-sched itself.
 const (
 	envPool   = "PMK_SCHED_TEST_LABS"
 	envLabDir = "PMK_SCHED_LAB_DIR"
@@ -69,14 +72,23 @@ func takeDown(dir string) error {
 // Dir returns the directory of the labs.
 func Dir() string { return os.Getenv(envPool) }
 
-// Shared returns the shared lab of a layout. Other tests use it at the same time, and the test runs in parallel with them.
-func Shared(t testing.TB, layout string) *Node { return share(t, layout, unix.LOCK_SH) }
+// Shared returns the lab of a layout that tests share. The test runs in parallel with others.
+func Shared(t testing.TB, layout string) *Node {
+	t.Helper()
+	inParallel(t)
+	return use(t, "shared", layout)
+}
 
-// Exclusive returns the shared lab of a layout when no other test uses it, and keeps it until the test ends: for tests that restart
-// what the others rely on, or replace the default scheduler.
-func Exclusive(t testing.TB, layout string) *Node { return share(t, layout, unix.LOCK_EX) }
+// Exclusive returns another lab of a layout, which no other test uses until this one ends: for
+// tests that restart what the others rely on, or replace the default scheduler.
+func Exclusive(t testing.TB, layout string) *Node {
+	t.Helper()
+	inParallel(t)
+	t.Cleanup(lock(t, "exclusive-"+layout+".use"))
+	return use(t, "exclusive", layout)
+}
 
-func share(t testing.TB, layout string, how int) *Node {
+func inParallel(t testing.TB) {
 	t.Helper()
 	if test, ok := t.(*testing.T); ok {
 		test.Parallel()
@@ -84,24 +96,28 @@ func share(t testing.TB, layout string, how int) *Node {
 	if Dir() == "" {
 		t.Fatal("the package has no TestMain that calls labs.Main")
 	}
-	t.Cleanup(lock(t, layout+".use", how))
-	n := &Node{Name: "shared-" + layout, Layout: layout, Release: Release}
+}
+
+func use(t testing.TB, kind, layout string) *Node {
+	t.Helper()
+	n := &Node{Name: kind + "-" + layout, Layout: layout, Release: Release}
 	n.bringUp(t)
 	n.connect(t)
 	n.AwaitReady(t)
 	return n
 }
 
-// bringUp starts the lab unless it is up.
+// bringUp starts the lab unless it is up. The file with the extension .up is its lock, .done and
+// .failed have what `lab up` printed.
 func (n *Node) bringUp(t testing.TB) {
 	t.Helper()
-	defer lock(t, n.Layout+".up", unix.LOCK_EX)()
-	done, failed := filepath.Join(Dir(), n.Layout+".done"), filepath.Join(Dir(), n.Layout+".failed")
+	defer lock(t, n.Name+".up")()
+	done, failed := filepath.Join(Dir(), n.Name+".done"), filepath.Join(Dir(), n.Name+".failed")
 	if _, err := os.Stat(done); err == nil {
 		return
 	}
 	if text, err := os.ReadFile(failed); err == nil {
-		t.Fatalf("the shared lab of the layout %s did not start:\n%s", n.Layout, text)
+		t.Fatalf("lab %s did not start:\n%s", n.Name, text)
 	}
 	r := run.PMKSched(t, "lab", "up", "--name", n.Name, "--branch", n.Release, "--layout", n.Layout, "--nodes", fmt.Sprint(len(Workers())))
 	mark := done
@@ -139,11 +155,11 @@ func Start(t testing.TB, o Options) *Node {
 }
 
 // lock takes a lock of the pool, across processes, and returns what releases it.
-func lock(t testing.TB, name string, how int) (unlock func()) {
+func lock(t testing.TB, name string) (unlock func()) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(Dir(), name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
-		err = unix.Flock(int(file.Fd()), how)
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
 	}
 	if err != nil {
 		t.Fatalf("lock %s: %v", name, err)
@@ -155,7 +171,7 @@ func lock(t testing.TB, name string, how int) (unlock func()) {
 func (n *Node) once(t testing.TB, key string, do func()) {
 	t.Helper()
 	key = n.Name + "." + strings.NewReplacer("/", "_", ":", "_").Replace(key)
-	defer lock(t, key+".lock", unix.LOCK_EX)()
+	defer lock(t, key+".lock")()
 	done := filepath.Join(Dir(), key+".done")
 	if _, err := os.Stat(done); err == nil {
 		return
@@ -172,7 +188,7 @@ const firstPort = 11000
 // Port returns a port of the host's network for one scheduler. No other test is given it.
 func (n *Node) Port(t testing.TB) string {
 	t.Helper()
-	defer lock(t, n.Name+".ports", unix.LOCK_EX)()
+	defer lock(t, n.Name+".ports")()
 	file := filepath.Join(Dir(), n.Name+".port")
 	text, _ := os.ReadFile(file) // not there for the first one
 	port, _ := strconv.Atoi(string(text))

@@ -5,14 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
-
-const envCache = "PMK_SCHED_CACHE"
 
 // Scheduler is the kube-scheduler of one release as pmk-sched builds it.
 type Scheduler struct {
@@ -42,7 +40,7 @@ func Build(ctx context.Context, release versions.Release, dir string, onStep fun
 	if err != nil {
 		return nil, err
 	}
-	cache, err := cacheDir()
+	cache, err := run.CacheDir()
 	if err != nil {
 		return nil, err
 	}
@@ -59,15 +57,4 @@ func Build(ctx context.Context, release versions.Release, dir string, onStep fun
 		dir: dir, cache: cache,
 	}
 	return s, s.writeFiles()
-}
-
-func cacheDir() (string, error) {
-	if dir := os.Getenv(envCache); dir != "" {
-		return dir, nil
-	}
-	user, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find the user's cache directory: %w", err)
-	}
-	return filepath.Join(user, "pmk-sched"), nil
 }

@@ -1,4 +1,5 @@
-// Package trace reads Alibaba's openb trace for benchmarks: the nodes and pods of a cluster with GPUs.
+// Package trace reads Alibaba's openb trace for benchmarks: the nodes and pods of a cluster with
+// GPUs.
 package trace
 
 import (
@@ -19,17 +20,18 @@ const variable = "PMK_SCHED_OPENB"
 // GPU is the extended resource of the trace: a GPU is 1000 of it.
 const GPU = corev1.ResourceName(openb.GPUMilli)
 
-// Files returns the paths of the lists of nodes and pods. Without the trace the benchmark is skipped.
+// Files returns the paths of the lists of nodes and pods. Without the trace the benchmark fails.
 func Files(b *testing.B) (nodes, pods string) {
 	b.Helper()
 	dir := os.Getenv(variable)
 	if dir == "" {
-		b.Skip(variable + " is not the directory of the openb trace")
+		b.Fatalf("set %s to the directory with openb_node_list_all_node.csv and openb_pod_list_default.csv: "+
+			"directory cluster-trace-gpu-v2023/csv of github.com/alibaba/clusterdata", variable)
 	}
 	return filepath.Join(dir, "openb_node_list_all_node.csv"), filepath.Join(dir, "openb_pod_list_default.csv")
 }
 
-// Read returns the nodes and the pods. Without the trace the benchmark is skipped.
+// Read returns the nodes and the pods. Without the trace the benchmark fails.
 func Read(b *testing.B) ([]*corev1.Node, []*corev1.Pod) {
 	b.Helper()
 	nodes, pods := Files(b)

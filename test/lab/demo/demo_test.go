@@ -20,7 +20,7 @@ func TestDemoShowsThatACustomSchedulerBindsAPod(t *testing.T) {
 	n := labs.Shared(t, "pmk")
 	n.UninstallLater(t, name)
 	demo := exec.CommandContext(run.Context(t), "hack/demo.sh")
-	demo.Dir, demo.Env = run.Root(), append(os.Environ(), "LAB="+n.Name, "NAME="+name)
+	demo.Dir, demo.Env = run.Root(), append(os.Environ(), "LAB="+n.Name, "NAME="+name, labs.EnvStableFor+"=1s")
 	run.Command(t, demo).OK(t).Prints(t,
 		"layout pmk", "kubescheduler.config.k8s.io/v1beta3", "Deployment/kube-system/"+name+" created",
 		"bound by   "+name, "k8s-master-", name+"-",

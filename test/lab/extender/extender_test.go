@@ -75,19 +75,19 @@ func (n *node) life(t *testing.T, load *prometheus.Exporter, file string) {
 	if !strings.Contains(before, "localhost/scheduler") {
 		t.Fatalf("the scheduler's state is not seen: %s", before)
 	}
-	said := n.pmkSched(t, "extender", "deploy", "-f", file, "--for", scheduler)
+	said := n.extender(t, "deploy", "-f", file, "--for", scheduler)
 	if service := !strings.Contains(readFile(t, file), "sidecar: true"); strings.Contains(said, "✓ prove that scheduler "+scheduler+" calls extender "+extender) != service {
 		t.Errorf("the proof that the scheduler calls it:\n%s", said)
 	}
 	n.Create(ctx, t, held, controlplane.Pod(scheduler, group, "p"))
 	n.obeyed(ctx, t, load)
-	n.pmkSched(t, "extender", "restart", "--name", extender, "--image", imageV2)
+	n.extender(t, "restart", "--name", extender, "--image", imageV2)
 	run.Eventually(t, "the pods are of the new image", func(context.Context) (bool, string) {
 		images := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-o", "jsonpath={.items[*].spec.containers[*].image}")
 		return strings.Contains(images, imageV2) && !strings.Contains(images, imageV1), images
 	})
 	n.obeyed(ctx, t, load)
-	n.pmkSched(t, "extender", "uninstall", "--name", extender, "--yes")
+	n.extender(t, "uninstall", "--name", extender, "--yes")
 	if left := n.left(t, extender); left != "" {
 		t.Errorf("left of the extender: %s", left)
 	}
@@ -201,7 +201,7 @@ func notReached(t *testing.T, n *node, ignorable bool) {
 	}
 	before := configured()
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(unreachableFile, imageV1, ignorable))
-	got := n.PMKSched(t, "extender", "deploy", "-f", file, "--for", name)
+	got := n.PMKSched(t, extenderArgs("deploy", "-f", file, "--for", name)...)
 	got.Fails(t, 1, "scheduler alone does not reach extender unreachable at https://", "check that the extender's pods are on nodes with a working pod network")
 	if diff := cmp.Diff(before, configured()); diff != "" {
 		t.Errorf("the scheduler changed (-before +after):\n%s", diff)
@@ -231,7 +231,7 @@ func TestExtenderForTheDefaultScheduler(t *testing.T) {
 	n.Load(t, imageV1, "--extender")
 	original := n.defaultManifest(t)
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(defaultFile, name, imageV1, namespace))
-	if said := n.pmkSched(t, "extender", "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said, "✓ prove that scheduler default-scheduler calls extender "+name) {
+	if said := n.extender(t, "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said, "✓ prove that scheduler default-scheduler calls extender "+name) {
 		t.Errorf("there is no proof that the scheduler calls it:\n%s", said)
 	}
 	n.Create(ctx, t, namespace, controlplane.Pod("", group, "p"))
@@ -240,7 +240,7 @@ func TestExtenderForTheDefaultScheduler(t *testing.T) {
 		return strings.Contains(said, "2 not by default"), said
 	})
 	n.PMKSched(t, "verify", "--default").OK(t)
-	n.pmkSched(t, "extender", "uninstall", "--name", name, "--yes")
+	n.extender(t, "uninstall", "--name", name, "--yes")
 	if diff := cmp.Diff(original, n.defaultManifest(t)); diff != "" {
 		t.Errorf("the manifest is not the original one (-original +now):\n%s", diff)
 	}

@@ -7,6 +7,7 @@ package extender
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,11 +45,17 @@ func connect(t *testing.T, n *labs.Node) *node {
 	return &node{Node: n, Plane: controlplane.Plane{Kube: n.Kube}}
 }
 
-// pmkSched runs pmk-sched on the node, which has to succeed.
-func (n *node) pmkSched(t *testing.T, args ...string) string {
+// extender runs a subcommand of `pmk-sched extender` on the node, which has to succeed, and returns
+// what it prints.
+func (n *node) extender(t *testing.T, args ...string) string {
 	t.Helper()
-	r := n.PMKSched(t, args...).OK(t)
+	r := n.PMKSched(t, extenderArgs(args...)...).OK(t)
 	return r.Stdout + r.Stderr
+}
+
+// extenderArgs are the arguments of a subcommand, with a short stability window.
+func extenderArgs(args ...string) []string {
+	return slices.Concat([]string{"extender"}, args, labs.Stable("1s"))
 }
 
 // left waits until no pod of a name is left, which takes a moment, and returns the objects that are.

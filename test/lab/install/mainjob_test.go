@@ -101,28 +101,6 @@ func TestDetectReportsTheControlPlaneNode(t *testing.T) {
 	}
 }
 
-// podsManifest is a Deployment whose pods tolerate every node and name the given scheduler; "" names none.
-func podsManifest(name, scheduler, image string, replicas int) string {
-	line := ""
-	if scheduler != "" {
-		line = "schedulerName: " + scheduler
-	}
-	return fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s, namespace: default}
-spec:
-  replicas: %[4]d
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      %[2]s
-      terminationGracePeriodSeconds: 0
-      tolerations: [{operator: Exists}]
-      containers: [{name: main, image: %[3]s, command: [/bin/sleep, "100000"]}]
-`, name, line, image, replicas)
-}
-
 func TestMainJob(t *testing.T) {
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
@@ -154,7 +132,7 @@ func TestMainJob(t *testing.T) {
 func schedules(t *testing.T, n *labs.Node, name, image string) {
 	t.Helper()
 	named, unnamed := name+"-named", name+"-unnamed"
-	n.Apply(t, podsManifest(named, name, image, 20)+"---\n"+podsManifest(unnamed, "", image, 5))
+	n.Apply(t, labs.Pods(named, name, image, 20)+"---\n"+labs.Pods(unnamed, "", image, 5))
 	t.Cleanup(func() { n.Kubectl(t, "delete", "deployment", named, unnamed, "--wait=true") })
 	n.Kubectl(t, "rollout", "status", "deployment/"+named, "--timeout=10m")
 	n.Kubectl(t, "rollout", "status", "deployment/"+unnamed, "--timeout=10m")

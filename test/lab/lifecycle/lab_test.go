@@ -152,18 +152,6 @@ func TestPMKLab(t *testing.T) {
 	})
 }
 
-func TestPMKLabSurvivesRestarts(t *testing.T) {
-	l := labs.Exclusive(t, lab.LayoutPMK).Lab
-	restartAPIServer(t, l)
-	kubectl(t, l, "get", "nodes")
-	runPod(t, l, "restarted", "node-role.kubernetes.io/master")
-	if err := l.RestartNode(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/restarted")
-	kubectl(t, l, "delete", "pod", "restarted")
-}
-
 func hasLayoutOfPMK(t *testing.T, l *lab.Lab) {
 	name, err := l.NodeName()
 	if err != nil {

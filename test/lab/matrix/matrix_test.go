@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -94,33 +95,11 @@ func (n node) deploysUnchanged(t *testing.T, name string, more ...string) {
 	}
 }
 
-// podsManifest is a Deployment whose pods may run on the master and name the given scheduler; "" names none.
-func podsManifest(name, scheduler, image string) string {
-	line := ""
-	if scheduler != "" {
-		line = "schedulerName: " + scheduler
-	}
-	return fmt.Sprintf(`apiVersion: apps/v1
-kind: Deployment
-metadata: {name: %[1]s, namespace: default}
-spec:
-  replicas: 5
-  selector: {matchLabels: {app: %[1]s}}
-  template:
-    metadata: {labels: {app: %[1]s}}
-    spec:
-      %[2]s
-      terminationGracePeriodSeconds: 0
-      tolerations: [{operator: Exists}]
-      containers: [{name: main, image: %[3]s, command: [/bin/sleep, "100000"]}]
-`, name, line, image)
-}
-
 // bindsPods runs five pods that name the deployed scheduler and five that name none: each is bound by the right one.
 func (n node) bindsPods(t *testing.T) {
 	t.Helper()
 	for name, scheduler := range map[string]string{"ours": "my-scheduler", "others": ""} {
-		n.Kubectl(t, "apply", "-f", run.WriteFile(t, "pods.yaml", podsManifest(name, scheduler, n.image())))
+		n.Apply(t, labs.Pods(name, scheduler, n.image(), 5))
 	}
 	for name, by := range map[string]string{"ours": "my-scheduler", "others": "default-scheduler"} {
 		n.Kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=180s")

@@ -61,9 +61,9 @@ func three(t *testing.T, release, layout string) []*labs.Node {
 func deployed(t *testing.T, nodes []*labs.Node, label string) {
 	t.Helper()
 	first := nodes[0]
-	var image string
+	image := "localhost/" + name + ":" + first.Release
 	for _, node := range nodes {
-		image = node.Image(t)
+		node.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", image, "--load", "containerd").OK(t)
 	}
 	first.PMKSched(t, "detect").OK(t).Prints(t, "3 with label "+label)
 	first.PMKSched(t, append([]string{"deploy", "--name", name, "--image", image}, labs.Stable("1s")...)...).OK(t)
@@ -82,14 +82,19 @@ func uninstalled(t *testing.T, n *labs.Node) {
 	n.LeftNothing(t, name)
 }
 
-// survives stops a node: pods of the second and of the default scheduler are still bound.
+// survives stops a node: pods of the second and of the default scheduler are still bound, and the
+// replicas of the second one on the other nodes are the same as before, none of which was
+// restarted.
 func survives(t *testing.T, lost, other *labs.Node) {
-	l := lost.Lab
+	l, before := lost.Lab, replicasWithout(t, other, lost)
 	if err := l.StopNode(t.Context(), lost.NodeName); err != nil {
 		t.Fatal(err)
 	}
 	for _, scheduler := range []string{name, "default-scheduler"} {
 		bound(t, other, scheduler)
+	}
+	if after := replicasWithout(t, other, lost); after != before {
+		t.Errorf("the replicas on the other nodes did not survive; before:\n%s\nafter:\n%s", before, after)
 	}
 	if err := l.StartNode(t.Context(), lost.NodeName); err != nil {
 		t.Fatal(err)
@@ -98,6 +103,19 @@ func survives(t *testing.T, lost, other *labs.Node) {
 		r := other.PMKSched(t, "status")
 		return r.Code == 0 && strings.Contains(r.Stdout, "3/3"), r.String()
 	})
+}
+
+// replicasWithout lists the replicas of the second scheduler on the nodes other than one, with the
+// restarts of each.
+func replicasWithout(t *testing.T, n, lost *labs.Node) string {
+	t.Helper()
+	const form = `jsonpath={range .items[*]}{.metadata.uid} {.status.containerStatuses[0].restartCount}{"\n"}{end}`
+	replicas := n.Kubectl(t, "get", "pods", "-n", "kube-system", "-l", "app.kubernetes.io/instance="+name,
+		"--field-selector", "spec.nodeName!="+lost.NodeName, "-o", form)
+	if lines := strings.Count(replicas, "\n") + 1; lines != 2 {
+		t.Fatalf("%d replicas run on the other nodes, want 2:\n%s", lines, replicas)
+	}
+	return replicas
 }
 
 // bound creates a pod of a scheduler and waits until it is bound. While etcd elects a leader, requests fail.

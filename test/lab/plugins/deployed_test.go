@@ -3,13 +3,13 @@
 package plugins
 
 import (
-	"strconv"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -26,7 +26,7 @@ func (n *node) pod(t *testing.T) *corev1.Pod {
 }
 
 // metrics reads the metrics of the scheduler from its own port, which may be in the pods' network.
-func (n *node) metrics(t *testing.T) string {
+func (n *node) metrics(t *testing.T) controlplane.Metrics {
 	t.Helper()
 	pod, port := n.pod(t), ""
 	for _, c := range pod.Spec.Containers {
@@ -42,26 +42,14 @@ func (n *node) metrics(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(text)
+	return controlplane.Metrics(text)
 }
 
-// metric is the sum of a metric's values, over those lines that hold a text such as result="ok"; -1 if there is none.
-func (n *node) metric(t *testing.T, name, with string) float64 {
+// loadSources returns how many metrics LoadAware can read, -1 if it does not count them.
+func (n *node) loadSources(t *testing.T) float64 {
 	t.Helper()
-	sum, found := 0.0, false
-	for line := range strings.Lines(n.metrics(t)) {
-		series, text, ok := strings.Cut(strings.TrimSpace(line), "} ")
-		if !ok || !strings.HasPrefix(series, name+"{") || !strings.Contains(series, with) {
-			continue
-		}
-		value, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			t.Fatalf("read %s: %v", line, err)
-		}
-		sum, found = sum+value, true
+	if up, found := n.metrics(t).By(t, "pmk_sched_loadaware_up", "")[""]; found {
+		return up
 	}
-	if !found {
-		return -1
-	}
-	return sum
+	return -1
 }

@@ -22,6 +22,9 @@ import (
 // stampedPods is how many pods are stamped while another client updates each of them as fast as it can.
 const stampedPods = 200
 
+// stamps is the metric that counts stamps.
+const stamps = "pmk_sched_timestamp_stamps_total"
+
 // writers are the goroutines of the other client.
 const writers = 8
 
@@ -36,7 +39,7 @@ func (n *node) stampsWhileOthersUpdate(t *testing.T) {
 		pods = append(pods, pod)
 	}
 	n.create(t, namespace, pods...)
-	before := n.metric(t, "pmk_sched_timestamp_stamps_total", `result="ok"`)
+	before := n.metrics(t).By(t, stamps, "result")
 
 	var rounds, updates, lost atomic.Int64
 	ctx, cancel := context.WithCancel(run.Context(t))
@@ -79,11 +82,12 @@ func (n *node) stampsWhileOthersUpdate(t *testing.T) {
 		t.Error(err)
 	}
 	n.isStamped(t, bound, began)
-	if failed := n.metric(t, "pmk_sched_timestamp_stamps_total", `result="error"`); failed > 0 {
+	after := n.metrics(t).By(t, stamps, "result")
+	if failed := after["error"]; failed > 0 {
 		t.Errorf("%v stamps failed", failed)
 	}
-	if stamps := n.metric(t, "pmk_sched_timestamp_stamps_total", `result="ok"`) - max(before, 0); stamps < stampedPods {
-		t.Errorf("%v stamps for %d pods", stamps, stampedPods)
+	if made := after["ok"] - before["ok"]; made < stampedPods {
+		t.Errorf("%v stamps for %d pods", made, stampedPods)
 	}
 	if during == 0 {
 		t.Error("the other client updated nothing while the pods were stamped")

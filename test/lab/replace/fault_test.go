@@ -67,7 +67,10 @@ func (f failure) isReverted(t *testing.T) {
 
 // A scheduler that runs at first and ends within the stability window is reverted.
 func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
-	failure{"ends after 5 seconds", "crash-later", lab.LayoutKubeadm, labs.Stable("20s"), []string{"exit status 7", "this scheduler ends after 5 seconds"}}.isReverted(t)
+	failure{
+		"ends after 2 seconds", "crash-later", lab.LayoutKubeadm, labs.Stable("6s"),
+		[]string{"exit status 7", "this scheduler ends after 2 seconds"},
+	}.isReverted(t)
 }
 
 func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {

@@ -29,7 +29,7 @@ var layouts = []string{lab.LayoutPMK, lab.LayoutKubeadm}
 func TestFaultReplaceIsRevertedWhenTheSchedulerFails(t *testing.T) {
 	for _, f := range []failure{
 		{"ends at once", "crash", lab.LayoutPMK, nil, []string{"exit status 7", "this scheduler ends at once"}},
-		{"ends after 5 seconds", "crash-later", lab.LayoutPMK, nil, []string{"exit status 7", "this scheduler ends after 5 seconds"}},
+		{"ends after 2 seconds", "crash-later", lab.LayoutPMK, nil, []string{"exit status 7", "this scheduler ends after 2 seconds"}},
 		{"is never ready", "silent", lab.LayoutKubeadm, []string{"--timeout", "30s"}, []string{"not all containers are ready"}},
 		{"never leads", "silent", lab.LayoutPMK, []string{"--timeout", "30s"}, []string{"no scheduler holds the lease kube-scheduler|the lease kube-scheduler is still held by the previous scheduler"}},
 	} {

@@ -61,12 +61,22 @@ func unchanged(t testing.TB, l *labs.Node, manifest string) *node {
 	return n
 }
 
-// forgetRestarts restarts the kubelet. The kubelet delays a container that it has started a short time ago, twice as long each time, and
-// forgets that only when it is restarted. A user replaces once; the tests do it again and again.
+// forgetRestarts restarts the kubelet. The kubelet delays a container that it has started a short
+// time ago, twice as long each time, and forgets that only when it is restarted. A user replaces once;
+// the tests do it again and again.
+//
+// It returns when the new kubelet mounts volumes: if a volume leaves the manifest before, the kubelet
+// waits two minutes for it and keeps the old scheduler.
 func (n *node) forgetRestarts(t testing.TB) {
 	t.Helper()
+	file := filepath.Join(n.Lab.LogDir(), "kubelet.log")
+	starts := func() int {
+		log, _ := os.ReadFile(file) // read again by Eventually
+		return bytes.Count(log, []byte("Reconciler: start to sync state"))
+	}
+	before := starts()
 	if err := n.Lab.RestartNode(run.Context(t)); err != nil {
-		log, _ := os.ReadFile(filepath.Join(n.Lab.LogDir(), "kubelet.log"))
+		log, _ := os.ReadFile(file)
 		for line := range strings.Lines(string(log)) {
 			if strings.HasPrefix(line, "Error:") || strings.Contains(line, "command failed") || strings.Contains(line, "Failed to") {
 				t.Log(line)
@@ -74,6 +84,10 @@ func (n *node) forgetRestarts(t testing.TB) {
 		}
 		t.Fatal(err)
 	}
+	run.Eventually(t, "the kubelet mounts volumes", func(context.Context) (bool, string) {
+		now := starts()
+		return now > before, fmt.Sprintf("it started to %d times", now)
+	})
 	n.AwaitReady(t)
 }
 

@@ -30,16 +30,24 @@ type trouble struct {
 	says []string
 }
 
-// failures make the extender that will fail. The messages are the releases' own; those about garbage and half an answer do not name the
-// extender.
+// failures make the extender that will fail: by ending, by not answering, and by an answer that the
+// scheduler refuses. The messages are the releases' own.
 var failures = map[string]func(context.Context, *testing.T, scene) trouble{
-	"killed":  killed,
-	"expired": expired,
+	"killed": killed,
 	"hanging": func(ctx context.Context, t *testing.T, s scene) trouble {
 		f := behindFaulty(ctx, t, s, hangs, "/filter", "Client.Timeout exceeded")
 		f.asked.HTTPTimeout = 100 * time.Millisecond // each pod waits as long for each verb, one after the other
 		return f
 	},
+	"wrong node names": func(ctx context.Context, t *testing.T, s scene) trouble {
+		return behindFaulty(ctx, t, s, namesNobody, `claims a filtered node "nobody" which is not found in the input node list`)
+	},
+}
+
+// moreFailures are the same in other ways. The messages about garbage and half an answer do not
+// name the extender.
+var moreFailures = map[string]func(context.Context, *testing.T, scene) trouble{
+	"expired": expired,
 	"status 500": func(ctx context.Context, t *testing.T, s scene) trouble {
 		return behindFaulty(ctx, t, s, answers500, "failed filter with extender at URL ", "/filter, code 500")
 	},
@@ -48,9 +56,6 @@ var failures = map[string]func(context.Context, *testing.T, scene) trouble{
 	},
 	"half a body": func(ctx context.Context, t *testing.T, s scene) trouble {
 		return behindFaulty(ctx, t, s, answersHalf, "unexpected EOF")
-	},
-	"wrong node names": func(ctx context.Context, t *testing.T, s scene) trouble {
-		return behindFaulty(ctx, t, s, namesNobody, `claims a filtered node "nobody" which is not found in the input node list`)
 	},
 }
 

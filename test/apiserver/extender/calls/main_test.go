@@ -6,6 +6,7 @@ package calls
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -68,7 +69,11 @@ func scenarios() map[string]func(*testing.T, scene) {
 	for name, test := range placements {
 		all["placement: "+name] = test
 	}
-	for name, make := range failures {
+	made := maps.Clone(failures)
+	if allFailures {
+		maps.Copy(made, moreFailures)
+	}
+	for name, make := range made {
 		all["failure: "+name] = func(t *testing.T, s scene) { failureWhilePodsArrive(t, s, make) }
 	}
 	return all

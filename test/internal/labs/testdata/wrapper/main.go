@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
-// behaviour and version are set at link time.
-var behaviour, version string
+// setting has the behaviour and the version, separated by a space. The tests replace it in the
+// compiled program. It is a variable, so that the compiler does not.
+var setting = "behaviour and version of the wrapper"
 
 func main() {
+	behaviour, version, _ := strings.Cut(strings.TrimRight(setting, " "), " ")
 	for i, arg := range os.Args {
 		switch {
 		case arg == "--version":
@@ -33,8 +36,8 @@ func main() {
 		if err := cmd.Start(); err != nil {
 			panic(err)
 		}
-		time.Sleep(5 * time.Second)
-		fmt.Println("this scheduler ends after 5 seconds")
+		time.Sleep(2 * time.Second)
+		fmt.Println("this scheduler ends after 2 seconds")
 		_ = cmd.Process.Kill()
 	case "silent":
 		time.Sleep(time.Hour)

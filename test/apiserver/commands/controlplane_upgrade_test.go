@@ -1,0 +1,131 @@
+//go:build linux
+
+package commands
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+)
+
+// record deploys a scheduler of a release with its revision, as when the cluster was of that release. No kubelet runs it.
+func record(t *testing.T, o install.Options) {
+	t.Helper()
+	o.Credentials = install.CredentialsServiceAccount
+	plan, err := install.NewPlan(nil, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := apply.New(server.Config(), apply.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := run.Context(t)
+	revision, err := client.SaveRevision(ctx, apply.Revision{Name: plan.Name, Namespace: plan.Namespace, Description: plan.Description(), Objects: plan.Objects})
+	if err == nil {
+		_, err = client.Apply(ctx, plan.Objects)
+	}
+	if err == nil {
+		err = client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ownConfiguration is in a config API that the release of the cluster does not read.
+const ownConfiguration = `apiVersion: kubescheduler.config.k8s.io/v1beta1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: old-config
+  plugins: {score: {disabled: [{name: NodeResourcesLeastAllocated}], enabled: [{name: NodeResourcesMostAllocated, weight: 5}]}}
+`
+
+// testUpgradeCheck: what is at the cluster's release is up to date, what is behind is reported with what an upgrade would do, and nothing changes.
+func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
+	const image = "registry.example.com/scheduler:"
+	record(t, install.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release})
+	pmkSched("upgrade", "--check").OK(t).Prints(t, "up to date: "+apiserver.Release)
+	pmkSched("upgrade", "--check", "--name", "current").OK(t)
+	pmkSched("upgrade", "--name", "current").OK(t).Prints(t, "scheduler current is up to date")
+	pmkSched("upgrade", "--check", "--name", "none").Fails(t, 2, "none has no revisions in namespace kube-system")
+	pmkSched("upgrade").Fails(t, 2, "--name is required")
+
+	record(t, install.Options{Name: "old-patch", Image: image + "v1.24.1-plugins-0123456789", Branch: "v1.24.1", Preset: "binpack", Flags: []string{"--preset=binpack", "--with=builtin:timestamp"}})
+	record(t, install.Options{
+		Name: "old-config", Image: image + "v1", Branch: "v1.22.17", Configuration: []byte(ownConfiguration), ConfigurationName: "own.yaml", Flags: []string{"--config=own.yaml"},
+	})
+	record(t, install.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17", Flags: []string{"--file=gone/pmk-sched.yaml"}})
+	before := resourceVersions(t)
+
+	r := pmkSched("upgrade", "--check", "-o", "json")
+	r.Fails(t, 3, "3 of 4 schedulers are not at "+apiserver.Release)
+	found := map[string]session.Upgrade{}
+	for _, u := range run.Decode[session.UpgradeReport](t, r.Stdout).Schedulers {
+		found[u.Name] = u
+	}
+	if u := found["current"]; u.Due || u.Command != "" {
+		t.Errorf("the scheduler that is up to date: %+v", u)
+	}
+	u := found["old-patch"]
+	if !u.Due || !u.Build || u.Release != "v1.24.1" || u.Target != apiserver.Release || !strings.HasPrefix(u.NewImage, image+"v1.24.3-plugins-") || !slices.Equal(u.Plugins, []string{"Timestamp"}) {
+		t.Errorf("the scheduler of an older patch: %+v", u)
+	}
+	if len(u.KnownProblems) == 0 || u.Command != "pmk-sched upgrade --name old-patch" || u.From != u.To {
+		t.Errorf("the scheduler of an older patch: %+v", u)
+	}
+	u = found["old-config"]
+	if !u.Due || u.Blocked != "" || u.NewImage != image+apiserver.Release || u.From != "kubescheduler.config.k8s.io/v1beta1" || u.To != "kubescheduler.config.k8s.io/v1beta3" {
+		t.Errorf("the scheduler with a configuration to convert: %+v", u)
+	}
+	if changes := strings.Join(u.Changes, "\n"); !strings.Contains(changes, "configuration of revision 1") || !strings.Contains(changes, "NodeResourcesMostAllocated") {
+		t.Errorf("the changes of the conversion:\n%s", changes)
+	}
+	u = found["from-file"]
+	if !u.Due || !strings.Contains(u.Blocked, "was deployed with -f gone/pmk-sched.yaml") || !slices.Contains(u.Needs, "name its file with -f") {
+		t.Errorf("the scheduler whose file is gone: %+v", u)
+	}
+	file := run.WriteFile(t, "pmk-sched.yaml", "apiVersion: pmk-sched.io/v1alpha1\nkind: CustomScheduler\nmetadata: {name: from-file}\nspec:\n  source: {branch: v1.23.17}\n  image: {repository: registry.example.com/scheduler}\n")
+	pmkSched("upgrade", "--check", "-f", file).Fails(t, 3, "registry.example.com/scheduler:"+apiserver.Release+" (to build)", "spec.source.branch of "+file+" is v1.23.17")
+	pmkSched("upgrade", "--check", "--name", "old-patch", "--branch", "v1.24.1").OK(t)
+
+	if after := resourceVersions(t); !maps.Equal(before, after) {
+		t.Errorf("the checks changed objects:\n%v\n%v", before, after)
+	}
+}
+
+// resourceVersions returns those of the objects of all schedulers.
+func resourceVersions(t *testing.T) map[string]string {
+	t.Helper()
+	kube, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	own := metav1.ListOptions{LabelSelector: "app.kubernetes.io/managed-by=pmk-sched"}
+	deployments, err := kube.AppsV1().Deployments("").List(run.Context(t), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range deployments.Items {
+		versions["Deployment/"+d.Name] = d.ResourceVersion
+	}
+	secrets, err := kube.CoreV1().Secrets("").List(run.Context(t), own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range secrets.Items {
+		versions["Secret/"+s.Name] = s.ResourceVersion
+	}
+	return versions
+}

@@ -1,0 +1,89 @@
+//go:build linux
+
+package commands
+
+import (
+	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+)
+
+// nodeCredentials are those of a control-plane node, valid until then.
+func nodeCredentials(t *testing.T, until time.Time) *cluster.NodeCredentials {
+	t.Helper()
+	signed, err := certificates.NewAuthority(x509.Certificate{
+		Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotBefore: until.AddDate(-1, 0, 0), NotAfter: until,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &cluster.NodeCredentials{
+		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler", Expires: until,
+		CA: signed.Cert, Cert: signed.Cert, Key: signed.Key,
+	}
+}
+
+func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *testing.T) {
+	ctx := testContext(t)
+	ns := server.Namespace(t)
+	client, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t), ControllerGrace: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		owned, err := client.Owned(ctx, "copier", ns)
+		if err == nil {
+			_, err = client.Delete(ctx, owned)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	now := time.Now()
+	for _, c := range []struct {
+		mode  string
+		until time.Time
+		warns bool
+	}{
+		{install.CredentialsNode, now.AddDate(0, 0, 20), true},
+		{install.CredentialsNode, now.AddDate(1, 0, 0), false}, // renewed by kubeadm
+		{install.CredentialsNodeInline, now.AddDate(0, 0, 10), true},
+		{install.CredentialsServiceAccount, time.Time{}, false},
+	} {
+		var credentials *cluster.NodeCredentials
+		if !c.until.IsZero() {
+			credentials = nodeCredentials(t, c.until)
+		}
+		plan, err := install.NewPlan(nil, credentials, install.Options{
+			Name: "copier", Namespace: ns, Image: "localhost/s:v1", Branch: "v1.24.3", Credentials: c.mode, Now: now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Apply(ctx, plan.Objects); err != nil {
+			t.Fatal(err)
+		}
+		s := &second{name: "copier", ns: ns, client: client, release: testRelease(t)}
+		w := s.read(ctx, t)
+		expiring := slices.ContainsFunc(w.Findings(now), func(f health.Finding) bool { return f.Code == health.CertificateExpiring && f.Namespace == ns })
+		if expiring != c.warns {
+			t.Errorf("%s until %s: findings %v", c.mode, c.until, w.Findings(now))
+		}
+		switch found := w.Certificate; {
+		case c.until.IsZero() && found != nil, !c.until.IsZero() && (found == nil || !found.Expires.Equal(c.until.UTC().Truncate(time.Second))):
+			t.Errorf("%s: got certificate %+v, want one until %s", c.mode, found, c.until)
+		}
+	}
+}

@@ -1,0 +1,449 @@
+//go:build linux
+
+package commands
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/internal/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/health"
+	"github.com/pmk-sched/pmk-sched/internal/health/observe"
+	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// second is a second scheduler, or an extender, whose status is read.
+type second struct {
+	name, ns, node string
+	client         *apply.Client
+	plan           *install.Plan
+	// release is that of the API server, unreachable why it does not reach the extender.
+	release     versions.Release
+	unreachable error
+	later       time.Time
+}
+
+func testRelease(t *testing.T) versions.Release {
+	t.Helper()
+	release, err := versions.Parse(apiserver.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release
+}
+
+func newSecond(ctx context.Context, t *testing.T, name string) *second {
+	t.Helper()
+	client, err := apply.New(server.Config(), apply.Options{Log: zaptest.NewLogger(t), ControllerGrace: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &second{name: name, ns: server.Namespace(t), node: name + "-node", client: client, release: testRelease(t), later: time.Now().Add(2 * time.Minute)}
+	node(ctx, t, s.node, masterLabel)
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(ctx)
+		owned, err := client.Owned(ctx, name, s.ns)
+		if err == nil {
+			_, err = client.Delete(ctx, owned)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// deploy deploys a scheduler without findings: it has a revision, a ready pod and a lease.
+func (s *second) deploy(ctx context.Context, t *testing.T, credentials *cluster.NodeCredentials, o install.Options) {
+	t.Helper()
+	o.Name, o.Namespace, o.Image, o.Branch, o.Now = s.name, s.ns, "localhost/s:v1", s.release.String(), time.Now()
+	if o.Credentials = install.CredentialsServiceAccount; credentials != nil {
+		o.Credentials = install.CredentialsNode
+	}
+	var err error
+	if s.plan, err = install.NewPlan(nil, credentials, o); err != nil {
+		t.Fatal(err)
+	}
+	revision, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: s.plan.Objects})
+	if err == nil {
+		_, err = s.client.Apply(ctx, s.plan.Objects)
+	}
+	if err == nil {
+		err = s.client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pod(ctx, t, ownership.Scheduler)
+	s.hold(ctx, t, s.name+"-1_0f1e")
+}
+
+// pod creates a ready pod of the scheduler or extender.
+func (s *second) pod(ctx context.Context, t *testing.T, app string) {
+	t.Helper()
+	no := false
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	if _, err := server.Client(t).CoreV1().ServiceAccounts(s.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1", Labels: map[string]string{ownership.LabelName: app, ownership.LabelInstance: s.name}},
+		Spec:       corev1.PodSpec{NodeName: s.node, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: app, Image: "localhost/s:v1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour))}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: app, Ready: true}}
+	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// unbind replaces the pod by one without a node, as after a rollout, with the condition that a scheduler set, if any.
+func (s *second) unbind(ctx context.Context, t *testing.T, condition *corev1.PodCondition) error {
+	t.Helper()
+	zero, no := int64(0), false
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	if err := pods.Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero}); err != nil {
+		return err
+	}
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: s.name + "-1", Labels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.name}},
+		Spec:       corev1.PodSpec{AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: ownership.Scheduler, Image: "localhost/s:v1"}}},
+	}, metav1.CreateOptions{})
+	if err != nil || condition == nil {
+		return err
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
+	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
+
+// hold makes a holder renew the lease until later.
+func (s *second) hold(ctx context.Context, t *testing.T, holder string) {
+	t.Helper()
+	leases, seconds := server.Client(t).CoordinationV1().Leases(s.ns), int32(15)
+	if err := leases.Delete(ctx, s.name, metav1.DeleteOptions{}); err != nil && holder != s.name+"-1_0f1e" {
+		t.Fatal(err)
+	}
+	_, err := leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.name}, Spec: coordinationv1.LeaseSpec{
+		HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &metav1.MicroTime{Time: time.Now()}, RenewTime: &metav1.MicroTime{Time: s.later},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status changes the status of the pod to one that is not ready.
+func (s *second) status(ctx context.Context, t *testing.T, state corev1.ContainerState) {
+	t.Helper()
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	pod, err := pods.Get(ctx, s.name+"-1", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod.Status.Conditions[0].Status = corev1.ConditionFalse
+	pod.Status.ContainerStatuses[0].Ready, pod.Status.ContainerStatuses[0].State = false, state
+	if _, err := pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read reads the status; all of it must be known.
+func (s *second) read(ctx context.Context, t *testing.T) *health.Workload {
+	t.Helper()
+	result, err := observe.Run(ctx, observe.Options{
+		Name: s.name, Namespace: s.ns, Release: s.release, Kube: server.Client(t), Objects: s.client, Metrics: kubeapi.Metrics{Pods: server.Client(t).CoreV1()},
+		Answers: func(context.Context, string, string) error { return s.unreachable },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(result.Schedulers, result.Extenders)
+	at := slices.IndexFunc(all, func(w *health.Workload) bool { return w.Namespace == s.ns })
+	if at < 0 {
+		t.Fatalf("%s is missing in %+v", s.name, all)
+	}
+	for _, unknown := range all[at].Unknown {
+		if !strings.Contains(unknown, "has no deployed revision") {
+			t.Errorf("unknown: %s", unknown)
+		}
+	}
+	return all[at]
+}
+
+// expect fails the test unless the findings have exactly these codes.
+func (s *second) expect(ctx context.Context, t *testing.T, want ...health.Code) []health.Finding {
+	t.Helper()
+	found := s.read(ctx, t).Findings(s.later)
+	var codes []health.Code
+	for _, f := range found {
+		codes = append(codes, f.Code)
+	}
+	if !slices.Equal(codes, want) {
+		t.Fatalf("findings %v, want %v:\n%v", codes, want, (&health.FindingsError{Findings: found}).Error())
+	}
+	return found
+}
+
+// Each case is the true cause of its findings. Before it, the scheduler has none.
+func TestStatusFindingsOfAScheduler(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		cause func(ctx context.Context, t *testing.T, s *second) error
+		want  []health.Code
+	}{
+		{"object-deleted", func(ctx context.Context, t *testing.T, s *second) error {
+			return server.Client(t).RbacV1().ClusterRoleBindings().Delete(ctx, s.name+"-as-kube-scheduler", metav1.DeleteOptions{})
+		}, []health.Code{health.ObjectMissing}},
+		{"labels-removed", func(ctx context.Context, t *testing.T, s *second) error {
+			return patch(ctx, t, s.name+"-as-kube-scheduler", `{"metadata":{"labels":null}}`)
+		}, []health.Code{health.ObjectForeign}},
+		{"deployment-deleted", func(ctx context.Context, t *testing.T, s *second) error {
+			return server.Client(t).AppsV1().Deployments(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
+		}, []health.Code{health.ObjectMissing}},
+		{"deployment-begun", func(ctx context.Context, _ *testing.T, s *second) error {
+			_, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: s.plan.Objects})
+			return err
+		}, []health.Code{health.DeployUnfinished}},
+		{"pod-deleted", func(ctx context.Context, t *testing.T, s *second) error {
+			zero := int64(0)
+			return server.Client(t).CoreV1().Pods(s.ns).Delete(ctx, s.name+"-1", metav1.DeleteOptions{GracePeriodSeconds: &zero})
+		}, []health.Code{health.ReplicaMissing}},
+		{"pod-unbound", func(ctx context.Context, t *testing.T, s *second) error {
+			return s.unbind(ctx, t, nil)
+		}, []health.Code{health.ReplicaUnbound}},
+		{"pod-unschedulable", func(ctx context.Context, t *testing.T, s *second) error {
+			return s.unbind(ctx, t, &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available"})
+		}, []health.Code{health.ReplicaUnbound}},
+		{"image-missing", func(ctx context.Context, t *testing.T, s *second) error {
+			s.status(ctx, t, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}})
+			return nil
+		}, []health.Code{health.ImageUnavailable}},
+		{"pod-crashing", func(ctx context.Context, t *testing.T, s *second) error {
+			s.status(ctx, t, corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}})
+			return nil
+		}, []health.Code{health.ReplicaCrashing}},
+		{"pod-not-ready", func(ctx context.Context, t *testing.T, s *second) error {
+			s.status(ctx, t, corev1.ContainerState{Running: &corev1.ContainerStateRunning{}})
+			return nil
+		}, []health.Code{health.ReplicaNotReady}},
+		{"node-down", func(ctx context.Context, t *testing.T, s *second) error {
+			return setNode(ctx, t, s.node, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown })
+		}, []health.Code{health.NodeNotReady}},
+		{"lease-deleted", func(ctx context.Context, t *testing.T, s *second) error {
+			return server.Client(t).CoordinationV1().Leases(s.ns).Delete(ctx, s.name, metav1.DeleteOptions{})
+		}, []health.Code{health.NoLeader}},
+		{"lease-expired", func(_ context.Context, _ *testing.T, s *second) error {
+			s.later = s.later.Add(time.Minute)
+			return nil
+		}, []health.Code{health.NoLeader}},
+		{"lease-taken", func(ctx context.Context, t *testing.T, s *second) error {
+			s.hold(ctx, t, "other_1")
+			return nil
+		}, []health.Code{health.LeaseForeign}},
+		{"pod-ignored", func(ctx context.Context, t *testing.T, s *second) error {
+			return waitingPod(ctx, t, s, "ignored", nil)
+		}, []health.Code{health.PodsIgnored}},
+		{"pod-refused", func(ctx context.Context, t *testing.T, s *second) error {
+			return waitingPod(ctx, t, s, "refused", &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+		}, nil},
+		{"release-behind", func(_ context.Context, _ *testing.T, s *second) error {
+			s.release.Minor++
+			return nil
+		}, []health.Code{health.ReleaseSkew}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx := testContext(t)
+			s := newSecond(ctx, t, tc.name)
+			s.deploy(ctx, t, nil, install.Options{})
+			s.expect(ctx, t)
+			if err := tc.cause(ctx, t, s); err != nil {
+				t.Fatal(err)
+			}
+			s.expect(ctx, t, tc.want...)
+		})
+	}
+}
+
+// The fields name who changed them and when. Applying the revision again ends it.
+func TestStatusNamesWhoEditedWhichField(t *testing.T) {
+	ctx := testContext(t)
+	s := newSecond(ctx, t, "edited")
+	s.deploy(ctx, t, nil, install.Options{})
+	s.expect(ctx, t)
+	edit := []byte(`{"metadata":{"annotations":{"of": "another tool"}},"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","image":"localhost/other:v1"}]}}}}`)
+	_, err := server.Client(t).AppsV1().Deployments(s.ns).Patch(ctx, s.name, types.StrategicMergePatchType, edit, metav1.PatchOptions{FieldManager: "by-hand"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := s.expect(ctx, t, health.Drifted)
+	for _, text := range []string{`containers[name=kube-scheduler].image is "localhost/other:v1", recorded is "localhost/s:v1" (by-hand at 2`} {
+		if !strings.Contains(found[0].Detail, text) {
+			t.Errorf("the detail lacks %q:\n%s", text, found[0].Detail)
+		}
+	}
+	if strings.Count(found[0].Detail, "\n") != 1 {
+		t.Errorf("more than one field differs:\n%s", found[0].Detail)
+	}
+	if _, err := s.client.Apply(ctx, s.plan.Objects); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(ctx, t)
+}
+
+func TestStatusReportsASchedulerThatDependsOnOneOfSeveralNodes(t *testing.T) {
+	ctx := testContext(t)
+	s := newSecond(ctx, t, "dependent")
+	node(ctx, t, "dependent-other", masterLabel)
+	credentials := nodeCredentials(t, time.Now().AddDate(1, 0, 0))
+	credentials.Server = "https://10.9.8.7:6443"
+	s.deploy(ctx, t, credentials, install.Options{})
+	s.expect(ctx, t) // the address is that of a load balancer
+	err := setNode(ctx, t, s.node, func(n *corev1.Node) {
+		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.9.8.7"}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(ctx, t, health.DependsOnNode)
+}
+
+func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
+	ctx := testContext(t)
+	e := newSecond(ctx, t, "ghost")
+	labels := map[string]string{ownership.LabelManagedBy: ownership.Manager, ownership.LabelName: ownership.Extender, ownership.LabelInstance: e.name}
+	pods := map[string]string{ownership.LabelInstance: e.name}
+	_, err1 := server.Client(t).AppsV1().Deployments(e.ns).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: labels},
+		Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: pods}, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: pods}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: ownership.Extender, Image: "localhost/e:v1"}}},
+		}},
+	}, metav1.CreateOptions{})
+	_, err2 := server.Client(t).CoreV1().Services(e.ns).Create(ctx, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: labels}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 443}}},
+	}, metav1.CreateOptions{})
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: e.name, Labels: map[string]string{discoveryv1.LabelServiceName: e.name}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
+	}
+	slice, err3 := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Create(ctx, slice, metav1.CreateOptions{})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	e.pod(ctx, t, ownership.Extender)
+	e.expect(ctx, t)
+
+	caller := newSecond(ctx, t, "caller")
+	caller.deploy(ctx, t, nil, install.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9", FilterVerb: "filter", Ignorable: new(bool)}}}})
+	caller.expect(ctx, t)
+
+	e.unreachable = errors.New("no route")
+	e.expect(ctx, t, health.ExtenderUnreachable)
+	e.unreachable = nil
+	no := false
+	slice.Endpoints[0].Conditions.Ready = &no
+	if _, err := server.Client(t).DiscoveryV1().EndpointSlices(e.ns).Update(ctx, slice, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.expect(ctx, t, health.ExtenderNoEndpoints)
+	if err := server.Client(t).AppsV1().Deployments(e.ns).Delete(ctx, e.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	caller.expect(ctx, t, health.ExtenderMissing)
+}
+
+// The certificate expires while the scheduler runs. A valid one ends it.
+func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
+	ctx := testContext(t)
+	s := newSecond(ctx, t, "expiring")
+	s.deploy(ctx, t, nodeCredentials(t, time.Now().Add(time.Minute)), install.Options{})
+	end := s.later // the certificate has expired then, and the lease is valid
+	s.later = time.Now()
+	s.expect(ctx, t, health.CertificateExpiring)
+	s.later = end
+	found := s.expect(ctx, t, health.CertificateExpired)
+	if !strings.Contains(found[0].Text, "expired on "+time.Now().UTC().Format("2006")) {
+		t.Errorf("got %q", found[0].Text)
+	}
+	plan, err := install.NewPlan(nil, nodeCredentials(t, time.Now().AddDate(1, 0, 0)), install.Options{
+		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(), Credentials: install.CredentialsNode, Now: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: plan.Objects})
+	if err == nil {
+		_, err = s.client.Apply(ctx, plan.Objects)
+	}
+	if err == nil {
+		err = s.client.SetRevisionStatus(ctx, revision, apply.Deployed, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(ctx, t)
+}
+
+// setNode changes the status of a node.
+func setNode(ctx context.Context, t *testing.T, name string, change func(*corev1.Node)) error {
+	t.Helper()
+	nodes := server.Client(t).CoreV1().Nodes()
+	n, err := nodes.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	change(n)
+	_, err = nodes.UpdateStatus(ctx, n, metav1.UpdateOptions{})
+	return err
+}
+
+// patch changes a ClusterRoleBinding.
+func patch(ctx context.Context, t *testing.T, binding, text string) error {
+	t.Helper()
+	bindings := server.Client(t).RbacV1().ClusterRoleBindings()
+	_, err := bindings.Patch(ctx, binding, types.MergePatchType, []byte(text), metav1.PatchOptions{})
+	t.Cleanup(func() {
+		if err := bindings.Delete(context.WithoutCancel(ctx), binding, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	return err
+}
+
+// waitingPod creates a pod that names the scheduler, with a condition that a scheduler would have set.
+func waitingPod(ctx context.Context, t *testing.T, s *second, name string, condition *corev1.PodCondition) error {
+	t.Helper()
+	no := false
+	pods := server.Client(t).CoreV1().Pods(s.ns)
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{SchedulerName: s.name, AutomountServiceAccountToken: &no, Containers: []corev1.Container{{Name: "main", Image: "i"}}},
+	}, metav1.CreateOptions{})
+	if err != nil || condition == nil {
+		return err
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, *condition)
+	_, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}

@@ -1,0 +1,267 @@
+//go:build linux
+
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap/zaptest"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/build"
+	"github.com/pmk-sched/pmk-sched/internal/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
+	"github.com/pmk-sched/pmk-sched/internal/snapshot/spool"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
+	"github.com/pmk-sched/pmk-sched/test/internal/run"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// simulators have an API server for each release, for the tests of where pods go: a command starts
+// an API server of its own. mu is held for each simulation.
+var simulators struct {
+	mu        sync.Mutex
+	byRelease map[string]*simulator
+}
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	for _, s := range simulators.byRelease {
+		if err := s.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			status = 1
+		}
+	}
+	os.Exit(status)
+}
+
+// simulator runs simulations with the scheduler of a release.
+type simulator struct {
+	release   versions.Release
+	scheduler string // the path of the program
+	server    *simulate.Server
+	dir       string
+	runs      int
+}
+
+// withSimulator calls do with the simulator of a release, whose API server it starts if it does not
+// run.
+func withSimulator(t *testing.T, release string, do func(*simulator) error) {
+	t.Helper()
+	simulators.mu.Lock()
+	defer simulators.mu.Unlock()
+	s := simulators.byRelease[release]
+	if s == nil {
+		s = &simulator{}
+		if err := s.start(t.Context(), release); err != nil {
+			t.Fatal(errors.Join(err, s.close()))
+		}
+		if simulators.byRelease == nil {
+			simulators.byRelease = map[string]*simulator{}
+		}
+		simulators.byRelease[release] = s
+	}
+	if err := do(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *simulator) start(ctx context.Context, release string) (err error) {
+	if s.release, err = versions.Parse(release); err != nil {
+		return err
+	}
+	if s.scheduler, err = controlplane.Build(ctx, build.Options{Release: s.release}); err != nil {
+		return err
+	}
+	binaries, err := apiserver.BinariesOf(ctx, s.release)
+	if err != nil {
+		return err
+	}
+	if s.dir, err = os.MkdirTemp("", "simulator-"); err != nil {
+		return err
+	}
+	s.server, err = simulate.StartServer(ctx, simulate.Options{
+		KubeAPIServer: binaries.KubeAPIServer, Etcd: binaries.Etcd, Dir: s.dir, Scheduler: simulate.Scheduler{Release: s.release},
+	})
+	return err
+}
+
+func (s *simulator) close() error {
+	var err error
+	if s.server != nil {
+		err = s.server.Close()
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// options returns the options of a run with a scheduler.
+func (s *simulator) options(t *testing.T, objects simulate.Snapshot, scheduler profiles.Request) simulate.Options {
+	t.Helper()
+	s.runs++
+	dir := filepath.Join(s.dir, strconv.Itoa(s.runs))
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	scheduler.Release, scheduler.SchedulerName = s.release, corev1.DefaultSchedulerName
+	return simulate.Options{
+		Snapshot: objects, Dir: dir, Timeout: run.Patience, Log: zaptest.NewLogger(t),
+		Scheduler: simulate.Scheduler{
+			Program: s.scheduler, Release: s.release, Name: scheduler.SchedulerName,
+			Configuration: func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
+				scheduler.Kubeconfig, scheduler.InsecurePort = kubeconfig, insecurePort
+				return configuration(scheduler)
+			},
+		},
+	}
+}
+
+// configuration renders the configuration of a scheduler.
+func configuration(r profiles.Request) (*simulate.Configuration, error) {
+	rendered, err := profiles.Render(r)
+	if err != nil {
+		return nil, err
+	}
+	var document struct {
+		Profiles []struct {
+			SchedulerName string `json:"schedulerName"`
+		} `json:"profiles"`
+	}
+	if err := yaml.Unmarshal(rendered.YAML, &document); err != nil {
+		return nil, err
+	}
+	c := &simulate.Configuration{YAML: rendered.YAML, Args: rendered.Args}
+	for _, profile := range document.Profiles {
+		c.Profiles = append(c.Profiles, profile.SchedulerName)
+	}
+	return c, nil
+}
+
+// simulated runs a scenario with a scheduler of [apiserver.Release] on manifests.
+func simulated(t *testing.T, s scenario.Scenario, manifests string, scheduler profiles.Request) report.Report {
+	t.Helper()
+	objects := newObjects(t, manifests)
+	var r *report.Report
+	withSimulator(t, apiserver.Release, func(sim *simulator) (err error) {
+		o := sim.options(t, objects, scheduler)
+		o.Scenario = s
+		r, err = sim.server.Run(t.Context(), o)
+		return err
+	})
+	return *r
+}
+
+// simulatePending schedules the pending pods of manifests with the default scheduler.
+func simulatePending(t *testing.T, manifests string) report.Report {
+	t.Helper()
+	return simulated(t, scenario.Pending(), manifests, profiles.Request{})
+}
+
+// readManifests reads manifests as commands do.
+func readManifests(t *testing.T, text string) (all []map[string]any) {
+	t.Helper()
+	err := files.Manifests(t.Context(), []string{run.WriteFile(t, "manifests.yaml", text)}, nil, func(o map[string]any) error {
+		all = append(all, o)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// simulateAdd schedules copies of the pods of manifests, next to those of a snapshot, with the
+// default scheduler.
+func simulateAdd(t *testing.T, snapshot, manifests string, count, limit int) report.Report {
+	t.Helper()
+	s, err := scenario.Add(readManifests(t, manifests), count, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return simulated(t, s, snapshot, profiles.Request{})
+}
+
+// explained explains what a scheduler decides about the pod web, and node if it is not empty.
+func explained(t *testing.T, manifests, release, node string, scheduler profiles.Request) cycle.Result {
+	t.Helper()
+	objects := newObjects(t, manifests)
+	var in *cycle.Input
+	withSimulator(t, release, func(sim *simulator) (err error) {
+		in, err = sim.server.Explain(t.Context(), sim.options(t, objects, scheduler), "shop", "web")
+		return err
+	})
+	return *cycle.New(*in, node)
+}
+
+// objects are those of manifests, as a snapshot has them.
+type objects struct {
+	resources []snapshot.Resource
+	spool     *spool.Spool
+}
+
+func newObjects(t *testing.T, manifests string) *objects {
+	t.Helper()
+	stored, err := spool.New(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stored.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	read, err := files.Read(t.Context(), snapshot.Kinds(), stored, files.Options{Paths: []string{run.WriteFile(t, "objects.yaml", manifests)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &objects{read.Resources, stored}
+	for i := range o.resources {
+		stored.Sort(o.groupResource(i))
+	}
+	return o
+}
+
+func (o *objects) groupResource(i int) string {
+	k := snapshot.Kind{Group: o.resources[i].Group, Resource: o.resources[i].Resource}
+	return k.GroupResource()
+}
+
+// Each implements [simulate.Snapshot].
+func (o *objects) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	for i, r := range o.resources {
+		kind, version := snapshot.Find(snapshot.Kinds(), snapshot.APIVersion(r.Group, r.Version), r.Kind)
+		err := o.spool.Each(o.groupResource(i), func(_ string, text []byte) error {
+			object, err := snapshot.Decode(text)
+			if err != nil {
+				return err
+			}
+			return do(kind, version, object)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// equal checks that something has a value.
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

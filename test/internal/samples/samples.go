@@ -1,0 +1,120 @@
+// Package samples summarizes what benchmarks measure: several samples of each side, taken in turn.
+package samples
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Set are the samples of one side.
+type Set []float64
+
+// Median returns the middle sample, the greater one of two, or 0 without samples.
+func (s Set) Median() float64 {
+	if len(s) == 0 {
+		return 0
+	}
+	return slices.Sorted(slices.Values(s))[len(s)/2]
+}
+
+// Mean returns the mean, or 0 without samples.
+func (s Set) Mean() float64 {
+	sum := 0.0
+	for _, sample := range s {
+		sum += sample
+	}
+	return sum / float64(max(1, len(s)))
+}
+
+// ReportMedian reports the median, the minimum and the maximum as metrics of a benchmark.
+func (s Set) ReportMedian(b *testing.B, name, unit string) {
+	b.Helper()
+	s.report(b, name+"-p50-"+unit, s.Median(), name, unit)
+}
+
+// ReportMean reports the mean, the minimum and the maximum.
+func (s Set) ReportMean(b *testing.B, name, unit string) {
+	b.Helper()
+	s.report(b, name+"-mean-"+unit, s.Mean(), name, unit)
+}
+
+func (s Set) report(b *testing.B, center string, value float64, name, unit string) {
+	b.Helper()
+	if len(s) == 0 {
+		b.Fatalf("%s has no samples", name)
+	}
+	b.ReportMetric(value, center)
+	b.ReportMetric(slices.Min(s), name+"-min-"+unit)
+	b.ReportMetric(slices.Max(s), name+"-max-"+unit)
+}
+
+// Turn returns the sides in the order of a round: each side is the first one in turn, so that what
+// a side leaves behind affects all others alike.
+func Turn[T any](sides []T, round int) []T {
+	first := round % len(sides)
+	return slices.Concat(sides[first:], sides[:first])
+}
+
+// Rounds returns the number in the environment variable ROUNDS, or the given number if it is not
+// set.
+func Rounds(b *testing.B, otherwise int) int {
+	b.Helper()
+	text := os.Getenv("ROUNDS")
+	if text == "" {
+		return otherwise
+	}
+	rounds, err := strconv.Atoi(text)
+	if err != nil || rounds < 1 {
+		b.Fatalf("invalid ROUNDS %q: must be a positive number", text)
+	}
+	return rounds
+}
+
+// Table has the samples of each row and side, in the order in which they were added.
+type Table struct {
+	rows, sides []string
+	sets        map[[2]string]Set
+}
+
+// Add adds a sample.
+func (t *Table) Add(row, side string, sample float64) {
+	if t.sets == nil {
+		t.sets = map[[2]string]Set{}
+	}
+	if !slices.Contains(t.rows, row) {
+		t.rows = append(t.rows, row)
+	}
+	if !slices.Contains(t.sides, side) {
+		t.sides = append(t.sides, side)
+	}
+	t.sets[[2]string{row, side}] = append(t.sets[[2]string{row, side}], sample)
+}
+
+// Of returns the samples of a row and side.
+func (t *Table) Of(row, side string) Set { return t.sets[[2]string{row, side}] }
+
+// Markdown returns a table with the median and the maximum of each row and side.
+func (t *Table) Markdown(title string, format func(float64) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n| %s, p50 / max |", title)
+	for _, side := range t.sides {
+		fmt.Fprintf(&b, " %s |", side)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(t.sides)) + "\n")
+	for _, row := range t.rows {
+		fmt.Fprintf(&b, "| %s |", row)
+		for _, side := range t.sides {
+			cell := "-"
+			if s := t.Of(row, side); len(s) > 0 {
+				cell = format(s.Median()) + " / " + format(slices.Max(s))
+			}
+			fmt.Fprintf(&b, " %s |", cell)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

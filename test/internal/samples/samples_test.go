@@ -1,0 +1,50 @@
+package samples_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/test/internal/samples"
+)
+
+func TestMedianIsTheGreaterOfTwoMiddleSamples(t *testing.T) {
+	for want, set := range map[float64]samples.Set{0: nil, 2: {3, 1, 2}, 3: {4, 1, 3, 2}} {
+		if got := set.Median(); got != want {
+			t.Errorf("%v: expected %v, got %v", set, want, got)
+		}
+	}
+	if got := (samples.Set{1, 2, 6}).Mean(); got != 3 {
+		t.Errorf("expected a mean of 3, got %v", got)
+	}
+}
+
+func TestEachSideIsTheFirstOneInTurn(t *testing.T) {
+	sides := []string{"a", "b", "c"}
+	var got []string
+	for round := range 4 {
+		got = append(got, samples.Turn(sides, round)...)
+	}
+	if want := []string{"a", "b", "c", "b", "c", "a", "c", "a", "b", "a", "b", "c"}; !slices.Equal(got, want) {
+		t.Errorf("expected %v, got %v", want, got)
+	}
+}
+
+func TestTableHasMedianAndMaximumOfEachRowAndSide(t *testing.T) {
+	var table samples.Table
+	for _, s := range []float64{3, 1, 2} {
+		table.Add("node stopped", "default-scheduler", s)
+	}
+	table.Add("node stopped", "mine", 1.5)
+	table.Add("node stopped", "mine", 180)
+	table.Add("network cut", "default-scheduler", 1)
+	want := `
+| seconds, p50 / max | default-scheduler | mine |
+|---|---|---|
+| node stopped | 2.0 / 3.0 | 180.0 / 180.0 |
+| network cut | 1.0 / 1.0 | - |
+`
+	if got := table.Markdown("seconds", func(s float64) string { return fmt.Sprintf("%.1f", s) }); got != want {
+		t.Errorf("expected %s, got %s", want, got)
+	}
+}
