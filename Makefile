@@ -13,6 +13,9 @@ export CGO_ENABLED := 0
 # The openb trace, which the benchmarks of GPUs and of simulations need.
 export PMK_SCHED_OPENB ?= $(realpath ../shared/data/openb)
 
+# make check vets all tests.
+TEST := go test -vet=off -ldflags=-w
+
 # Packages with golden files.
 GOLDENS     = $(sort $(dir $(shell grep -rl 'flag.Bool."update"' --include=*_test.go cmd internal profiles rbac scheduler versions)))
 
@@ -48,7 +51,7 @@ check: ## gofmt, vet, lint, import rules, go mod tidy, goldens: before every com
 
 .PHONY: unit
 unit: deps ## unit tests, goldens, command line, fake module proxy, in-memory registry: before every commit
-	go test -vet=off $(UNIT)
+	$(TEST) $(UNIT)
 
 .PHONY: programs
 programs: build ## compile every program that `make test` runs, one after the other: Kubernetes v1.24.3, schedulers with plugins
@@ -59,10 +62,12 @@ programs: build ## compile every program that `make test` runs, one after the ot
 test: deps build bin/helm programs ## check, unit, and each capability once at v1.24.3 on real API servers and labs of each layout (root)
 	LABS='pmk kubeadm' hack/with-labs.sh make check tests GOLDENS=
 
-# Packages that wait for labs come first, then the longest; the others use the processors meanwhile.
+# Unit tests of which nothing has changed are not run again. Packages that wait for labs come first,
+# then the longest; the others use the processors meanwhile.
 .PHONY: tests
 tests:
-	@hack/seconds.sh go test -vet=off -ldflags=-w -p 6 -count=1 -timeout 30m -parallel 4 ./test/lab/... ./test/apiserver/simulate ./test/binary/... ./test/apiserver/... $(UNIT)
+	@hack/seconds.sh $(TEST) $(UNIT)
+	@hack/seconds.sh $(TEST) -p 6 -count=1 -timeout 30m -parallel 4 ./test/lab/... ./test/apiserver/simulate ./test/binary/... ./test/apiserver/...
 
 .PHONY: test-all
 test-all: test test-race test-faults test-releases test-labs test-matrix test-adapters test-browser fuzz soak vulnerabilities bench ## everything; takes hours (root)

@@ -205,20 +205,29 @@ func (p *matrixPlan) copySteps(ctx context.Context, sc MatrixScenario, dir strin
 	return steps, err
 }
 
-// simulateCells runs the simulations of a plan on this machine, so many at the same time.
-func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int, _ string) ([]matrix.Outcome, error) {
+// simulateCells runs the simulations of a plan on this machine, so many at the same time, each of those with API servers of its own.
+func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int, _ string) (_ []matrix.Outcome, err error) {
+	quiet := s.quiet()
+	free := make(chan *apiServers, parallel)
+	for range parallel {
+		servers, makeErr := quiet.newAPIServers("simulate")
+		if makeErr != nil {
+			return nil, makeErr
+		}
+		defer func() { err = errors.Join(err, servers.Close()) }()
+		free <- servers
+	}
 	outcomes := make([]matrix.Outcome, len(p.Cells))
-	slots := make(chan struct{}, parallel)
 	var running sync.WaitGroup
 	for i, cell := range p.Cells {
-		slots <- struct{}{}
+		servers := <-free
 		if ctx.Err() != nil {
 			break
 		}
 		running.Go(func() {
-			defer func() { <-slots }()
+			defer func() { free <- servers }()
 			done := s.OnStep("simulate " + cell.name.String())
-			result, err := s.simulateCell(ctx, p, i)
+			result, err := quiet.simulateCell(ctx, p, i, servers)
 			done(err)
 			outcomes[i] = matrix.NewOutcome(result, err)
 		})
@@ -230,11 +239,16 @@ func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int
 	return outcomes, nil
 }
 
-// simulateCell runs one simulation of a plan. It reports nothing: planMatrix has.
-func (s *Session) simulateCell(ctx context.Context, p *matrixPlan, index int) (*report.Report, error) {
+// quiet returns the session without messages: planMatrix has reported what there is to say about the schedulers.
+func (s *Session) quiet() *Session {
 	quiet := *s
 	quiet.OnStep = func(string) func(error) { return func(error) {} }
 	quiet.Warn, quiet.Note = func(string) {}, func(string) {}
+	return &quiet
+}
+
+// simulateCell runs one simulation of a plan.
+func (s *Session) simulateCell(ctx context.Context, p *matrixPlan, index int, servers *apiServers) (*report.Report, error) {
 	cell := p.Cells[index]
 	request := SimulateRequest{Steps: p.Scenarios[cell.Scenario], Timeout: p.Timeout}
 	scenarios, err := readSteps(ctx, request)
@@ -246,6 +260,6 @@ func (s *Session) simulateCell(ctx context.Context, p *matrixPlan, index int) (*
 	if err != nil {
 		return nil, err
 	}
-	sim := simulation{s: &quiet, scenarios: scenarios, objects: objects, header: h, request: request}
-	return sim.runSteps(ctx, quiet.simulationOptions(p.Schedulers[cell.Scheduler], p.Timeout))
+	sim := simulation{s: s, scenarios: scenarios, objects: objects, header: h, request: request, servers: servers}
+	return sim.runSteps(ctx, s.simulationOptions(p.Schedulers[cell.Scheduler], p.Timeout))
 }

@@ -169,7 +169,7 @@ func (p preparedScheduler) checkNoSecrets() error {
 
 // SimulateCell runs one simulation in a pod of [Session.SimulateMatrix] and writes its outcome to out. It fails only if there is none: another attempt may
 // succeed.
-func (s *Session) SimulateCell(ctx context.Context, index int, out io.Writer) error {
+func (s *Session) SimulateCell(ctx context.Context, index int, out io.Writer) (err error) {
 	text, err := os.ReadFile(imagePlan)
 	if err != nil {
 		return fmt.Errorf("read the plan: %w", err)
@@ -181,7 +181,13 @@ func (s *Session) SimulateCell(ctx context.Context, index int, out io.Writer) er
 	if index < 0 || index >= len(p.Cells) {
 		return fmt.Errorf("simulation %d of %d does not exist", index, len(p.Cells))
 	}
-	result, err := s.simulateCell(ctx, p, index)
+	quiet := s.quiet()
+	servers, err := quiet.newAPIServers("simulate")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, servers.Close()) }()
+	result, err := quiet.simulateCell(ctx, p, index, servers)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

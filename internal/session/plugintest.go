@@ -2,12 +2,9 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -22,7 +19,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // PluginTestRequest says which scheduler to test with which files.
@@ -49,29 +45,17 @@ type PluginTestRun struct {
 // PluginTests runs scenarios against schedulers. It keeps an API server for each release until it is closed.
 type PluginTests struct {
 	s       *Session
-	dir     string
-	remove  func() error
-	servers map[string]*simulate.Server
-	runs    int
+	servers *apiServers
 }
 
 // NewPluginTests returns tests without an API server. Close them.
 func (s *Session) NewPluginTests() (*PluginTests, error) {
-	dir, remove, err := tempdir.Make("plugin-test")
-	if err != nil {
-		return nil, err
-	}
-	return &PluginTests{s: s, dir: dir, remove: remove, servers: map[string]*simulate.Server{}}, nil
+	servers, err := s.newAPIServers("plugin-test")
+	return &PluginTests{s, servers}, err
 }
 
 // Close stops the API servers.
-func (t *PluginTests) Close() error {
-	var all []error
-	for _, server := range t.servers {
-		all = append(all, server.Close())
-	}
-	return errors.Join(append(all, t.remove())...)
-}
+func (t *PluginTests) Close() error { return t.servers.Close() }
 
 // Paths returns the files and directories that the result depends on: those of local plugins, the configuration, and the scenarios with the files that they name. A
 // scenario that cannot be read names none.
@@ -139,14 +123,14 @@ func (t *PluginTests) runBranch(ctx context.Context, r PluginTestRequest, branch
 	if err != nil {
 		return nil, err
 	}
-	server, err := t.server(ctx, o)
+	server, err := t.servers.server(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	var runs []PluginTestRun
 	for _, test := range tests {
 		begin := time.Now()
-		if o.Dir, err = t.newDir(); err != nil {
+		if o.Dir, err = t.servers.newDir(); err != nil {
 			return nil, err
 		}
 		result, err := test.run(ctx, server, o)
@@ -176,36 +160,6 @@ func (s *Session) releaseOrCluster(branch string) (string, error) {
 		return "", problem.WithHint(err, hint)
 	}
 	return release.String(), nil
-}
-
-// server returns the API server of the scheduler's release, which it starts for the first test.
-func (t *PluginTests) server(ctx context.Context, o simulate.Options) (*simulate.Server, error) {
-	release := o.Scheduler.Release.String()
-	if server := t.servers[release]; server != nil {
-		return server, nil
-	}
-	dir, err := t.newDir()
-	if err != nil {
-		return nil, err
-	}
-	o.Dir = dir
-	err = t.s.step("start the API server of "+release, func() error {
-		server, err := simulate.StartServer(ctx, o)
-		if err == nil {
-			t.servers[release] = server
-		}
-		return err
-	})
-	return t.servers[release], err
-}
-
-func (t *PluginTests) newDir() (string, error) {
-	t.runs++
-	dir := filepath.Join(t.dir, strconv.Itoa(t.runs))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return "", fmt.Errorf("run plugin tests: %w", err)
-	}
-	return dir, nil
 }
 
 // pluginTest is a file with its objects.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -21,7 +19,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/collect"
 	"github.com/pmk-sched/pmk-sched/internal/snapshot/spool"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // SimulateRequest says what to simulate.
@@ -137,9 +134,13 @@ func (s stored) Each(do func(kind *snapshot.Kind, version string, object map[str
 }
 
 // simulate has the programs compiled and runs the scenarios.
-func (s *Session) simulate(ctx context.Context, r SimulateRequest, scenarios []scenario.Scenario, h *snapshot.Header, objects simulate.Snapshot) (*report.Report, error) {
+func (s *Session) simulate(ctx context.Context, r SimulateRequest, scenarios []scenario.Scenario, h *snapshot.Header, objects simulate.Snapshot) (result *report.Report, err error) {
 	sim := simulation{s: s, scenarios: scenarios, objects: objects, header: h, request: r}
-	result, err := sim.run(ctx, r.Scheduler)
+	if sim.servers, err = s.newAPIServers("simulate"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sim.servers.Close()) }()
+	result, err = sim.run(ctx, r.Scheduler)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +164,7 @@ type simulation struct {
 	objects   simulate.Snapshot
 	header    *snapshot.Header
 	request   SimulateRequest
+	servers   *apiServers
 }
 
 // run runs the scenarios with a scheduler, which it has compiled.
@@ -176,21 +178,20 @@ func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (*report
 
 // runSteps runs the scenarios, each on the state that the one before left.
 func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *report.Report, err error) {
-	dir, remove, err := tempdir.Make("simulate")
+	server, err := m.servers.server(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, remove()) }()
 	o.Snapshot = m.objects
 	var steps []*report.Report
 	for i, sc := range m.scenarios {
-		o.Scenario, o.Dir, o.After = sc, filepath.Join(dir, strconv.Itoa(i)), nil
-		if err := os.Mkdir(o.Dir, 0o700); err != nil {
-			return nil, fmt.Errorf("run simulation: %w", err)
+		if o.Dir, err = m.servers.newDir(); err != nil {
+			return nil, err
 		}
+		o.Scenario, o.After = sc, nil
 		var next stored
 		if i+1 < len(m.scenarios) {
-			if next.objects, err = spool.New(dir); err != nil {
+			if next.objects, err = spool.New(o.Dir); err != nil {
 				return nil, err
 			}
 			defer func() { err = errors.Join(err, next.objects.Close()) }()
@@ -199,7 +200,7 @@ func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *
 				return err
 			}
 		}
-		step, err := simulate.Run(ctx, o)
+		step, err := server.Run(ctx, o)
 		if err != nil {
 			return nil, err
 		}

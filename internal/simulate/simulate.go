@@ -64,16 +64,6 @@ type Options struct {
 	Log    *zap.Logger
 }
 
-// Run runs a scenario. Everything that it starts has ended when it returns.
-func Run(ctx context.Context, o Options) (result *report.Report, err error) {
-	server, err := StartServer(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, server.Close()) }()
-	return server.Run(ctx, o)
-}
-
 // Server is an API server for several runs, one after the other. Close it.
 type Server struct {
 	api *apiserver.Server

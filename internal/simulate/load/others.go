@@ -68,6 +68,8 @@ func typed(o map[string]any) (*unstructured.Unstructured, error) {
 type others struct {
 	finder discovery.DiscoveryInterface
 	client dynamic.Interface
+	// mapper has the kinds that the API server served when it was last asked; nil: it is to be asked.
+	mapper meta.RESTMapper
 }
 
 // create creates an object. It waits for the API server to serve its kind.
@@ -83,6 +85,7 @@ func (c *others) create(ctx context.Context, o *unstructured.Unstructured) error
 		if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
 			return kubeapi.Explain("create "+name, err)
 		}
+		c.mapper = nil
 		if clock.Sleep(ctx, servedInterval) != nil {
 			return kubeapi.Explain("create "+name, err)
 		}
@@ -90,12 +93,15 @@ func (c *others) create(ctx context.Context, o *unstructured.Unstructured) error
 }
 
 func (c *others) try(ctx context.Context, o *unstructured.Unstructured) error {
-	groups, err := restmapper.GetAPIGroupResources(c.finder)
-	if err != nil {
-		return err
+	if c.mapper == nil {
+		groups, err := restmapper.GetAPIGroupResources(c.finder)
+		if err != nil {
+			return err
+		}
+		c.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 	}
 	kind := o.GroupVersionKind()
-	mapping, err := restmapper.NewDiscoveryRESTMapper(groups).RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return err
 	}

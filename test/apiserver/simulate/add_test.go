@@ -54,6 +54,7 @@ func TestCountAndLimitOfCopies(t *testing.T) {
 
 // The pods of a StatefulSet have their claims, and their volumes decide the zone.
 func TestAddedPodsHaveTheirClaims(t *testing.T) {
+	t.Parallel()
 	const set = `apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: db, namespace: shop}
@@ -76,6 +77,7 @@ spec:
 
 // A PriorityClass of the cluster applies: pods that are asked for evict others, copies that are tried do not.
 func TestAddedPodsHaveTheirPriority(t *testing.T) {
+	t.Parallel()
 	r := simulateAdd(t, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n"+
 		node("a", 4, "", "")+pod("low-1", "2", "", "nodeName: a", "phase: Running")+pod("low-2", "2", "", "nodeName: a", "phase: Running"),
 		deployment("web", 1, requesting("cpu: 2"), "priorityClassName: high"), 1, scenario.DefaultLimit)

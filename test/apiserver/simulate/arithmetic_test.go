@@ -12,6 +12,7 @@ import (
 
 // How many copies fit follows from the resources of the nodes, and the scheduler says what the next one lacks.
 func TestAsManyCopiesFitAsArithmeticSays(t *testing.T) {
+	t.Parallel()
 	const four = `cpu: "4", memory: 8Gi, pods: "110"`
 	one := nodeWith("a", four, "", "")
 	two := one + nodeWith("b", four, "", "")

@@ -46,6 +46,7 @@ func (*Sleepy) Filter(context.Context, scheduler.State, *corev1.Pod, scheduler.N
 `
 
 func TestSlowPluginIsNamedAndFails(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	create := exec.CommandContext(run.Context(t), run.Program(t), "plugin", "new", "--branch", apiserver.Release, "Sleepy")
 	create.Dir = dir
@@ -87,6 +88,7 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 
 // The nodes are those of a snapshot, with the pods on them: pods that do not fit are reported.
 func TestNodesOfASnapshotAreMeasured(t *testing.T) {
+	t.Parallel()
 	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
 		pod("running", "3800m", "", "nodeName: a", "phase: Running")+pod("pending", "1", "", "", "phase: Pending"))
 	// Plugins are measured in one cycle of ten: with so few pods possibly in none.
@@ -98,6 +100,7 @@ func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 
 // Pods of a workload of scheduler_perf that are not measured are scheduled first: those that are measured fit only if they evict them.
 func TestWorkloadOfSchedulerPerfIsMeasured(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "config"), 0o700); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 // Where it does not say how large the nodes are, they are so large that its outcome follows. Its example with a quota of four pods in the namespace is
 // left out: a simulation has no quotas.
 func TestAnswersOfClusterCapacity(t *testing.T) {
+	t.Parallel()
 	const small = "apiVersion: v1\nkind: Pod\nmetadata: {name: small-pod, namespace: shop}\nspec: {containers: [{name: main, image: web, resources: {%[1]s: {cpu: %[2]s, memory: 100Mi}}}], %[3]s}\n"
 	smallPod := fmt.Sprintf(small, "requests", "150m", "")
 	nodes := func(n int, cpu string) (manifests string) {

@@ -41,6 +41,7 @@ func TestSchedulersAreCompared(t *testing.T) {
 
 // The same scheduler on equal nodes: most of what differs is noise, and the pods that have no choice are the same.
 func TestTiesAreNoise(t *testing.T) {
+	t.Parallel()
 	var objects strings.Builder
 	for _, name := range strings.Split("abcdefgh", "") {
 		objects.WriteString(node("node-"+name, 4, "", ""))

@@ -15,6 +15,7 @@ import (
 // Releases for each form of the log and of the plugin sets: no structured messages, no default plugins in the written configuration, no multiPoint, contextual
 // logging, the newest one.
 func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
+	t.Parallel()
 	for _, release := range []string{"v1.20.15", "v1.21.14", "v1.22.17", "v1.23.17", "v1.26.15", "v1.29.2", "v1.34.2", "v1.37.1"} {
 		t.Run(release, func(t *testing.T) {
 			r := explained(t, exactCluster(), release, "large", profiles.Request{})
@@ -52,6 +53,7 @@ func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
 
 // Releases without and with hints which events have a plugin try again.
 func TestEphemeralVolumesAreExaminedInOtherReleases(t *testing.T) {
+	t.Parallel()
 	for _, release := range []string{"v1.29.2", "v1.37.1"} {
 		t.Run(release, func(t *testing.T) { examinesEphemeralVolumes(t, release) })
 	}

@@ -72,6 +72,7 @@ func exactCluster() string {
 }
 
 func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
+	t.Parallel()
 	r := explained(t, exactCluster(), apiserver.Release, "large", profiles.Request{})
 	want := map[string][]string{
 		"full": {"NodeResourcesFit"}, "cordoned": {"NodeUnschedulable", "TaintToleration"}, "tainted": {"TaintToleration"},
@@ -116,6 +117,7 @@ func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 
 // The weight that is suggested for a node makes it win, and the one below does not.
 func TestSuggestedWeightIsTheSmallestThatWins(t *testing.T) {
+	t.Parallel()
 	for weight, want := range map[int]string{14: "small", 15: "large"} {
 		config := fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1beta3
 kind: KubeSchedulerConfiguration
@@ -131,6 +133,7 @@ profiles:
 // A scheduler up to 1.28 counts the nodes that have an image when it hears of a node: only the last one would get the score of an image that all have,
 // which is that of its size between 23 and 1000 MiB.
 func TestNodesWithTheSameImageHaveTheSameScore(t *testing.T) {
+	t.Parallel()
 	manifests := pod("web", "1", "", "", "phase: Pending")
 	for _, name := range []string{"a", "b", "c", "d"} {
 		manifests += readyNode(name, "", "", `cpu: "4", memory: 8Gi, pods: "110"`, `images: [{names: ["shop/web:1"], sizeBytes: 600000000}]`)
@@ -258,6 +261,7 @@ spec: {drivers: [{name: csi.example.com, nodeID: full, topologyKeys: [zone], all
 
 // The pod owns the claim of its ephemeral volume, which can be created only after it. Plugins must not see the pod before.
 func TestEphemeralVolumesAreExaminedWithTheirClaims(t *testing.T) {
+	t.Parallel()
 	examinesEphemeralVolumes(t, apiserver.Release)
 }
 

@@ -18,6 +18,7 @@ import (
 // Each pod goes to the same node in a simulation and for real, and the same pods get none. Except for the first case, no two nodes are equally good
 // for a pod, so that all pods are created at once, and any difference is a fault.
 func TestSimulationsAgreeWithRealSchedulers(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name string
 		of   func(t *testing.T, release versions.Release) *faithful

@@ -32,25 +32,27 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// simulators have an API server for each release, for the tests of where pods go: a command starts
-// an API server of its own. mu is held for each simulation.
+// simulators are those that no test uses at the moment, by release: a command starts an API server of
+// its own.
 var simulators struct {
-	mu        sync.Mutex
-	byRelease map[string]*simulator
+	mu   sync.Mutex
+	free map[string][]*simulator
 }
 
 func TestMain(m *testing.M) {
 	status := m.Run()
-	for _, s := range simulators.byRelease {
-		if err := s.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			status = 1
+	for _, free := range simulators.free {
+		for _, s := range free {
+			if err := s.close(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				status = 1
+			}
 		}
 	}
 	os.Exit(status)
 }
 
-// simulator runs simulations with the scheduler of a release.
+// simulator runs simulations with the scheduler of a release, one after the other.
 type simulator struct {
 	release   versions.Release
 	scheduler string // the path of the program
@@ -59,26 +61,39 @@ type simulator struct {
 	runs      int
 }
 
-// withSimulator calls do with the simulator of a release, whose API server it starts if it does not
-// run.
+// withSimulator calls do with a simulator of a release that no other test uses, and starts one if there
+// is none.
 func withSimulator(t *testing.T, release string, do func(*simulator) error) {
 	t.Helper()
-	simulators.mu.Lock()
-	defer simulators.mu.Unlock()
-	s := simulators.byRelease[release]
+	s := takeSimulator(release)
 	if s == nil {
 		s = &simulator{}
 		if err := s.start(t.Context(), release); err != nil {
 			t.Fatal(errors.Join(err, s.close()))
 		}
-		if simulators.byRelease == nil {
-			simulators.byRelease = map[string]*simulator{}
-		}
-		simulators.byRelease[release] = s
 	}
+	defer func() {
+		simulators.mu.Lock()
+		defer simulators.mu.Unlock()
+		simulators.free[release] = append(simulators.free[release], s)
+	}()
 	if err := do(s); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func takeSimulator(release string) *simulator {
+	simulators.mu.Lock()
+	defer simulators.mu.Unlock()
+	if simulators.free == nil {
+		simulators.free = map[string][]*simulator{}
+	}
+	free := simulators.free[release]
+	if len(free) == 0 {
+		return nil
+	}
+	simulators.free[release] = free[:len(free)-1]
+	return free[len(free)-1]
 }
 
 func (s *simulator) start(ctx context.Context, release string) (err error) {

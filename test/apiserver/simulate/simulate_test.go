@@ -82,6 +82,7 @@ func reasons(r report.Report) map[string]string {
 }
 
 func TestPendingPodsArePlacedWhereTheyFit(t *testing.T) {
+	t.Parallel()
 	r := simulatePending(t, node("full", 4, "", "")+node("finished", 4, "", "")+node("leaving", 4, "", "")+node("cordoned", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
 		pod("running", "3", "", "nodeName: full", "phase: Running, startTime: \"2026-01-01T00:00:00Z\"")+
 		pod("done", "4", "", "nodeName: finished", "phase: Succeeded")+
@@ -103,6 +104,7 @@ func TestPendingPodsArePlacedWhereTheyFit(t *testing.T) {
 
 // Pods are scheduled by priority and age, not by name; one that needs the room evicts one of lower priority.
 func TestPriorityDecidesWhoGetsTheRoom(t *testing.T) {
+	t.Parallel()
 	r := simulatePending(t, node("one", 4, "", "")+node("two", 4, "pool: special", "")+
 		pod("a-new", "3", `creationTimestamp: "2026-01-03T00:00:00Z"`, "priority: 0", "")+
 		pod("b-old", "3", `creationTimestamp: "2026-01-01T00:00:00Z"`, "priority: 0", "")+
@@ -160,6 +162,7 @@ func withClaim(claim string) string {
 // A bound volume holds its pod in its zone. A claim that waits for a pod is provisioned in the zone of the first pod, and the second pod
 // follows it.
 func TestVolumesDecideTheZone(t *testing.T) {
+	t.Parallel()
 	r := simulatePending(t, node("a", 4, "zone: a", "")+node("b", 4, "zone: b", "")+csiNode("a")+csiNode("b")+storage+
 		pod("with-bound", "1", "", withClaim("bound"), "")+
 		pod("with-new-1", "1", `creationTimestamp: "2026-01-01T00:00:00Z"`, withClaim("new")+"\nnodeSelector: {zone: a}", "")+
@@ -174,6 +177,7 @@ func TestVolumesDecideTheZone(t *testing.T) {
 
 // What admission and other schedulers would do in the cluster does not change the pods of a snapshot.
 func TestObjectsAreLoadedAsTheyAre(t *testing.T) {
+	t.Parallel()
 	r := simulatePending(t, `apiVersion: v1
 kind: Namespace
 metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted}}
@@ -189,6 +193,7 @@ metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted}}
 
 // The configuration of a preset decides.
 func TestPresetDecides(t *testing.T) {
+	t.Parallel()
 	objects := node("half", 4, "", "") + node("empty", 4, "", "") +
 		pod("running", "2", "", "nodeName: half", "phase: Running") + pod("new", "1", "", "", "")
 	for preset, want := range map[string]string{"spread": "empty", "binpack": "half"} {

@@ -74,7 +74,7 @@ func TestReplaceIsRevertedWhenTheSchedulerCrashes(t *testing.T) {
 }
 
 func TestReplaceDoesNotOverwriteAManifestThatIsEditedMeanwhile(t *testing.T) {
-	n := exclusive(t, lab.LayoutPMK)
+	n := unchanged(t, labs.Exclusive(t, lab.LayoutPMK), manifests[lab.LayoutPMK])
 	edited := append(bytes.Clone(n.original), "# a note\n"...)
 	at := n.Path(n.manifest)
 	got := n.AtStep(t, "check", func(pid int) {

@@ -34,16 +34,23 @@ var manifests = map[string]string{
 	lab.LayoutPMK:     "/etc/pf9/kube.d/master.yaml",
 }
 
-// exclusive returns the node of a shared lab, for the test alone.
+// exclusive returns the node of an exclusive lab. The kubelet does not remember what tests before did.
 func exclusive(t testing.TB, layout string) *node {
 	t.Helper()
-	return prepare(t, labs.Exclusive(t, layout), manifests[layout])
+	n := prepare(t, labs.Exclusive(t, layout), manifests[layout])
+	used := filepath.Join(labs.Dir(), n.Name+".replaced")
+	if _, err := os.Stat(used); err == nil {
+		n.forgetRestarts(t)
+	}
+	if err := os.WriteFile(used, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func prepare(t testing.TB, l *labs.Node, manifest string) *node {
 	t.Helper()
 	n := unchanged(t, l, manifest)
-	n.forgetRestarts(t)
 	t.Cleanup(func() {
 		// A test that failed leaves the lab to the next one.
 		if t.Failed() {

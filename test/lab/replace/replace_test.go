@@ -95,38 +95,32 @@ func TestReplacedSchedulerSchedulesEveryPodAndRestoreWritesTheOriginalBytes(t *t
 	}
 }
 
-// On PMK the node agent's settings name the configuration, so that it lasts when the agent rewrites the manifest.
-func TestReplaceOfTheConfigurationAlone(t *testing.T) {
+// The node agent's settings name the configuration, so that it lasts when the agent rewrites the manifest,
+// which it does when it starts: status reports that, and replace repairs it. restore leaves an edited manifest
+// alone unless it is forced.
+func TestSettingsAndRewritesOfTheNodeAgent(t *testing.T) {
+	const settings = "/etc/pf9/kube.env"
 	n := exclusive(t, lab.LayoutPMK)
+	image := n.Image(t, "timestamp")
 	const env = "export ROLE=\"master\"\nexport SCHEDULER_FLAGS=\"--feature-gates=\"\nexport RUNTIME=\"containerd\"\n"
-	n.Shell(t, "cat >/etc/pf9/kube.env <<'END'\n"+env+"END")
-	t.Cleanup(func() { n.Shell(t, "rm /etc/pf9/kube.env") })
+	n.Shell(t, "cat >"+settings+" <<'END'\n"+env+"END")
+	t.Cleanup(func() { n.Shell(t, "rm "+settings) })
 	n.replace(t, "--preset", "binpack").OK(t)
-	flags := string(n.read(t, "/etc/pf9/kube.env"))
-	if !strings.Contains(flags, `SCHEDULER_FLAGS="--feature-gates=,--config=/srv/kubernetes/configs/pmk-sched-`) || !strings.Contains(flags, "export RUNTIME=\"containerd\"\n") {
+	flags := string(n.read(t, settings))
+	if !strings.Contains(flags, `SCHEDULER_FLAGS="--feature-gates=,--config=/srv/kubernetes/configs/pmk-sched-`) ||
+		!strings.Contains(flags, "export RUNTIME=\"containerd\"\n") {
 		t.Errorf("the node agent's settings do not name the configuration:\n%s", flags)
 	}
 	first := n.read(t, n.manifest)
-	n.replace(t, "--preset", "spread").OK(t)
+	n.replace(t, "--preset", "spread", "--image", image).OK(t)
 	if bytes.Equal(first, n.read(t, n.manifest)) {
 		t.Error("another configuration changed nothing")
 	}
 	n.PMKSched(t, "verify", "--default").OK(t)
-	n.restore(t)
-	if got := string(n.read(t, "/etc/pf9/kube.env")); got != env {
-		t.Errorf("the node agent's settings are not the original ones:\n%s", got)
-	}
-}
 
-// The node agent rewrites its manifest when it starts: status reports it, and replace repairs it. restore leaves an edited manifest
-// alone unless it is forced.
-func TestRewriteByTheNodeAgentIsReportedAndRepaired(t *testing.T) {
-	n := exclusive(t, lab.LayoutPMK)
-	image := n.Image(t, "timestamp")
-	n.replace(t, "--image", image).OK(t)
 	n.Shell(t, "cat >/etc/pf9/kube.d/master.yaml <<'END'\n"+string(n.original)+"END")
 	n.PMKSched(t, "status").Fails(t, 3, "[node-files-drift]", "node agent", "-     image: "+image, "+     image: ", "pmk-sched.io/replacement", "replace")
-	n.replace(t, "--image", image).OK(t)
+	n.replace(t, "--preset", "spread", "--image", image).OK(t)
 	n.PMKSched(t, "status").OK(t)
 
 	n.Shell(t, "sed -i 's/--v=2/--v=3/' /etc/pf9/kube.d/master.yaml")
@@ -134,6 +128,9 @@ func TestRewriteByTheNodeAgentIsReportedAndRepaired(t *testing.T) {
 	n.PMKSched(t, "restore", "--yes").Fails(t, 1, "edited", "--v=3", "--force")
 	n.PMKSched(t, "restore", "--yes", "--force").OK(t)
 	n.isOriginal(t)
+	if got := string(n.read(t, settings)); got != env {
+		t.Errorf("the node agent's settings are not the original ones:\n%s", got)
+	}
 }
 
 func TestPlanForAllNodesShowsEachCommandAndChangesNothing(t *testing.T) {

@@ -34,6 +34,7 @@ func TestReplaceOnRKE2(t *testing.T) {
 	l := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm})
 	layOutAsRKE2(t, l)
 	n := prepare(t, l, rke2Manifests+"/kube-scheduler.yaml")
+	n.forgetRestarts(t) // the kubelet reads its configuration again
 	run.Eventually(t, "the scheduler runs from RKE2's manifest", func(context.Context) (bool, string) {
 		seen := n.Exec(t, "kubectl", "get", "pods", "-n", "kube-system", "-l", "component=kube-scheduler", "-o", "jsonpath={.items[*].spec.containers[*].args} {.items[*].status.containerStatuses[*].ready}")
 		return strings.Contains(seen.Stdout, rke2Kubeconfig) && strings.HasSuffix(seen.Stdout, "true"), seen.String()
