@@ -46,6 +46,7 @@ spec:
 `
 
 func TestLifeOfAnExtender(t *testing.T) {
+	t.Parallel()
 	for _, s := range subjects {
 		t.Run(s.Release, func(t *testing.T) {
 			n := connect(t, labOf(t, s))

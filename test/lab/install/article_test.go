@@ -14,6 +14,7 @@ import (
 // Platform9's article prints a configuration for another release, with wrong indents. Both the corrected and the printed form deploy,
 // and each change is reported.
 func TestArticleConfigurationDeploysAndSchedules(t *testing.T) {
+	t.Parallel()
 	for _, file := range []string{"my-scheduler.yaml", "as-printed.yaml"} {
 		t.Run(file, func(t *testing.T) {
 			n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)

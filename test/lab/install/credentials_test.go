@@ -12,6 +12,7 @@ import (
 // With each kind of credentials other than the default, which TestMainJob has, the scheduler schedules, is refused nothing, and no
 // private key is where it was not asked for.
 func TestEveryKindOfCredentialsSchedules(t *testing.T) {
+	t.Parallel()
 	for _, c := range credentials {
 		t.Run(c.layout+"/"+c.kind, func(t *testing.T) {
 			n, name := labs.Shared(t, c.layout), labs.SchedulerName(t)

@@ -59,6 +59,7 @@ var layouts = []struct {
 }
 
 func TestDetectReportsTheControlPlaneNode(t *testing.T) {
+	t.Parallel()
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
 			n := labs.Shared(t, want.layout)
@@ -102,6 +103,7 @@ func TestDetectReportsTheControlPlaneNode(t *testing.T) {
 }
 
 func TestMainJob(t *testing.T) {
+	t.Parallel()
 	for _, want := range layouts {
 		t.Run(want.layout, func(t *testing.T) {
 			n, name := labs.Shared(t, want.layout), labs.SchedulerName(t)

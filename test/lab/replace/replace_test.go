@@ -90,6 +90,7 @@ func replaceAndRestore(t *testing.T, n *node) {
 }
 
 func TestReplacedSchedulerSchedulesEveryPodAndRestoreWritesTheOriginalBytes(t *testing.T) {
+	t.Parallel()
 	for _, layout := range []string{lab.LayoutKubeadm, lab.LayoutPMK} {
 		t.Run(layout, func(t *testing.T) { replaceAndRestore(t, exclusive(t, layout)) })
 	}
