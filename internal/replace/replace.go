@@ -126,8 +126,9 @@ func DryRun(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Plan, 
 // steps returns the steps of a replacement. From the backup on, the journal records which step was started.
 func (r *replaceRun) steps() []steps.Step {
 	return []steps.Step{
-		{Name: "check", Do: r.check},
+		// A plan that is made under the lock does not see the work of another run.
 		{Name: "lock", Do: r.lock, Always: r.release},
+		{Name: "check", Do: r.check},
 		{Name: "back up", Do: r.backUp, Undo: r.markUndone},
 		r.recorded(steps.Step{Name: "apply the plugins' role", Do: r.applyObjects, Undo: r.removeObjects}),
 		r.recorded(steps.Step{Name: "write configuration", Do: r.writeConfiguration, Undo: r.removeConfiguration}),

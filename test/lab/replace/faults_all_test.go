@@ -21,7 +21,7 @@ import (
 
 // replaceSteps are the steps of a replacement, as they are printed, but for the last.
 var replaceSteps = []string{
-	"inspect the cluster", "check", "lock", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
+	"inspect the cluster", "lock", "check", "back up", "apply the plugins' role", "write configuration", "swap", "wait until it runs", "verify", "wait until stable", "mark replaced",
 }
 
 var layouts = []string{lab.LayoutPMK, lab.LayoutKubeadm}
