@@ -208,6 +208,7 @@ func (w *world) follow(t *testing.T, scheduler *controlplane.Process, pods []add
 	for _, p := range pods {
 		w.create(t.Context(), t, p.pod)
 		node := w.await(t, p)
+		w.awaitCache(t, scheduler) // a pod whose binding the scheduler has not seen confirmed may be forgotten
 		if node == want[p.key] {
 			continue
 		}
@@ -215,7 +216,8 @@ func (w *world) follow(t *testing.T, scheduler *controlplane.Process, pods []add
 		best := slices.Max(append(slices.Collect(maps.Values(total)), -1))
 		simulated, ok := total[want[p.key]]
 		if real, found := total[node]; !ok || !found || real != best || simulated != best {
-			t.Fatalf("%s goes to %q with score %d, and to %q in the simulation, with score %d; all: %v\nsimulated: %v", p.key, node, real, want[p.key], simulated, total, want)
+			t.Fatalf("%s goes to %q with score %d, and to %q in the simulation, with score %d; all: %v\nsimulated: %v\nwarnings of the scheduler:\n%s",
+				p.key, node, real, want[p.key], simulated, total, want, strings.Join(logWarning.FindAllString(scheduler.Log(), -1), "\n"))
 		}
 		ties++
 		w.move(t, scheduler, p, want[p.key])
@@ -276,6 +278,8 @@ func (w *world) move(t *testing.T, scheduler *controlplane.Process, p addedPod, 
 }
 
 var (
+	// logWarning matches a line of klog's format that is a warning or an error.
+	logWarning = regexp.MustCompile(`(?m)^[EW]\d{4} .*$`)
 	// cacheDump matches what a scheduler writes at SIGUSR2 (cache/debugger/dumper.go).
 	cacheDump = regexp.MustCompile(`(?s)Dump of cached NodeInfo(.*?)Dump of scheduling queue`)
 	// cachedObject matches a node, unless it is deleted and still has pods, or the UID of a pod.

@@ -147,8 +147,8 @@ func Eventually(t testing.TB, what string, condition func(context.Context) (ok b
 		if ok {
 			return
 		}
-		// A condition that runs kubectl leaves half of a processor to others.
-		pause := max(100*time.Millisecond, time.Since(began))
+		// A condition that runs kubectl leaves most of a processor to others.
+		pause := max(100*time.Millisecond, 3*time.Since(began))
 		select {
 		case <-ctx.Done():
 			t.Fatalf("timed out waiting: %s; last seen: %s", what, seen)
