@@ -208,7 +208,6 @@ func (w *world) follow(t *testing.T, scheduler *controlplane.Process, pods []add
 	for _, p := range pods {
 		w.create(t.Context(), t, p.pod)
 		node := w.await(t, p)
-		w.awaitCache(t, scheduler) // a pod whose binding the scheduler has not seen confirmed may be forgotten
 		if node == want[p.key] {
 			continue
 		}

@@ -246,7 +246,9 @@ func (w *world) control(t *testing.T) {
 	}()
 }
 
-// endPods removes the pods that are being deleted.
+// endPods removes the pods that are being deleted. A pod that the test deletes and creates again under its
+// name has another UID: the API server shows it as being deleted for a moment also without a grace period
+// (Store.Delete in staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go).
 func (w *world) endPods(ctx context.Context) error {
 	pods, err := w.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -254,8 +256,13 @@ func (w *world) endPods(ctx context.Context) error {
 	}
 	now := int64(0)
 	for _, pod := range pods.Items {
-		if pod.DeletionTimestamp != nil {
-			err = errors.Join(err, w.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}))
+		if pod.DeletionTimestamp == nil {
+			continue
+		}
+		options := metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
+		e := w.Kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
+		if e != nil && !apierrors.IsNotFound(e) && !apierrors.IsConflict(e) {
+			err = errors.Join(err, e)
 		}
 	}
 	return err
