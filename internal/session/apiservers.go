@@ -40,13 +40,19 @@ func (a *apiServers) Close() error {
 	return errors.Join(append(all, a.remove())...)
 }
 
-// server returns the API server of the scheduler's release, which it starts if it does not run.
+// server returns the API server of the scheduler's release for the next run, which it starts if it does not run or is worn.
 func (a *apiServers) server(ctx context.Context, o simulate.Options) (*simulate.Server, error) {
 	release := o.Scheduler.Release.String()
-	if server := a.byRelease[release]; server != nil {
-		return server, nil
-	}
 	var err error
+	if server := a.byRelease[release]; server != nil {
+		if !server.Worn() {
+			return server, nil
+		}
+		delete(a.byRelease, release)
+		if err = server.Close(); err != nil {
+			return nil, err
+		}
+	}
 	if o.Dir, err = a.newDir(); err != nil {
 		return nil, err
 	}

@@ -123,12 +123,12 @@ func (t *PluginTests) runBranch(ctx context.Context, r PluginTestRequest, branch
 	if err != nil {
 		return nil, err
 	}
-	server, err := t.servers.server(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	var runs []PluginTestRun
 	for _, test := range tests {
+		server, err := t.servers.server(ctx, o)
+		if err != nil {
+			return nil, err
+		}
 		begin := time.Now()
 		if o.Dir, err = t.servers.newDir(); err != nil {
 			return nil, err

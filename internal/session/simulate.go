@@ -178,10 +178,6 @@ func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (*report
 
 // runSteps runs the scenarios, each on the state that the one before left.
 func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *report.Report, err error) {
-	server, err := m.servers.server(ctx, o)
-	if err != nil {
-		return nil, err
-	}
 	o.Snapshot = m.objects
 	var steps []*report.Report
 	for i, sc := range m.scenarios {
@@ -199,6 +195,10 @@ func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *
 				next.header, err = m.readState(ctx, cfg, next.objects)
 				return err
 			}
+		}
+		server, err := m.servers.server(ctx, o)
+		if err != nil {
+			return nil, err
 		}
 		step, err := server.Run(ctx, o)
 		if err != nil {
