@@ -39,9 +39,7 @@ func deployCommand(u *ui) *cli.Command {
 				u.say("dry run: nothing was changed")
 				return u.data(c.String("output"), install.Outcome{Changes: changes}, writeText(changes.String()))
 			}
-			how := rollout(c)
-			how.NoRollback = c.Bool("no-rollback")
-			plan, outcome, err := u.session.Deploy(c.Context, sp, how)
+			plan, outcome, err := u.session.Deploy(c.Context, sp, rollout(c))
 			if err != nil {
 				return err
 			}

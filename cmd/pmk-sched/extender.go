@@ -166,9 +166,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 					return err
 				}
 			}
-			how := rollout(c)
-			how.NoRollback = c.Bool("no-rollback")
-			outcome, err := extender.Deploy(c.Context, how)
+			outcome, err := extender.Deploy(c.Context, rollout(c))
 			if err != nil {
 				return err
 			}

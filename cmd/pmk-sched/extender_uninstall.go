@@ -38,10 +38,8 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			if strings.ContainsAny(image, " \t\n") {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
-			how := rollout(c)
-			how.NoRollback = c.Bool("no-rollback")
 			outcome, err := u.session.RestartExtender(c.Context, extenders.RestartOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, DeployOptions: how,
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, DeployOptions: rollout(c),
 			})
 			if err != nil {
 				return err

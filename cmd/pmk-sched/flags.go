@@ -160,9 +160,11 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// rollout reads timeoutFlag and stableForFlag.
+// rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.
 func rollout(c *cli.Context) install.DeployOptions {
-	return install.DeployOptions{Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for")}
+	return install.DeployOptions{
+		Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
+	}
 }
 
 // stableForFlag sets how long a new scheduler must be ready without a restart.
