@@ -29,10 +29,10 @@ type judge struct {
 	watching bool                // the shadow has read the pods, and watches them
 	pods     map[string]standing // of the cluster, by UID
 	verdicts map[string]verdict  // by UID
-	// evictions are what the shadow wants to delete, and when; terminating are the keys of pods that are being deleted anyway.
-	evictions   map[Eviction]time.Time
-	terminating map[string]bool
-	missed      int
+	// evictions are what the shadow wants to delete, and when; running are the keys of pods with a node that are not being deleted anyway.
+	evictions map[Eviction]time.Time
+	running   map[string]bool
+	missed    int
 }
 
 // standing is what is known of a pod: it waits for the observed scheduler, or it is on a node. The zero value is that of unknown pods.
@@ -45,7 +45,7 @@ const (
 
 func newJudge(log *zap.Logger) *judge {
 	return &judge{
-		log: log, pods: map[string]standing{}, verdicts: map[string]verdict{}, evictions: map[Eviction]time.Time{}, terminating: map[string]bool{},
+		log: log, pods: map[string]standing{}, verdicts: map[string]verdict{}, evictions: map[Eviction]time.Time{}, running: map[string]bool{},
 	}
 }
 
@@ -94,14 +94,19 @@ func (j *judge) bound(p *pod) {
 // place remembers a pod with a node. j is locked.
 func (j *judge) place(p *pod) {
 	j.pods[p.uid] = bound
-	if p.terminating && !j.terminating[p.key()] {
-		j.terminating[p.key()] = true
+	if p.terminating {
 		j.deleted(p)
+		return
 	}
+	j.running[p.key()] = true
 }
 
 // deleted forgets that the shadow wanted to evict a pod, if the observed scheduler did so too. j is locked.
 func (j *judge) deleted(p *pod) {
+	if !j.running[p.key()] {
+		return // known already
+	}
+	delete(j.running, p.key())
 	for e, at := range j.evictions {
 		if e.Namespace == p.namespace && e.Name == p.name && time.Since(at) < evictionTime {
 			delete(j.evictions, e)
@@ -124,10 +129,7 @@ func (j *judge) forget(p *pod) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.pods, p.uid)
-	if !j.terminating[p.key()] {
-		j.deleted(p)
-	}
-	delete(j.terminating, p.key())
+	j.deleted(p)
 }
 
 // refused reports whether the shadow was asked about a pod already, when the observed scheduler had found no node.
@@ -149,21 +151,21 @@ func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error 
 	j.turn.Lock()
 	defer j.turn.Unlock()
 	v := verdict{Difference: Difference{Namespace: p.namespace, Name: p.name, Observed: node}}
-	selected := draws{nodes: map[string]bool{}}
-	for round := 0; ; round++ {
-		a, err := j.ask(ctx, s, p, round)
+	selected, reason := newDraws(), ""
+	for settled := false; !settled && !v.undecided; {
+		a, err := j.ask(ctx, s, p, selected.n)
 		if err != nil {
 			return err
 		}
-		if round == 0 {
-			v.Node, v.Reason = a.node, a.reason
-		}
 		selected.add(a.node)
-		settled := false
-		v.tied, settled = selected.tied(node)
-		if v.undecided = a.undecided; settled || a.undecided || v.Node == "" || node == "" {
-			break
+		if a.node == "" {
+			reason = a.reason
 		}
+		v.undecided = a.undecided
+		v.Node, v.tied, settled = selected.judge(node)
+	}
+	if v.Node == "" || v.undecided {
+		v.Reason = reason
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -227,11 +229,11 @@ func (j *judge) provision(namespace, node string) {
 	}
 }
 
-// evict records that the shadow deletes a pod, unless that is deleted anyway.
+// evict records that the shadow deletes a pod, unless that is deleted anyway: the shadow may not have noticed yet.
 func (j *judge) evict(namespace, name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.terminating[namespace+"/"+name] {
+	if !j.running[namespace+"/"+name] {
 		return
 	}
 	e := Eviction{Namespace: namespace, Name: name}

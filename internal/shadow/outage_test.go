@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,10 +69,10 @@ func TestWatchesWaitForTheAPIServer(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(tc.cluster), func(t *testing.T) {
 			t.Parallel()
-			requests := 0
+			var requests atomic.Int32
 			_, read := before(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				switch requests++; {
-				case requests > 2 && isWatch(r.URL.Query()): // the transport itself repeats a request once if a connection was used before
+				switch n := requests.Add(1); {
+				case n > 2 && isWatch(r.URL.Query()): // the transport itself repeats a request once if a connection was used before
 					fmt.Fprintf(w, `{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"10"}}}`)
 				case tc.cluster == 0:
 					panic(http.ErrAbortHandler) // as if it had ended
@@ -80,15 +81,15 @@ func TestWatchesWaitForTheAPIServer(t *testing.T) {
 				}
 			}))
 			for path, want := range map[string]int{watch: tc.watch, list: tc.list, nodes: tc.nodes} {
-				requests = 0
+				requests.Store(0)
 				response, body := read(path)
 				if response == nil || response.StatusCode != want {
 					t.Errorf("%s: %+v %s", path, response, body)
 					continue
 				}
 				waited, passed := want == 200, strings.Contains(body, "BOOKMARK")
-				if want == 429 && response.Header.Get("Retry-After") != "1" || waited != passed || waited != (requests > 2) {
-					t.Errorf("%s: %d requests, Retry-After %q: %s", path, requests, response.Header.Get("Retry-After"), body)
+				if want == 429 && response.Header.Get("Retry-After") != "1" || waited != passed || waited != (requests.Load() > 2) {
+					t.Errorf("%s: %d requests, Retry-After %q: %s", path, requests.Load(), response.Header.Get("Retry-After"), body)
 				}
 			}
 		})
@@ -194,7 +195,11 @@ func TestEvictionsOfPodsThatAreBeingDeletedAreNotReported(t *testing.T) {
 	victim := podJSON("victim", "default-scheduler", "a", 3, "")
 	victim["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
 	p.judge.bound(parsePod(victim))
-	for _, name := range []string{"victim", "later", "gone", "other"} {
+	for _, name := range []string{"later", "gone", "before", "other"} {
+		p.judge.bound(parsePod(podJSON(name, "default-scheduler", "a", 3, "")))
+	}
+	p.judge.forget(parsePod(podJSON("before", "default-scheduler", "a", 3, "")))
+	for _, name := range []string{"victim", "later", "gone", "before", "other"} {
 		s.do(http.MethodDelete, "/api/v1/namespaces/shop/pods/"+name, "", nil)
 	}
 	later := podJSON("later", "default-scheduler", "a", 3, "")
