@@ -140,9 +140,12 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 
 func (s *Server) ready(ctx context.Context) error {
 	cfg := s.Config()
-	if _, err := os.Stat(cfg.CAFile); err != nil {
+	ca, err := os.ReadFile(cfg.CAFile)
+	if err != nil {
 		return err
 	}
+	// kube-apiserver may be writing the file: clients of a file use for minutes what they read first (transport/ca_rotation.go of client-go).
+	cfg.CAFile, cfg.CAData = "", ca
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
 		return err
