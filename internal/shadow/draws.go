@@ -24,7 +24,7 @@ func (d *draws) add(node string) {
 // judge returns the node that the shadow selects, other than the observed one if it selects both; tied says that it does, and settled that it need
 // not be asked again.
 //
-// One draw that differs from the others does not count: kube-scheduler receives pods with a node in one goroutine and those that wait in another
+// One draw that differs from the others does not count: up to 1.34 kube-scheduler receives pods with a node in one goroutine and those that wait in another
 // (pkg/scheduler/eventhandlers.go adds two event handlers), and may decide before it knows what happened before. If k+1 nodes are equal, 12k+8 draws
 // have one of them less than twice once in more than ten thousand times.
 func (d *draws) judge(observed string) (node string, tied, settled bool) {

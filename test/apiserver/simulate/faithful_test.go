@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -276,43 +275,18 @@ func (w *world) move(t *testing.T, scheduler *controlplane.Process, p addedPod, 
 	w.awaitCache(t, scheduler)
 }
 
-var (
-	// logWarning matches a line of klog's format that is a warning or an error.
-	logWarning = regexp.MustCompile(`(?m)^[EW]\d{4} .*$`)
-	// cacheDump matches what a scheduler writes at SIGUSR2 (cache/debugger/dumper.go).
-	cacheDump = regexp.MustCompile(`(?s)Dump of cached NodeInfo(.*?)Dump of scheduling queue`)
-	// cachedObject matches a node, unless it is deleted and still has pods, or the UID of a pod.
-	// Newlines are escaped in some releases and indented in others.
-	cachedObject = regexp.MustCompile(`Node name: ([^\s\\]+)(?:\\n|\s+)Deleted: false|, uid: ([^,]+),`)
-)
+// logWarning matches a line of klog's format that is a warning or an error.
+var logWarning = regexp.MustCompile(`(?m)^[EW]\d{4} .*$`)
 
 // awaitCache waits until the scheduler's cache has the nodes and bound pods of the API server and no
-// others. An event in the log is not enough: the handlers of pkg/scheduler/eventhandlers.go write it
-// before they change the cache, and up to 1.34 another handler queues new pods, so that the next pod
-// can be scored before the cache has the one in the log.
+// others. Up to 1.34 kube-scheduler handles them independently of new pods, so that the next pod can be
+// scored before.
 func (w *world) awaitCache(t *testing.T, scheduler *controlplane.Process) {
 	t.Helper()
 	want, pending := w.cacheable(t)
-	from := len(scheduler.Log())
-	run.Eventually(t, "the scheduler's cache is up to date", func(context.Context) (bool, string) {
-		log := scheduler.Log()
-		if !strings.Contains(log, "event for node") {
-			return false, "the scheduler does not handle signals yet"
-		}
-		if err := syscall.Kill(scheduler.PID(), syscall.SIGUSR2); err != nil {
-			t.Fatal(err)
-		}
-		dumps := cacheDump.FindAllString(log[from:], -1)
-		if len(dumps) == 0 {
-			return false, "no dump of the cache"
-		}
-		got := map[string]bool{}
-		for _, found := range cachedObject.FindAllStringSubmatch(dumps[len(dumps)-1], -1) {
-			if name := found[1] + found[2]; !pending[name] {
-				got[name] = true
-			}
-		}
-		diff := cmp.Diff(want, got)
+	scheduler.AwaitCache(func(cached map[string]bool) (bool, string) {
+		maps.DeleteFunc(cached, func(name string, _ bool) bool { return pending[name] })
+		diff := cmp.Diff(want, cached)
 		return diff == "", "(-API server +scheduler):\n" + diff
 	})
 }

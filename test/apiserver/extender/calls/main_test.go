@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 )
@@ -93,10 +95,33 @@ func (s scene) schedulerName(group string) string {
 	return group
 }
 
-// start starts the scheduler of a group with these extenders; it ends with the test.
+// start starts the scheduler of a group with these extenders, and returns when it knows the nodes and the pods of the group. It ends with
+// the test.
 func (s scene) start(t *testing.T, group string, extenders ...profiles.Extender) {
 	t.Helper()
-	s.NewScheduler(t, controlplane.Scheduler{Name: s.schedulerName(group), Extenders: extenders, Policy: s.policy}).Start()
+	nodes, err := s.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: controlplane.GroupLabel + "=" + group})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, err := s.Kube.CoreV1().Pods(group).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler := s.NewScheduler(t, controlplane.Scheduler{Name: s.schedulerName(group), Extenders: extenders, Policy: s.policy})
+	scheduler.Start()
+	scheduler.AwaitCache(func(cached map[string]bool) (bool, string) {
+		for i := range nodes.Items {
+			if name := nodes.Items[i].Name; !cached[name] {
+				return false, "without node " + name
+			}
+		}
+		for i := range pods.Items {
+			if pod := &pods.Items[i]; pod.Spec.NodeName != "" && !cached[string(pod.UID)] {
+				return false, "without pod " + pod.Name
+			}
+		}
+		return true, ""
+	})
 }
 
 // extender has filter and prioritize, and pods wait for it.
