@@ -76,6 +76,15 @@ func (p *Process) Kill() error {
 	return nil
 }
 
+// LimitLog empties the log of the process if it has more than most bytes. The process appends to it.
+func (p *Process) LimitLog(most int64) error {
+	info, err := os.Stat(p.log)
+	if err != nil || info.Size() <= most {
+		return err
+	}
+	return os.Truncate(p.log, 0)
+}
+
 // Tail returns the end of what the process wrote, after its name.
 func (p *Process) Tail() string {
 	if p == nil {

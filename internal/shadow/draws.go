@@ -4,50 +4,23 @@ package shadow
 // well as not.
 const mostTied = 4
 
-// draws are the nodes that the shadow selected for one pod, asked again and again; an empty one: none.
+// draws are the nodes that the shadow selected for one pod, asked again and again.
 type draws struct {
-	times map[string]int
-	nodes []string // of times, in the order in which they were selected first
+	nodes map[string]bool
 	n     int
 }
 
-func newDraws() *draws { return &draws{times: map[string]int{}} }
-
 func (d *draws) add(node string) {
-	if d.times[node] == 0 {
-		d.nodes = append(d.nodes, node)
-	}
-	d.times[node]++
+	d.nodes[node] = true
 	d.n++
 }
 
-// judge returns the node that the shadow selects, other than the observed one if it selects both; tied says that it does, and settled that it need
-// not be asked again.
-//
-// One draw that differs from the others does not count: up to 1.34 kube-scheduler receives pods with a node in one goroutine and those that wait in another
-// (pkg/scheduler/eventhandlers.go adds two event handlers), and may decide before it knows what happened before. If k+1 nodes are equal, 12k+8 draws
-// have one of them less than twice once in more than ten thousand times.
-func (d *draws) judge(observed string) (node string, tied, settled bool) {
-	same := d.times[observed]
-	others, k := d.n-same, 0
-	node = observed
-	for _, other := range d.nodes {
-		if other == observed {
-			continue
-		}
-		if k++; node == observed || d.times[other] > d.times[node] {
-			node = other
-		}
+// tied reports whether the shadow selects the observed node as well as others, and whether it need not be asked again. If k+1 nodes are equal, 10k+4
+// draws miss one of them once in more than ten thousand times.
+func (d *draws) tied(observed string) (tied, settled bool) {
+	k := len(d.nodes)
+	if d.nodes[observed] || k > mostTied {
+		return true, true
 	}
-	switch {
-	case others == 0:
-		return observed, false, true
-	case same > 1 && others > 1, k > mostTied && observed != "":
-		return node, true, true
-	case d.n < 12*k+8:
-		return node, false, false
-	case others == 1:
-		return observed, false, true
-	}
-	return node, false, true
+	return false, d.n >= 10*k+4
 }

@@ -8,40 +8,24 @@ import (
 func TestTiesAreRecognizedByAskingAgain(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
-		selected string // repeated
-		node     string
+		selected []string // repeated
 		tied     bool
 		asked    int
 	}{
-		{"the observed node at once", "observed a", "observed", false, 1},
-		{"two nodes in turn", "a observed", "a", true, 4},
-		{"the observed node later", "a a a b observed a a observed", "a", true, 8},
-		{"always another one", "a", "a", false, 20},
-		{"one of two others", "b a a", "a", false, 32},
-		{"one of many", "a a b a c b d e f g h", "a", true, 8},
-		{"another one only before the shadow knows all pods", "a" + strings.Repeat(" observed", 19), "observed", false, 20},
-		{"the observed node only before the shadow knows all pods", "a observed" + strings.Repeat(" a", 18), "a", false, 20},
+		{"the observed node at once", []string{"observed"}, true, 1},
+		{"the observed node later", []string{"a", "a", "observed"}, true, 3},
+		{"always another one", []string{"a"}, false, 14},
+		{"one of two others", []string{"a", "b"}, false, 24},
+		{"one of many", strings.Fields("a a b a c b d e f g h"), true, 8},
 	} {
-		nodes := strings.Fields(tc.selected)
-		d := newDraws()
-		node, tied, settled := "", false, false
+		d := draws{nodes: map[string]bool{}}
+		tied, settled := false, false
 		for !settled {
-			d.add(nodes[d.n%len(nodes)])
-			node, tied, settled = d.judge("observed")
+			d.add(tc.selected[d.n%len(tc.selected)])
+			tied, settled = d.tied("observed")
 		}
-		if node != tc.node || tied != tc.tied || d.n != tc.asked {
-			t.Errorf("%s: %s, tied %v, after %d", tc.name, node, tied, d.n)
-		}
-	}
-}
-
-// A pod that the observed scheduler refuses has no equal nodes.
-func TestRefusedPodsAreNotTied(t *testing.T) {
-	d := newDraws()
-	for _, node := range strings.Fields("a b c d e f g") {
-		d.add(node)
-		if _, tied, settled := d.judge(""); tied || settled {
-			t.Errorf("after %d nodes: tied %v, settled %v", d.n, tied, settled)
+		if tied != tc.tied || d.n != tc.asked {
+			t.Errorf("%s: %v after %d", tc.name, tied, d.n)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 const (
 	// decisionTime is how long a decision may take.
 	decisionTime = 15 * time.Second
+	// forgetTime is how long the shadow may take to forget a decision that could not be carried out.
+	forgetTime = 5 * time.Second
 	// evictionTime is how much later than the shadow the observed scheduler may evict a pod: a scheduler from 1.32 on reports first that there is no
 	// node for the other pod.
 	evictionTime = time.Minute
@@ -55,6 +57,8 @@ type question struct {
 	// provisions is the node for which the shadow wants to have a volume.
 	provisions string
 	answer     chan answer
+	// forgotten receives when the shadow has reported that it could not bind the pod: it does not count the pod on a node any more.
+	forgotten chan struct{}
 }
 
 // answer is the shadow's decision: a node, or the reason why there is none. None at all is undecided.
@@ -140,10 +144,12 @@ func (j *judge) refused(uid string) bool {
 	return known
 }
 
-// stage shows a copy of a pod to the shadow, and has it forget the copy and what it decided. round counts the copies that are shown for one decision.
+// stage shows a copy of a pod to the shadow and removes it. round counts the copies that are shown for one decision. settle waits until the shadow has
+// processed the events before, and reports whether it may not have processed them.
 type stage interface {
 	show(p *pod, uid string, round int) error
-	hide(p *pod, uid string, round int, node string) error
+	hide(p *pod, uid string, round int) error
+	settle(ctx context.Context) (waited bool, err error)
 }
 
 // decide asks the shadow about a pod, and compares with the node that the observed scheduler gave it; empty: none.
@@ -151,32 +157,40 @@ func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error 
 	j.turn.Lock()
 	defer j.turn.Unlock()
 	v := verdict{Difference: Difference{Namespace: p.namespace, Name: p.name, Observed: node}}
-	selected, reason := newDraws(), ""
-	for settled := false; !settled && !v.undecided; {
-		a, err := j.ask(ctx, s, p, selected.n)
+	selected, round := draws{nodes: map[string]bool{}}, 0
+	for ; ; round++ {
+		a, err := j.ask(ctx, s, p, round)
 		if err != nil {
 			return err
 		}
-		selected.add(a.node)
-		if a.node == "" {
-			reason = a.reason
+		if round == 0 && a.node != node && !a.undecided {
+			switch waited, err := s.settle(ctx); {
+			case err != nil:
+				return err
+			case waited:
+				continue
+			}
 		}
-		v.undecided = a.undecided
-		v.Node, v.tied, settled = selected.judge(node)
-	}
-	if v.Node == "" || v.undecided {
-		v.Reason = reason
+		if selected.n == 0 {
+			v.Node, v.Reason = a.node, a.reason
+		}
+		selected.add(a.node)
+		settled := false
+		v.tied, settled = selected.tied(node)
+		if v.undecided = a.undecided; settled || a.undecided || v.Node == "" || node == "" {
+			break
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.verdicts[p.uid] = v
-	j.log.Debug("decided", zap.String("pod", p.key()), zap.String("node", v.Node), zap.String("observed", node), zap.Int("asked", selected.n))
+	j.log.Debug("decided", zap.String("pod", p.key()), zap.String("node", v.Node), zap.String("observed", node), zap.Int("asked", round+1))
 	return nil
 }
 
 // ask asks the shadow once. Each copy of a pod has its own UID: the shadow may still be busy with the one before.
 func (j *judge) ask(ctx context.Context, s stage, p *pod, round int) (answer, error) {
-	q := &question{namespace: p.namespace, name: p.name, answer: make(chan answer, 1)}
+	q := &question{namespace: p.namespace, name: p.name, answer: make(chan answer, 1), forgotten: make(chan struct{}, 1)}
 	j.mu.Lock()
 	q.uid = p.uid + "-shadow-" + strconv.Itoa(j.copies)
 	j.asked, j.copies = q, j.copies+1
@@ -189,16 +203,35 @@ func (j *judge) ask(ctx context.Context, s stage, p *pod, round int) (answer, er
 	if err := s.show(p, q.uid, round); err != nil {
 		return answer{}, err
 	}
-	timer := time.NewTimer(decisionTime)
-	defer timer.Stop()
 	a := answer{undecided: true, reason: "no decision after " + decisionTime.String()}
 	select {
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
-	case <-timer.C:
+	case <-time.After(decisionTime):
 	case a = <-q.answer:
 	}
-	return a, s.hide(p, q.uid, round, a.node)
+	if a.node != "" {
+		select {
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
+		case <-time.After(forgetTime):
+			j.log.Warn("the shadow does not report a pod that it could not bind", zap.String("pod", p.key()))
+		case <-q.forgotten:
+		}
+	}
+	return a, s.hide(p, q.uid, round)
+}
+
+// failed records that the shadow could not carry out its decision about a pod.
+func (j *judge) failed(namespace, name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if q := j.asked; q != nil && q.namespace == namespace && q.name == name {
+		select {
+		case q.forgotten <- struct{}{}:
+		default: // it has reported before
+		}
+	}
 }
 
 // answer records a decision about a pod; an empty UID is that of the pod that was asked about. It reports whether that was asked.

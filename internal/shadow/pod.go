@@ -66,15 +66,12 @@ func with(fields map[string]any, name string, value any) map[string]any {
 	return c
 }
 
-// copied returns a copy of the pod that waits for the scheduler of a profile, or is on a node.
-func (p *pod) copied(uid, version, profile, node string) map[string]any {
+// copied returns a copy of the pod that waits for the scheduler of a profile.
+func (p *pod) copied(uid, version, profile string) map[string]any {
 	metadata := with(with(child(p.fields, "metadata"), "uid", uid), "resourceVersion", version)
 	delete(metadata, "deletionTimestamp")
 	spec := with(child(p.fields, "spec"), "schedulerName", profile)
 	delete(spec, "nodeName")
-	if node != "" {
-		spec["nodeName"] = node
-	}
 	c := with(p.fields, "metadata", metadata)
 	c["apiVersion"], c["kind"] = "v1", "Pod" // items of a list have neither
 	c["spec"], c["status"] = spec, map[string]any{"phase": string(corev1.PodPending)}

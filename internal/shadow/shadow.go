@@ -24,6 +24,8 @@ const (
 	// refusalTime is how long the API server may refuse to list a kind, as one does that has not read its roles yet.
 	refusalTime  = 5 * time.Second
 	pollInterval = 500 * time.Millisecond
+	// mostLog is how many bytes of the shadow's log are kept.
+	mostLog = 16 << 20
 )
 
 // Options say what to run and what to compare it with.
@@ -87,17 +89,24 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	return report, err
 }
 
-// observe waits until the time is over.
+// observe waits until the time is over. The shadow logs a line for each binding that the proxy refuses.
 func observe(ctx context.Context, process *simulate.Process, duration time.Duration) error {
-	timer := time.NewTimer(duration)
+	timer, limit := time.NewTimer(duration), time.NewTicker(time.Minute)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-process.Done():
-		return ended(ctx, process)
-	case <-timer.C:
-		return nil
+	defer limit.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-process.Done():
+			return ended(ctx, process)
+		case <-timer.C:
+			return nil
+		case <-limit.C:
+			if err := process.LimitLog(mostLog); err != nil {
+				return fmt.Errorf("limit the log of the shadow: %w", err)
+			}
+		}
 	}
 }
 

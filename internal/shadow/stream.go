@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/clock"
 )
 
 // initialEventsEnd is the annotation of the bookmark that ends the initial events of a watch.
@@ -15,6 +18,9 @@ const initialEventsEnd = "k8s.io/initial-events-end"
 // ahead is how many events of pods are read before the shadow has decided about those before them. The API server closes a watch that is not read
 // (staging/src/k8s.io/apiserver/pkg/storage/cacher), and keeps events for minutes only.
 const ahead = 10000
+
+// settleTime is how long the shadow, which has nothing else to do, may take to process an event.
+const settleTime = 100 * time.Millisecond
 
 // stream passes the events of a watch of pods to the shadow.
 type stream struct {
@@ -25,6 +31,8 @@ type stream struct {
 	synced bool
 	// since is the version of the cluster that it has then.
 	since string
+	// passed is when the last change of a pod was passed to the shadow.
+	passed time.Time
 }
 
 // watch reads events until the watch ends.
@@ -143,6 +151,7 @@ func (s *stream) podEvent(ctx context.Context, kind string, one *pod) error {
 		return nil
 	}
 	s.proxy.names.prepare(one)
+	s.passed = time.Now()
 	return s.write(kind, one.fields)
 }
 
@@ -174,18 +183,22 @@ func (s *stream) decided(ctx context.Context, kind string, one *pod) (bool, erro
 
 // show implements [stage].
 func (s *stream) show(one *pod, uid string, round int) error {
-	return s.write("ADDED", one.copied(uid, shadowVersion(one.after, 1+3*round), s.proxy.names.profile(), ""))
+	return s.write("ADDED", one.copied(uid, shadowVersion(one.after, 1+2*round), s.proxy.names.profile()))
 }
 
-// hide implements [stage]: the shadow counts the pod on the node that it selected until the pod is deleted there.
-func (s *stream) hide(one *pod, uid string, round int, node string) error {
-	profile := s.proxy.names.profile()
-	if node != "" {
-		if err := s.write("MODIFIED", one.copied(uid, shadowVersion(one.after, 2+3*round), profile, node)); err != nil {
-			return err
-		}
+// hide implements [stage].
+func (s *stream) hide(one *pod, uid string, round int) error {
+	return s.write("DELETED", one.copied(uid, shadowVersion(one.after, 2+2*round), s.proxy.names.profile()))
+}
+
+// settle implements [stage]. Up to 1.34 kube-scheduler handles pods with a node in one goroutine and pods that wait in another
+// (pkg/scheduler/eventhandlers.go adds two handlers), and may decide about a pod before it has processed the one before.
+func (s *stream) settle(ctx context.Context) (bool, error) {
+	left := settleTime - time.Since(s.passed)
+	if left <= 0 {
+		return false, nil
 	}
-	return s.write("DELETED", one.copied(uid, shadowVersion(one.after, 3+3*round), profile, node))
+	return true, clock.Sleep(ctx, left)
 }
 
 func (s *stream) write(kind string, object map[string]any) error {

@@ -31,7 +31,7 @@ var (
 	eventsPath  = regexp.MustCompile(`^/apis?/.*/events/[^/]+$`)
 )
 
-// write answers what would be a write, as if it had been done.
+// write answers what would be a write, as if it had been done, except for bindings.
 func (p *proxy) write(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	if err != nil {
@@ -77,18 +77,19 @@ func (p *proxy) write(w http.ResponseWriter, r *http.Request) {
 	echo(w, r, body)
 }
 
-// bind records where the shadow puts a pod.
+// bind records where the shadow puts a pod. It is refused: the shadow then removes the pod from the node before it reports the failure. A pod that it
+// believes to be bound would be counted on the node until its handler of such pods processes a deletion, which may be after the next decision.
 func (p *proxy) bind(w http.ResponseWriter, namespace, name string, body []byte) {
 	binding := &corev1.Binding{}
 	if err := decodeObject(body, binding); err != nil {
 		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
 		return
 	}
+	message := "the shadow binds no pods"
 	if !p.judge.answer(namespace, name, string(binding.UID), answer{node: binding.Target.Name}) {
-		refuse(w, http.StatusConflict, "Conflict", "the decision comes too late")
-		return
+		message = "the decision comes too late"
 	}
-	respond(w, http.StatusCreated, metav1.Status{Status: metav1.StatusSuccess})
+	refuse(w, http.StatusConflict, metav1.StatusReasonConflict, message)
 }
 
 // status records that the shadow has no node for a pod, or has failed. Other changes of the status are not decisions.
@@ -104,6 +105,9 @@ func (p *proxy) status(w http.ResponseWriter, namespace, name string, body []byt
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			undecided := c.Reason == corev1.PodReasonSchedulerError
 			p.judge.answer(namespace, name, string(changed.UID), answer{reason: c.Message, undecided: undecided})
+			if undecided {
+				p.judge.failed(namespace, name)
+			}
 		}
 	}
 	respond(w, http.StatusOK, corev1.Pod{
