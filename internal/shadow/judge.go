@@ -56,15 +56,30 @@ type question struct {
 	namespace, name, uid string
 	// provisions is the node for which the shadow wants to have a volume.
 	provisions string
-	answer     chan answer
-	// forgotten receives when the shadow has reported that it could not bind the pod: it does not count the pod on a node any more.
-	forgotten chan struct{}
+	// answer has room for a refused binding and the failure that the shadow reports when it does not count the pod on a node any more.
+	answer chan answer
+}
+
+// await returns the next answer; ok is false if there is none in time.
+func (q *question) await(ctx context.Context, limit time.Duration) (a answer, ok bool, err error) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return a, false, ctx.Err()
+	case <-timer.C:
+		return a, false, nil
+	case a = <-q.answer:
+		return a, true, nil
+	}
 }
 
 // answer is the shadow's decision: a node, or the reason why there is none. None at all is undecided.
 type answer struct {
 	node, reason string
 	undecided    bool
+	// refused is set for a binding, which the proxy refuses.
+	refused bool
 }
 
 // watches remembers that the shadow has all pods.
@@ -190,7 +205,7 @@ func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error 
 
 // ask asks the shadow once. Each copy of a pod has its own UID: the shadow may still be busy with the one before.
 func (j *judge) ask(ctx context.Context, s stage, p *pod, round int) (answer, error) {
-	q := &question{namespace: p.namespace, name: p.name, answer: make(chan answer, 1), forgotten: make(chan struct{}, 1)}
+	q := &question{namespace: p.namespace, name: p.name, answer: make(chan answer, 2)}
 	j.mu.Lock()
 	q.uid = p.uid + "-shadow-" + strconv.Itoa(j.copies)
 	j.asked, j.copies = q, j.copies+1
@@ -203,35 +218,21 @@ func (j *judge) ask(ctx context.Context, s stage, p *pod, round int) (answer, er
 	if err := s.show(p, q.uid, round); err != nil {
 		return answer{}, err
 	}
-	a := answer{undecided: true, reason: "no decision after " + decisionTime.String()}
-	select {
-	case <-ctx.Done():
-		return answer{}, ctx.Err()
-	case <-time.After(decisionTime):
-	case a = <-q.answer:
-	}
-	if a.node != "" {
-		select {
-		case <-ctx.Done():
-			return answer{}, ctx.Err()
-		case <-time.After(forgetTime):
+	a, decided, err := q.await(ctx, decisionTime)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case !decided:
+		a = answer{undecided: true, reason: "no decision after " + decisionTime.String()}
+	case a.refused:
+		switch _, reported, err := q.await(ctx, forgetTime); {
+		case err != nil:
+			return answer{}, err
+		case !reported:
 			j.log.Warn("the shadow does not report a pod that it could not bind", zap.String("pod", p.key()))
-		case <-q.forgotten:
 		}
 	}
 	return a, s.hide(p, q.uid, round)
-}
-
-// failed records that the shadow could not carry out its decision about a pod.
-func (j *judge) failed(namespace, name string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if q := j.asked; q != nil && q.namespace == namespace && q.name == name {
-		select {
-		case q.forgotten <- struct{}{}:
-		default: // it has reported before
-		}
-	}
 }
 
 // answer records a decision about a pod; an empty UID is that of the pod that was asked about. It reports whether that was asked.

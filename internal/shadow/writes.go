@@ -86,7 +86,7 @@ func (p *proxy) bind(w http.ResponseWriter, namespace, name string, body []byte)
 		return
 	}
 	message := "the shadow binds no pods"
-	if !p.judge.answer(namespace, name, string(binding.UID), answer{node: binding.Target.Name}) {
+	if !p.judge.answer(namespace, name, string(binding.UID), answer{node: binding.Target.Name, refused: true}) {
 		message = "the decision comes too late"
 	}
 	refuse(w, http.StatusConflict, metav1.StatusReasonConflict, message)
@@ -105,9 +105,6 @@ func (p *proxy) status(w http.ResponseWriter, namespace, name string, body []byt
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
 			undecided := c.Reason == corev1.PodReasonSchedulerError
 			p.judge.answer(namespace, name, string(changed.UID), answer{reason: c.Message, undecided: undecided})
-			if undecided {
-				p.judge.failed(namespace, name)
-			}
 		}
 	}
 	respond(w, http.StatusOK, corev1.Pod{
