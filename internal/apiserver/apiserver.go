@@ -10,11 +10,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -27,8 +27,11 @@ import (
 
 const (
 	startTime = 90 * time.Second
+	// maxStarts is how often a kube-apiserver whose port is taken is started.
+	maxStarts = 3
 	// pollInterval is how often a server that starts is asked whether it is ready.
 	pollInterval = 100 * time.Millisecond
+	apiLog       = "kube-apiserver.log"
 )
 
 // Options say what to run.
@@ -52,17 +55,33 @@ func (o Options) environment() []string {
 
 // Server is a running API server. Close it.
 type Server struct {
-	o        Options
-	token    string
-	port     int
-	etcdPort int
-	etcd     *Process
-	api      *Process
+	o     Options
+	token string
+	port  int
+	// etcdAddress is host:port of loopback.
+	etcdAddress string
+	etcd        *Process
+	api         *Process
 }
 
 // Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in Dir; its end is in the error
 // if one does not start.
-func Start(ctx context.Context, o Options) (s *Server, err error) {
+func Start(ctx context.Context, o Options) (*Server, error) {
+	for attempt := 1; ; attempt++ {
+		s, err := start(ctx, o)
+		if attempt == maxStarts || !errors.Is(err, errPortTaken) {
+			return s, err
+		}
+		if err := errors.Join(os.RemoveAll(filepath.Join(o.Dir, "etcd")), os.RemoveAll(filepath.Join(o.Dir, apiLog))); err != nil {
+			return nil, fmt.Errorf("start kube-apiserver at another port: %w", err)
+		}
+	}
+}
+
+// errPortTaken is the error of a kube-apiserver whose port was free a moment ago.
+var errPortTaken = errors.New("another program took its port")
+
+func start(ctx context.Context, o Options) (s *Server, err error) {
 	s = &Server{o: o, token: rand.Text()}
 	defer func() {
 		if err != nil {
@@ -73,12 +92,16 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	if err := s.writeFiles(); err != nil {
 		return s, err
 	}
-	ports, err := freePorts(3)
-	if err != nil {
+	if s.port, err = FreePort(); err != nil {
 		return s, err
 	}
-	s.port, s.etcdPort = ports[0], ports[1]
-	client, peer := loopbackURL(ports[1]), loopbackURL(ports[2])
+	var peers string
+	for _, address := range []*string{&s.etcdAddress, &peers} {
+		if *address, err = FreeAddress(); err != nil {
+			return s, err
+		}
+	}
+	client, peer := s.EtcdURL(), "http://"+peers
 	s.etcd, err = startProcess(filepath.Join(o.Dir, "etcd.log"), o.environment(), o.Etcd,
 		"--data-dir="+filepath.Join(o.Dir, "etcd"), "--listen-client-urls="+client, "--advertise-client-urls="+client,
 		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
@@ -87,8 +110,6 @@ func Start(ctx context.Context, o Options) (s *Server, err error) {
 	}
 	return s, s.StartAPI(ctx)
 }
-
-func loopbackURL(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
 func (s *Server) writeFiles() error {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -106,7 +127,7 @@ func (s *Server) writeFiles() error {
 func (s *Server) StartAPI(ctx context.Context) (err error) {
 	in := func(name string) string { return filepath.Join(s.o.Dir, name) }
 	args := append([]string{
-		"--etcd-servers=" + loopbackURL(s.etcdPort),
+		"--etcd-servers=" + s.EtcdURL(),
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(s.port),
 		"--endpoint-reconciler-type=none", "--cert-dir=" + in("certs"),
 		"--authorization-mode=RBAC", "--token-auth-file=" + in("tokens.csv"), "--anonymous-auth=false",
@@ -114,7 +135,7 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + in("sa.key"), "--service-account-signing-key-file=" + in("sa.key"),
 	}, s.o.Args...)
-	if s.api, err = startProcess(in("kube-apiserver.log"), s.o.environment(), s.o.KubeAPIServer, args...); err != nil {
+	if s.api, err = startProcess(in(apiLog), s.o.environment(), s.o.KubeAPIServer, args...); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, startTime)
@@ -126,6 +147,9 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 		}
 		select {
 		case <-s.api.Done():
+			if strings.Contains(s.api.Tail(), "address already in use") {
+				return fmt.Errorf("kube-apiserver ended: %w: %s", errPortTaken, s.api.Tail())
+			}
 			return fmt.Errorf("kube-apiserver ended: %s\n%s", s.api.Tail(), s.etcd.Tail())
 		default:
 		}
@@ -171,7 +195,7 @@ func (s *Server) Config() *rest.Config {
 }
 
 // EtcdURL returns the address of etcd, which only this machine reaches.
-func (s *Server) EtcdURL() string { return loopbackURL(s.etcdPort) }
+func (s *Server) EtcdURL() string { return "http://" + s.etcdAddress }
 
 // WriteKubeconfig writes a kubeconfig to a file: for a user with no permissions but those of RBAC objects, or, without a user, with all
 // permissions.
@@ -187,26 +211,3 @@ func (s *Server) WriteKubeconfig(file, user string) error {
 
 // Close stops everything.
 func (s *Server) Close() error { return errors.Join(s.api.Stop(), s.etcd.Stop()) }
-
-// freePorts returns TCP ports of loopback that were free a moment ago.
-func freePorts(n int) (ports []int, err error) {
-	for range n {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
-		}
-		// Each stays open until all are found, so that they differ.
-		defer func() { _ = listener.Close() }()
-		ports = append(ports, listener.Addr().(*net.TCPAddr).Port)
-	}
-	return ports, nil
-}
-
-// FreePort returns a TCP port of loopback that was free a moment ago.
-func FreePort() (int, error) {
-	ports, err := freePorts(1)
-	if err != nil {
-		return 0, err
-	}
-	return ports[0], nil
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -75,9 +76,13 @@ type Process struct {
 
 // Start starts the scheduler with a kubeconfig. Its configuration and its log are in dir, which is private.
 func (s Scheduler) Start(dir, kubeconfig string) (*Process, error) {
-	port, err := apiserver.FreePort()
+	address, err := apiserver.FreeAddress()
 	if err != nil {
 		return nil, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("start the scheduler: %w", err)
 	}
 	insecure, err := apiserver.FreePort()
 	if err != nil {
@@ -92,14 +97,14 @@ func (s Scheduler) Start(dir, kubeconfig string) (*Process, error) {
 		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
 	}
 	args := append([]string{
-		"--config=" + file, "--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(port),
+		"--config=" + file, "--bind-address=" + host, "--secure-port=" + port,
 		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics", "--v=2",
 	}, configuration.Args...)
 	process, err := apiserver.StartProcess(schedulerLog(dir), s.Program, args...)
 	if err != nil {
 		return nil, err
 	}
-	return &Process{Process: process, MetricsURL: "https://127.0.0.1:" + strconv.Itoa(port) + "/metrics", Profiles: configuration.Profiles}, nil
+	return &Process{Process: process, MetricsURL: "https://" + address + "/metrics", Profiles: configuration.Profiles}, nil
 }
 
 // stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not end at SIGTERM (Run in pkg/scheduler/scheduler.go).
