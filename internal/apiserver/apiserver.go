@@ -31,7 +31,6 @@ const (
 	maxStarts = 3
 	// pollInterval is how often a server that starts is asked whether it is ready.
 	pollInterval = 100 * time.Millisecond
-	apiLog       = "kube-apiserver.log"
 )
 
 // Options say what to run.
@@ -66,22 +65,7 @@ type Server struct {
 
 // Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in Dir; its end is in the error
 // if one does not start.
-func Start(ctx context.Context, o Options) (*Server, error) {
-	for attempt := 1; ; attempt++ {
-		s, err := start(ctx, o)
-		if attempt == maxStarts || !errors.Is(err, errPortTaken) {
-			return s, err
-		}
-		if err := errors.Join(os.RemoveAll(filepath.Join(o.Dir, "etcd")), os.RemoveAll(filepath.Join(o.Dir, apiLog))); err != nil {
-			return nil, fmt.Errorf("start kube-apiserver at another port: %w", err)
-		}
-	}
-}
-
-// errPortTaken is the error of a kube-apiserver whose port was free a moment ago.
-var errPortTaken = errors.New("another program took its port")
-
-func start(ctx context.Context, o Options) (s *Server, err error) {
+func Start(ctx context.Context, o Options) (s *Server, err error) {
 	s = &Server{o: o, token: rand.Text()}
 	defer func() {
 		if err != nil {
@@ -90,9 +74,6 @@ func start(ctx context.Context, o Options) (s *Server, err error) {
 		}
 	}()
 	if err := s.writeFiles(); err != nil {
-		return s, err
-	}
-	if s.port, err = FreePort(); err != nil {
 		return s, err
 	}
 	var peers string
@@ -108,7 +89,25 @@ func start(ctx context.Context, o Options) (s *Server, err error) {
 	if err != nil {
 		return s, err
 	}
-	return s, s.StartAPI(ctx)
+	return s, s.startAtFreePort(ctx)
+}
+
+// errPortTaken is the error of a kube-apiserver whose port was free a moment ago.
+var errPortTaken = errors.New("another program took its port")
+
+// startAtFreePort starts the kube-apiserver, at another port if it finds its port taken.
+func (s *Server) startAtFreePort(ctx context.Context) (err error) {
+	for attempt := 1; ; attempt++ {
+		if s.port, err = FreePort(); err != nil {
+			return err
+		}
+		if err = s.StartAPI(ctx); attempt == maxStarts || !errors.Is(err, errPortTaken) {
+			return err
+		}
+		if err := s.api.LimitLog(0); err != nil { // StartAPI reads the end of the log
+			return fmt.Errorf("start kube-apiserver at another port: %w", err)
+		}
+	}
 }
 
 func (s *Server) writeFiles() error {
@@ -135,7 +134,7 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + in("sa.key"), "--service-account-signing-key-file=" + in("sa.key"),
 	}, s.o.Args...)
-	if s.api, err = startProcess(in(apiLog), s.o.environment(), s.o.KubeAPIServer, args...); err != nil {
+	if s.api, err = startProcess(in("kube-apiserver.log"), s.o.environment(), s.o.KubeAPIServer, args...); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, startTime)
@@ -147,10 +146,11 @@ func (s *Server) StartAPI(ctx context.Context) (err error) {
 		}
 		select {
 		case <-s.api.Done():
-			if strings.Contains(s.api.Tail(), "address already in use") {
-				return fmt.Errorf("kube-apiserver ended: %w: %s", errPortTaken, s.api.Tail())
+			tail := s.api.Tail()
+			if strings.Contains(tail, "address already in use") {
+				return fmt.Errorf("kube-apiserver ended: %w: %s", errPortTaken, tail)
 			}
-			return fmt.Errorf("kube-apiserver ended: %s\n%s", s.api.Tail(), s.etcd.Tail())
+			return fmt.Errorf("kube-apiserver ended: %s\n%s", tail, s.etcd.Tail())
 		default:
 		}
 		if clock.Sleep(limited, pollInterval) != nil {

@@ -13,9 +13,9 @@ import (
 func FreeAddress() (string, error) {
 	host := net.IPv4(127, 0, 0, 1)
 	if runtime.GOOS == "linux" {
-		_, _ = rand.Read(host[len(host)-3:]) // it never fails
-		host[len(host)-1] |= 1               // not 127.0.0.0, and not a broadcast address: the last byte is odd and below 255
-		host[len(host)-1] &^= 2
+		var random [2]byte
+		_, _ = rand.Read(random[:]) // it never fails
+		host = net.IPv4(127, random[0]|1, random[1], 1)
 	}
 	at, err := freeAt(host)
 	if err != nil {

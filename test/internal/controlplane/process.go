@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/apiserver"
 )
 
 // stopTime is how long a process may take to end when it is asked to.
@@ -115,10 +118,9 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // FreeAddress returns an address of loopback that was free a moment ago.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := apiserver.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 }
