@@ -38,6 +38,10 @@ type Rules struct {
 	Batching bool
 	// UnsignedPlugins are in-tree plugins that filter or score and do not sign pods.
 	UnsignedPlugins []string
+	// OrderedTies is set if the release takes the first of equally good nodes, in an order that depends on
+	// its list of nodes, and one at random only for pods that an extender scores (from 1.35, prioritizeNodes
+	// in pkg/scheduler/schedule_one.go).
+	OrderedTies bool
 	// Gangs is how the release itself places groups of pods together; zero before 1.35. It is disabled by default.
 	Gangs Gangs
 	// Policy is set if the release reads the legacy kind Policy (1.20–1.22).

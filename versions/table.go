@@ -55,6 +55,7 @@ func configurationRows() []row {
 		{31, 32, reject(ConfigV1, "AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")},
 
 		{35, onward, func(r *Rules) { r.Batching = true }},
+		{35, onward, func(r *Rules) { r.OrderedTies = true }},
 		{37, onward, func(r *Rules) { r.UnsignedPlugins = []string{"DeferredPodScheduling"} }},
 
 		{35, 36, func(r *Rules) { r.Gangs.API, r.Gangs.Resource = "scheduling.k8s.io/v1alpha1", "workloads" }},

@@ -123,14 +123,14 @@ func (n names) prepare(p *pod) {
 	}
 }
 
-// versions is how many versions the shadow sees for each of the cluster: those between are of copies of pods.
-const versions = 1000
+// placesPerVersion is how many versions the shadow sees for each of the cluster: those between are of copies of pods.
+const placesPerVersion = 1000
 
 // shadowVersion returns a resource version of the cluster as the shadow sees it, or one of those after it. Versions that are not numbers do not
 // change.
 func shadowVersion(version string, place int) string {
 	if n, err := strconv.ParseUint(version, 10, 64); err == nil {
-		return strconv.FormatUint(n*versions+uint64(place), 10)
+		return strconv.FormatUint(n*placesPerVersion+uint64(place), 10)
 	}
 	return version
 }
@@ -146,7 +146,7 @@ func previousVersion(version string) string {
 // clusterVersion returns the version of the cluster that the shadow has seen completely.
 func clusterVersion(version string) string {
 	if n, err := strconv.ParseUint(version, 10, 64); err == nil {
-		return strconv.FormatUint(n/versions, 10)
+		return strconv.FormatUint(n/placesPerVersion, 10)
 	}
 	return version
 }

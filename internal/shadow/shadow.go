@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/problem"
 	"github.com/pmk-sched/pmk-sched/internal/simulate"
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 const (
@@ -62,7 +64,11 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			err = errors.Join(err, closed)
 		}
 	}()
-	o.Scheduler.Configuration = shadowed(o.Scheduler.Configuration)
+	rules, _, err := versions.Select(o.Scheduler.Release)
+	if err != nil {
+		return nil, err
+	}
+	o.Scheduler.Configuration = shadowed(o.Scheduler.Configuration, rules.OrderedTies)
 	process, err := o.Scheduler.Start(o.Dir, kubeconfig)
 	if err != nil {
 		return nil, err
@@ -143,25 +149,31 @@ func await(ctx context.Context, p *proxy, process *simulate.Process) error {
 }
 
 // shadowed refuses a configuration with an extender that binds pods, which the proxy does not see. The scheduler logs errors only: it decides about
-// some pods many times, maybe for days.
-func shadowed(configuration func(string, int) (*simulate.Configuration, error)) func(string, int) (*simulate.Configuration, error) {
+// some pods many times, maybe for days. With orderedTies it gets an extender, so that it selects one of equally good nodes at random, as the judge
+// expects. Without verbs an extender is never called, and scores all nodes with 0 (Prioritize in pkg/scheduler/extender.go).
+func shadowed(configuration func(string, int) (*simulate.Configuration, error), orderedTies bool) func(string, int) (*simulate.Configuration, error) {
 	return func(kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
 		c, err := configuration(kubeconfig, insecurePort)
 		if err != nil {
 			return nil, err
 		}
-		var read struct {
-			Extenders []struct {
-				URLPrefix string `json:"urlPrefix"`
-				BindVerb  string `json:"bindVerb"`
-			} `json:"extenders"`
-		}
+		var read map[string]any
 		if err := yaml.Unmarshal(c.YAML, &read); err != nil {
 			return nil, fmt.Errorf("read rendered configuration: %w", err)
 		}
-		for _, e := range read.Extenders {
-			if e.BindVerb != "" {
-				return nil, problem.Invalidf("remove bindVerb from the configuration", "the extender %s binds pods, which a shadow must not do", e.URLPrefix)
+		extenders, _, err := unstructured.NestedSlice(read, "extenders")
+		if err != nil {
+			return nil, fmt.Errorf("read rendered configuration: %w", err)
+		}
+		for _, e := range extenders {
+			if e, ok := e.(map[string]any); ok && e["bindVerb"] != nil && e["bindVerb"] != "" {
+				return nil, problem.Invalidf("remove bindVerb from the configuration", "the extender %v binds pods, which a shadow must not do", e["urlPrefix"])
+			}
+		}
+		if orderedTies {
+			read["extenders"] = append(extenders, map[string]any{"urlPrefix": "http://127.0.0.1"})
+			if c.YAML, err = yaml.Marshal(read); err != nil {
+				return nil, fmt.Errorf("add an extender to the configuration of the shadow: %w", err)
 			}
 		}
 		c.Args = append(c.Args, "--v=0")

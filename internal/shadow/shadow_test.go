@@ -53,13 +53,29 @@ func TestAnExtenderThatBindsIsRefused(t *testing.T) {
 		"extenders: [{urlPrefix: http://a}, {urlPrefix: http://b, bindVerb: bind}]": true,
 		"profiles: [{schedulerName: packer}]":                                       false,
 	} {
-		configuration := shadowed(func(string, int) (*simulate.Configuration, error) {
-			return &simulate.Configuration{YAML: []byte(yaml)}, nil
-		})
-		_, err := configuration("", 0)
+		_, err := shadowed(rendered(yaml), false)("", 0)
 		if (err != nil) != refused || refused && (!problem.IsInvalid(err) || !strings.Contains(err.Error(), "http://b")) {
 			t.Errorf("%s: %v", yaml, err)
 		}
+	}
+}
+
+func TestAReleaseThatOrdersTiesGetsAnExtenderThatIsNotCalled(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"profiles: [{schedulerName: packer}]":    "extenders:\n- urlPrefix: http://127.0.0.1\nprofiles:\n- schedulerName: packer\n",
+		"extenders: [{urlPrefix: \"http://a\"}]": "extenders:\n- urlPrefix: http://a\n- urlPrefix: http://127.0.0.1\n",
+	} {
+		got, err := shadowed(rendered(yaml), true)("", 0)
+		if err != nil || string(got.YAML) != want {
+			t.Errorf("%s: got %s, %v; want %s", yaml, got.YAML, err, want)
+		}
+	}
+}
+
+// rendered returns a function that renders the same configuration every time.
+func rendered(yaml string) func(string, int) (*simulate.Configuration, error) {
+	return func(string, int) (*simulate.Configuration, error) {
+		return &simulate.Configuration{YAML: []byte(yaml)}, nil
 	}
 }
 

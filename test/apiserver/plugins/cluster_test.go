@@ -65,11 +65,7 @@ type subject struct {
 // newSubject takes the API server of the package if it is of the release.
 func newSubject(t *testing.T, release string) subject {
 	t.Helper()
-	packaged, err := apiserver.Wanted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if release != packaged.String() {
+	if release != apiserver.Release {
 		return withScheduler(t, controlplane.StartAPIServer(t, release))
 	}
 	return withScheduler(t, controlplane.Of(t, server, release))

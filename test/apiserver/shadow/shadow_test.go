@@ -23,7 +23,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/shadow"
-	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -34,16 +33,6 @@ const (
 	user  = "system:serviceaccount:tools:pmk-sched-shadow"
 	space = "shop"
 )
-
-// release is that of the API server and of all schedulers.
-func release(t *testing.T) string {
-	t.Helper()
-	wanted, err := apiserver.Wanted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wanted.String()
-}
 
 // permit creates what `shadow --rbac` prints.
 func permit(t *testing.T, p *controlplane.Plane) {
@@ -84,9 +73,10 @@ type observer struct {
 	stdout, stderr run.Output
 }
 
-func observe(t *testing.T, kubeconfig string, args ...string) *observer {
+// observe starts a shadow of the release of the API server, which it reaches with a kubeconfig.
+func observe(t *testing.T, release versions.Release, kubeconfig string, args ...string) *observer {
 	t.Helper()
-	args = append([]string{"--kubeconfig", kubeconfig, "--as", user, "--log-level", "debug", "shadow", "--branch", release(t), "-o", "json"}, args...)
+	args = append([]string{"--kubeconfig", kubeconfig, "--as", user, "--log-level", "debug", "shadow", "--branch", release.String(), "-o", "json"}, args...)
 	o := &observer{cmd: exec.CommandContext(run.Context(t), run.Program(t), args...)}
 	o.cmd.Stdout, o.cmd.Stderr = &o.stdout, &o.stderr
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -184,9 +174,16 @@ func place(t *testing.T, p *controlplane.Plane, pod *corev1.Pod) {
 // does not. Neither changes anything, and pods are where the default scheduler has put them.
 func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 	t.Parallel()
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) { comparesWithoutChangingAnything(t, release) })
+	}
+}
+
+func comparesWithoutChangingAnything(t *testing.T, release string) {
+	t.Helper()
 	log := filepath.Join(t.TempDir(), "audit.log")
 	policy := run.WriteFile(t, "policy.yaml", audit.Policy)
-	p := controlplane.Start(t, release(t), "--audit-log-path="+log, "--audit-policy-file="+policy, "--audit-log-mode=blocking")
+	p := controlplane.Start(t, release, "--audit-log-path="+log, "--audit-policy-file="+policy, "--audit-log-mode=blocking")
 	p.Namespace(t.Context(), t, space)
 	permit(t, p)
 	pods, pause := load(t)
@@ -202,8 +199,8 @@ func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 	configuration := "apiVersion: " + rules.Render + "\nkind: KubeSchedulerConfiguration\n" + controlplane.WithoutTies(p.Release, names, "", "")
 	p.NewScheduler(t, controlplane.Scheduler{Name: corev1.DefaultSchedulerName, Source: []byte(configuration)}).Start()
 	pod(t, p, "before", "300m", "200Mi")
-	same := observe(t, p.Kubeconfig, "--config", run.WriteFile(t, "scheduler.yaml", configuration))
-	packer := observe(t, p.Kubeconfig, "--name", "packer", "--preset", "binpack")
+	same := observe(t, p.Release, p.Kubeconfig, "--config", run.WriteFile(t, "scheduler.yaml", configuration))
+	packer := observe(t, p.Release, p.Kubeconfig, "--name", "packer", "--preset", "binpack")
 	begin := time.Now()
 	for i := range pods {
 		if err := clock.Sleep(t.Context(), time.Until(begin.Add(time.Duration(i)*pause))); err != nil {
@@ -310,12 +307,19 @@ func onlyReads(t *testing.T, log string) {
 	}
 }
 
-// Everything else with one API server.
+// Everything else with one API server of each release.
 func TestShadowsReportWhatGoesWrong(t *testing.T) {
 	t.Parallel()
-	p := controlplane.Start(t, release(t))
+	for _, release := range releases {
+		t.Run(release, func(t *testing.T) { reportsWhatGoesWrong(t, release) })
+	}
+}
+
+func reportsWhatGoesWrong(t *testing.T, release string) {
+	t.Helper()
+	p := controlplane.Start(t, release)
 	pmkSched := func(args ...string) run.Result {
-		return run.PMKSched(t, append([]string{"--kubeconfig", p.Kubeconfig, "shadow", "--branch", release(t)}, args...)...)
+		return run.PMKSched(t, append([]string{"--kubeconfig", p.Kubeconfig, "shadow", "--branch", release}, args...)...)
 	}
 	t.Run("a permission is missing", func(t *testing.T) {
 		pmkSched("--as", "jane").Fails(t, 1, "no permission: user jane cannot list", "`pmk-sched shadow --rbac` prints the permissions")
@@ -325,7 +329,7 @@ func TestShadowsReportWhatGoesWrong(t *testing.T) {
 		pmkSched("--config", binder).Fails(t, 2, "binds pods, which a shadow must not do")
 	})
 	t.Run("there are no pods", func(t *testing.T) {
-		pmkSched("--for", "1s").OK(t).Prints(t, "default-scheduler "+release(t)+" compared with default-scheduler for 1s", "pods: 0 same, 0 different, 0 tied")
+		pmkSched("--for", "1s").OK(t).Prints(t, "default-scheduler "+release+" compared with default-scheduler for 1s", "pods: 0 same, 0 different, 0 tied")
 	})
 	p.Namespace(t.Context(), t, space)
 	permit(t, p)
@@ -341,7 +345,7 @@ func TestShadowsReportWhatGoesWrong(t *testing.T) {
 func survivesALostConnection(t *testing.T, p *controlplane.Plane) {
 	t.Helper()
 	r := newRelay(t, p.Kubeconfig)
-	o := observe(t, r.kubeconfig)
+	o := observe(t, p.Release, r.kubeconfig)
 	pod(t, p, "web-0", "100m", "100Mi")
 	o.decided(t, 1)
 	r.cut()
@@ -373,7 +377,7 @@ func tiesOnlyWhereNodesAreEqual(t *testing.T, p *controlplane.Plane) {
 		node(t, p, name, 4000, 4000)
 	}
 	const pods = 32
-	o := observe(t, p.Kubeconfig)
+	o := observe(t, p.Release, p.Kubeconfig)
 	for i := range pods {
 		name := fmt.Sprintf("choice-%02d", i)
 		if i%2 == 1 {
@@ -410,7 +414,7 @@ func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := observe(t, p.Kubeconfig)
+	o := observe(t, p.Release, p.Kubeconfig)
 	pod(t, p, "victim", "6", "100Mi")
 	o.decided(t, 1)
 	urgent := request("urgent", "7", "100Mi")

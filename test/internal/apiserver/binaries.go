@@ -16,28 +16,19 @@ import (
 // Release is the release whose API server is run unless the environment names a binary.
 const Release = "v1.24.3"
 
-// Environment variables that name binaries to use, and the release of tests that run on others than [Release].
+// Environment variables that name binaries to use.
 const (
 	EnvKubeAPIServer = "PMK_SCHED_TEST_KUBE_APISERVER"
 	EnvEtcd          = "PMK_SCHED_TEST_ETCD"
-	envRelease       = "PMK_SCHED_TEST_RELEASE"
 )
 
 // Binaries are the programs that a Server runs.
 type Binaries struct{ KubeAPIServer, Etcd string }
 
-// Wanted returns the release that the environment names, or [Release].
-func Wanted() (versions.Release, error) {
-	if name := os.Getenv(envRelease); name != "" {
-		return versions.Parse(name)
-	}
-	return versions.Parse(Release)
-}
-
-// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of the release that is [Wanted] is built, once,
-// into the user's cache directory, and etcd is the one in PATH.
+// FindBinaries takes the binaries that the environment names. Otherwise the kube-apiserver of [Release] is built, once, into the user's cache
+// directory, and etcd is the one in PATH.
 func FindBinaries(ctx context.Context) (Binaries, error) {
-	release, err := Wanted()
+	release, err := versions.Parse(Release)
 	if err != nil {
 		return Binaries{}, err
 	}

@@ -42,15 +42,11 @@ func Start(t testing.TB, release string, args ...string) *Plane {
 	return p
 }
 
-// On returns the plane of a running API server of [apiserver.Wanted], with the release's kube-scheduler.
+// On returns the plane of a running API server of [apiserver.Release], with the release's kube-scheduler.
 func On(t testing.TB, server *apiserver.Server) *Plane {
 	t.Helper()
-	release, err := apiserver.Wanted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := Of(t, server, release.String())
-	p.scheduler = releaseScheduler(t, release)
+	p := Of(t, server, apiserver.Release)
+	p.scheduler = releaseScheduler(t, p.Release)
 	return p
 }
 
