@@ -16,9 +16,8 @@ import (
 
 const (
 	// gain is how many times the pods per second of the default configuration the preset throughput
-	// binds in a large cluster, at least: it binds about twice as many where the API server, on the same
-	// cores, is the limit.
-	gain = 1.5
+	// binds in a large cluster, at least.
+	gain = 2.0
 	// perSide is the number of samples of each scheduler.
 	perSide = 5
 	// noise is what two measurements of the same scheduler differ by on a machine with other work.
@@ -36,7 +35,7 @@ func BenchmarkPresets(b *testing.B) {
 		least       float64
 	}{
 		{"v1.24.3", 5000, 2000, names("default", "throughput"), gain},
-		{"v1.29.2", 5000, 2000, nil, gain},
+		{"v1.29.2", 5000, 2000, nil, gain * (1 - noise)}, // the API server, on the same cores, is the limit
 		{"v1.37.1", 5000, 2000, nil, 1},
 		{"v1.24.3", 500, 2000, nil, 1 - noise},
 		{"v1.24.3", 100, 2000, nil, 1 - noise},

@@ -1,7 +1,0 @@
-//go:build linux && !releases
-
-package schedulers
-
-import "github.com/pmk-sched/pmk-sched/test/internal/apiserver"
-
-var releases = []string{apiserver.Release}
