@@ -21,6 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/explain"
 	"github.com/pmk-sched/pmk-sched/internal/ownership"
 	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -59,7 +60,7 @@ const others = -1
 
 func TestExplain(t *testing.T) {
 	server.Clear(t) // the zones of other tests' nodes would count
-	for _, release := range releases {
+	for _, release := range apiserver.Releases() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, release)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/monitoring"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -27,7 +28,7 @@ const watched = "watched"
 // The metrics that the alerting rules and the dashboard use exist in the scheduler of each release
 // after it has bound pods and while one is pending, and in its API server.
 func TestMetricsOfRulesAndDashboardExist(t *testing.T) {
-	for _, release := range releases {
+	for _, release := range apiserver.Releases() {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			metricsExist(t, release)

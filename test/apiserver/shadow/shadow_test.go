@@ -23,6 +23,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/clock"
 	"github.com/pmk-sched/pmk-sched/internal/shadow"
+	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -174,7 +175,7 @@ func place(t *testing.T, p *controlplane.Plane, pod *corev1.Pod) {
 // does not. Neither changes anything, and pods are where the default scheduler has put them.
 func TestShadowsCompareWithoutChangingAnything(t *testing.T) {
 	t.Parallel()
-	for _, release := range releases {
+	for _, release := range apiserver.Releases() {
 		t.Run(release, func(t *testing.T) { comparesWithoutChangingAnything(t, release) })
 	}
 }
@@ -310,7 +311,7 @@ func onlyReads(t *testing.T, log string) {
 // Everything else with one API server of each release.
 func TestShadowsReportWhatGoesWrong(t *testing.T) {
 	t.Parallel()
-	for _, release := range releases {
+	for _, release := range apiserver.Releases() {
 		t.Run(release, func(t *testing.T) { reportsWhatGoesWrong(t, release) })
 	}
 }
