@@ -121,7 +121,7 @@ vulnerabilities: ## known vulnerabilities in what the programs call; needs the v
 
 .PHONY: bench
 bench: deps build ## the numbers in README.md and docs/: throughput, failover, plugins, extenders, time without a scheduler (root)
-	go test -run '^$$' -bench . -count=1 ./scheduler/... ./internal/cluster ./examples/targetload
+	go test -run '^$$' -bench . -count=1 ./scheduler/... ./internal/cluster/inspect ./examples/targetload
 	hack/with-labs.sh go test -p 1 -run '^$$' -bench . -benchtime 1x -count=1 -timeout 8h ./test/bench/... ./test/lab/replace
 
 .PHONY: golden

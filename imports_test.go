@@ -33,6 +33,7 @@ const architecture = "docs/architecture.md"
 
 // packageRow is one row of the table: a package, or a pattern that ends in `/*`.
 type packageRow struct {
+	room    string // the heading above the table
 	pattern string
 	grants  []string // packages of this module by path in it, others by import path; patterns too
 }
@@ -46,12 +47,16 @@ func readArchitecture(t *testing.T) []packageRow {
 	}
 	name := regexp.MustCompile("`([^`]+)`")
 	var rows []packageRow
+	room := ""
 	for _, line := range strings.Split(string(text), "\n") {
+		if heading, found := strings.CutPrefix(line, "### "); found {
+			room = heading
+		}
 		cells := strings.Split(strings.Trim(line, "|"), "|")
 		if !strings.HasPrefix(line, "| `") || len(cells) != 3 {
 			continue
 		}
-		row := packageRow{pattern: strings.Trim(strings.TrimSpace(cells[0]), "`")}
+		row := packageRow{room: room, pattern: strings.Trim(strings.TrimSpace(cells[0]), "`")}
 		for _, m := range name.FindAllStringSubmatch(cells[2], -1) {
 			row.grants = append(row.grants, m[1])
 		}
@@ -144,6 +149,35 @@ func TestArchitectureListsThePackagesAndTheirImports(t *testing.T) {
 	}
 }
 
+// The rooms are ordered from the commands down: no package imports one of a room above its own.
+func TestRoomsImportDownwards(t *testing.T) {
+	rows := readArchitecture(t)
+	var rooms []string
+	for _, row := range rows {
+		if !slices.Contains(rooms, row.room) {
+			rooms = append(rooms, row.room)
+		}
+	}
+	if len(rooms) < 9 {
+		t.Fatalf("%s has the rooms %q, want a heading for each room", architecture, rooms)
+	}
+	roomOf := func(pkg string) int {
+		at := slices.IndexFunc(rows, func(r packageRow) bool { return matches(r.pattern, pkg) })
+		if at < 0 {
+			return -1 // reported by TestArchitectureListsThePackagesAndTheirImports
+		}
+		return slices.Index(rooms, rows[at].room)
+	}
+	for pkg, list := range readImports(t) {
+		from := roomOf(pkg)
+		for _, imported := range list {
+			if to := roomOf(imported); to >= 0 && to < from {
+				t.Errorf("%s of room %q imports %s of room %q, which is above it", pkg, rooms[from], imported, rooms[to])
+			}
+		}
+	}
+}
+
 // external reports whether a path is of another module.
 func external(pkg string) bool {
 	first, _, _ := strings.Cut(pkg, "/")
@@ -172,7 +206,7 @@ func TestPortablePluginsDoNotLinkAFramework(t *testing.T) {
 // Pure packages do no I/O: neither the operating system, nor the network, nor a client.
 func TestPurePackagesDoNoIO(t *testing.T) {
 	denied := regexp.MustCompile(`^(os|os/.*|net|net/http|io/ioutil|syscall|k8s\.io/client-go(/.*)?)$`)
-	for _, pkg := range []string{"versions", "rbac", "profiles", "profiles/node", "profiles/schema", "profiles/convert", "profiles/policy", "profiles/validate", "internal/helm", "internal/health", "internal/manifest", "internal/snapshot", "internal/snapshot/archive", "internal/snapshot/openb", "internal/simulate/scenario", "internal/simulate/report", "internal/simulate/page", "internal/simulate/cycle", "internal/simulate/bench"} {
+	for _, pkg := range []string{"versions", "rbac", "profiles", "profiles/node", "profiles/schema", "profiles/convert", "profiles/policy", "profiles/validate", "internal/deploy/helm", "internal/deploy/health", "internal/deploy/manifest", "internal/foresight/snapshot", "internal/foresight/snapshot/archive", "internal/foresight/snapshot/openb", "internal/foresight/simulate/scenario", "internal/foresight/simulate/report", "internal/foresight/page", "internal/foresight/simulate/decision", "internal/foresight/bench"} {
 		for _, imported := range goList(t, "-f", `{{join .Imports "\n"}}`, "./"+pkg) {
 			if denied.MatchString(imported) {
 				t.Errorf("pure package %s imports %s", pkg, imported)
@@ -181,12 +215,12 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 	}
 }
 
-// Only internal/build runs `go`: every other call of the toolchain would escape its hermetic environment.
+// Only internal/artifact/build runs `go`: every other call of the toolchain would escape its hermetic environment.
 func TestOnlyBuildRunsTheGoCommand(t *testing.T) {
 	runsGo := regexp.MustCompile(`exec\.Command(Context)?\((ctx, ?)?"go"`)
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
-			strings.HasPrefix(path, "internal/build/") || strings.HasPrefix(path, "test/") {
+			strings.HasPrefix(path, "internal/artifact/build/") || strings.HasPrefix(path, "test/") {
 			return err
 		}
 		source, err := os.ReadFile(path)

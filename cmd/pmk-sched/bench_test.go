@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 )
 
 func TestBenchTable(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
 func checkCommand(u *ui) *cli.Command {

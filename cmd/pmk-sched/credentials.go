@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 func credentialsCommand(u *ui) *cli.Command {
@@ -46,7 +46,7 @@ func credentialsShowCommand(u *ui) *cli.Command {
 	}
 }
 
-func credentialsTable(r *install.CredentialsReport) func(io.Writer) error {
+func credentialsTable(r *deploy.CredentialsReport) func(io.Writer) error {
 	return func(w io.Writer) error {
 		expires := ""
 		if r.Expires != nil {

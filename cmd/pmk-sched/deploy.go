@@ -5,7 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 func deployCommand(u *ui) *cli.Command {
@@ -37,7 +37,7 @@ func deployCommand(u *ui) *cli.Command {
 					return err
 				}
 				u.say("dry run: nothing was changed")
-				return u.data(c.String("output"), install.Outcome{Changes: changes}, writeText(changes.String()))
+				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, writeText(changes.String()))
 			}
 			plan, outcome, err := u.session.Deploy(c.Context, sp, rollout(c))
 			if err != nil {

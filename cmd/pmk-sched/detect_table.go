@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
 // infoTable prints what `detect` found.
-func infoTable(info *cluster.Info) func(io.Writer) error {
+func infoTable(info *inspect.Info) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, infoText(info))
 		return err
@@ -21,7 +21,7 @@ func infoTable(info *cluster.Info) func(io.Writer) error {
 
 // infoText returns what `detect` found: facts, one a line, then the control-plane nodes, the default scheduler's pods, the
 // deployed schedulers and warnings. Cells are separated by tabs; columns end at an empty line.
-func infoText(i *cluster.Info) string {
+func infoText(i *inspect.Info) string {
 	var b strings.Builder
 	line := func(cells ...string) { b.WriteString(strings.Join(cells, "\t") + "\n") }
 	for _, fact := range facts(i) {
@@ -68,14 +68,14 @@ func infoText(i *cluster.Info) string {
 }
 
 // problemOwner is what has a known problem: a release, or a deployed scheduler of it.
-func problemOwner(known cluster.KnownProblem) string {
+func problemOwner(known inspect.KnownProblem) string {
 	if known.Scheduler == "" {
 		return known.Release
 	}
 	return "scheduler " + known.Scheduler + ", " + known.Release
 }
 
-func facts(i *cluster.Info) [][2]string {
+func facts(i *inspect.Info) [][2]string {
 	facts := [][2]string{
 		{"Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform)},
 		{"Distribution", i.Distribution + ", layout " + i.Layout},
@@ -93,7 +93,7 @@ func facts(i *cluster.Info) [][2]string {
 	return append(facts, credentialFacts(i)...)
 }
 
-func nodeFact(i *cluster.Info) string {
+func nodeFact(i *inspect.Info) string {
 	var kubelets []string
 	for _, kubelet := range i.Nodes.Kubelets {
 		kubelets = append(kubelets, fmt.Sprintf("%s (%d)", kubelet.Version, kubelet.Count))
@@ -104,7 +104,7 @@ func nodeFact(i *cluster.Info) string {
 	return fmt.Sprintf("%d, kubelets %s", i.Nodes.Count, strings.Join(kubelets, ", "))
 }
 
-func controlPlaneFact(i *cluster.Info) string {
+func controlPlaneFact(i *inspect.Info) string {
 	if i.ControlPlane.LabelKey == "" {
 		return "no nodes found"
 	}
@@ -115,7 +115,7 @@ func controlPlaneFact(i *cluster.Info) string {
 	return fmt.Sprintf("%d with label %s", i.ControlPlane.Count, label)
 }
 
-func portFact(i *cluster.Info) string {
+func portFact(i *inspect.Info) string {
 	if i.Scheduler.Port == 0 {
 		return "none free"
 	}
@@ -127,17 +127,17 @@ func portFact(i *cluster.Info) string {
 }
 
 // takenFact lists the taken ports near the scheduler's. JSON has the others.
-func takenFact(i *cluster.Info) string {
+func takenFact(i *inspect.Info) string {
 	var list []string
 	for _, taken := range i.Scheduler.Taken {
-		if taken.Port >= 10250 && taken.Port <= cluster.LastPort {
+		if taken.Port >= 10250 && taken.Port <= inspect.LastPort {
 			list = append(list, fmt.Sprintf("%d (%s)", taken.Port, taken.By))
 		}
 	}
 	return strings.Join(list, ", ")
 }
 
-func credentialFacts(i *cluster.Info) [][2]string {
+func credentialFacts(i *inspect.Info) [][2]string {
 	found := i.Credentials
 	if found.Kubeconfig == "" {
 		return [][2]string{{"Credentials", "none: not on a control-plane node"}}
@@ -152,7 +152,7 @@ func credentialFacts(i *cluster.Info) [][2]string {
 	return facts
 }
 
-func taintList(taints []cluster.Taint) string {
+func taintList(taints []inspect.Taint) string {
 	var list []string
 	for _, taint := range taints {
 		list = append(list, taint.Key+prefixed("=", taint.Value)+":"+taint.Effect)
@@ -166,7 +166,7 @@ func flagList(command []string) string {
 }
 
 // expiry is the day on which a certificate expires.
-func expiry(c *cluster.MountedCertificate) string {
+func expiry(c *inspect.MountedCertificate) string {
 	if c == nil {
 		return "-"
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-func printInfo(t *testing.T, info *cluster.Info) string {
+func printInfo(t *testing.T, info *inspect.Info) string {
 	t.Helper()
 	var out bytes.Buffer
 	u := newUI(nil, &out, &out)
@@ -23,7 +23,7 @@ func printInfo(t *testing.T, info *cluster.Info) string {
 }
 
 func TestDetectTable(t *testing.T) {
-	text, err := os.ReadFile("../../internal/cluster/testdata/pmk.json")
+	text, err := os.ReadFile("../../internal/cluster/inspect/testdata/pmk.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestDetectTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	info := &cluster.Info{}
+	info := &inspect.Info{}
 	if err := json.Unmarshal(text, info); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestDetectTable(t *testing.T) {
 }
 
 func TestDetectTableListsDeployedSchedulersAndMissingCredentials(t *testing.T) {
-	info := &cluster.Info{Scheduler: cluster.Scheduler{Deployed: []cluster.DeployedScheduler{
+	info := &inspect.Info{Scheduler: inspect.Scheduler{Deployed: []inspect.DeployedScheduler{
 		{Name: "pushed", Namespace: "gpu", Release: "v1.23.17", Due: "v1.24.3"}, {Name: "unknown"},
 	}}}
 	table := strings.Join(strings.Fields(printInfo(t, info)), " ")
@@ -53,7 +53,7 @@ func TestDetectTableListsDeployedSchedulersAndMissingCredentials(t *testing.T) {
 }
 
 func TestDetectTableSaysWhatPlacesGangs(t *testing.T) {
-	info := &cluster.Info{Gangs: &cluster.Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"}, Served: true}}
+	info := &inspect.Info{Gangs: &inspect.Gangs{API: "scheduling.k8s.io/v1beta1", Gates: []string{"GenericWorkload"}, Served: true}}
 	if table := strings.Join(strings.Fields(printInfo(t, info)), " "); !strings.Contains(table, "Gangs scheduling.k8s.io/v1beta1 is served; it needs a scheduler with --feature-gates=GenericWorkload=true") {
 		t.Errorf("table:\n%s", table)
 	}

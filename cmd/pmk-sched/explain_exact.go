@@ -9,9 +9,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/session"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
 )
 
 // exactFlags describe the scheduler and the objects of `explain --exact`.
@@ -56,7 +56,7 @@ func requireExact(c *cli.Context) error {
 const mostNodes = 10
 
 // exactTable prints the best nodes, and who refused others.
-func exactTable(r *cycle.Result) func(io.Writer) error {
+func exactTable(r *decision.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
 		p.outcome(r)
@@ -68,7 +68,7 @@ func exactTable(r *cycle.Result) func(io.Writer) error {
 }
 
 // outcome prints where the pod went.
-func (p *printer) outcome(r *cycle.Result) {
+func (p *printer) outcome(r *decision.Result) {
 	scored, refused := 0, 0
 	for _, n := range r.Nodes {
 		if n.Score != nil {
@@ -108,8 +108,8 @@ func firstNames(names []string) string {
 }
 
 // scores prints the best nodes with a row for each plugin and extender.
-func (p *printer) scores(r *cycle.Result) {
-	var best []cycle.Node
+func (p *printer) scores(r *decision.Result) {
+	var best []decision.Node
 	for _, n := range r.Nodes {
 		if n.Score != nil && len(best) < mostNodes {
 			best = append(best, n)
@@ -129,7 +129,7 @@ func (p *printer) scores(r *cycle.Result) {
 }
 
 // refusals prints who refused nodes.
-func (p *printer) refusals(r *cycle.Result) {
+func (p *printer) refusals(r *decision.Result) {
 	if len(r.Refusals) == 0 {
 		return
 	}
@@ -153,22 +153,22 @@ func (p *printer) refusals(r *cycle.Result) {
 }
 
 // chosen prints what would have to change for a node to win.
-func (p *printer) chosen(c *cycle.Chosen) {
+func (p *printer) chosen(c *decision.Chosen) {
 	if c == nil {
 		return
 	}
 	switch c.Outcome {
-	case cycle.Selected:
+	case decision.Selected:
 		p.line("\nnode %s is selected", c.Node)
-	case cycle.Tied:
+	case decision.Tied:
 		p.line("\nnode %s has the best score as well: the scheduler selects one at random", c.Node)
-	case cycle.Refused:
+	case decision.Refused:
 		p.line("\nfor node %s to be selected, each of these has to accept it:", c.Node)
 		for _, refusal := range c.Refusals {
 			p.refusal(refusal, c.Fixes)
 		}
 		return
-	case cycle.Unscored:
+	case decision.Unscored:
 		p.line("\nnode %s was not scored", c.Node)
 		return
 	default:
@@ -184,7 +184,7 @@ func (p *printer) chosen(c *cycle.Chosen) {
 }
 
 // refusal prints what would make a plugin accept a node, or else its reasons.
-func (p *printer) refusal(refusal cycle.Refusal, fixes []cycle.Fix) {
+func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	computed := false
 	for _, f := range fixes {
 		if f.By == refusal.By {
@@ -198,8 +198,8 @@ func (p *printer) refusal(refusal cycle.Refusal, fixes []cycle.Fix) {
 }
 
 // changes prints the weights with which a node would win.
-func (p *printer) changes(c *cycle.Chosen) {
-	if c.Outcome != cycle.Lower && c.Outcome != cycle.Tied {
+func (p *printer) changes(c *decision.Chosen) {
+	if c.Outcome != decision.Lower && c.Outcome != decision.Tied {
 		return
 	}
 	if len(c.Changes) == 0 {

@@ -6,18 +6,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 )
 
 func TestExactTable(t *testing.T) {
-	r := cycle.New(cycle.Input{
+	r := decision.New(decision.Input{
 		Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer", Selected: "a", From: "b", Examined: true,
 		Nodes: []string{"a", "b", "c", "d"}, Passed: []string{"a", "b"},
-		Filters: []cycle.Filter{
+		Filters: []decision.Filter{
 			{Plugin: "TaintToleration", Passed: []string{"a", "b"}, Reasons: []string{"node(s) had untolerated taint {team: x}"}},
 			{Plugin: "NodeResourcesFit", Passed: []string{"a", "b", "c"}, Reasons: []string{"Insufficient cpu", "Insufficient memory"}},
 		},
-		Scores: &cycle.Scores{
+		Scores: &decision.Scores{
 			Total: map[string]int64{"a": 190, "b": 120}, Plugins: map[string]map[string]int64{"Affinity": {"a": 150, "b": 60}, "Fit": {"a": 40, "b": 60}},
 		},
 		Weights: map[string]int64{"Affinity": 3},
@@ -49,17 +49,17 @@ b would win with one of these:
 - Affinity: disabled under score instead of weight 3
 - Fit: weight 5 instead of weight 1
 `)
-	r.Chosen = &cycle.Chosen{Node: "d", Outcome: cycle.Refused, Refusals: r.Refusals, Fixes: []cycle.Fix{{By: "NodeResourcesFit", Text: "1 node lacks 1 CPU", Fix: "free 1 CPU"}}}
+	r.Chosen = &decision.Chosen{Node: "d", Outcome: decision.Refused, Refusals: r.Refusals, Fixes: []decision.Fix{{By: "NodeResourcesFit", Text: "1 node lacks 1 CPU", Fix: "free 1 CPU"}}}
 	compareTable(t, r, best+`
 for node d to be selected, each of these has to accept it:
 - TaintToleration: node(s) had untolerated taint {team: x}
 - NodeResourcesFit: 1 node lacks 1 CPU: free 1 CPU
 `)
-	compareTable(t, &cycle.Result{Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer", Message: "no room", Nodes: []cycle.Node{{Name: "a", Refused: []string{"X"}}}},
+	compareTable(t, &decision.Result{Namespace: "shop", Pod: "web", Release: "v1.24.3", Scheduler: "packer", Message: "no room", Nodes: []decision.Node{{Name: "a", Refused: []string{"X"}}}},
 		"pod shop/web fits on no node: no room\nscheduler packer v1.24.3: 1 nodes, 1 refused, 0 scored\n")
 }
 
-func compareTable(t *testing.T, r *cycle.Result, want string) {
+func compareTable(t *testing.T, r *decision.Result, want string) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := exactTable(r)(&out); err != nil {

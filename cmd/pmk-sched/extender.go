@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -98,7 +98,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			}
 			var text []byte
 			for i, plan := range plans {
-				objects, err := install.Render(plan, c.Bool("show-secrets"))
+				objects, err := deploy.Render(plan, c.Bool("show-secrets"))
 				if err != nil {
 					return err
 				}
@@ -153,7 +153,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 					return err
 				}
 				u.say("dry run: nothing was changed")
-				preview := extenderPreview{Outcome: install.Outcome{Changes: changes}}
+				preview := extenderPreview{Outcome: deploy.Outcome{Changes: changes}}
 				text := changes.String()
 				if node != nil {
 					preview.Default = newPreview(node)
@@ -181,7 +181,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 
 // extenderPreview is what extender deploy --dry-run prints.
 type extenderPreview struct {
-	install.Outcome
+	deploy.Outcome
 	Default *replacePreview `json:"defaultScheduler,omitempty"`
 }
 

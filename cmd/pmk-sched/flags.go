@@ -9,8 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -161,8 +161,8 @@ func yesNo(b bool) string {
 }
 
 // rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.
-func rollout(c *cli.Context) install.DeployOptions {
-	return install.DeployOptions{
+func rollout(c *cli.Context) deploy.DeployOptions {
+	return deploy.DeployOptions{
 		Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
-	"github.com/pmk-sched/pmk-sched/internal/terminal/terminaltest"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/terminal/terminaltest"
 )
 
 // operationRun is a running program operation.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 func historyCommand(u *ui) *cli.Command {
@@ -37,7 +37,7 @@ func historyCommand(u *ui) *cli.Command {
 	}
 }
 
-func historyTable(entries []install.HistoryEntry) func(io.Writer) error {
+func historyTable(entries []deploy.HistoryEntry) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, "REVISION\tTIME\tBY\tSTATUS\tRELEASE\tIMAGE\tCONFIGURATION\tPLUGINS\tREASON")
 		for _, e := range entries {
@@ -52,7 +52,7 @@ func historyTable(entries []install.HistoryEntry) func(io.Writer) error {
 }
 
 // revisionStatus is the status of a revision; only one of those that were deployed is the current one.
-func revisionStatus(e install.HistoryEntry) string {
+func revisionStatus(e deploy.HistoryEntry) string {
 	if e.Current && e.Status == apply.Deployed {
 		return "current"
 	}
@@ -63,7 +63,7 @@ func revisionStatus(e install.HistoryEntry) string {
 const shortDigest = len("sha256:") + 12
 
 // shortImage is the image with the beginning of its digest.
-func shortImage(e install.HistoryEntry) string {
+func shortImage(e deploy.HistoryEntry) string {
 	return shortReference(e.Image + prefixed("@", e.Digest))
 }
 
@@ -71,7 +71,7 @@ func shortImage(e install.HistoryEntry) string {
 const maxReason = 80
 
 // shortReason is the beginning of why a revision failed, or where it comes from.
-func shortReason(e install.HistoryEntry) string {
+func shortReason(e deploy.HistoryEntry) string {
 	reason, more, _ := strings.Cut(strings.TrimSpace(e.Reason), "\n")
 	if text := []rune(reason); len(text) > maxReason {
 		reason, more = string(text[:maxReason]), "more"

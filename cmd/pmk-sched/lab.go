@@ -11,8 +11,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 // defaultLabDir is short, since the kernel limits the paths of the sockets below it to 107 characters.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
 )
 
 func labNodeCommand(u *ui) *cli.Command {

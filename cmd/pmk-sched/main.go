@@ -7,7 +7,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/pmk-sched/pmk-sched/internal/sandbox"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/sandbox"
 )
 
 func main() {

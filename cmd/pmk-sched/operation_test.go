@@ -6,8 +6,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
 // operationSteps are the steps of the program operation; the last but one commits.

@@ -11,12 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // withCommand runs the program with the given arguments, and act instead of the command's action.
@@ -64,18 +63,18 @@ spec:
 
 func TestArgumentsGiveTheseOptions(t *testing.T) {
 	const config = "kind: KubeSchedulerConfiguration\n"
-	defaults := install.Options{Name: "n", Namespace: "kube-system", Image: "i", Branch: "auto", Credentials: "auto", Version: ownVersion()}
-	with := func(change func(*install.Options)) install.Options {
+	defaults := deploy.Options{Name: "n", Namespace: "kube-system", Image: "i", Branch: "auto", Credentials: "auto", Version: ownVersion()}
+	with := func(change func(*deploy.Options)) deploy.Options {
 		o := defaults
 		change(&o)
 		return o
 	}
-	file := install.Options{
+	file := deploy.Options{
 		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always", Branch: "v1.29.3",
 		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
 		Flags: []string{"--file=all.yaml"},
 	}
-	withFile := func(change func(*install.Options)) install.Options {
+	withFile := func(change func(*deploy.Options)) deploy.Options {
 		o := file
 		change(&o)
 		return o
@@ -83,38 +82,38 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		env  map[string]string
-		want install.Options
+		want deploy.Options
 	}{
 		"least":                            {args: []string{"deploy", "--name", "n", "--image", "i"}, want: defaults},
-		"namespace before the command":     {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
-		"namespace after the command":      {args: []string{"deploy", "--name", "n", "--image", "i", "-n", "x"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
-		"the nearest namespace wins":       {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace", "y"}, want: with(func(o *install.Options) { o.Namespace = "y" })},
-		"namespace of the environment":     {args: []string{"deploy", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *install.Options) { o.Namespace = "z" })},
-		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *install.Options) { o.Namespace = "x" })},
-		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *install.Options) {
+		"namespace before the command":     {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+		"namespace after the command":      {args: []string{"deploy", "--name", "n", "--image", "i", "-n", "x"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+		"the nearest namespace wins":       {args: []string{"-n", "x", "deploy", "--name", "n", "--image", "i", "--namespace", "y"}, want: with(func(o *deploy.Options) { o.Namespace = "y" })},
+		"namespace of the environment":     {args: []string{"deploy", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "z" })},
+		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
+		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *deploy.Options) {
 			o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""}
 			o.Flags = []string{"--node-selector=a=1,b=2", "--node-selector=c="}
 		})},
-		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *install.Options) {
+		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *deploy.Options) {
 			o.Configuration, o.ConfigurationName, o.Flags = []byte(config), "c.yaml", []string{"--config=c.yaml"}
 		})},
 		"file": {args: []string{"deploy", "-f", "all.yaml"}, want: file},
-		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port", "11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *install.Options) {
+		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port", "11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *deploy.Options) {
 			o.Name, o.Replicas, o.Port, o.Image, o.Branch, o.Credentials = "n", 1, 11000, "i", "auto", "node"
 			o.Flags = []string{"--credentials=node", "--replicas=1", "--port=11000", "--file=all.yaml"}
 		})},
-		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"}, want: withFile(func(o *install.Options) {
+		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"}, want: withFile(func(o *deploy.Options) {
 			o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
 			o.Flags = []string{"--config=c.yaml", "--file=all.yaml"}
 		})},
-		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"}, want: withFile(func(o *install.Options) {
+		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"}, want: withFile(func(o *deploy.Options) {
 			o.NodeSelector, o.AnyNode, o.Flags = nil, true, []string{"--node-selector=any", "--file=all.yaml"}
 		})},
-		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *install.Options) {
+		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *deploy.Options) {
 			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
 			o.Flags = []string{"--file=inline.yaml"}
 		})},
-		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: with(func(o *install.Options) { o.Flags = []string{"--file=auto.yaml"} })},
+		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: with(func(o *deploy.Options) { o.Flags = []string{"--file=auto.yaml"} })},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +126,7 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 				"inline.yaml": strings.Replace(head, "repository: i", "repository: i, tag: ''", 1) + "  configuration: {inline: {parallelism: 4}}\n",
 				"auto.yaml":   head + "  source: {branch: auto}\n  credentials: auto\n  replicas: auto\n  ports: {secure: auto}\n",
 			})
-			var got install.Options
+			var got deploy.Options
 			err := withCommand(t, []string{"deploy"}, tt.args, func(c *cli.Context, u *ui) error {
 				sp, err := readSpec(c, u)
 				if err == nil {
@@ -138,8 +137,8 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got.Image = strings.TrimSuffix(got.Image, ":"+manifest.ReleaseInImage)
-			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(install.Options{}, "Now", "Resources")); diff != "" {
+			got.Image = strings.TrimSuffix(got.Image, ":"+image.ReleaseInTag)
+			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(deploy.Options{}, "Now", "Resources")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -147,7 +146,7 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 }
 
 func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
-	const releaseTag = "localhost/kube-scheduler:" + manifest.ReleaseInImage
+	const releaseTag = "localhost/kube-scheduler:" + image.ReleaseInTag
 	linux := []build.Platform{build.Host()}
 	linux[0].OS = "linux"
 	both := []build.Platform{{OS: "linux", Arch: "amd64"}, {OS: "linux", Arch: "arm64"}}

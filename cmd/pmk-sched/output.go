@@ -5,7 +5,7 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/pmk-sched/pmk-sched/internal/terminal"
+	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
 // output is standard output. When its reader has gone, because a pipe or the terminal was closed, it discards what is written:

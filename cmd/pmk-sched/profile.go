@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -68,7 +68,7 @@ func profileShowCommand(u *ui) *cli.Command {
 					return err
 				}
 			}
-			rendered, err := install.RenderPreset(c.Args().First(), c.String("name"), release)
+			rendered, err := deploy.RenderPreset(c.Args().First(), c.String("name"), release)
 			if err != nil {
 				return err
 			}

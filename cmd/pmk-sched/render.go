@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 func renderCommand(u *ui) *cli.Command {
@@ -61,11 +61,11 @@ func renderCommand(u *ui) *cli.Command {
 }
 
 // renderPlan returns the objects of the plan, or those that monitor its scheduler, as YAML.
-func renderPlan(u *ui, plan *install.Plan, monitoring, secrets bool) ([]byte, error) {
+func renderPlan(u *ui, plan *deploy.Plan, monitoring, secrets bool) ([]byte, error) {
 	if !monitoring {
-		return install.Render(plan, secrets)
+		return deploy.Render(plan, secrets)
 	}
-	text, warnings, err := install.RenderMonitoring(plan)
+	text, warnings, err := deploy.RenderMonitoring(plan)
 	u.warn(warnings...)
 	return text, err
 }
@@ -115,8 +115,8 @@ func writeObjects(w io.Writer, format string, text []byte) error {
 }
 
 // writeChart writes the plan as a Helm chart.
-func writeChart(u *ui, plan *install.Plan, dir string, secrets bool) error {
-	files, warnings, err := install.Chart(plan, secrets)
+func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
+	files, warnings, err := deploy.Chart(plan, secrets)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/shadow"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/shadow"
 )
 
 func TestShadowTable(t *testing.T) {

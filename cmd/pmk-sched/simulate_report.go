@@ -6,9 +6,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/page"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
 // withReport writes the result of a simulation to a file, which is replaced when it is complete. Only its owner may read it. A wrong path fails

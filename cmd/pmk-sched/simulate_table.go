@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
 // mostRows is how many pods of each list the table has. The other formats have all.

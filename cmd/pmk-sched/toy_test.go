@@ -21,7 +21,7 @@ import (
 )
 
 // toyRelease DIR RELEASE... puts files below DIR and starts a module proxy, in
-// GOPROXY, that serves the stand-in for Kubernetes of internal/build at releases.
+// GOPROXY, that serves the stand-in for Kubernetes of internal/artifact/build at releases.
 // A module that is to be missing is a file to be removed.
 func toyRelease(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -37,7 +37,7 @@ func toyRelease(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func writeRelease(ts *testscript.TestScript, dir, release string) {
-	archive, err := txtar.ParseFile(filepath.Join(here, "../../internal/build/testdata/release.txtar"))
+	archive, err := txtar.ParseFile(filepath.Join(here, "../../internal/artifact/build/testdata/release.txtar"))
 	ts.Check(err)
 	modules := map[string]map[string]string{"example.com/third": {
 		"go.mod": "module example.com/third\n", "third.go": "package third\n\nconst Name = \"third\"\n",

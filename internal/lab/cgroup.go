@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
 // hierarchy is a cgroup hierarchy: a controller of version 1, or version 2.

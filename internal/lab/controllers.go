@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // checkControllers refuses a version 2 group without the controllers that containers need: none

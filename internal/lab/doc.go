@@ -18,5 +18,5 @@
 // its namespaces and end with them. That is how Down finds everything, even when Up was killed, and
 // how a node is stopped: all its processes at once.
 //
-// The binaries come from internal/build, the images from internal/image.
+// The binaries come from internal/artifact/build, the images from internal/artifact/image.
 package lab

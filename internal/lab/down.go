@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // Down removes the lab name in the directory stateDir: processes, mounts, namespaces, link, cgroups

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/terminal"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
 // Command is what Exec runs on the node.

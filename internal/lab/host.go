@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
 // host is a set of namespaces with processes: a node of a lab, or the lab's network.

@@ -48,7 +48,7 @@ type Options struct {
 	Env []string
 	// Keep keeps a lab that failed to start, for inspection. Down removes it.
 	Keep bool
-	// Programs provides the binaries; by default internal/build compiles them.
+	// Programs provides the binaries; by default internal/artifact/build compiles them.
 	Programs Programs
 	// Log receives details; nil means none.
 	Log *zap.Logger

@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // layout describes where a distribution keeps the files of a control-plane node.

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
 // certificateLifetime is long enough for a lab that is kept for months.

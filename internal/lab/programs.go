@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -44,7 +44,7 @@ func components() []string {
 // KubernetesPrograms returns the programs of a release that every lab runs.
 func KubernetesPrograms() []string { return append(components(), "kubelet", "kube-proxy", "kubectl") }
 
-// Compiled provides programs that internal/build compiles and caches in CacheDir. It is the default
+// Compiled provides programs that internal/artifact/build compiles and caches in CacheDir. It is the default
 // of [Up].
 type Compiled struct {
 	CacheDir string

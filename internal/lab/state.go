@@ -13,9 +13,9 @@ import (
 	"sort"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
-	"github.com/pmk-sched/pmk-sched/internal/flock"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/flock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 const stateFile = "lab.json"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // change is the change of one file. Its undo is a rename, which needs no free disk space.

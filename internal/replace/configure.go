@@ -14,11 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -78,7 +78,7 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	if c.text, err = p.setExtenders(s, c.text); err != nil {
 		return nil, err
 	}
-	unbatched, err := profiles.FindUnbatched(c.text, p.info.Release, p.o.Plugins, cluster.FeatureGates(s.args))
+	unbatched, err := profiles.FindUnbatched(c.text, p.info.Release, p.o.Plugins, inspect.FeatureGates(s.args))
 	if err != nil {
 		return nil, err
 	}

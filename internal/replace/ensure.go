@@ -7,14 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // Ensure is Run, unless this node has the replacement already: its files, its pod and its journal agree. Then it changes nothing, and the
 // outcome has no backup.
-func Ensure(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Outcome, error) {
+func Ensure(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Outcome, error) {
 	r := &replaceRun{Deps: d, o: o, info: info}
 	if err := steps.Run(ctx, []steps.Step{{Name: "compare", Do: r.check}}, d.OnStep); err != nil {
 		return nil, fmt.Errorf("replace the default scheduler: %w", err)

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -37,19 +37,19 @@ func (p *planner) setExtenders(s *scheduler, text []byte) ([]byte, error) {
 func forExtender(name string) string { return "extender " + name }
 
 // CallExtender makes the default scheduler of this node call an extender. Its image and the rest of its configuration do not change.
-func CallExtender(ctx context.Context, d Deps, info *cluster.Info, o Options, w manifest.Wiring) error {
+func CallExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, w manifest.Wiring) error {
 	_, err := Run(ctx, d, info, o.withExtender(w))
 	return err
 }
 
 // DryRunExtender makes the checks of CallExtender and returns its plan.
-func DryRunExtender(ctx context.Context, d Deps, info *cluster.Info, o Options, w manifest.Wiring) (*Plan, error) {
+func DryRunExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, w manifest.Wiring) (*Plan, error) {
 	return DryRun(ctx, d, info, o.withExtender(w))
 }
 
 // LeaveExtender removes the extender at the given addresses from the default scheduler of this node: if the scheduler was replaced only for
 // the extender, the original is restored byte by byte, otherwise it is replaced by one without the extender.
-func LeaveExtender(ctx context.Context, d Deps, info *cluster.Info, o Options, name string, addresses []string) error {
+func LeaveExtender(ctx context.Context, d Deps, info *inspect.Info, o Options, name string, addresses []string) error {
 	list, err := staticpod.Backups(d.Files)
 	if err != nil {
 		return err

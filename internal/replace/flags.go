@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // deprecatedFlags returns the flags that kube-scheduler ignores with --config

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // Target is the static pod of a node's default scheduler, and what is needed to watch it.
@@ -44,7 +44,7 @@ func (d Deps) watch(t Target) *staticpod.Watch {
 // scheduler is the current default scheduler of this node.
 type scheduler struct {
 	Target
-	layout    cluster.Layout
+	layout    inspect.Layout
 	file      *staticpod.File
 	manifest  *staticpod.Manifest
 	container *corev1.Container
@@ -80,7 +80,7 @@ func (p *planner) inspect(ctx context.Context) (*scheduler, error) {
 }
 
 // readManifest reads the manifest of the scheduler.
-func (p *planner) readManifest(layout cluster.Layout) (*scheduler, error) {
+func (p *planner) readManifest(layout inspect.Layout) (*scheduler, error) {
 	s := &scheduler{layout: layout}
 	var err error
 	if s.file, err = p.Files.Read(layout.Manifest); err != nil {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // EnvChange is a change of the settings from which PMK's node agent makes the manifest. It adds the flags in SCHEDULER_FLAGS, separated by

@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -66,7 +66,7 @@ spec:
 // kubelet would run from the manifest of that moment.
 type testNode struct {
 	root     string
-	layout   cluster.Layout
+	layout   inspect.Layout
 	original string
 	// bad is the manifest whose scheduler ends when it starts. A test changes it while the API server answers.
 	bad atomic.Value
@@ -81,7 +81,7 @@ type testNode struct {
 // newTestNode returns a node with the default scheduler of a layout.
 func newTestNode(t *testing.T, layout string) *testNode {
 	t.Helper()
-	l, ok := cluster.LayoutNamed(layout)
+	l, ok := inspect.LayoutNamed(layout)
 	if !ok {
 		t.Fatalf("no layout %q", layout)
 	}
@@ -153,10 +153,10 @@ func (n *testNode) deps(t *testing.T) Deps {
 	}
 }
 
-func (n *testNode) info() *cluster.Info {
-	return &cluster.Info{
+func (n *testNode) info() *inspect.Info {
+	return &inspect.Info{
 		Layout: n.layout.Name, Release: versions.Release{Major: 1, Minor: 24, Patch: 3},
-		ControlPlane: cluster.ControlPlane{Nodes: []cluster.ControlPlaneNode{{Name: "n1", KubeletVersion: "v1.24.3"}}},
+		ControlPlane: inspect.ControlPlane{Nodes: []inspect.ControlPlaneNode{{Name: "n1", KubeletVersion: "v1.24.3"}}},
 	}
 }
 

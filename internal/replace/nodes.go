@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // Goal is the wanted state of the default scheduler of every control-plane node.
@@ -46,8 +46,8 @@ type NodePlan struct {
 
 // PlanNodes lists the control-plane nodes in the order in which to go through them: the one whose scheduler leads is the last, so that the lease
 // changes hands once.
-func PlanNodes(ctx context.Context, d Deps, info *cluster.Info, goal Goal) ([]NodePlan, error) {
-	if _, err := FindLayout(info.Layout); err != nil && info.Layout != cluster.LayoutUnknown {
+func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]NodePlan, error) {
+	if _, err := FindLayout(info.Layout); err != nil && info.Layout != inspect.LayoutUnknown {
 		return nil, err
 	}
 	pods, err := d.schedulerPods(ctx)
@@ -76,7 +76,7 @@ func (d Deps) leader(ctx context.Context, pods []corev1.Pod) (string, error) {
 }
 
 // planNodes makes the plan. leader is the host name of the process that holds the lease.
-func planNodes(nodes []cluster.ControlPlaneNode, pods []corev1.Pod, leader string, goal Goal) []NodePlan {
+func planNodes(nodes []inspect.ControlPlaneNode, pods []corev1.Pod, leader string, goal Goal) []NodePlan {
 	plan := []NodePlan{}
 	for _, node := range nodes {
 		entry := NodePlan{
@@ -144,7 +144,7 @@ func (g Goal) Check(plan []NodePlan) error {
 }
 
 // Directories returns the directories of a node in which replace and restore write, or which have what they read. None is below another.
-func Directories(layout cluster.Layout) []string {
+func Directories(layout inspect.Layout) []string {
 	all := []string{path.Dir(path.Dir(layout.Manifest)), path.Dir(layout.ConfigDir), path.Dir(layout.Kubeconfig), path.Dir(layout.AdminKubeconfig), staticpod.StateDir}
 	if layout.EnvFile != "" {
 		all = append(all, path.Dir(layout.EnvFile))

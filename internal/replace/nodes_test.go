@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // mirror returns the static pod of a node's scheduler.
@@ -28,7 +28,7 @@ func mirror(node, image, replacement string, ready bool) corev1.Pod {
 
 func TestPlanOfAllNodesHasTheLeaderLastAndWhatIsDone(t *testing.T) {
 	const old, next = "registry.example.com/kube-scheduler:v1", "localhost/new:v1"
-	nodes := []cluster.ControlPlaneNode{
+	nodes := []inspect.ControlPlaneNode{
 		{Name: "cp-1", Ready: true, Names: []string{"cp-1", "10.0.0.1"}}, {Name: "cp-2", Ready: true, Names: []string{"cp-2", "10.0.0.2"}}, {Name: "cp-3"},
 	}
 	programs := []string{"kube-scheduler"}
@@ -101,7 +101,7 @@ func TestDirectoriesOfANode(t *testing.T) {
 		"kubeadm": {"/etc/kubernetes", "/var/lib/pmk-sched"},
 		"pmk":     {"/etc/pf9", "/var/lib/pmk-sched"},
 	} {
-		layout, ok := cluster.LayoutNamed(name)
+		layout, ok := inspect.LayoutNamed(name)
 		if !ok {
 			t.Fatalf("no layout %s", name)
 		}

@@ -6,8 +6,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -19,7 +19,7 @@ const (
 
 // Options is what the user asks for. At least one of Image, Preset, Configuration, Plugins, Extenders and PolicyConfigMap is set.
 type Options struct {
-	// Image of the new scheduler. [manifest.ReleaseInImage] in it is replaced by the release. Empty: the current image.
+	// Image of the new scheduler. [image.ReleaseInTag] in it is replaced by the release. Empty: the current image.
 	Image string
 	// Preset names a built-in configuration; Configuration is the user's own, ConfigurationName the name of its file for messages.
 	// Neither: the current configuration.

@@ -11,10 +11,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // Plan is what Run does on one node. It is data: making it changes nothing.
 type Plan struct {
 	Target
-	Layout cluster.Layout
+	Layout inspect.Layout
 	// Image of the new scheduler.
 	Image string
 	// ID identifies the replacement; the pod has it in an annotation.
@@ -58,7 +58,7 @@ type Plan struct {
 // planner collects what the decisions of one plan need.
 type planner struct {
 	Deps
-	info            *cluster.Info
+	info            *inspect.Info
 	o               Options
 	notes, warnings []string
 }
@@ -108,23 +108,23 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 }
 
 // FindLayout returns the layout of that name if its scheduler is a static pod.
-func FindLayout(name string) (cluster.Layout, error) {
-	if name == cluster.LayoutUnknown || name == "" {
-		return cluster.Layout{}, problem.Invalidf("run pmk-sched as root on a control-plane node, or give its root directory with --node-root", "this is not a control-plane node of a known layout")
+func FindLayout(name string) (inspect.Layout, error) {
+	if name == inspect.LayoutUnknown || name == "" {
+		return inspect.Layout{}, problem.Invalidf("run pmk-sched as root on a control-plane node, or give its root directory with --node-root", "this is not a control-plane node of a known layout")
 	}
-	layout, _ := cluster.LayoutNamed(name)
-	if layout.Runs == cluster.RunsAsStaticPod {
+	layout, _ := inspect.LayoutNamed(name)
+	if layout.Runs == inspect.RunsAsStaticPod {
 		return layout, nil
 	}
 	hint := "deploy a second scheduler with `pmk-sched deploy`"
 	if layout.DisableScheduler != "" {
 		hint += "; to run no other, " + layout.DisableScheduler
 	}
-	return cluster.Layout{}, problem.Invalidf(hint, "the default scheduler of %s is not a static pod: there is no manifest to change", name)
+	return inspect.Layout{}, problem.Invalidf(hint, "the default scheduler of %s is not a static pod: there is no manifest to change", name)
 }
 
 // FindNode returns the name of this control-plane node: node, if the cluster has it, else the one with a name or address among names.
-func FindNode(info *cluster.Info, node string, names []string) (string, error) {
+func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 	var all, matching []string
 	for _, n := range info.ControlPlane.Nodes {
 		all = append(all, n.Name)
@@ -151,7 +151,7 @@ func (p *planner) image(ctx context.Context, s *scheduler) (string, error) {
 		p.notef("image %s: the current one", s.container.Image)
 		return s.container.Image, nil
 	}
-	image := strings.ReplaceAll(p.o.Image, manifest.ReleaseInImage, p.info.Release.String())
+	image := strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.info.Release.String())
 	return image, p.EnsureImage(ctx, image)
 }
 
@@ -188,7 +188,7 @@ func runsAsRoot(name string, manifest []byte) bool {
 }
 
 // checkDiskSpace checks that every file can be written.
-func (p *planner) checkDiskSpace(layout cluster.Layout) error {
+func (p *planner) checkDiskSpace(layout inspect.Layout) error {
 	const enough = 1 << 20
 	for _, dir := range []string{staticpod.StateDir, path.Dir(layout.Manifest), path.Dir(path.Dir(layout.Manifest)), layout.ConfigDir} {
 		if err := p.Files.CheckSpace(dir, enough); err != nil {

@@ -10,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -39,8 +39,8 @@ func plannerOf(t *testing.T, args string, policy bool) (*planner, *scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner{info: &cluster.Info{}, o: Options{PolicyConfigMap: policy, Extenders: []profiles.Extender{extender()}}},
-		&scheduler{layout: cluster.Layout{Manifest: "/m.yaml"}, args: found, manifest: parsed, container: container}
+	return &planner{info: &inspect.Info{}, o: Options{PolicyConfigMap: policy, Extenders: []profiles.Extender{extender()}}},
+		&scheduler{layout: inspect.Layout{Manifest: "/m.yaml"}, args: found, manifest: parsed, container: container}
 }
 
 func TestDefaultSchedulerOf122ReadsPolicy(t *testing.T) {

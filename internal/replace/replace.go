@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // Applier applies and deletes objects.
@@ -82,7 +82,7 @@ type Outcome struct {
 type replaceRun struct {
 	Deps
 	o      Options
-	info   *cluster.Info
+	info   *inspect.Info
 	plan   *Plan
 	unlock func() error
 	// former are the backups of earlier runs that are still open, the newest first.
@@ -105,7 +105,7 @@ type replaceRun struct {
 
 // Run replaces the default scheduler of this node. Afterwards either the new scheduler runs, verified, or the former one runs again. It can be
 // run again after it was killed at any point, or undone with Restore.
-func Run(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Outcome, error) {
+func Run(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Outcome, error) {
 	o.Timeout, o.StableFor = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.StableFor, DefaultStableFor)
 	r := &replaceRun{Deps: d, o: o, info: info}
 	if err := steps.Run(ctx, r.steps(), d.OnStep); err != nil {
@@ -115,7 +115,7 @@ func Run(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Outcome, 
 }
 
 // DryRun makes the same checks as Run, and returns its plan.
-func DryRun(ctx context.Context, d Deps, info *cluster.Info, o Options) (*Plan, error) {
+func DryRun(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Plan, error) {
 	r := &replaceRun{Deps: d, o: o, info: info}
 	if err := steps.Run(ctx, []steps.Step{{Name: "check", Do: r.check}}, d.OnStep); err != nil {
 		return nil, fmt.Errorf("replace the default scheduler (dry run): %w", err)

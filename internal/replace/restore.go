@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // RestoreOutcome is what Restore did.
@@ -225,8 +225,8 @@ func (r *restoreRun) cleanUp(ctx context.Context) error {
 }
 
 // layoutOf returns the paths of a backup as a layout.
-func layoutOf(b *staticpod.Backup) cluster.Layout {
-	layout, _ := cluster.LayoutNamed(b.Layout)
+func layoutOf(b *staticpod.Backup) inspect.Layout {
+	layout, _ := inspect.LayoutNamed(b.Layout)
 	layout.Manifest, layout.ConfigDir, layout.SingleFile = b.Manifest().Path, b.ConfigDir, b.SingleFile
 	return layout
 }

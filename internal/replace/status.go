@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // Status is the state of the default schedulers of a cluster and of this node.
@@ -172,7 +172,7 @@ func (d Deps) drift(h *HereStatus, b *staticpod.Backup, s *staticpod.Saved) erro
 			return nil // the node agent rewrote it, with the configuration that its settings name
 		}
 		what = "rewritten without the replacement"
-		if layout, _ := cluster.LayoutNamed(b.Layout); layout.Rewriter != "" {
+		if layout, _ := inspect.LayoutNamed(b.Layout); layout.Rewriter != "" {
 			what += ": " + layout.Rewriter + " does that when it starts"
 		}
 	}

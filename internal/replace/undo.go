@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 const rbacVersion = "rbac.authorization.k8s.io/v1"
@@ -26,7 +26,7 @@ func (d Deps) swapper(single bool) staticpod.Swapper {
 }
 
 // tidy removes what killed runs staged.
-func (d Deps) tidy(layout cluster.Layout) error {
+func (d Deps) tidy(layout inspect.Layout) error {
 	err := d.swapper(layout.SingleFile).Tidy(layout.Manifest)
 	if layout.EnvFile != "" {
 		err = errors.Join(err, d.swapper(false).Tidy(layout.EnvFile))
@@ -66,7 +66,7 @@ func (r *replaceRun) swapBack(ctx context.Context, _ error) error {
 
 // removeStaleConfigurations removes the configurations that neither the manifest nor the node agent's settings name, and their directory if it
 // is empty and managed by pmk-sched.
-func (d Deps) removeStaleConfigurations(layout cluster.Layout) error {
+func (d Deps) removeStaleConfigurations(layout inspect.Layout) error {
 	named, err := d.Files.Read(layout.Manifest)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (d Deps) removeStaleConfigurations(layout cluster.Layout) error {
 			err = errors.Join(err, d.Files.Remove(path.Join(layout.ConfigDir, base)))
 		}
 	}
-	if layout.ConfigDir == cluster.ManagedConfigDir {
+	if layout.ConfigDir == inspect.ManagedConfigDir {
 		d.Files.RemoveEmpty(layout.ConfigDir)
 	}
 	return err

@@ -12,15 +12,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/clock"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/noderun"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/verify"
+	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 const (
@@ -64,7 +64,7 @@ func (n *Node) Commands(ctx context.Context, command string) ([]replace.NodePlan
 }
 
 func (n *Node) goal(command string) replace.Goal {
-	return replace.Goal{Image: strings.ReplaceAll(n.o.Image, manifest.ReleaseInImage, n.info.Release.String()), Command: command}
+	return replace.Goal{Image: strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String()), Command: command}
 }
 
 // RunAll replaces the default schedulers of all control-plane nodes, one after the other, and stops at the first failure. version is that of
@@ -97,7 +97,7 @@ type nodesRun struct {
 	*Node
 	goal    replace.Goal
 	request nodeRequest
-	layout  cluster.Layout
+	layout  inspect.Layout
 	runner  *noderun.Runner
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -81,7 +81,7 @@ func options() replace.Options {
 }
 
 func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
-	layout, _ := cluster.LayoutNamed("kubeadm")
+	layout, _ := inspect.LayoutNamed("kubeadm")
 	n := &Node{s: New(Options{}), o: options(), podImage: "localhost/pmk-sched:v1"}
 	r := &nodesRun{
 		Node: n, layout: layout, goal: replace.Goal{Image: "registry.example.com/kube-scheduler:v1.24.3"},

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 )
 
 // apiServers are the API servers of simulations, one for each release: the start of one takes longer than

@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // BenchRequest says what to measure.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -39,15 +39,15 @@ func (s *Session) newRequest(ctx context.Context, sp *spec.Spec) (*request, erro
 
 // DryRun checks everything and returns what Deploy would change.
 func (s *Session) DryRun(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, error) {
-	return s.preview(ctx, sp, install.DryRun)
+	return s.preview(ctx, sp, deploy.DryRun)
 }
 
 // Diff returns what Deploy would change, with the differences.
 func (s *Session) Diff(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, error) {
-	return s.preview(ctx, sp, install.Diff)
+	return s.preview(ctx, sp, deploy.Diff)
 }
 
-func (s *Session) preview(ctx context.Context, sp *spec.Spec, preview func(context.Context, install.Deps, *install.Plan) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
+func (s *Session) preview(ctx context.Context, sp *spec.Spec, preview func(context.Context, deploy.Deps, *deploy.Plan) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
 	_, deps, plan, err := s.connectAndPlan(ctx, sp)
 	if err != nil {
 		return nil, err
@@ -75,12 +75,12 @@ func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome
 
 // Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them. A failure undoes
 // all of it.
-func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
+func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how deploy.DeployOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	return s.deploy(ctx, sp, how, "", 0)
 }
 
 // deploy is Deploy with an origin to record, and the revision that must be the current one; 0: any.
-func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how install.DeployOptions, origin string, replaces int) (*install.Plan, *install.Outcome, error) {
+func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how deploy.DeployOptions, origin string, replaces int) (*deploy.Plan, *deploy.Outcome, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, nil, err
@@ -110,10 +110,10 @@ func (s *Session) Uninstall(ctx context.Context, sp *spec.Spec, timeout time.Dur
 	return uninstall(ctx, deps, sp.Namespace, sp.Name, list, timeout)
 }
 
-func uninstall(ctx context.Context, deps install.Deps, namespace, name string, list []extenders.Options, timeout time.Duration) (apply.ChangeSet, error) {
+func uninstall(ctx context.Context, deps deploy.Deps, namespace, name string, list []extenders.Options, timeout time.Duration) (apply.ChangeSet, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	changes, err := install.Uninstall(limited, deps, namespace, name)
+	changes, err := deploy.Uninstall(limited, deps, namespace, name)
 	for _, o := range list {
 		if err != nil {
 			break

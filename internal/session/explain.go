@@ -3,9 +3,9 @@ package session
 import (
 	"context"
 
-	"github.com/pmk-sched/pmk-sched/internal/explain"
-	"github.com/pmk-sched/pmk-sched/internal/explain/collect"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/explain/collect"
 )
 
 // Explain explains why a pod is pending, or why it is where it is. Without such a pod it explains why its workload may not create it.

@@ -8,14 +8,14 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/explain"
-	"github.com/pmk-sched/pmk-sched/internal/explain/collect"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/explain/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // ExplainRequest says what to explain with the scheduler itself.
@@ -34,7 +34,7 @@ type ExplainRequest struct {
 
 // ExplainExactly runs the scheduler on a snapshot and reports what it decides about each node for a pod. The cluster is only read, and not at all if there
 // is a file.
-func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result *cycle.Result, err error) {
+func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result *decision.Result, err error) {
 	err = s.withSnapshot(ctx, r.Snapshot, r.Version, func(h *snapshot.Header, objects simulate.Snapshot) (err error) {
 		sim := simulation{s: s, objects: objects, header: h, request: SimulateRequest{Timeout: r.Timeout}}
 		o, err := sim.options(ctx, r.Scheduler)
@@ -47,7 +47,7 @@ func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result 
 		}
 		defer func() { err = errors.Join(err, remove()) }()
 		o.Snapshot, o.Dir = objects, dir
-		var fixes []cycle.Fix
+		var fixes []decision.Fix
 		if r.Node != "" {
 			o.After = func(ctx context.Context, cfg *rest.Config) (err error) {
 				fixes, err = s.fixes(ctx, cfg, r)
@@ -61,8 +61,8 @@ func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result 
 		if r.Node != "" && !slices.Contains(in.Nodes, r.Node) {
 			return problem.Invalidf("`kubectl get nodes` lists nodes", "the snapshot has no node %s", r.Node)
 		}
-		result = cycle.New(*in, r.Node)
-		if c := result.Chosen; c != nil && c.Outcome == cycle.Refused {
+		result = decision.New(*in, r.Node)
+		if c := result.Chosen; c != nil && c.Outcome == decision.Refused {
 			c.Fixes = fixes
 		}
 		return nil
@@ -71,14 +71,14 @@ func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result 
 }
 
 // fixes computes from the objects of the simulation what would make the pod fit on the node.
-func (s *Session) fixes(ctx context.Context, cfg *rest.Config, r ExplainRequest) ([]cycle.Fix, error) {
+func (s *Session) fixes(ctx context.Context, cfg *rest.Config, r ExplainRequest) ([]decision.Fix, error) {
 	in, err := collect.Pod(ctx, cfg, r.Namespace, r.Pod, s.Log)
 	if err != nil || in.Pod == nil {
 		return nil, err
 	}
-	var fixes []cycle.Fix
+	var fixes []decision.Fix
 	for _, f := range explain.Node(*in, r.Node) {
-		fixes = append(fixes, cycle.Fix{By: f.By, Text: f.Text, Fix: f.Fix})
+		fixes = append(fixes, decision.Fix{By: f.By, Text: f.Text, Fix: f.Fix})
 	}
 	return fixes, nil
 }

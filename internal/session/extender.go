@@ -5,12 +5,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
@@ -21,7 +21,7 @@ type Extender struct {
 
 	s    *Session
 	x    extenders.Deployment
-	deps install.Deps
+	deps deploy.Deps
 	node *Node
 }
 
@@ -44,7 +44,7 @@ func (s *Session) Extender(ctx context.Context, o extenders.Options, callers []e
 		return nil, err
 	}
 	e.deps, e.x.Prove = deps, s.proveExtender(cfg)
-	e.x.Release, err = cluster.ServerRelease(cfg)
+	e.x.Release, err = inspect.ServerRelease(cfg)
 	return e, err
 }
 
@@ -66,7 +66,7 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 }
 
 // Plans returns the plan of the extender and those of the schedulers that call it.
-func (e *Extender) Plans(ctx context.Context) ([]*install.Plan, error) {
+func (e *Extender) Plans(ctx context.Context) ([]*deploy.Plan, error) {
 	plans, _, err := extenders.Plan(ctx, e.deps, e.x)
 	for _, plan := range plans {
 		e.s.report(plan)
@@ -89,7 +89,7 @@ func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *r
 }
 
 // Deploy deploys the extender and wires it.
-func (e *Extender) Deploy(ctx context.Context, how install.DeployOptions) (*extenders.Outcome, error) {
+func (e *Extender) Deploy(ctx context.Context, how deploy.DeployOptions) (*extenders.Outcome, error) {
 	e.x.DeployOptions = how
 	return extenders.Deploy(ctx, e.deps, e.x)
 }
@@ -129,7 +129,7 @@ func (s *Session) UninstallExtender(ctx context.Context, o extenders.UninstallOp
 
 // nodeScheduler inspects this node, whose default scheduler is a static pod, and returns its name.
 func (s *Session) nodeScheduler(ctx context.Context, node string, stableFor time.Duration) (*Node, string, error) {
-	n := &Node{o: replace.Options{Node: node, Names: cluster.MachineNames(), Timeout: replace.DefaultTimeout, StableFor: stableFor}}
+	n := &Node{o: replace.Options{Node: node, Names: inspect.MachineNames(), Timeout: replace.DefaultTimeout, StableFor: stableFor}}
 	if err := s.inspectNode(ctx, n); err != nil {
 		return nil, "", err
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 )
 
 // watchInterval is how often files are compared, and how long they must stay the same after a change: an editor may write several.

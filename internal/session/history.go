@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // History returns the revisions of a scheduler or extender, oldest first. Not found is an error that names the namespace where it is.
-func (s *Session) History(ctx context.Context, sp *spec.Spec) ([]install.HistoryEntry, error) {
+func (s *Session) History(ctx context.Context, sp *spec.Spec) ([]deploy.HistoryEntry, error) {
 	_, deps, err := s.connectDeps()
 	if err != nil {
 		return nil, err
@@ -26,16 +26,16 @@ func (s *Session) History(ctx context.Context, sp *spec.Spec) ([]install.History
 	if len(revisions) == 0 {
 		return nil, notDeployed(ctx, deps, sp)
 	}
-	return install.History(revisions), nil
+	return deploy.History(revisions), nil
 }
 
 // notDeployed returns the error for a name without revisions in its namespace.
-func notDeployed(ctx context.Context, deps install.Deps, sp *spec.Spec) error {
+func notDeployed(ctx context.Context, deps deploy.Deps, sp *spec.Spec) error {
 	owned, err := deps.Applier.Owned(ctx, sp.Name, sp.Namespace)
 	if err != nil {
 		return err
 	}
-	if in := install.NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, sp.Namespace) {
+	if in := deploy.NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, sp.Namespace) {
 		return problem.Invalidf("use -n "+in[0], "%s is in namespace %s, not in %s", sp.Name, in[0], sp.Namespace)
 	}
 	return problem.Invalidf("`pmk-sched status` lists those that are deployed; Helm has the history of what Helm installed",
@@ -43,7 +43,7 @@ func notDeployed(ctx context.Context, deps install.Deps, sp *spec.Spec) error {
 }
 
 // RollBack deploys an earlier revision of a scheduler again; to is its number, or 0 for the one before the current one.
-func (s *Session) RollBack(ctx context.Context, sp *spec.Spec, to int, how install.DeployOptions) (*install.Plan, *install.Outcome, error) {
+func (s *Session) RollBack(ctx context.Context, sp *spec.Spec, to int, how deploy.DeployOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	deps, info, err := s.inspectFor(ctx, sp)
 	if err != nil {
 		return nil, nil, err
@@ -62,15 +62,15 @@ func (s *Session) DiffRevision(ctx context.Context, sp *spec.Spec, to int) (appl
 		return nil, err
 	}
 	s.report(plan)
-	return install.Diff(ctx, deps, plan)
+	return deploy.Diff(ctx, deps, plan)
 }
 
-func rollbackTo(sp *spec.Spec, to int) install.RollbackOptions {
-	return install.RollbackOptions{Name: sp.Name, Namespace: sp.Namespace, To: to, Now: time.Now()}
+func rollbackTo(sp *spec.Spec, to int) deploy.RollbackOptions {
+	return deploy.RollbackOptions{Name: sp.Name, Namespace: sp.Namespace, To: to, Now: time.Now()}
 }
 
 // inspectFor connects, and inspects the cluster for the scheduler of the spec.
-func (s *Session) inspectFor(ctx context.Context, sp *spec.Spec) (install.Deps, *cluster.Info, error) {
+func (s *Session) inspectFor(ctx context.Context, sp *spec.Spec) (deploy.Deps, *inspect.Info, error) {
 	cfg, deps, err := s.connectDeps()
 	if err != nil {
 		return deps, nil, err

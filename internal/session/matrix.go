@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/matrix"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/sysdump/redact"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
 // MatrixRequest says what to simulate: each scheduler on each snapshot in each scenario.

@@ -21,12 +21,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/matrix"
-	"github.com/pmk-sched/pmk-sched/internal/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/matrix"
 )
 
 const (
@@ -59,7 +59,7 @@ func (s *Session) matrixJob(r *MatrixJob) (func(ctx context.Context, p *matrixPl
 	if err != nil {
 		return nil, err
 	}
-	release, err := cluster.ServerRelease(cfg)
+	release, err := inspect.ServerRelease(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/noderun"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // Files in [noderun.SchedulerDir]: the program, and where it was.
@@ -57,7 +57,7 @@ func (s *Session) OnNode(ctx context.Context, request []byte, version string) (a
 		return s.Restore(ctx, r.Force)
 	}
 	n := &Node{s: s, o: r.Options}
-	n.o.Names, n.o.Rules = cluster.MachineNames(), pack.BundledRules(r.Packages)
+	n.o.Names, n.o.Rules = inspect.MachineNames(), pack.BundledRules(r.Packages)
 	if err := s.inspectNode(ctx, n); err != nil {
 		return nil, err
 	}

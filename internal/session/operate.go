@@ -5,9 +5,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/podlog"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/podlog"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -24,7 +24,7 @@ func (s *Session) Logs(ctx context.Context, sp *spec.Spec, since time.Duration, 
 }
 
 // Credentials describes the credentials of a scheduler.
-func (s *Session) Credentials(ctx context.Context, sp *spec.Spec) (*install.CredentialsReport, error) {
+func (s *Session) Credentials(ctx context.Context, sp *spec.Spec) (*deploy.CredentialsReport, error) {
 	_, deps, err := s.connectDeps()
 	if err != nil {
 		return nil, err
@@ -37,5 +37,5 @@ func (s *Session) Credentials(ctx context.Context, sp *spec.Spec) (*install.Cred
 	if err != nil {
 		return nil, err
 	}
-	return install.DescribeCredentials(owned, sp.Namespace, sp.Name, readFile)
+	return deploy.DescribeCredentials(owned, sp.Namespace, sp.Name, readFile)
 }

@@ -8,28 +8,28 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Inspect inspects the cluster and the node for the scheduler of that name, and the Go version that its release names.
-func (s *Session) Inspect(ctx context.Context, name, namespace string) (*cluster.Info, error) {
+func (s *Session) Inspect(ctx context.Context, name, namespace string) (*inspect.Info, error) {
 	cfg, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
 	requests := countRequests(cfg)
-	info, err := s.inspectWith(ctx, cfg, cluster.Options{
+	info, err := s.inspectWith(ctx, cfg, inspect.Options{
 		Name: name, SchedulerNamespace: namespace, Usage: profiles.Usage,
 		SourceGo: func(ctx context.Context, release versions.Release) (string, error) {
 			return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
@@ -41,46 +41,46 @@ func (s *Session) Inspect(ctx context.Context, name, namespace string) (*cluster
 	return info, err
 }
 
-func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*cluster.Info, error) {
-	return s.inspectWith(ctx, cfg, cluster.Options{Name: name, SchedulerNamespace: namespace})
+func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*inspect.Info, error) {
+	return s.inspectWith(ctx, cfg, inspect.Options{Name: name, SchedulerNamespace: namespace})
 }
 
-func (s *Session) inspectWith(ctx context.Context, cfg *rest.Config, o cluster.Options) (*cluster.Info, error) {
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+func (s *Session) inspectWith(ctx context.Context, cfg *rest.Config, o inspect.Options) (*inspect.Info, error) {
+	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil {
 		return nil, err
 	}
-	var info *cluster.Info
+	var info *inspect.Info
 	err = s.step("inspect the cluster", func() (err error) {
 		o.NodeRoot, o.Log = root, s.Log
-		info, err = cluster.Detect(ctx, cfg, o)
+		info, err = inspect.Detect(ctx, cfg, o)
 		return err
 	})
 	return info, err
 }
 
 // Plan inspects the cluster and decides what the spec leaves open.
-func (s *Session) Plan(ctx context.Context, sp *spec.Spec) (*install.Plan, error) {
+func (s *Session) Plan(ctx context.Context, sp *spec.Spec) (*deploy.Plan, error) {
 	_, _, plan, err := s.connectAndPlan(ctx, sp)
 	return plan, err
 }
 
 // connectAndPlan returns the plan of the spec, and the connection that it was made with.
-func (s *Session) connectAndPlan(ctx context.Context, sp *spec.Spec) (*rest.Config, install.Deps, *install.Plan, error) {
+func (s *Session) connectAndPlan(ctx context.Context, sp *spec.Spec) (*rest.Config, deploy.Deps, *deploy.Plan, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {
-		return nil, install.Deps{}, nil, err
+		return nil, deploy.Deps{}, nil, err
 	}
 	cfg, deps, err := s.connectDeps()
 	if err != nil {
-		return nil, install.Deps{}, nil, err
+		return nil, deploy.Deps{}, nil, err
 	}
 	plan, err := s.plan(ctx, cfg, deps, r)
 	return cfg, deps, plan, err
 }
 
 // PlanForRender is Plan without a cluster if offline is set, or if there is no kubeconfig and the release is given.
-func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool) (*install.Plan, error) {
+func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool) (*deploy.Plan, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, err
@@ -99,24 +99,24 @@ func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool
 }
 
 // planOffline decides without a cluster. Credentials come from the node's files if there are any.
-func (s *Session) planOffline(ctx context.Context, r *request) (*install.Plan, error) {
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+func (s *Session) planOffline(ctx context.Context, r *request) (*deploy.Plan, error) {
+	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil {
 		return nil, err
 	}
-	if path, ok := cluster.SchedulerKubeconfig(root); ok && root != "" && r.Options.WantsNodeCredentials() {
-		if r.Credentials, err = cluster.ReadNodeCredentials(root, path); err != nil {
+	if path, ok := inspect.SchedulerKubeconfig(root); ok && root != "" && r.Options.WantsNodeCredentials() {
+		if r.Credentials, err = inspect.ReadNodeCredentials(root, path); err != nil {
 			return nil, err
 		}
 	}
 	if err := s.addPlugins(ctx, r); err != nil {
 		return nil, err
 	}
-	return s.decide(ctx, install.Deps{}, r)
+	return s.decide(ctx, deploy.Deps{}, r)
 }
 
 // plan inspects the cluster and decides.
-func (s *Session) plan(ctx context.Context, cfg *rest.Config, deps install.Deps, r *request) (*install.Plan, error) {
+func (s *Session) plan(ctx context.Context, cfg *rest.Config, deps deploy.Deps, r *request) (*deploy.Plan, error) {
 	if err := s.prepare(ctx, cfg, r); err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s *Session) plan(ctx context.Context, cfg *rest.Config, deps install.Deps,
 }
 
 // decide makes the plan and reports it.
-func (s *Session) decide(ctx context.Context, deps install.Deps, r *request) (*install.Plan, error) {
+func (s *Session) decide(ctx context.Context, deps deploy.Deps, r *request) (*deploy.Plan, error) {
 	plan, err := extenders.PlanScheduler(ctx, deps, r.SchedulerDeployment)
 	if err == nil {
 		s.report(plan)
@@ -152,32 +152,32 @@ func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (er
 // readCredentials adds to the request the credentials of the node, and the address of the API server for a scheduler without them.
 func (s *Session) readCredentials(ctx context.Context, cfg *rest.Config, r *request) (err error) {
 	// Unless the user asks for it, a key is used for its own cluster only.
-	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != install.Auto
+	allowed := !r.Info.Credentials.OtherCluster || r.Options.Credentials != deploy.Auto
 	if path := r.Info.Credentials.Kubeconfig; path != "" && r.Options.WantsNodeCredentials() && allowed {
-		if r.Credentials, err = cluster.ReadNodeCredentials(r.Info.Node.Root, path); err != nil {
+		if r.Credentials, err = inspect.ReadNodeCredentials(r.Info.Node.Root, path); err != nil {
 			return problem.WithHint(err, "--credentials serviceaccount needs no file of the node")
 		}
 	}
 	if r.Credentials == nil || !r.Options.WantsNodeCredentials() {
-		r.Options.APIServer = cluster.APIServerForPods(ctx, cfg)
+		r.Options.APIServer = inspect.APIServerForPods(ctx, cfg)
 	}
 	return nil
 }
 
 // pinImage adds the digest to the name of the image: from here on everything is about that one image.
 func (s *Session) pinImage(ctx context.Context, r *request) error {
-	release, err := install.Release(r.Info, r.Options)
+	release, err := deploy.Release(r.Info, r.Options)
 	if err != nil {
 		return err
 	}
-	reference := strings.ReplaceAll(r.Options.Image, manifest.ReleaseInImage, release.String())
+	reference := strings.ReplaceAll(r.Options.Image, image.ReleaseInTag, release.String())
 	r.Options.Image, err = pack.Pin(ctx, reference, r.Options.PullPolicy, s.Warn)
 	return err
 }
 
 // addPlugins adds the plugins of the image.
 func (s *Session) addPlugins(ctx context.Context, r *request) error {
-	release, err := install.Release(r.Info, r.Options)
+	release, err := deploy.Release(r.Info, r.Options)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (s *Session) warnOfPlugins(contents *pack.Contents, rulesGiven bool) {
 }
 
 // report prints the notes and warnings of a plan.
-func (s *Session) report(plan *install.Plan) {
+func (s *Session) report(plan *deploy.Plan) {
 	for _, note := range plan.Notes {
 		s.Note(note)
 	}

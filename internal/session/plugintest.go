@@ -9,15 +9,15 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/load"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -155,7 +155,7 @@ func (s *Session) releaseOrCluster(branch string) (string, error) {
 	if err != nil {
 		return "", problem.WithHint(err, hint)
 	}
-	release, err := cluster.ServerRelease(cfg)
+	release, err := inspect.ServerRelease(cfg)
 	if err != nil {
 		return "", problem.WithHint(err, hint)
 	}

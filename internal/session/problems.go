@@ -3,10 +3,10 @@ package session
 import (
 	"fmt"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -15,13 +15,13 @@ import (
 const problemCheck = "known-problem"
 
 // knownProblems returns a warning for each known problem of the plan's release that its scheduler meets, or one passed check.
-func knownProblems(plan *install.Plan) ([]preflight.Outcome, error) {
+func knownProblems(plan *deploy.Plan) ([]preflight.Outcome, error) {
 	usage, err := usageOf(plan)
 	if err != nil {
 		return nil, err
 	}
 	var outcomes []preflight.Outcome
-	for _, known := range cluster.ProblemsOf(plan.Namespace+"/"+plan.Name, plan.Release, usage) {
+	for _, known := range inspect.ProblemsOf(plan.Namespace+"/"+plan.Name, plan.Release, usage) {
 		outcomes = append(outcomes, preflight.Outcome{
 			Name: problemCheck, Description: fmt.Sprintf("%s of %s does not matter", known.Issue, known.Release), Status: preflight.Warned, Detail: known.String(),
 		})
@@ -35,7 +35,7 @@ func knownProblems(plan *install.Plan) ([]preflight.Outcome, error) {
 }
 
 // usageOf returns what the scheduler of a plan uses of what known problems depend on.
-func usageOf(plan *install.Plan) (versions.Usage, error) {
+func usageOf(plan *deploy.Plan) (versions.Usage, error) {
 	configuration := plan.Scheduler.Configuration
 	usage, err := profiles.Usage(configuration.YAML, plan.Release)
 	if err != nil {
@@ -48,6 +48,6 @@ func usageOf(plan *install.Plan) (versions.Usage, error) {
 		}
 		usage.Extenders, usage.WholeNodes = usage.Extenders || legacy.Extenders, usage.WholeNodes || legacy.WholeNodes
 	}
-	usage.Gates = cluster.FeatureGates(manifest.Command(plan.Objects))
+	usage.Gates = inspect.FeatureGates(manifest.Command(plan.Objects))
 	return usage, nil
 }

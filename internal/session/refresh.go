@@ -12,14 +12,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/signing"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/signing"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -43,7 +43,7 @@ type Refresh struct {
 type RefreshOptions struct {
 	// Request requests a certificate from the cluster instead of taking this node's.
 	Request bool
-	install.DeployOptions
+	deploy.DeployOptions
 }
 
 // RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and verifies that the scheduler schedules. The new
@@ -53,7 +53,7 @@ func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o Refre
 	if err != nil {
 		return nil, err
 	}
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -64,57 +64,57 @@ func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o Refre
 	if len(revisions) == 0 {
 		return nil, notDeployed(ctx, deps, sp)
 	}
-	current, err := install.CurrentRevision(revisions, sp.Namespace, sp.Name)
+	current, err := deploy.CurrentRevision(revisions, sp.Namespace, sp.Name)
 	if err != nil {
 		return nil, err
 	}
 	r := &refresher{s: s, cfg: cfg, deps: deps, root: root, current: current, o: o}
-	if r.report, err = install.DescribeCredentials(current.Objects, sp.Namespace, sp.Name, r.fileReader()); err != nil {
+	if r.report, err = deploy.DescribeCredentials(current.Objects, sp.Namespace, sp.Name, r.fileReader()); err != nil {
 		return nil, err
 	}
 	switch r.report.Mode {
-	case install.CredentialsServiceAccount, install.CredentialsHostPath:
+	case deploy.CredentialsServiceAccount, deploy.CredentialsHostPath:
 		return r.describe(ctx)
 	}
 	return r.refresh(ctx, sp)
 }
 
 // nodeFileReader returns what reads a kubeconfig of the node with that root; nil if there is none.
-func nodeFileReader(root string) install.ReadNodeFile {
+func nodeFileReader(root string) deploy.ReadNodeFile {
 	if root == "" {
 		return nil
 	}
-	return func(path string) (*cluster.NodeCredentials, error) { return cluster.LoadNodeCredentials(root, path) }
+	return func(path string) (*inspect.NodeCredentials, error) { return inspect.LoadNodeCredentials(root, path) }
 }
 
 // refresher is one call of RefreshCredentials.
 type refresher struct {
 	s       *Session
 	cfg     *rest.Config
-	deps    install.Deps
+	deps    deploy.Deps
 	root    string
 	current *apply.Revision
-	report  *install.CredentialsReport
-	file    *install.NodeFile // which the pods mount, if it is readable here
+	report  *deploy.CredentialsReport
+	file    *deploy.NodeFile // which the pods mount, if it is readable here
 	o       RefreshOptions
 }
 
 // fileReader returns what reads a kubeconfig of this node, and when it was written; nil if this is not a control-plane node.
-func (r *refresher) fileReader() install.ReadNodeFile {
+func (r *refresher) fileReader() deploy.ReadNodeFile {
 	read := nodeFileReader(r.root)
 	if read == nil {
 		return nil
 	}
-	return func(path string) (*cluster.NodeCredentials, error) {
+	return func(path string) (*inspect.NodeCredentials, error) {
 		found, err := read(path)
 		if err != nil {
 			return nil, err
 		}
-		written, err := cluster.NodeFileTime(r.root, path)
+		written, err := inspect.NodeFileTime(r.root, path)
 		if err != nil {
 			return nil, err
 		}
-		r.file = &install.NodeFile{NodeCredentials: found, Written: written}
+		r.file = &deploy.NodeFile{NodeCredentials: found, Written: written}
 		return found, nil
 	}
 }
@@ -131,14 +131,14 @@ func (r *refresher) describe(ctx context.Context) (*Refresh, error) {
 		return nil, kubeapi.Explain("list the pods of scheduler "+r.current.Name, err)
 	}
 	done := &Refresh{Mode: r.report.Mode, Expires: r.report.Expires, Renewal: r.report.Renewal}
-	if r.report.Mode == install.CredentialsServiceAccount {
-		done.Seen = install.DescribeTokens(pods.Items, time.Now())
+	if r.report.Mode == deploy.CredentialsServiceAccount {
+		done.Seen = deploy.DescribeTokens(pods.Items, time.Now())
 		return done, nil
 	}
 	if r.report.Unknown != "" {
 		r.s.Warn("subject and expiry are unknown: " + r.report.Unknown)
 	}
-	done.Seen = install.DescribeFile(pods.Items, r.file)
+	done.Seen = deploy.DescribeFile(pods.Items, r.file)
 	return done, nil
 }
 
@@ -148,8 +148,8 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 	if err != nil {
 		return nil, err
 	}
-	plan, err := install.PlanRefresh(r.current, fresh, time.Now())
-	if errors.Is(err, install.ErrSameCertificate) {
+	plan, err := deploy.PlanRefresh(r.current, fresh, time.Now())
+	if errors.Is(err, deploy.ErrSameCertificate) {
 		return &Refresh{Mode: r.report.Mode, Expires: r.report.Expires, Seen: []string{
 			"the scheduler already uses " + fresh.String() + "; --csr requests a new one",
 		}}, nil
@@ -164,7 +164,7 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 	if err != nil {
 		return nil, fmt.Errorf("check %s: %w", fresh, err)
 	}
-	outcome, err := install.Deploy(ctx, r.deps, plan, r.o.DeployOptions)
+	outcome, err := deploy.Deploy(ctx, r.deps, plan, r.o.DeployOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 		return nil, problem.WithHint(fmt.Errorf("verify scheduler %s with the new certificate (revision %d): %w", sp.Name, outcome.Revision, err),
 			"`"+plan.Command("rollback")+"` deploys the former certificate again")
 	}
-	report, err := install.DescribeCredentials(plan.Objects, sp.Namespace, sp.Name, nil)
+	report, err := deploy.DescribeCredentials(plan.Objects, sp.Namespace, sp.Name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -180,25 +180,25 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 }
 
 // newCertificate returns the certificate of this node, or one that the cluster signs.
-func (r *refresher) newCertificate(ctx context.Context) (install.Successor, error) {
+func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error) {
 	if r.o.Request {
 		return r.requestCertificate(ctx)
 	}
-	path, ok := cluster.SchedulerKubeconfig(r.root)
+	path, ok := inspect.SchedulerKubeconfig(r.root)
 	if r.root == "" || !ok {
-		return install.Successor{}, problem.Invalidf("run it on a control-plane node whose certificates were renewed, or request a certificate from the cluster with --csr",
+		return deploy.Successor{}, problem.Invalidf("run it on a control-plane node whose certificates were renewed, or request a certificate from the cluster with --csr",
 			"credentials %s are refreshed with the certificate of a control-plane node, and this machine is not one", r.report.Mode)
 	}
-	found, err := cluster.ReadNodeCredentials(r.root, path)
+	found, err := inspect.ReadNodeCredentials(r.root, path)
 	if err != nil {
-		return install.Successor{}, problem.WithHint(err, "--csr requests a certificate from the cluster")
+		return deploy.Successor{}, problem.WithHint(err, "--csr requests a certificate from the cluster")
 	}
-	return install.Successor{CA: found.CA, Cert: found.Cert, Key: found.Key, Origin: path}, nil
+	return deploy.Successor{CA: found.CA, Cert: found.Cert, Key: found.Key, Origin: path}, nil
 }
 
 // requestCertificate has the cluster sign a certificate with the user and the groups of the one in use.
-func (r *refresher) requestCertificate(ctx context.Context) (fresh install.Successor, err error) {
-	used, leaf, err := install.ReadCertificate(r.current)
+func (r *refresher) requestCertificate(ctx context.Context) (fresh deploy.Successor, err error) {
+	used, leaf, err := deploy.ReadCertificate(r.current)
 	if err != nil {
 		return fresh, err
 	}
@@ -208,7 +208,7 @@ func (r *refresher) requestCertificate(ctx context.Context) (fresh install.Succe
 			Subject: pkix.Name{CommonName: leaf.Subject.CommonName, Organization: leaf.Subject.Organization},
 			Timeout: r.o.Timeout, Note: r.s.Note,
 		})
-		fresh = install.Successor{CA: used.CA, Cert: pair.Cert, Key: pair.Key, Origin: "the cluster's signer", Requested: true}
+		fresh = deploy.Successor{CA: used.CA, Cert: pair.Cert, Key: pair.Key, Origin: "the cluster's signer", Requested: true}
 		return err
 	})
 	return fresh, err

@@ -9,16 +9,16 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/verify"
 )
 
 // Node is the control-plane node that the session runs on, whose default scheduler is a static pod.
@@ -27,7 +27,7 @@ type Node struct {
 	Server string
 
 	deps replace.Deps
-	info *cluster.Info
+	info *inspect.Info
 	o    replace.Options
 
 	// The rest is for a run through all nodes.
@@ -58,7 +58,7 @@ func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptio
 	if n.o, err = sp.Replacement(); err != nil {
 		return nil, err
 	}
-	n.o.Node, n.o.Names, n.o.Timeout, n.o.StableFor = o.Node, cluster.MachineNames(), o.Timeout, o.Stable
+	n.o.Node, n.o.Names, n.o.Timeout, n.o.StableFor = o.Node, inspect.MachineNames(), o.Timeout, o.Stable
 	if o.AllNodes && o.PodImage == "" {
 		return n, s.inspectNode(ctx, n)
 	}
@@ -137,7 +137,7 @@ func explainInterrupted(d replace.Deps, err error) error {
 
 // replaceDeps are what package replace needs from outside.
 func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil {
 		return replace.Deps{}, err
 	}
@@ -152,7 +152,7 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 		return replace.Deps{}, err
 	}
 	return replace.Deps{
-		Files:   staticpod.Files{Resolve: func(path string) (string, error) { return cluster.OnHost(root, path) }},
+		Files:   staticpod.Files{Resolve: func(path string) (string, error) { return inspect.OnHost(root, path) }},
 		Kube:    kube,
 		Applier: client,
 		EnsureImage: func(ctx context.Context, reference string) error {

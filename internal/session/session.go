@@ -11,16 +11,16 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/preflight"
-	"github.com/pmk-sched/pmk-sched/internal/scaffold"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/scaffold"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -28,7 +28,7 @@ import (
 // Options say where a session works and how it reports.
 type Options struct {
 	Connect kubeapi.ConnectOptions
-	// NodeRoot is the directory below which a control-plane node's files are; empty: detected; [cluster.NoNode]: none.
+	// NodeRoot is the directory below which a control-plane node's files are; empty: detected; [inspect.NoNode]: none.
 	NodeRoot string
 	// CacheDir is the build cache; Environ the environment of the go command.
 	CacheDir string
@@ -55,7 +55,7 @@ func (s *Session) Build(ctx context.Context, r pack.Request) (*pack.Result, erro
 		if err != nil {
 			return versions.Release{}, err
 		}
-		return cluster.ServerRelease(cfg)
+		return inspect.ServerRelease(cfg)
 	}
 	return pack.Run(ctx, r, s.buildEnv())
 }
@@ -125,18 +125,18 @@ func (s *Session) step(name string, do func() error) error {
 }
 
 // deps are what package install needs from outside.
-func (s *Session) deps(cfg *rest.Config) (install.Deps, error) {
+func (s *Session) deps(cfg *rest.Config) (deploy.Deps, error) {
 	client, err := apply.New(cfg, apply.Options{Log: s.Log})
 	if err != nil {
-		return install.Deps{}, err
+		return deploy.Deps{}, err
 	}
-	return install.Deps{
+	return deploy.Deps{
 		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(), By: who(),
-		Preflight: func(ctx context.Context, plan *install.Plan) error {
+		Preflight: func(ctx context.Context, plan *deploy.Plan) error {
 			_, err := s.check(ctx, cfg, plan)
 			return err
 		},
-		Binary: func(ctx context.Context, plan *install.Plan, dir string) (configcheck.Binary, error) {
+		Binary: func(ctx context.Context, plan *deploy.Plan, dir string) (configcheck.Binary, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, plan.Scheduler.Image, []string{manifest.Program}, dir)
 		},
 		Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
@@ -144,17 +144,17 @@ func (s *Session) deps(cfg *rest.Config) (install.Deps, error) {
 }
 
 // connectDeps connects and returns the deps.
-func (s *Session) connectDeps() (*rest.Config, install.Deps, error) {
+func (s *Session) connectDeps() (*rest.Config, deploy.Deps, error) {
 	cfg, err := s.Connect()
 	if err != nil {
-		return nil, install.Deps{}, err
+		return nil, deploy.Deps{}, err
 	}
 	deps, err := s.deps(cfg)
 	return cfg, deps, err
 }
 
 // preflight checks whether the cluster accepts the plan.
-func (s *Session) check(ctx context.Context, cfg *rest.Config, plan *install.Plan) ([]preflight.Outcome, error) {
+func (s *Session) check(ctx context.Context, cfg *rest.Config, plan *deploy.Plan) ([]preflight.Outcome, error) {
 	checks, err := preflight.Checks(cfg, preflight.Options{
 		Name: plan.Name, Namespace: plan.Namespace, Image: plan.Scheduler.Image, Objects: plan.Objects,
 		Port: plan.Scheduler.Port, TakenPorts: plan.TakenPorts, Endpoints: endpoints(plan), Log: s.Log,
@@ -169,7 +169,7 @@ func (s *Session) check(ctx context.Context, cfg *rest.Config, plan *install.Pla
 	})
 }
 
-func endpoints(plan *install.Plan) []preflight.Endpoint {
+func endpoints(plan *deploy.Plan) []preflight.Endpoint {
 	var list []preflight.Endpoint
 	for _, e := range plan.Endpoints {
 		list = append(list, preflight.Endpoint(e))

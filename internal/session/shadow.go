@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/shadow"
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/shadow"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
 )
 
 // ShadowRequest says what to run next to a cluster, and for how long.
@@ -32,7 +32,7 @@ func (s *Session) Shadow(ctx context.Context, r ShadowRequest) (report *shadow.R
 	}
 	scheduler := r.Scheduler
 	scheduler.Name = cmp.Or(scheduler.Name, corev1.DefaultSchedulerName)
-	release, err := cluster.ServerRelease(cfg)
+	release, err := inspect.ServerRelease(cfg)
 	if err == nil && scheduler.Branch != pack.BranchAuto {
 		release, err = s.ResolveBranch(ctx, scheduler.Branch)
 	}

@@ -10,14 +10,14 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/archive"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/collect"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/spool"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
@@ -63,7 +63,7 @@ func (s *Session) Simulate(ctx context.Context, r SimulateRequest) (*report.Repo
 // withSnapshot calls use with the snapshot in a file, or with a new one of the cluster if file is empty. version is that of pmk-sched.
 func (s *Session) withSnapshot(ctx context.Context, file, version string, use func(h *snapshot.Header, objects simulate.Snapshot) error) error {
 	if file == "" {
-		return s.takeSnapshot(ctx, SnapshotRequest{Version: version}, func(h *snapshot.Header, objects *spool.Spool) error {
+		return s.takeSnapshot(ctx, SnapshotRequest{Version: version}, func(h *snapshot.Header, objects *diskqueue.Spool) error {
 			return use(h, stored{h, objects})
 		})
 	}
@@ -107,7 +107,7 @@ func (a archived) read(use func(*archive.Reader) error) error {
 // stored are the objects of a snapshot that is not a file.
 type stored struct {
 	header  *snapshot.Header
-	objects *spool.Spool
+	objects *diskqueue.Spool
 }
 
 // Each implements [simulate.Snapshot].
@@ -187,7 +187,7 @@ func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *
 		o.Scenario, o.After = sc, nil
 		var next stored
 		if i+1 < len(m.scenarios) {
-			if next.objects, err = spool.New(o.Dir); err != nil {
+			if next.objects, err = diskqueue.New(o.Dir); err != nil {
 				return nil, err
 			}
 			defer func() { err = errors.Join(err, next.objects.Close()) }()
@@ -216,7 +216,7 @@ func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *
 }
 
 // readState reads the objects of a simulation for the next step.
-func (m *simulation) readState(ctx context.Context, cfg *rest.Config, objects *spool.Spool) (*snapshot.Header, error) {
+func (m *simulation) readState(ctx context.Context, cfg *rest.Config, objects *diskqueue.Spool) (*snapshot.Header, error) {
 	h := &snapshot.Header{}
 	err := m.s.step("read the state", func() error {
 		read, err := collect.Cluster(ctx, cfg, snapshot.Kinds(), objects, collect.Options{Pods: &h.Pods, Log: m.s.Log})

@@ -14,14 +14,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/archive"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/collect"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/spool"
-	"github.com/pmk-sched/pmk-sched/internal/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
 // SnapshotRequest says what a snapshot has.
@@ -49,7 +49,7 @@ func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) 
 			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 		}
 	}()
-	err = s.takeSnapshot(ctx, r, func(h *snapshot.Header, objects *spool.Spool) error {
+	err = s.takeSnapshot(ctx, r, func(h *snapshot.Header, objects *diskqueue.Spool) error {
 		header = h
 		return s.step("write "+file, func() error {
 			if err := archive.Write(f, h, objects); err != nil {
@@ -65,13 +65,13 @@ func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) 
 }
 
 // takeSnapshot calls use with what a scheduler reads. The objects are on disk, until use returns.
-func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(*snapshot.Header, *spool.Spool) error) (err error) {
+func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(*snapshot.Header, *diskqueue.Spool) error) (err error) {
 	dir, remove, err := tempdir.Make("snapshot")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
-	objects, err := spool.New(dir)
+	objects, err := diskqueue.New(dir)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(
 	if !r.Anonymize || header.Anonymized {
 		return use(header, objects)
 	}
-	renamed, err := spool.New(dir)
+	renamed, err := diskqueue.New(dir)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(
 }
 
 // sortObjects orders the objects, and completes the header with their numbers.
-func sortObjects(h *snapshot.Header, objects *spool.Spool) {
+func sortObjects(h *snapshot.Header, objects *diskqueue.Spool) {
 	for i := range h.Resources {
 		r := &h.Resources[i]
 		r.Objects, r.Bytes = objects.Sort(groupResource(r))
@@ -132,12 +132,12 @@ func SnapshotKinds(resources []string) ([]*snapshot.Kind, error) {
 }
 
 // readCluster reads the objects of the cluster.
-func (s *Session) readCluster(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, objects *spool.Spool) error {
+func (s *Session) readCluster(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, objects *diskqueue.Spool) error {
 	cfg, err := s.Connect()
 	if err != nil {
 		return err
 	}
-	release, err := cluster.ServerRelease(cfg)
+	release, err := inspect.ServerRelease(cfg)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s *Session) readCluster(ctx context.Context, kinds []*snapshot.Kind, h *sn
 }
 
 // readFiles reads the objects of files.
-func (s *Session) readFiles(ctx context.Context, r SnapshotRequest, kinds []*snapshot.Kind, h *snapshot.Header, objects *spool.Spool) error {
+func (s *Session) readFiles(ctx context.Context, r SnapshotRequest, kinds []*snapshot.Kind, h *snapshot.Header, objects *diskqueue.Spool) error {
 	if len(r.Resources) > 0 {
 		return problem.Invalidf("read these from the cluster", "--resource cannot be used with --from")
 	}
@@ -190,7 +190,7 @@ func (s *Session) readFiles(ctx context.Context, r SnapshotRequest, kinds []*sna
 }
 
 // anonymize replaces the names in all objects, which are in order. Pods come first: they name the claims of their volumes.
-func anonymize(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, from, to *spool.Spool) error {
+func anonymize(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, from, to *diskqueue.Spool) error {
 	key, err := anonymizationKey(h, from)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func anonymize(ctx context.Context, kinds []*snapshot.Kind, h *snapshot.Header, 
 }
 
 // anonymizeAll replaces the names in the objects of a resource. kind is nil if it is not known.
-func anonymizeAll(ctx context.Context, a *snapshot.Anonymizer, kind *snapshot.Kind, resource string, from, to *spool.Spool) error {
+func anonymizeAll(ctx context.Context, a *snapshot.Anonymizer, kind *snapshot.Kind, resource string, from, to *diskqueue.Spool) error {
 	if kind == nil {
 		return problem.Invalidf("take the snapshot again without --resource", "replace names in %s: it is not known which of their fields are names", resource)
 	}
@@ -226,7 +226,7 @@ func anonymizeAll(ctx context.Context, a *snapshot.Anonymizer, kind *snapshot.Ki
 	})
 }
 
-func anonymizeOne(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *spool.Spool) error {
+func anonymizeOne(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *diskqueue.Spool) error {
 	object, err := snapshot.Decode(text)
 	if err != nil {
 		return fmt.Errorf("read a stored %s: %w", kind.Name, err)
@@ -246,7 +246,7 @@ func anonymizeOne(a *snapshot.Anonymizer, kind *snapshot.Kind, text []byte, to *
 
 // anonymizationKey returns the UID of the namespace kube-system, so that snapshots of one cluster have the same names, or, if there is none, a
 // hash of all objects. Neither is in a snapshot whose names are replaced.
-func anonymizationKey(h *snapshot.Header, objects *spool.Spool) ([]byte, error) {
+func anonymizationKey(h *snapshot.Header, objects *diskqueue.Spool) ([]byte, error) {
 	var key []byte
 	hash := sha256.New()
 	for i := range h.Resources {

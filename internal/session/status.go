@@ -12,17 +12,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/health"
-	"github.com/pmk-sched/pmk-sched/internal/health/observe"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/verify"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -106,7 +106,7 @@ func (s *Session) defaultStatus(ctx context.Context, cfg *rest.Config, status *S
 	if err != nil {
 		return err
 	}
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func replacedFindings(n replace.NodeStatus, server string) []health.Finding {
 			Hint: "see `kubectl describe pod` of that node's kube-scheduler; `pmk-sched restore` on that node restores the original",
 		})
 	}
-	release, known := cluster.ImageRelease(n.Image)
+	release, known := inspect.ImageRelease(n.Image)
 	if want, err := versions.Parse(server); known && err == nil && release.MinorString() != want.MinorString() {
 		found = append(found, health.Finding{
 			Code: health.ReleaseSkew, Kind: health.Node, Name: n.Node,
@@ -159,7 +159,7 @@ func replacedFindings(n replace.NodeStatus, server string) []health.Finding {
 func (s *Session) observe(ctx context.Context, cfg *rest.Config, status *Status, name, namespace string) error {
 	short := rest.CopyConfig(cfg)
 	short.Timeout = requestTimeout
-	release, err := cluster.ServerRelease(short)
+	release, err := inspect.ServerRelease(short)
 	if err != nil {
 		return err
 	}
@@ -194,14 +194,14 @@ func (s *Session) observe(ctx context.Context, cfg *rest.Config, status *Status,
 // schedulerMetrics returns how to read the metrics of schedulers and extenders.
 func schedulerMetrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metrics {
 	return kubeapi.Metrics{
-		Pods: kube.CoreV1(), Machine: cluster.MachineNames(),
+		Pods: kube.CoreV1(), Machine: inspect.MachineNames(),
 		Local: func(ctx context.Context, port int) (string, error) { return verify.MetricsAt(ctx, cfg, port) },
 	}
 }
 
 // readNodeFile returns how to read a kubeconfig of this node; nil if this is not a control-plane node.
-func (s *Session) readNodeFile() (install.ReadNodeFile, error) {
-	root, err := cluster.FindNodeRoot(s.NodeRoot)
+func (s *Session) readNodeFile() (deploy.ReadNodeFile, error) {
+	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil || root == "" {
 		return nil, err
 	}

@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/sysdump"
-	"github.com/pmk-sched/pmk-sched/internal/sysdump/redact"
 )
 
 // Sysdump writes what a bug report needs to a file, which is replaced when the archive is complete. Only its owner may read it. Without a
@@ -62,7 +62,7 @@ type dump struct {
 	*Session
 	sp      *spec.Spec
 	cfg     *rest.Config
-	deps    install.Deps
+	deps    deploy.Deps
 	archive *sysdump.Archive
 	redact  *redact.Redactor
 	version string
@@ -108,7 +108,7 @@ func (d *dump) learnClient() {
 
 // inspectCluster reads the managed objects, and what the other commands report.
 func (d *dump) inspectCluster(ctx context.Context) error {
-	release, err := cluster.ServerRelease(d.cfg)
+	release, err := inspect.ServerRelease(d.cfg)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (d *dump) revisions(ctx context.Context) {
 				d.learnObject(object)
 			}
 		}
-		d.archive.JSON("revisions/"+where+"/history.json", install.History(revisions))
+		d.archive.JSON("revisions/"+where+"/history.json", deploy.History(revisions))
 		for _, r := range revisions {
 			for _, object := range r.Objects {
 				d.archive.Object(fmt.Sprintf("revisions/%s/%d/%s", where, r.Number, objectFile(object)), object.Object)

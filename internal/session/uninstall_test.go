@@ -10,18 +10,18 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // stuckCluster has a scheduler and an extender. The objects of stuck do not disappear when they are deleted, as if their node were down.
 type stuckCluster struct {
-	install.Applier
-	install.Ledger
+	deploy.Applier
+	deploy.Ledger
 	stuck string
 }
 
@@ -63,17 +63,17 @@ func (s stuckCluster) Lock(ctx context.Context, _, _, _ string) (context.Context
 
 func TestUninstallEndsWithItsTimeout(t *testing.T) {
 	list := []extenders.Options{{Call: profiles.Extender{Name: "extender"}, Namespace: "kube-system"}}
-	all := func(ctx context.Context, deps install.Deps) (apply.ChangeSet, error) {
+	all := func(ctx context.Context, deps deploy.Deps) (apply.ChangeSet, error) {
 		return uninstall(ctx, deps, "kube-system", "scheduler", list, time.Minute)
 	}
-	extender := func(ctx context.Context, deps install.Deps) (apply.ChangeSet, error) {
+	extender := func(ctx context.Context, deps deploy.Deps) (apply.ChangeSet, error) {
 		return extenders.Uninstall(ctx, deps, extenders.UninstallOptions{
-			Name: "extender", Namespace: "kube-system", DeployOptions: install.DeployOptions{Timeout: time.Minute},
+			Name: "extender", Namespace: "kube-system", DeployOptions: deploy.DeployOptions{Timeout: time.Minute},
 		})
 	}
 	for name, tc := range map[string]struct {
 		stuck string
-		run   func(context.Context, install.Deps) (apply.ChangeSet, error)
+		run   func(context.Context, deploy.Deps) (apply.ChangeSet, error)
 	}{
 		"of a scheduler":                   {"scheduler", all},
 		"of a scheduler with its extender": {"extender", all},
@@ -83,7 +83,7 @@ func TestUninstallEndsWithItsTimeout(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := stuckCluster{stuck: tc.stuck}
 				begin := time.Now()
-				_, err := tc.run(t.Context(), install.Deps{Applier: c, Ledger: c, Locker: c, Finder: c})
+				_, err := tc.run(t.Context(), deploy.Deps{Applier: c, Ledger: c, Locker: c, Finder: c})
 				if took := time.Since(begin); took != time.Minute || !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("it ended after %s with %v", took, err)
 				}

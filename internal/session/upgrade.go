@@ -10,15 +10,15 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/verify"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -31,7 +31,7 @@ type UpgradeOptions struct {
 	// Base and Busybox are the base of the image that is built; both empty: that of the image before.
 	Base, Busybox string
 	// Deploy is how the scheduler is rolled out.
-	Deploy install.DeployOptions
+	Deploy deploy.DeployOptions
 }
 
 // upgradeRun is the upgrade of one scheduler.
@@ -39,9 +39,9 @@ type upgradeRun struct {
 	*Session
 	o         UpgradeOptions
 	cfg       *rest.Config
-	deps      install.Deps
-	info      *cluster.Info
-	installed *install.Installed
+	deps      deploy.Deps
+	info      *inspect.Info
+	installed *deploy.Installed
 	revision  int
 	target    versions.Release
 	report    *Upgrade
@@ -51,13 +51,13 @@ type upgradeRun struct {
 }
 
 // newUpgrade reads how the scheduler was deployed, and compares its release with the target. The run has no plan yet.
-func (s *Session) newUpgrade(ctx context.Context, cfg *rest.Config, deps install.Deps, info *cluster.Info, o UpgradeOptions) (*upgradeRun, error) {
+func (s *Session) newUpgrade(ctx context.Context, cfg *rest.Config, deps deploy.Deps, info *inspect.Info, o UpgradeOptions) (*upgradeRun, error) {
 	u := &upgradeRun{Session: s, o: o, cfg: cfg, deps: deps, info: info, target: info.Release}
 	last, err := s.lastDeployed(ctx, deps, info, o.Spec)
 	if err != nil {
 		return nil, err
 	}
-	if u.installed, err = install.ReadInstalled(last); err != nil {
+	if u.installed, err = deploy.ReadInstalled(last); err != nil {
 		return nil, err
 	}
 	if branch := o.Spec.Branch; branch != pack.BranchAuto && o.Spec.GivesBranch() {
@@ -74,7 +74,7 @@ func (s *Session) newUpgrade(ctx context.Context, cfg *rest.Config, deps install
 }
 
 // lastDeployed returns the current revision of a scheduler.
-func (s *Session) lastDeployed(ctx context.Context, deps install.Deps, info *cluster.Info, sp *spec.Spec) (*apply.Revision, error) {
+func (s *Session) lastDeployed(ctx context.Context, deps deploy.Deps, info *inspect.Info, sp *spec.Spec) (*apply.Revision, error) {
 	revisions, err := deps.Ledger.Revisions(ctx, sp.Namespace, sp.Name)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (u *upgradeRun) describeAgain() error {
 		return err
 	}
 	if !again.ImageOfFile() {
-		again = again.WithImage(cluster.Retag(u.installed.Image, u.report.Release, u.report.Target))
+		again = again.WithImage(inspect.Retag(u.installed.Image, u.report.Release, u.report.Target))
 	}
 	if u.again, err = u.withTag(again, &build); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (u *upgradeRun) withTag(again *spec.Spec, build *spec.BuildFlags) (*spec.Sp
 	if err != nil {
 		return nil, err
 	}
-	u.o.place(build, strings.ReplaceAll(options.Image, manifest.ReleaseInImage, u.report.Target))
+	u.o.place(build, strings.ReplaceAll(options.Image, image.ReleaseInTag, u.report.Target))
 	return again.WithImage(build.Tag), nil
 }
 
@@ -165,14 +165,14 @@ func (o UpgradeOptions) place(build *spec.BuildFlags, image string) {
 // credentials are those to choose if none were requested: a scheduler does not change them because another machine upgrades it.
 func (u *upgradeRun) credentials() string {
 	mode := u.installed.Credentials
-	if own := u.info.Credentials; mode == install.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {
-		return install.Auto // deploy chooses it here, and the address of the API server with it
+	if own := u.info.Credentials; mode == deploy.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {
+		return deploy.Auto // deploy chooses it here, and the address of the API server with it
 	}
 	return mode
 }
 
 // describe completes the report.
-func (u *upgradeRun) describe(plan *install.Plan, r *request) error {
+func (u *upgradeRun) describe(plan *deploy.Plan, r *request) error {
 	report, rendered := u.report, plan.Scheduler.Configuration
 	report.NewImage, report.From, report.To = plan.Scheduler.Image, u.installed.APIVersion, rendered.APIVersion
 	report.Build = u.build != nil
@@ -196,7 +196,7 @@ func (u *upgradeRun) describe(plan *install.Plan, r *request) error {
 
 // Upgrade deploys a scheduler again at the release of the API server. It builds the image with the same plugins, converts the configuration, rolls
 // out, verifies, and restores the former revision if anything fails. It does nothing unless the upgrade is due.
-func (s *Session) Upgrade(ctx context.Context, o UpgradeOptions) (*Upgrade, *install.Outcome, error) {
+func (s *Session) Upgrade(ctx context.Context, o UpgradeOptions) (*Upgrade, *deploy.Outcome, error) {
 	cfg, deps, info, err := s.inspectForUpgrade(ctx, o.Spec)
 	if err != nil {
 		return nil, nil, err
@@ -206,7 +206,7 @@ func (s *Session) Upgrade(ctx context.Context, o UpgradeOptions) (*Upgrade, *ins
 		return nil, nil, err
 	}
 	if !u.report.Due {
-		return u.report, &install.Outcome{Revision: u.revision, Changes: apply.ChangeSet{}}, nil
+		return u.report, &deploy.Outcome{Revision: u.revision, Changes: apply.ChangeSet{}}, nil
 	}
 	if err := u.plan(ctx); err != nil {
 		return nil, nil, fmt.Errorf("upgrade %s from %s to %s: %w", u.report.Name, u.report.Release, u.report.Target, err)
@@ -220,7 +220,7 @@ func (s *Session) Upgrade(ctx context.Context, o UpgradeOptions) (*Upgrade, *ins
 		s.Warn(warning)
 	}
 	how := o.Deploy
-	how.Verify = func(ctx context.Context, plan *install.Plan) error {
+	how.Verify = func(ctx context.Context, plan *deploy.Plan) error {
 		return s.verifyUpgrade(ctx, cfg, plan, how.Timeout)
 	}
 	_, outcome, err := s.deploy(ctx, u.again, how, "upgrade from "+u.report.Release, u.revision)
@@ -228,7 +228,7 @@ func (s *Session) Upgrade(ctx context.Context, o UpgradeOptions) (*Upgrade, *ins
 }
 
 // inspectForUpgrade connects and inspects the cluster for the scheduler of a spec, which may have no name.
-func (s *Session) inspectForUpgrade(ctx context.Context, sp *spec.Spec) (*rest.Config, install.Deps, *cluster.Info, error) {
+func (s *Session) inspectForUpgrade(ctx context.Context, sp *spec.Spec) (*rest.Config, deploy.Deps, *inspect.Info, error) {
 	cfg, deps, err := s.connectDeps()
 	if err != nil {
 		return nil, deps, nil, err
@@ -241,7 +241,7 @@ func (s *Session) inspectForUpgrade(ctx context.Context, sp *spec.Spec) (*rest.C
 const verifyTime = time.Minute
 
 // verifyUpgrade verifies that the upgraded scheduler binds a pod.
-func (s *Session) verifyUpgrade(ctx context.Context, cfg *rest.Config, plan *install.Plan, timeout time.Duration) error {
+func (s *Session) verifyUpgrade(ctx context.Context, cfg *rest.Config, plan *deploy.Plan, timeout time.Duration) error {
 	_, err := verify.Scheduler(ctx, cfg, verify.Options{
 		Name: plan.Name, Namespace: plan.Namespace, Timeout: min(cmp.Or(timeout, verifyTime), verifyTime), Log: s.Log,
 	})

@@ -7,11 +7,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 // UpgradeReport is what `upgrade --check` finds.
@@ -117,7 +117,7 @@ func (s *Session) CheckUpgrade(ctx context.Context, o UpgradeOptions, namespace 
 }
 
 // checkNamed inspects the cluster for one of several schedulers: the ports in use depend on it.
-func (s *Session) checkNamed(ctx context.Context, cfg *rest.Config, deps install.Deps, d cluster.DeployedScheduler, o UpgradeOptions) (*Upgrade, error) {
+func (s *Session) checkNamed(ctx context.Context, cfg *rest.Config, deps deploy.Deps, d inspect.DeployedScheduler, o UpgradeOptions) (*Upgrade, error) {
 	o.Spec = o.Spec.Named(d.Name, d.Namespace)
 	info, err := s.inspect(ctx, cfg, d.Name, d.Namespace)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Session) checkNamed(ctx context.Context, cfg *rest.Config, deps install
 }
 
 // checkUpgrade reports what an upgrade of one scheduler does. Why it cannot be upgraded is part of the report.
-func (s *Session) checkUpgrade(ctx context.Context, cfg *rest.Config, deps install.Deps, info *cluster.Info, o UpgradeOptions) (*Upgrade, error) {
+func (s *Session) checkUpgrade(ctx context.Context, cfg *rest.Config, deps deploy.Deps, info *inspect.Info, o UpgradeOptions) (*Upgrade, error) {
 	u, err := s.newUpgrade(ctx, cfg, deps, info, o)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (s *Session) checkUpgrade(ctx context.Context, cfg *rest.Config, deps insta
 }
 
 // checkNodes adds the control-plane nodes whose default scheduler is replaced, and this one if it was.
-func (s *Session) checkNodes(ctx context.Context, info *cluster.Info, report *UpgradeReport) error {
+func (s *Session) checkNodes(ctx context.Context, info *inspect.Info, report *UpgradeReport) error {
 	cfg, err := s.Connect()
 	if err != nil {
 		return err
@@ -181,9 +181,9 @@ func byNode(a, b NodeUpgrade) int {
 }
 
 // describeNode compares the default scheduler of a node with the release of the API server. here is the state of its files, nil on another node.
-func describeNode(n replace.NodeStatus, here *replace.HereStatus, info *cluster.Info) NodeUpgrade {
+func describeNode(n replace.NodeStatus, here *replace.HereStatus, info *inspect.Info) NodeUpgrade {
 	u := NodeUpgrade{Node: n.Node, Image: n.Image, Replaced: n.Replaced, Leads: n.Leads}
-	if release, ok := cluster.ImageRelease(n.Image); ok {
+	if release, ok := inspect.ImageRelease(n.Image); ok {
 		u.Release = release.String()
 		u.Due = release.Compare(info.Release) != 0
 	}

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/internal/spec"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -129,7 +129,7 @@ func imageIn(b *staticpod.Backup, file *staticpod.File) (string, error) {
 
 // compare compares the replacement with the release of the API server.
 func (u *DefaultUpgrade) compare(b *staticpod.Backup) error {
-	release, ok := cluster.ImageRelease(b.Image)
+	release, ok := inspect.ImageRelease(b.Image)
 	if !ok {
 		return problem.Invalidf("use `pmk-sched replace --image REFERENCE`", "the release of image %s is unknown: its tag has none", b.Image)
 	}
@@ -158,13 +158,13 @@ func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 // chooseImage takes the given image, or that of before at the release of the API server, which is built unless the manifest has it. Where only the
 // configuration was replaced, kubeadm writes the image of the new release, whose repository may be another: from 1.25 on it is registry.k8s.io.
 func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) error {
-	if release, ok := cluster.ImageRelease(u.current); ok && u.kept && u.o.Image == "" && release.String() == u.Target {
+	if release, ok := inspect.ImageRelease(u.current); ok && u.kept && u.o.Image == "" && release.String() == u.Target {
 		u.o.Image = u.current
 		return nil
 	}
 	ofFile := u.o.Image != "" && o.Spec.GivenImage() == ""
 	if u.o.Image = u.goal("").Image; u.o.Image == "" {
-		u.o.Image = cluster.Retag(u.Image, u.Release, u.Target)
+		u.o.Image = inspect.Retag(u.Image, u.Release, u.Target)
 	}
 	if o.Spec.GivenImage() != "" || u.o.Image == u.current || u.Release == u.Target {
 		return nil

@@ -6,14 +6,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/staticpod"
+	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 func TestReplacedDefaultSchedulerIsComparedWithTheCluster(t *testing.T) {
-	info := &cluster.Info{Release: versions.Release{Major: 1, Minor: 25, Patch: 4}}
+	info := &inspect.Info{Release: versions.Release{Major: 1, Minor: 25, Patch: 4}}
 	const needs = "run `pmk-sched upgrade --default` on the node"
 	for name, tt := range map[string]struct {
 		node replace.NodeStatus

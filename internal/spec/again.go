@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // Deployed is what is recorded of a deployed scheduler.
@@ -51,7 +51,7 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (*Spec, 
 	if f.File == "" && f.Config != "" {
 		f.Config, f.Configuration, f.ConfigurationName = "", before.Configuration, before.ConfigurationName
 	}
-	if mode := cmp.Or(f.Credentials, d.Spec.Credentials, install.Auto); mode == install.Auto {
+	if mode := cmp.Or(f.Credentials, d.Spec.Credentials, deploy.Auto); mode == deploy.Auto {
 		f.Credentials = before.Credentials
 	}
 	return resolve(f, d), build, nil

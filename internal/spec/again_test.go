@@ -8,12 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // again returns the options of the scheduler that Again describes for v1.25.4, and the flags of its build.
-func again(t *testing.T, f Flags, before Deployed) (install.Options, BuildFlags, error) {
+func again(t *testing.T, f Flags, before Deployed) (deploy.Options, BuildFlags, error) {
 	t.Helper()
 	s, err := Read(f)
 	if err != nil {
@@ -21,7 +21,7 @@ func again(t *testing.T, f Flags, before Deployed) (install.Options, BuildFlags,
 	}
 	s, build, err := s.Again(before, "v1.25.4", false)
 	if err != nil {
-		return install.Options{}, build, err
+		return deploy.Options{}, build, err
 	}
 	o, err := s.WithImage("localhost/s:v1.25.4").Scheduler()
 	return o, build, err
@@ -34,13 +34,13 @@ func TestSchedulerIsDeployedAgainWithItsRecordedFlags(t *testing.T) {
 			"--node-selector=a=1", "--node-selector=b=2", "--with=builtin:timestamp", "--with=builtin:blockall", "--import=example.com/scheme", "--busybox=/bin/busybox",
 			"--platform=linux/amd64",
 		},
-		Credentials: install.CredentialsServiceAccount,
+		Credentials: deploy.CredentialsServiceAccount,
 	}
 	o, build, err := again(t, Flags{Name: "n"}, before)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := install.Options{
+	want := deploy.Options{
 		Name: "n", Namespace: DefaultNamespace, Image: "localhost/s:v1.25.4", Branch: "v1.25.4", PullPolicy: "Never", Preset: "binpack", Lossy: true,
 		Credentials: "hostpath", Replicas: 2, Port: 11000, NodeSelector: map[string]string{"a": "1", "b": "2"}, Flags: before.Flags[:11],
 	}
@@ -63,7 +63,7 @@ func TestConfigurationIsThatOfTheRevision(t *testing.T) {
 	if err != nil || string(o.Configuration) != string(before.Configuration) || o.ConfigurationName != before.ConfigurationName {
 		t.Errorf("configuration %q (%s), %v", o.Configuration, o.ConfigurationName, err)
 	}
-	if o.Credentials != "" && o.Credentials != install.Auto {
+	if o.Credentials != "" && o.Credentials != deploy.Auto {
 		t.Errorf("credentials %q without a record of them", o.Credentials)
 	}
 	if diff := cmp.Diff(before.Flags, o.Flags); diff != "" {
@@ -142,8 +142,8 @@ func TestUpgradeSaysWhatItNeeds(t *testing.T) {
 
 // A ServiceAccount stays one where a control-plane node upgrades the scheduler.
 func TestCredentialsThatWereChosenAreKept(t *testing.T) {
-	o, _, err := again(t, Flags{Name: "n"}, Deployed{Credentials: install.CredentialsServiceAccount})
-	if err != nil || o.Credentials != install.CredentialsServiceAccount || len(o.Flags) > 0 {
+	o, _, err := again(t, Flags{Name: "n"}, Deployed{Credentials: deploy.CredentialsServiceAccount})
+	if err != nil || o.Credentials != deploy.CredentialsServiceAccount || len(o.Flags) > 0 {
 		t.Errorf("credentials %q, flags %q, %v", o.Credentials, o.Flags, err)
 	}
 }

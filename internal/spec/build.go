@@ -7,11 +7,10 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/image"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
 // BuildFlags are the flags of build that are not in [Flags].
@@ -132,10 +131,10 @@ func (s *Spec) tag(r pack.Request) (string, error) {
 		case s.file.Spec.Image.Repository != "":
 			tag = s.file.imageReference(suffix)
 		default:
-			tag = "localhost/kube-scheduler:" + manifest.ReleaseInImage + suffix
+			tag = "localhost/kube-scheduler:" + image.ReleaseInTag + suffix
 		}
 	}
-	if !strings.Contains(tag, manifest.ReleaseInImage) {
+	if !strings.Contains(tag, image.ReleaseInTag) {
 		if _, err := image.CanonicalName(tag); err != nil {
 			return "", err
 		}

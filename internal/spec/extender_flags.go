@@ -12,11 +12,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/bundled"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -218,7 +218,7 @@ func readPolicies(name string) ([]manifest.Policy, error) {
 // policyRules returns the permissions that each bundled policy needs, by its lower-case name.
 func policyRules() map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error) {
 	rules := map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error){}
-	for name, declared := range bundled.All() {
+	for name, declared := range permissions.All() {
 		rules[name] = func(p manifest.Policy) ([]rbacv1.PolicyRule, error) {
 			if len(p.Args) == 0 {
 				return declared(nil)

@@ -8,23 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // AnyNode is the node selector that lets the scheduler run on every node.
 const AnyNode = "any"
 
 // Scheduler returns the options to install the scheduler with.
-func (s *Spec) Scheduler() (install.Options, error) {
+func (s *Spec) Scheduler() (deploy.Options, error) {
 	d, f := s.file, s.flags
-	o := install.Options{
+	o := deploy.Options{
 		Name: s.Name, Namespace: s.Namespace,
 		PullPolicy:  cmp.Or(f.PullPolicy, d.Spec.Image.PullPolicy),
 		Branch:      s.Branch,
-		Credentials: cmp.Or(f.Credentials, d.Spec.Credentials, install.Auto),
+		Credentials: cmp.Or(f.Credentials, d.Spec.Credentials, deploy.Auto),
 		Replicas:    int(d.Spec.Replicas),
 		Port:        int(d.Spec.Ports.Secure),
 		Lossy:       f.Lossy,
@@ -135,7 +135,7 @@ func (d *document) imageReference(suffix string) string {
 	case i.Repository == "":
 		return ""
 	case i.Tag == "":
-		return i.Repository + ":" + manifest.ReleaseInImage + suffix
+		return i.Repository + ":" + image.ReleaseInTag + suffix
 	default:
 		return i.Repository + ":" + i.Tag
 	}

@@ -6,8 +6,8 @@ import (
 	"cmp"
 	"io"
 
-	"github.com/pmk-sched/pmk-sched/internal/pack"
-	"github.com/pmk-sched/pmk-sched/internal/problem"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 

@@ -6,9 +6,9 @@
 // for all minors. Types that only moved to another package or became interfaces are aliases, in the
 // files types_*.go; the rest of the package uses the aliases.
 //
-// internal/build copies the files for a release into the module that it generates. The
+// internal/artifact/build copies the files for a release into the module that it generates. The
 // repository itself compiles the files for the Kubernetes release in its go.mod. All others begin with
-// the line `//go:build ignore`, which internal/build removes. The files compile with the Go version of their
+// the line `//go:build ignore`, which internal/artifact/build removes. The files compile with the Go version of their
 // release, the files without a suffix with Go 1.15.
 //
 // There is a struct for each extension point, named after the point with the suffix Point. To bind a
@@ -36,5 +36,5 @@
 //	app.WithPlugin(loadaware.Name, adapter.Factory(loadaware.Name, newLoadAware))
 //
 // When the scheduler starts, Factory compares the struct with the plugin's methods and fails if an
-// extension point is missing. internal/build generates this code for every plugin.
+// extension point is missing. internal/artifact/build generates this code for every plugin.
 package adapter

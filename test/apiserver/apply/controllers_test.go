@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/steps"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
 // impatient waits 2 s for the controller manager, which these tests do not have.
@@ -152,20 +152,20 @@ func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
 
 func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
-	plan, err := install.NewPlan(nil, nil, install.Options{
-		Name: "alone", Namespace: ns, Image: "localhost/scheduler:v1", Branch: "v1.24.3", Credentials: install.CredentialsServiceAccount, Now: time.Now(),
+	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
+		Name: "alone", Namespace: ns, Image: "localhost/scheduler:v1", Branch: "v1.24.3", Credentials: deploy.CredentialsServiceAccount, Now: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := install.Deps{
+	deps := deploy.Deps{
 		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: t.Name(),
-		Binary: func(context.Context, *install.Plan, string) (configcheck.Binary, error) {
+		Binary: func(context.Context, *deploy.Plan, string) (configcheck.Binary, error) {
 			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
 	}
 	for range 2 { // a second run is not hindered by the first
-		_, err = install.Deploy(ctx, deps, plan, install.DeployOptions{})
+		_, err = deploy.Deploy(ctx, deps, plan, deploy.DeployOptions{})
 		if err == nil || !strings.Contains(err.Error(), "the controller manager does not act") || errors.Is(err, steps.ErrUndo) {
 			t.Fatalf("got %v", err)
 		}
@@ -176,7 +176,7 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 	if _, err := server.Client(t).AppsV1().Deployments(ns).Get(ctx, "alone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Deployment: %v", err)
 	}
-	if _, err := install.Uninstall(ctx, deps, ns, "alone"); err != nil {
+	if _, err := deploy.Uninstall(ctx, deps, ns, "alone"); err != nil {
 		t.Error(err)
 	}
 	if kinds := ownedKinds(ctx, t, client, "alone", ns); kinds != "" {

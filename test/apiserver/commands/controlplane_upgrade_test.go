@@ -11,18 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
 // record deploys a scheduler of a release with its revision, as when the cluster was of that release. No kubelet runs it.
-func record(t *testing.T, o install.Options) {
+func record(t *testing.T, o deploy.Options) {
 	t.Helper()
-	o.Credentials = install.CredentialsServiceAccount
-	plan, err := install.NewPlan(nil, nil, o)
+	o.Credentials = deploy.CredentialsServiceAccount
+	plan, err := deploy.NewPlan(nil, nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,18 +54,18 @@ profiles:
 // testUpgradeCheck: what is at the cluster's release is up to date, what is behind is reported with what an upgrade would do, and nothing changes.
 func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	const image = "registry.example.com/scheduler:"
-	record(t, install.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release})
+	record(t, deploy.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release})
 	pmkSched("upgrade", "--check").OK(t).Prints(t, "up to date: "+apiserver.Release)
 	pmkSched("upgrade", "--check", "--name", "current").OK(t)
 	pmkSched("upgrade", "--name", "current").OK(t).Prints(t, "scheduler current is up to date")
 	pmkSched("upgrade", "--check", "--name", "none").Fails(t, 2, "none has no revisions in namespace kube-system")
 	pmkSched("upgrade").Fails(t, 2, "--name is required")
 
-	record(t, install.Options{Name: "old-patch", Image: image + "v1.24.1-plugins-0123456789", Branch: "v1.24.1", Preset: "binpack", Flags: []string{"--preset=binpack", "--with=builtin:timestamp"}})
-	record(t, install.Options{
+	record(t, deploy.Options{Name: "old-patch", Image: image + "v1.24.1-plugins-0123456789", Branch: "v1.24.1", Preset: "binpack", Flags: []string{"--preset=binpack", "--with=builtin:timestamp"}})
+	record(t, deploy.Options{
 		Name: "old-config", Image: image + "v1", Branch: "v1.22.17", Configuration: []byte(ownConfiguration), ConfigurationName: "own.yaml", Flags: []string{"--config=own.yaml"},
 	})
-	record(t, install.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17", Flags: []string{"--file=gone/pmk-sched.yaml"}})
+	record(t, deploy.Options{Name: "from-file", Image: image + "v1.23.17", Branch: "v1.23.17", Flags: []string{"--file=gone/pmk-sched.yaml"}})
 	before := resourceVersions(t)
 
 	r := pmkSched("upgrade", "--check", "-o", "json")

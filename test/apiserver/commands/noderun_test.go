@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/noderun"
+	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 

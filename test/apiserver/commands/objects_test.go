@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
 // testContext ends with the test, and before a hanging test is stopped from outside.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
-	"github.com/pmk-sched/pmk-sched/internal/preflight"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
 // runPreflight runs the checks and returns a line for each one that did not pass.

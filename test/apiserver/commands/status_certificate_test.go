@@ -12,15 +12,15 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/health"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
 // nodeCredentials are those of a control-plane node, valid until then.
-func nodeCredentials(t *testing.T, until time.Time) *cluster.NodeCredentials {
+func nodeCredentials(t *testing.T, until time.Time) *inspect.NodeCredentials {
 	t.Helper()
 	signed, err := certificates.NewAuthority(x509.Certificate{
 		Subject: pkix.Name{CommonName: "system:kube-scheduler"}, NotBefore: until.AddDate(-1, 0, 0), NotAfter: until,
@@ -28,7 +28,7 @@ func nodeCredentials(t *testing.T, until time.Time) *cluster.NodeCredentials {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster.NodeCredentials{
+	return &inspect.NodeCredentials{
 		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler", Expires: until,
 		CA: signed.Cert, Cert: signed.Cert, Key: signed.Key,
 	}
@@ -57,16 +57,16 @@ func TestStatusWarnsOfTheCopiedCertificateUntilTheNodesRenewedOneIsDeployed(t *t
 		until time.Time
 		warns bool
 	}{
-		{install.CredentialsNode, now.AddDate(0, 0, 20), true},
-		{install.CredentialsNode, now.AddDate(1, 0, 0), false}, // renewed by kubeadm
-		{install.CredentialsNodeInline, now.AddDate(0, 0, 10), true},
-		{install.CredentialsServiceAccount, time.Time{}, false},
+		{deploy.CredentialsNode, now.AddDate(0, 0, 20), true},
+		{deploy.CredentialsNode, now.AddDate(1, 0, 0), false}, // renewed by kubeadm
+		{deploy.CredentialsNodeInline, now.AddDate(0, 0, 10), true},
+		{deploy.CredentialsServiceAccount, time.Time{}, false},
 	} {
-		var credentials *cluster.NodeCredentials
+		var credentials *inspect.NodeCredentials
 		if !c.until.IsZero() {
 			credentials = nodeCredentials(t, c.until)
 		}
-		plan, err := install.NewPlan(nil, credentials, install.Options{
+		plan, err := deploy.NewPlan(nil, credentials, deploy.Options{
 			Name: "copier", Namespace: ns, Image: "localhost/s:v1", Branch: "v1.24.3", Credentials: c.mode, Now: now,
 		})
 		if err != nil {

@@ -18,14 +18,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/health"
-	"github.com/pmk-sched/pmk-sched/internal/health/observe"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -35,7 +35,7 @@ import (
 type second struct {
 	name, ns, node string
 	client         *apply.Client
-	plan           *install.Plan
+	plan           *deploy.Plan
 	// release is that of the API server, unreachable why it does not reach the extender.
 	release     versions.Release
 	unreachable error
@@ -73,14 +73,14 @@ func newSecond(ctx context.Context, t *testing.T, name string) *second {
 }
 
 // deploy deploys a scheduler without findings: it has a revision, a ready pod and a lease.
-func (s *second) deploy(ctx context.Context, t *testing.T, credentials *cluster.NodeCredentials, o install.Options) {
+func (s *second) deploy(ctx context.Context, t *testing.T, credentials *inspect.NodeCredentials, o deploy.Options) {
 	t.Helper()
 	o.Name, o.Namespace, o.Image, o.Branch, o.Now = s.name, s.ns, "localhost/s:v1", s.release.String(), time.Now()
-	if o.Credentials = install.CredentialsServiceAccount; credentials != nil {
-		o.Credentials = install.CredentialsNode
+	if o.Credentials = deploy.CredentialsServiceAccount; credentials != nil {
+		o.Credentials = deploy.CredentialsNode
 	}
 	var err error
-	if s.plan, err = install.NewPlan(nil, credentials, o); err != nil {
+	if s.plan, err = deploy.NewPlan(nil, credentials, o); err != nil {
 		t.Fatal(err)
 	}
 	revision, err := s.client.SaveRevision(ctx, apply.Revision{Name: s.name, Namespace: s.ns, Objects: s.plan.Objects})
@@ -276,7 +276,7 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx := testContext(t)
 			s := newSecond(ctx, t, tc.name)
-			s.deploy(ctx, t, nil, install.Options{})
+			s.deploy(ctx, t, nil, deploy.Options{})
 			s.expect(ctx, t)
 			if err := tc.cause(ctx, t, s); err != nil {
 				t.Fatal(err)
@@ -290,7 +290,7 @@ func TestStatusFindingsOfAScheduler(t *testing.T) {
 func TestStatusNamesWhoEditedWhichField(t *testing.T) {
 	ctx := testContext(t)
 	s := newSecond(ctx, t, "edited")
-	s.deploy(ctx, t, nil, install.Options{})
+	s.deploy(ctx, t, nil, deploy.Options{})
 	s.expect(ctx, t)
 	edit := []byte(`{"metadata":{"annotations":{"of": "another tool"}},"spec":{"template":{"spec":{"containers":[{"name":"kube-scheduler","image":"localhost/other:v1"}]}}}}`)
 	_, err := server.Client(t).AppsV1().Deployments(s.ns).Patch(ctx, s.name, types.StrategicMergePatchType, edit, metav1.PatchOptions{FieldManager: "by-hand"})
@@ -318,7 +318,7 @@ func TestStatusReportsASchedulerThatDependsOnOneOfSeveralNodes(t *testing.T) {
 	node(ctx, t, "dependent-other", masterLabel)
 	credentials := nodeCredentials(t, time.Now().AddDate(1, 0, 0))
 	credentials.Server = "https://10.9.8.7:6443"
-	s.deploy(ctx, t, credentials, install.Options{})
+	s.deploy(ctx, t, credentials, deploy.Options{})
 	s.expect(ctx, t) // the address is that of a load balancer
 	err := setNode(ctx, t, s.node, func(n *corev1.Node) {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.9.8.7"}}
@@ -355,7 +355,7 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 	e.expect(ctx, t)
 
 	caller := newSecond(ctx, t, "caller")
-	caller.deploy(ctx, t, nil, install.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9", FilterVerb: "filter", Ignorable: new(bool)}}}})
+	caller.deploy(ctx, t, nil, deploy.Options{Wirings: []manifest.Wiring{{Extender: profiles.Extender{Name: e.name, URLPrefix: "http://10.96.0.9", FilterVerb: "filter", Ignorable: new(bool)}}}})
 	caller.expect(ctx, t)
 
 	e.unreachable = errors.New("no route")
@@ -377,7 +377,7 @@ func TestStatusFindingsOfAnExtenderAndItsCaller(t *testing.T) {
 func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 	ctx := testContext(t)
 	s := newSecond(ctx, t, "expiring")
-	s.deploy(ctx, t, nodeCredentials(t, time.Now().Add(time.Minute)), install.Options{})
+	s.deploy(ctx, t, nodeCredentials(t, time.Now().Add(time.Minute)), deploy.Options{})
 	end := s.later // the certificate has expired then, and the lease is valid
 	s.later = time.Now()
 	s.expect(ctx, t, health.CertificateExpiring)
@@ -386,8 +386,8 @@ func TestStatusFindingOfACertificateThatExpires(t *testing.T) {
 	if !strings.Contains(found[0].Text, "expired on "+time.Now().UTC().Format("2006")) {
 		t.Errorf("got %q", found[0].Text)
 	}
-	plan, err := install.NewPlan(nil, nodeCredentials(t, time.Now().AddDate(1, 0, 0)), install.Options{
-		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(), Credentials: install.CredentialsNode, Now: time.Now(),
+	plan, err := deploy.NewPlan(nil, nodeCredentials(t, time.Now().AddDate(1, 0, 0)), deploy.Options{
+		Name: s.name, Namespace: s.ns, Image: "localhost/s:v1", Branch: s.release.String(), Credentials: deploy.CredentialsNode, Now: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)

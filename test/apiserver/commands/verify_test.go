@@ -20,9 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/pmk-sched/pmk-sched/internal/kubeapi"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/verify"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 )
 
 // play does what a cluster has besides its API server, for the namespaces that verifications of scheduler name make: the service

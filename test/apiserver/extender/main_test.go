@@ -18,11 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/configcheck"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/manifest"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -59,7 +59,7 @@ func (c *client) WaitStable(ctx context.Context, ns, name string, _ apply.WaitOp
 type world struct {
 	ns     string
 	client *client
-	deps   install.Deps
+	deps   deploy.Deps
 	kube   kubernetes.Interface
 }
 
@@ -71,9 +71,9 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{ns: server.Namespace(t), kube: kube, client: &client{Client: real, kube: kube}}
-	w.deps = install.Deps{
+	w.deps = deploy.Deps{
 		Applier: w.client, Ledger: real, Locker: real, Finder: real, Holder: t.Name(),
-		Binary: func(context.Context, *install.Plan, string) (configcheck.Binary, error) {
+		Binary: func(context.Context, *deploy.Plan, string) (configcheck.Binary, error) {
 			return configcheck.Binary{}, configcheck.ErrNoBinary
 		},
 	}
@@ -86,15 +86,15 @@ var release = versions.Release{Major: 1, Minor: 24, Patch: 3}
 // scheduler deploys a scheduler.
 func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring) {
 	t.Helper()
-	plan, err := install.NewPlan(nil, nil, install.Options{
-		Name: name, Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: install.CredentialsServiceAccount, Preset: "binpack",
+	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
+		Name: name, Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: deploy.CredentialsServiceAccount, Preset: "binpack",
 		Wirings: wirings, Now: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.removeInTheEnd(t, name)
-	if _, err := install.Deploy(t.Context(), w.deps, plan, install.DeployOptions{}); err != nil {
+	if _, err := deploy.Deploy(t.Context(), w.deps, plan, deploy.DeployOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -102,7 +102,7 @@ func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring)
 // removeInTheEnd leaves the names, which are those of objects at cluster scope too, to the next test.
 func (w *world) removeInTheEnd(t *testing.T, name string) {
 	t.Cleanup(func() {
-		if _, err := install.Uninstall(context.WithoutCancel(t.Context()), w.deps, w.ns, name); err != nil {
+		if _, err := deploy.Uninstall(context.WithoutCancel(t.Context()), w.deps, w.ns, name); err != nil {
 			t.Errorf("in the end: %v", err)
 		}
 	})

@@ -13,22 +13,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // rollBack rolls sched back in a cluster of a release.
-func (w *world) rollBack(t *testing.T, to int, server versions.Release) (*install.Outcome, []string, error) {
+func (w *world) rollBack(t *testing.T, to int, server versions.Release) (*deploy.Outcome, []string, error) {
 	t.Helper()
 	var warnings []string
 	deps := w.deps
 	deps.Warn = func(text string) { warnings = append(warnings, text) }
 	deps.By = "root@here"
-	o := install.RollbackOptions{Name: "sched", Namespace: w.ns, To: to, Now: time.Now()}
-	_, outcome, err := extenders.RollBack(t.Context(), deps, &cluster.Info{Release: server}, o, install.DeployOptions{})
+	o := deploy.RollbackOptions{Name: "sched", Namespace: w.ns, To: to, Now: time.Now()}
+	_, outcome, err := extenders.RollBack(t.Context(), deps, &inspect.Info{Release: server}, o, deploy.DeployOptions{})
 	return outcome, warnings, err
 }
 
@@ -80,7 +80,7 @@ func TestRollbackRestoresImageConfigurationPermissionsAndExtenders(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	history := install.History(revisions)
+	history := deploy.History(revisions)
 	last := history[len(history)-1]
 	if last.Origin != "rollback to revision 2" || last.By != "root@here" || !last.Current || !slices.Equal(last.Extenders, []string{"ext"}) {
 		t.Errorf("history %+v", history)

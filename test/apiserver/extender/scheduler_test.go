@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/install"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
 // A file lists a scheduler with its extenders: deploy makes both or neither, changes nothing when it is run again, and says which extender is
@@ -23,8 +23,8 @@ func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
 	var warnings []string
 	w.deps.Warn = func(text string) { warnings = append(warnings, text) }
 	request := extenders.SchedulerDeployment{
-		Options: install.Options{
-			Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: install.CredentialsServiceAccount, Preset: "binpack", Now: time.Now(),
+		Options: deploy.Options{
+			Name: "sched", Namespace: w.ns, Image: "localhost/scheduler:v1", Branch: release.String(), Credentials: deploy.CredentialsServiceAccount, Preset: "binpack", Now: time.Now(),
 		},
 		Extenders: []extenders.Options{w.options("ext")},
 	}

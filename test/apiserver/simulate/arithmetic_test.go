@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
 // How many copies fit follows from the resources of the nodes, and the scheduler says what the next one lacks.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/bench"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )

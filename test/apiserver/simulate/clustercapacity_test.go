@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
 // The outcomes that cluster-capacity publishes for its examples (github.com/kubernetes-sigs/cluster-capacity, README.md and doc/cluster-capacity.md).

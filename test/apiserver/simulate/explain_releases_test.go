@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -44,7 +44,7 @@ func TestEachNodeIsExplainedInOtherReleases(t *testing.T) {
 					t.Errorf("node %s: the scores %v have the sum %d", name, scores, sum)
 				}
 			}
-			if r.Chosen == nil || r.Chosen.Outcome != cycle.Lower || r.Chosen.Differences[0].By != "NodeAffinity" {
+			if r.Chosen == nil || r.Chosen.Outcome != decision.Lower || r.Chosen.Differences[0].By != "NodeAffinity" {
 				t.Errorf("chosen %+v", r.Chosen)
 			}
 		})

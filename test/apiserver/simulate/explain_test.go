@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -22,14 +22,14 @@ import (
 
 // explainExactly runs `pmk-sched explain --exact` for the pod web of manifests. Tests without fixes
 // need no command: they use [explained].
-func explainExactly(t *testing.T, manifests string, args ...string) cycle.Result {
+func explainExactly(t *testing.T, manifests string, args ...string) decision.Result {
 	t.Helper()
 	args = append([]string{"explain", "--exact", "--snapshot", snapshotOf(t, manifests), "--branch", apiserver.Release, "-n", "shop", "-o", "json"}, args...)
-	return run.Decode[cycle.Result](t, run.PMKSched(t, append(args, "web")...).OK(t).Stdout)
+	return run.Decode[decision.Result](t, run.PMKSched(t, append(args, "web")...).OK(t).Stdout)
 }
 
 // scored returns the weighted scores of a node.
-func scored(r cycle.Result, name string) map[string]int64 {
+func scored(r decision.Result, name string) map[string]int64 {
 	scores := map[string]int64{}
 	for _, n := range r.Nodes {
 		if n.Name != name {
@@ -46,7 +46,7 @@ func scored(r cycle.Result, name string) map[string]int64 {
 }
 
 // refused returns who refuses each node that is refused.
-func refused(r cycle.Result) map[string][]string {
+func refused(r decision.Result) map[string][]string {
 	all := map[string][]string{}
 	for _, n := range r.Nodes {
 		if len(n.Refused) > 0 {
@@ -106,10 +106,10 @@ func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 	if chosen == nil {
 		t.Fatal("nothing about the node that was asked for")
 	}
-	equal(t, "outcome", cycle.Lower, chosen.Outcome)
+	equal(t, "outcome", decision.Lower, chosen.Outcome)
 	equal(t, "best node, and what differs most", [2]string{"small", "NodeAffinity"}, [2]string{chosen.Best, chosen.Differences[0].By})
 	equal(t, "what it lacks", int64(200-13-12), chosen.Lacks)
-	changes := []cycle.Change{
+	changes := []decision.Change{
 		{By: "NodeAffinity", Weight: 2, To: 0}, {By: "NodeResourcesFit", Weight: 1, To: 15}, {By: "NodeResourcesBalancedAllocation", Weight: 1, To: 16},
 	}
 	equal(t, "changes", changes, chosen.Changes)
@@ -215,7 +215,7 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 		pod("low", "3", "", "nodeName: a\npriority: 0", "phase: Running")
 	r := explained(t, manifests+storage+pod("web", "1", "", withClaim("missing"), ""), apiserver.Release, "a", profiles.Request{})
 	equal(t, "node", "", r.Node)
-	equal(t, "outcome", cycle.Refused, r.Chosen.Outcome)
+	equal(t, "outcome", decision.Refused, r.Chosen.Outcome)
 	if !strings.Contains(r.Message, `"missing" not found`) {
 		t.Errorf("message %q", r.Message)
 	}
@@ -225,7 +225,7 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	}
 	r = explainExactly(t, manifests+pod("web", "3", "", "priority: 0", ""), "--node", "b")
 	equal(t, "node", "", r.Node)
-	equal(t, "outcome", cycle.Refused, r.Chosen.Outcome)
+	equal(t, "outcome", decision.Refused, r.Chosen.Outcome)
 	if f := r.Chosen.Fixes; len(f) != 1 || f[0].By != "TaintToleration" || !strings.Contains(f[0].Fix, "toleration of team=x:NoSchedule") {
 		t.Errorf("fixes %+v", f)
 	}

@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
@@ -249,7 +249,7 @@ func (w *world) scores(t *testing.T, scheduler *controlplane.Process, p addedPod
 	if from < 0 {
 		return nil
 	}
-	scores, err := cycle.ParseLog(strings.NewReader(log[strings.LastIndex(log[:from], "\n")+1:]), p.pod.GetNamespace(), p.pod.GetName())
+	scores, err := decision.ParseLog(strings.NewReader(log[strings.LastIndex(log[:from], "\n")+1:]), p.pod.GetNamespace(), p.pod.GetName())
 	if err != nil {
 		t.Fatal(err)
 	}

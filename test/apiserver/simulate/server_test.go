@@ -17,14 +17,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/cycle"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
-	"github.com/pmk-sched/pmk-sched/internal/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/files"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/spool"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/controlplane"
@@ -211,26 +211,26 @@ func simulateAdd(t *testing.T, snapshot, manifests string, count, limit int) rep
 }
 
 // explained explains what a scheduler decides about the pod web, and node if it is not empty.
-func explained(t *testing.T, manifests, release, node string, scheduler profiles.Request) cycle.Result {
+func explained(t *testing.T, manifests, release, node string, scheduler profiles.Request) decision.Result {
 	t.Helper()
 	objects := newObjects(t, manifests)
-	var in *cycle.Input
+	var in *decision.Input
 	withSimulator(t, release, func(sim *simulator) (err error) {
 		in, err = sim.server.Explain(t.Context(), sim.options(t, objects, scheduler), "shop", "web")
 		return err
 	})
-	return *cycle.New(*in, node)
+	return *decision.New(*in, node)
 }
 
 // objects are those of manifests, as a snapshot has them.
 type objects struct {
 	resources []snapshot.Resource
-	spool     *spool.Spool
+	spool     *diskqueue.Spool
 }
 
 func newObjects(t *testing.T, manifests string) *objects {
 	t.Helper()
-	stored, err := spool.New(t.TempDir())
+	stored, err := diskqueue.New(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

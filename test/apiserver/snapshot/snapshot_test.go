@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/pmk-sched/pmk-sched/internal/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/collect"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 

@@ -19,9 +19,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/apply"
-	"github.com/pmk-sched/pmk-sched/internal/install"
-	"github.com/pmk-sched/pmk-sched/internal/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 	"github.com/pmk-sched/pmk-sched/test/internal/audit"
 	"github.com/pmk-sched/pmk-sched/test/internal/largecluster"
@@ -95,7 +95,7 @@ func withServer(m *testing.M) (status int) {
 func BenchmarkStatusAndDetect(b *testing.B) {
 	ctx := run.Context(b)
 	fill(ctx, b)
-	deploy(ctx, b)
+	deployScheduler(ctx, b)
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	if err := server.WriteKubeconfig(kubeconfig, ""); err != nil {
 		b.Fatal(err)
@@ -267,15 +267,15 @@ func defaultScheduler(node string) *corev1.Pod {
 
 // deploy deploys a second scheduler that has a replica on each control-plane node and nothing that
 // is wrong.
-func deploy(ctx context.Context, b *testing.B) {
+func deployScheduler(ctx context.Context, b *testing.B) {
 	b.Helper()
 	client, err := apply.New(server.Config(), apply.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	plan, err := install.NewPlan(nil, nil, install.Options{
+	plan, err := deploy.NewPlan(nil, nil, deploy.Options{
 		Name: scheduler, Namespace: metav1.NamespaceSystem, Image: "registry.example.com/my-scheduler:v1", Branch: apiserver.Release,
-		Credentials: install.CredentialsServiceAccount, Replicas: controlPlanes, Now: time.Now(),
+		Credentials: deploy.CredentialsServiceAccount, Replicas: controlPlanes, Now: time.Now(),
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/test/internal/chart"
 	"github.com/pmk-sched/pmk-sched/test/internal/trace"
 )

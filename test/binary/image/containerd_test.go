@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 )
 
 // startContainerd starts a containerd with all its files in a directory of the test, and returns its socket.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/build"
-	"github.com/pmk-sched/pmk-sched/internal/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/test/internal/documents"
 	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
 	"github.com/pmk-sched/pmk-sched/versions"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/certificates"
+	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 )
 
 // NewAuthority returns a certificate authority that is valid for a day.

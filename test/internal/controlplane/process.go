@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pmk-sched/pmk-sched/internal/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
 )
 
 // stopTime is how long a process may take to end when it is asked to.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/terminal/terminaltest"
+	"github.com/pmk-sched/pmk-sched/internal/base/terminal/terminaltest"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/pmk-sched/pmk-sched/internal/snapshot/openb"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
 )
 
 // variable names the directory with the two lists of the trace.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
@@ -21,7 +21,7 @@ func TestSchedulerOnANodeOfItsRelease(t *testing.T) {
 			r := begin(t, s)
 			var n node
 			r.stage("lab up", func() { n = up(t, s) })
-			var found cluster.Info
+			var found inspect.Info
 			r.stage("detect", func() { found = n.detects(t) })
 			r.stage("build", func() { n.build(t) })
 			before := n.lease(t, "kube-scheduler")
@@ -41,10 +41,10 @@ func TestSchedulerOnANodeOfItsRelease(t *testing.T) {
 }
 
 // detects compares the output of detect with the lab.
-func (n node) detects(t *testing.T) cluster.Info {
+func (n node) detects(t *testing.T) inspect.Info {
 	t.Helper()
 	out := n.PMKSched(t, "detect", "-o", "json").OK(t).Stdout
-	got := run.Decode[cluster.Info](t, out)
+	got := run.Decode[inspect.Info](t, out)
 	for _, f := range []struct{ what, got, want string }{
 		{"server.version", got.Server.Version, n.release},
 		{"distribution", got.Distribution, n.layout},
@@ -53,7 +53,7 @@ func (n node) detects(t *testing.T) cluster.Info {
 		{"configuration.apiVersion", got.Configuration.APIVersion, "kubescheduler.config.k8s.io/" + n.api},
 		{"controlPlane.labelKey", got.ControlPlane.LabelKey, n.labelKey()},
 		{"scheduler.port", fmt.Sprint(got.Scheduler.Port), "10260"},
-		{"scheduler.runs", got.Scheduler.Runs, cluster.RunsAsStaticPod},
+		{"scheduler.runs", got.Scheduler.Runs, inspect.RunsAsStaticPod},
 		{"credentials.kubeconfig", got.Credentials.Kubeconfig, n.kubeconfig()},
 		{"credentials.user", got.Credentials.User, "system:kube-scheduler"},
 		{"warnings", strings.Join(got.Warnings, "; "), ""},

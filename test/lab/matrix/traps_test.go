@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -104,7 +104,7 @@ type socket struct {
 
 // listensWhereItShould checks the sockets of the deployed scheduler's process: its secure port and, on 1.20–1.22, one plain port on
 // loopback, and no port that another process listens on as well.
-func (n node) listensWhereItShould(t *testing.T, found cluster.Scheduler) {
+func (n node) listensWhereItShould(t *testing.T, found inspect.Scheduler) {
 	t.Helper()
 	process := n.schedulerProcess(t)
 	all := listening(t, process)

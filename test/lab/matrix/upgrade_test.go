@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
@@ -80,9 +80,9 @@ func TestReplacedDefaultSchedulerIsUpgraded(t *testing.T) {
 }
 
 // deployed is what detect says of the one scheduler that is deployed.
-func (n node) deployed(t *testing.T) cluster.DeployedScheduler {
+func (n node) deployed(t *testing.T) inspect.DeployedScheduler {
 	t.Helper()
-	info := run.Decode[cluster.Info](t, n.PMKSched(t, "detect", "-o", "json").OK(t).Stdout)
+	info := run.Decode[inspect.Info](t, n.PMKSched(t, "detect", "-o", "json").OK(t).Stdout)
 	if len(info.Scheduler.Deployed) != 1 {
 		t.Fatalf("deployed schedulers: %+v", info.Scheduler.Deployed)
 	}

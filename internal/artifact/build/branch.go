@@ -1,0 +1,149 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// The limits of the search for the newest patch of a minor: the patches to ask for, whether the
+// module proxy lists them or not (no minor of Kubernetes has had more), and how many to download.
+const (
+	maxPatch         = 24
+	maxPatchAttempts = 6
+)
+
+// minorBranch matches the names of a minor: "v1.24", "1.24" and "release-1.24".
+var minorBranch = regexp.MustCompile(`^(?:v|release-)?1\.([0-9]{1,4})$`)
+
+// ResolveBranch returns the release that a user means by the value of --branch. Unless the value is
+// the name of a release, note reports which release was chosen and why:
+//
+//	v1.24.3               the release itself
+//	v1.24, release-1.24   the newest patch of the minor that the module proxy serves completely
+//	v1.29.3-eks-036c24b   the upstream release of a distribution's version: v1.29.3
+func ResolveBranch(ctx context.Context, branch string, o SourceOptions) (_ versions.Release, note string, err error) {
+	if match := minorBranch.FindStringSubmatch(branch); match != nil {
+		minor, err := strconv.Atoi(match[1])
+		if err != nil {
+			return versions.Release{}, "", fmt.Errorf("parse branch %q: %w", branch, err)
+		}
+		return newestPatch(ctx, branch, minor, o)
+	}
+	release, err := versions.Parse(branch)
+	if err == nil {
+		return release, "", nil
+	}
+	if upstream, fromErr := versions.FromServer(branch); fromErr == nil {
+		return upstream, fmt.Sprintf("using %s, the upstream release of %s", upstream, branch), nil
+	}
+	return versions.Release{}, "", err
+}
+
+// newestPatch finds the newest patch of a minor that the module proxy serves. A patch whose staging
+// modules are all served is preferred to a newer one.
+func newestPatch(ctx context.Context, branch string, minor int, o SourceOptions) (best versions.Release, note string, err error) {
+	first := versions.Release{Major: 1, Minor: minor}
+	if _, _, err := versions.Select(first); err != nil {
+		return versions.Release{}, "", err
+	}
+	if o.CacheDir == "" {
+		return versions.Release{}, "", errNoCache()
+	}
+	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
+	defer j.close(&err)
+	j.releases.noHints = true
+	step := "find the newest patch of " + first.MinorString()
+	err = j.goTool.step(step, func() error {
+		candidates, err := j.releases.patches.served(ctx, step, first)
+		if err != nil {
+			return err
+		}
+		best, note, err = j.releases.mostComplete(ctx, branch, first, candidates)
+		return err
+	})
+	return best, note, err
+}
+
+// served returns the patches of a minor that the module proxy knows, newest first.
+func (p *patchSearch) served(ctx context.Context, step string, first versions.Release) ([]versions.Release, error) {
+	var patches []versions.Release
+	for patch := range maxPatch + 1 {
+		patches = append(patches, versions.Release{Major: first.Major, Minor: first.Minor, Patch: patch})
+	}
+	for _, r := range p.published(ctx, step) {
+		if r.MinorString() == first.MinorString() && r.PreRelease == "" && r.Patch > maxPatch {
+			patches = append(patches, r)
+		}
+	}
+	var modules []string
+	for _, r := range patches {
+		modules = append(modules, kubernetes+"@"+r.String())
+	}
+	answers, err := p.list(ctx, step, modules...)
+	if err != nil {
+		return nil, err
+	}
+	served := map[string]bool{}
+	var failed error
+	for _, answer := range answers {
+		served[answer.Version] = answer.Error == nil
+		if answer.Error != nil {
+			if known := diagnose(step, redact(answer.Error.Err), errors.New("go list failed")); !missing(known) {
+				failed = known
+			}
+		}
+	}
+	patches = slices.DeleteFunc(patches, func(r versions.Release) bool { return !served[r.String()] })
+	if len(patches) == 0 && failed != nil {
+		return nil, failed
+	}
+	slices.SortFunc(patches, func(a, b versions.Release) int { return b.Compare(a) })
+	return patches, nil
+}
+
+// mostComplete downloads candidates until all modules of one are served. If there is none, it returns
+// the one with the fewest missing modules.
+func (r *releases) mostComplete(ctx context.Context, branch string, first versions.Release, candidates []versions.Release) (best versions.Release, note string, err error) {
+	fewest, skipped := -1, []string{}
+	for i, candidate := range candidates {
+		if i == maxPatchAttempts {
+			break
+		}
+		s, err := r.read(ctx, candidate)
+		if ctx.Err() != nil {
+			return versions.Release{}, "", stopped(ctx, "read "+candidate.String())
+		}
+		if err != nil {
+			skipped = append(skipped, candidate.String())
+			continue
+		}
+		got, err := r.downloadStaging(ctx, candidate, s)
+		if err != nil {
+			return versions.Release{}, "", err
+		}
+		if len(got.Missing) == 0 {
+			note = fmt.Sprintf("using %s, the newest patch of %s that the module proxy serves completely", candidate, branch)
+			if len(skipped) > 0 {
+				note += " (not " + strings.Join(skipped, ", ") + ")"
+			}
+			return candidate, note, nil
+		}
+		skipped = append(skipped, candidate.String())
+		if fewest < 0 || len(got.Missing) < fewest {
+			fewest, best = len(got.Missing), candidate
+			note = fmt.Sprintf("using %s: the module proxy serves no patch of %s completely, and %s lacks only %s", candidate, branch, candidate, strings.Join(got.Missing, ", "))
+		}
+	}
+	if fewest < 0 {
+		return versions.Release{}, "", problem.Invalidf("specify a release, such as "+newestTested(first), "the module proxy serves no patch of %s", branch)
+	}
+	return best, note, nil
+}

@@ -1,0 +1,210 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Run builds the programs of a release. Binaries that were built before from the same inputs are taken
+// from the cache. A failed build is an *Error; an error about the input is Invalid; the error of a
+// canceled context is wrapped.
+func Run(ctx context.Context, o Options) (_ *Result, err error) {
+	rules, warnings, err := versions.Select(o.Release)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := kubernetesPrograms(o, rules)
+	if err != nil {
+		return nil, err
+	}
+	if o.Nearest && o.Source != "" {
+		return nil, problem.Invalidf("remove one of the two", "--nearest and --source exclude each other: only modules have a nearest patch")
+	}
+	if o.CacheDir == "" {
+		return nil, errNoCache()
+	}
+	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
+	defer j.close(&err)
+	j.releases.noHints = o.Nearest
+	k := &releaseBuild{job: j, options: o, release: o.Release, rules: rules, warnings: warnings, programs: programs}
+	if given, found := strings.CutPrefix(o.Source, "git:"); found {
+		if len(o.Plugins)+len(o.Imports) > 0 {
+			return nil, pluginsNeedModules(o.Release)
+		}
+		return k.fromGit(ctx, given)
+	}
+	if o.Source != "" {
+		return nil, problem.Invalidf("remove it to build from the Go modules, or use git: with a URL or a directory", "unknown source %q", redact(o.Source))
+	}
+	result, err := k.fromModules(ctx)
+	if err != nil && o.Nearest {
+		return k.fromNearest(ctx, err)
+	}
+	return result, err
+}
+
+// SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network if
+// the release is in CacheDir or in Go's module cache; otherwise it downloads the release's module,
+// which a build needs anyway.
+func SourceInfo(ctx context.Context, release versions.Release, o SourceOptions) (_ string, err error) {
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		return "", err
+	}
+	if o.CacheDir == "" {
+		return "", errNoCache()
+	}
+	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
+	defer j.close(&err)
+	// A lookup does not wait for the search for another patch.
+	j.releases.noHints = true
+	s, err := j.releases.read(ctx, release)
+	if err != nil {
+		return "", err
+	}
+	if s.Go == "" {
+		return rules.Go, nil
+	}
+	return s.Go, nil
+}
+
+func errNoCache() error { return problem.Invalidf("", "a build cache directory is required") }
+
+// kubernetesPrograms returns the programs to build, each with its main package.
+func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {
+	if len(o.Programs) == 0 {
+		return []Program{{Name: KubeScheduler, Package: mainPackage}}, nil
+	}
+	var programs []Program
+	for _, p := range o.Programs {
+		if p.Name == "" || strings.ContainsAny(p.Name, `/\`) || p.Name == storedFile {
+			return nil, problem.Invalidf("name a program of Kubernetes, such as kubelet", "invalid program %q", p.Name)
+		}
+		if p.Package == "" {
+			p.Package = kubernetes + "/cmd/" + p.Name
+		}
+		if p.Name == KubeScheduler {
+			p.Package = mainPackage
+		}
+		if p.Name == kubeAPIServer && !rules.GeneratedOpenAPI {
+			if o.Source != "" {
+				return nil, needsOpenAPI(o.Release)
+			}
+			p.Package = apiserverPackage
+		}
+		programs = append(programs, p)
+	}
+	return programs, nil
+}
+
+// releaseBuild is a build of programs of one Kubernetes release.
+type releaseBuild struct {
+	*job
+	options  Options
+	release  versions.Release
+	rules    versions.Rules
+	warnings []string
+	programs []Program
+}
+
+// fromModules builds from the Go modules of the release: it reads the release and the plugins,
+// generates a module, and compiles it. It starts with the results of earlier builds: if all binaries
+// are in the cache, no go command runs.
+func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
+	s, err := k.releases.read(ctx, k.release)
+	if err != nil {
+		return nil, err
+	}
+	named, warnings := k.goVersion(s.Go)
+	k.warnings = append(slices.Clone(k.warnings), warnings...)
+	set, err := readPluginSet(ctx, k.goTool, k.options, k.release, k.rules, named)
+	if err != nil {
+		return nil, err
+	}
+	if known, found := k.releases.knownStaging(k.release); found {
+		r, err := k.moduleRecipe(s, known, k.toolchains.known(named), set)
+		if err != nil {
+			return nil, err
+		}
+		if result, found := k.compiler.recall(r); found {
+			return result, k.compiler.keepModule(ctx, r, result, nil)
+		}
+	}
+	got, used, err := k.download(ctx, s, named)
+	if err != nil {
+		return nil, err
+	}
+	r, err := k.moduleRecipe(s, got, used, set)
+	if err != nil {
+		return nil, err
+	}
+	return k.compiler.make(ctx, r)
+}
+
+// goVersion returns the version of Go to use, and a warning if the source does not name one.
+func (k *releaseBuild) goVersion(named string) (string, []string) {
+	if named != "" {
+		return named, nil
+	}
+	return k.rules.Go, []string{fmt.Sprintf("%s does not name a version of Go; Go %s is used", k.release, k.rules.Go)}
+}
+
+// download downloads the staging modules and the toolchain at the same time.
+func (k *releaseBuild) download(ctx context.Context, s source, named string) (got staged, used toolchain, err error) {
+	if _, err := k.goTool.find(ctx); err != nil {
+		return staged{}, toolchain{}, err
+	}
+	err = k.goTool.step(fmt.Sprintf("download Go %s and the staging modules of %s", named, k.release), func() error {
+		group, groupCtx := errgroup.WithContext(ctx)
+		group.Go(func() (err error) { got, err = k.releases.downloadStaging(groupCtx, k.release, s); return err })
+		group.Go(func() (err error) { used, err = k.toolchains.find(groupCtx, named); return err })
+		return group.Wait()
+	})
+	return got, used, err
+}
+
+// moduleRecipe returns the recipe for the generated module of the release.
+func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *plugins.Set) (*recipe, error) {
+	target := pluginTarget(s, pins(s, k.release.Staging()), k.release.Staging(), used.Used)
+	files, err := generateRelease(k.release, k.rules, s, got.GoSum, set, target)
+	if err != nil {
+		return nil, fmt.Errorf("generate a module for %s: %w", k.release, err)
+	}
+	r := &recipe{
+		info: Info{
+			Release: k.release.String(), Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
+			Module: kubernetes + "@" + s.Version, Source: "modules", Date: s.Date,
+			Plugins: set.Infos(), Imports: set.Imports(),
+			Warnings: append(k.allWarnings(used, got), set.Warnings(target)...),
+		},
+		plugins: set, target: target, against: k.release.String(),
+		files: files, mod: "mod", tags: buildTags(k.rules), ldflags: linkFlags(k.release, k.rules, moduleStamp(s.Date)),
+		explain: func(ctx context.Context, failed *Error) error {
+			return k.releases.explainMissing(ctx, k.release, got, failed)
+		},
+	}
+	r.prepare = func(ctx context.Context) (*prepared, error) {
+		ready, err := k.compiler.writeModule(ctx, r)
+		if err == nil && slices.ContainsFunc(k.programs, func(p Program) bool { return p.Package == apiserverPackage }) {
+			err = addAPIServer(ctx, k.compiler, k.release, r, ready)
+		}
+		return ready, err
+	}
+	return r, r.setTargets(k.programs, k.options.Platforms)
+}
+
+func (k *releaseBuild) allWarnings(used toolchain, got staged) []string {
+	warnings := slices.Clone(k.warnings)
+	if warning := used.warning(k.release.String()); warning != "" {
+		warnings = append(warnings, warning)
+	}
+	return append(warnings, got.warnings(k.release)...)
+}

@@ -1,0 +1,49 @@
+package build
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// The scheduler of the release that go.mod pins is what a build would generate for it.
+func TestCommittedSchedulerIsWhatWouldBeGenerated(t *testing.T) {
+	sources := os.DirFS("../../..")
+	bundled, err := plugins.Builtins(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := plugins.Options{Release: versions.Release{Major: 1, Minor: 36, Patch: 3}, Sources: sources}
+	for _, name := range bundled {
+		o.Plugins = append(o.Plugins, plugins.Plugin{Builtin: name})
+	}
+	if o.Rules, _, err = versions.Select(o.Release); err != nil {
+		t.Fatal(err)
+	}
+	o.Platform = pluginPlatform(nil, o.Rules, o.Rules.Go)
+	set, err := plugins.Read(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := set.Registrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const committed = "../../../cmd/pmk-scheduler/plugins.go"
+	if *update {
+		if err := os.WriteFile(committed, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(committed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("run the test with -update (-generated +committed):\n%s", diff)
+	}
+}

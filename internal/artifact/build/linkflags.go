@@ -1,0 +1,54 @@
+package build
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// stripped are the flags for small binaries that do not depend on the directory of the build.
+const stripped = "-s -w -buildid="
+
+// stamp is what a binary of Kubernetes reports about its source, besides the release.
+type stamp struct {
+	// commit and treeState have the values that hack/lib/version.sh sets.
+	commit, treeState string
+	// date is the build date: that of the source, for reproducible builds.
+	date string
+}
+
+// moduleStamp returns the stamp of a release built from its module, which does not contain its commit.
+func moduleStamp(date string) stamp {
+	return stamp{commit: "unknown", treeState: "archive", date: date}
+}
+
+// linkFlags returns the -ldflags for programs of Kubernetes: the six variables of hack/lib/version.sh for
+// each of the packages that have them. Since 1.31 the defaults of feature gates depend on gitVersion, so
+// it is the exact tag.
+func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
+	values := [][2]string{
+		{"gitVersion", release.String()},
+		{"gitMajor", fmt.Sprint(release.Major)},
+		{"gitMinor", fmt.Sprint(release.Minor)},
+		{"gitCommit", s.commit},
+		{"gitTreeState", s.treeState},
+		{"buildDate", s.date},
+	}
+	flags := []string{stripped}
+	for _, pkg := range rules.VersionPackages {
+		for _, v := range values {
+			if v[1] != "" {
+				flags = append(flags, fmt.Sprintf("-X %s.%s=%s", pkg, v[0], v[1]))
+			}
+		}
+	}
+	return strings.Join(flags, " ")
+}
+
+// buildTags returns the value of -tags for programs of Kubernetes.
+func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
+
+// stampsVersionControl reports whether a version of Go has the flag -buildvcs.
+func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }

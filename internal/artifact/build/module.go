@@ -1,0 +1,85 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// Module builds main packages of any module, with the same cache and errors as Run. The user's own Go
+// compiles it unless the module's go line is newer; then the version that the module names is downloaded.
+func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
+	if err := module.Check(o.Module, o.Version); err != nil {
+		return nil, problem.Invalidf("specify the path of a module and its exact version", "build %s %s: %w", o.Module, o.Version, err)
+	}
+	for _, p := range o.Packages {
+		if p.Name == "" || strings.ContainsAny(p.Name, `/\`) || p.Name == storedFile || p.Package == "" {
+			return nil, problem.Invalidf("", "build %s %s: invalid program %q of package %q: a file name and a package are required", o.Module, o.Version, p.Name, p.Package)
+		}
+	}
+	if o.CacheDir == "" {
+		return nil, errNoCache()
+	}
+	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
+	defer j.close(&err)
+	s, err := j.goTool.source(ctx, o.Module, o.Version, func(failed *Error) error { return unknownVersion(o, failed) })
+	if err != nil {
+		return nil, err
+	}
+	named, err := j.goTool.versionFor(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return j.compiler.build(ctx, j.toolchains, named, func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
+}
+
+// versionFor returns the version of Go to compile a module with.
+func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
+	golang, err := t.find(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.GoDirective == "" || goversion.Compare(golang.version, s.GoDirective) >= 0 {
+		return golang.version, nil
+	}
+	if s.Go != "" {
+		return s.Go, nil
+	}
+	if strings.Count(s.GoDirective, ".") == 1 && goversion.Compare(s.GoDirective, goversion.Oldest) >= 0 {
+		return s.GoDirective + ".0", nil
+	}
+	return s.GoDirective, nil
+}
+
+// moduleRecipe returns the recipe for the programs of a module.
+func (c *compiler) moduleRecipe(s source, used toolchain, o ModuleOptions) (*recipe, error) {
+	files, err := generateModule(s, "", "", nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("generate a module for %s: %w", s.Path, err)
+	}
+	r := &recipe{
+		info: Info{
+			Release: s.Version, Go: used.Used, GoNamed: used.Named, GoDirective: s.GoDirective,
+			Module: s.Path + "@" + s.Version, Source: "modules", Date: s.Date,
+		},
+		files: files, mod: "mod", ldflags: stripped,
+	}
+	if warning := used.warning(s.Path); warning != "" {
+		r.info.Warnings = []string{warning}
+	}
+	r.prepare = func(ctx context.Context) (*prepared, error) { return c.writeModule(ctx, r) }
+	return r, r.setTargets(o.Packages, o.Platforms)
+}
+
+func unknownVersion(o ModuleOptions, failed *Error) error {
+	if failed.Cause == CauseModuleMissing {
+		failed.Modules = []string{o.Module + "@" + o.Version}
+		failed.Message = fmt.Sprintf("the module proxy does not serve %s %s", o.Module, o.Version)
+	}
+	return failed
+}

@@ -1,0 +1,185 @@
+package plugins
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"slices"
+	"strings"
+	"text/template"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+)
+
+// pluginVersion is the version of a module that is a directory.
+const pluginVersion = "v0.0.0"
+
+// pluginsSource registers native plugins unchanged and portable plugins through the adapter of the
+// release: see the documentation of package scheduler/adapter.
+var pluginsSource = template.Must(template.New("plugins.go").Parse(`package main
+
+import (
+{{- if .Adapter}}
+	"context"
+
+	"{{.Adapter}}"
+{{- end}}
+	"k8s.io/kubernetes/cmd/kube-scheduler/app"
+{{range .Plugins}}
+	{{.Alias}} "{{.Path}}"
+{{- end}}
+{{- range .Imports}}
+	_ "{{.}}"
+{{- end}}
+)
+
+// plugins returns the plugins that are compiled in, in addition to those of the release.
+func plugins() []app.Option {
+	return []app.Option{
+{{- range .Plugins}}
+{{- if .Structs}}
+		app.WithPlugin({{.Alias}}.Name, adapter.Factory({{.Alias}}.Name, new{{.Type}})),
+{{- else}}
+		app.WithPlugin({{.Alias}}.Name, {{.Alias}}.New),
+{{- end}}
+{{- end}}
+	}
+}
+{{- range $p := .Plugins}}
+{{- if .Structs}}
+
+// {{.Type}} is {{.Path}} with its extension points.
+type {{.Type}} struct {
+	adapter.Base
+{{- range .Structs}}
+	adapter.{{.}}
+{{- end}}
+}
+
+func new{{.Type}}(ctx context.Context, host *adapter.Host) (adapter.Plugin, error) {
+	p, err := {{.Alias}}.New(ctx, host.Arguments, host)
+	if err != nil {
+		return nil, err
+	}
+	return &{{.Type}}{
+		Base: host.Base(p),
+{{- range .Structs}}
+		{{.}}: adapter.{{.}}{Host: host, Plugin: p},
+{{- end}}
+	}, nil
+}
+{{- end}}
+{{- end}}
+`))
+
+// registration is one plugin in the generated source.
+type registration struct {
+	Alias, Path, Type string
+	// Structs are the adapter types that a portable plugin is composed of; none for a native one.
+	Structs []string
+}
+
+// Registrations returns the source file that registers the plugins in a kube-scheduler.
+func (s *Set) Registrations() ([]byte, error) {
+	data := struct {
+		Adapter string
+		Plugins []registration
+		Imports []string
+	}{Imports: s.imports}
+	for i, p := range s.plugins {
+		if p.info.Kind == KindPortable {
+			data.Adapter = APIModule + "/" + adapterDir
+		}
+		data.Plugins = append(data.Plugins, registration{
+			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i), Structs: p.composition.Structs,
+		})
+	}
+	var text bytes.Buffer
+	if err := pluginsSource.Execute(&text, data); err != nil {
+		return nil, err
+	}
+	return format.Source(text.Bytes())
+}
+
+// ModuleFiles returns the modules of the plugins as directories of the generated module.
+func (s *Set) ModuleFiles(t Target) map[string][]byte {
+	files := map[string][]byte{}
+	for _, m := range s.modules {
+		for name, data := range m.files {
+			files[m.dir+"/"+name] = data
+		}
+		files[m.dir+"/go.mod"] = m.goMod(t)
+	}
+	return files
+}
+
+// language returns the Go version of a plugin's go.mod: its own, unless the release's toolchain is
+// older. From Go 1.21 on no module may be newer than the main one.
+func (t Target) language(own *modfile.Go) string {
+	most := t.GoDirective
+	if goversion.Compare(t.Go, goversion.Oldest) < 0 && own != nil || most == "" {
+		most = goversion.Minor(t.Go)
+	}
+	if own != nil && goversion.Compare(own.Version, most) < 0 {
+		return own.Version
+	}
+	return most
+}
+
+// goMod returns the module's go.mod in a form that every toolchain reads: its path and requirements,
+// without the modules whose version the target fixes. To require another version of those would
+// change no source, but it would change the version in binaries and stack traces, and so every
+// compiled package.
+func (m *pluginModule) goMod(t Target) []byte {
+	var text strings.Builder
+	fmt.Fprintf(&text, "module %s\n\ngo %s\n", modfile.AutoQuote(m.path), t.language(m.mod.Go))
+	for _, r := range m.mod.Require {
+		if t.Versions[r.Mod.Path] != "" {
+			continue
+		}
+		fmt.Fprintf(&text, "\nrequire %s %s\n", r.Mod.Path, r.Mod.Version)
+	}
+	return []byte(text.String())
+}
+
+// Directives returns the require and replace directives that the plugins add to the generated go.mod.
+// Every module that the target's own go.mod requires is replaced with the target's version, so that
+// no plugin can change it. Other replace directives of a plugin's go.mod are kept.
+func (s *Set) Directives(t Target) (requires, replaces []string) {
+	if s.Empty() {
+		return nil, nil
+	}
+	replaced := map[string]bool{}
+	for _, path := range t.Replaced {
+		replaced[path] = true
+	}
+	replace := func(old, with string) {
+		replaces = append(replaces, old+" => "+with)
+		replaced[old] = true
+	}
+	if s.api != nil {
+		requires = append(requires, APIModule+" "+pluginVersion)
+		replace(APIModule, "./"+APIDir)
+	}
+	for _, m := range s.modules {
+		requires = append(requires, m.path+" "+pluginVersion)
+		replace(m.path, "./"+m.dir)
+	}
+	for _, required := range t.Required {
+		if !replaced[required.Path] {
+			replace(required.Path, required.Path+" "+required.Version)
+		}
+	}
+	for _, m := range s.modules {
+		for _, r := range m.mod.Replace {
+			if r.New.Version != "" && !replaced[r.Old.Path] {
+				replace(r.Old.Path, r.New.Path+" "+r.New.Version)
+			}
+		}
+	}
+	slices.Sort(requires)
+	slices.Sort(replaces)
+	return requires, replaces
+}

@@ -1,0 +1,275 @@
+package plugins
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"go/ast"
+	gobuild "go/build"
+	"go/parser"
+	"go/scanner"
+	"go/token"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// pluginPackage is one package of a plugin's module, parsed and not type-checked.
+type pluginPackage struct {
+	module *pluginModule
+	// path is the import path and dir the directory in the module.
+	path, dir string
+	files     *token.FileSet
+	parsed    []sourceFile
+}
+
+type sourceFile struct {
+	*ast.File
+	scope scope
+}
+
+// method is a method of a plugin's type, or of any type of its package.
+type method struct {
+	name, text string
+	at         token.Position
+}
+
+// Platform selects the files of a package by their build constraints.
+type Platform struct {
+	OS, Arch string
+	Tags     []string
+	// Go is the version of the compiler.
+	Go string
+}
+
+// matches reports whether a file is compiled.
+func (p Platform) matches(name string, data []byte) (bool, error) {
+	c := gobuild.Context{
+		GOOS: p.OS, GOARCH: p.Arch, Compiler: "gc", BuildTags: p.Tags, ReleaseTags: releaseTags(p.Go),
+		OpenFile: func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+	}
+	return c.MatchFile("", name)
+}
+
+// releaseTags are the build tags of a version of Go: go1.1 up to its minor.
+func releaseTags(version string) []string {
+	minor, _ := strconv.Atoi(strings.TrimPrefix(goversion.Minor(version), "1."))
+	var tags []string
+	for m := 1; m <= minor; m++ {
+		tags = append(tags, fmt.Sprintf("go1.%d", m))
+	}
+	return tags
+}
+
+// parsePackage parses the files of one directory of a module.
+func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, error) {
+	pkg := &pluginPackage{module: m, dir: dir, path: path.Join(m.path, dir), files: token.NewFileSet()}
+	shown := m.shown(dir)
+	var wrong scanner.ErrorList
+	found := false
+	for _, name := range m.names() {
+		if path.Dir(name) != path.Clean(dir) || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		found = true
+		if ok, err := p.matches(path.Base(name), m.files[name]); err != nil || !ok {
+			continue
+		}
+		file, err := parser.ParseFile(pkg.files, m.shown(name), m.files[name], parser.SkipObjectResolution|parser.ParseComments)
+		var list scanner.ErrorList
+		if errors.As(err, &list) {
+			wrong = append(wrong, list...)
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("parse plugin %s: %w", shown, err)
+		}
+		pkg.parsed = append(pkg.parsed, sourceFile{file, fileScope(pkg.path, file)})
+	}
+	switch {
+	case len(wrong) > 0:
+		wrong.Sort()
+		return nil, fmt.Errorf("parse plugin %s:\n  | %s", shown, strings.ReplaceAll(errorLines(wrong), "\n", "\n  | "))
+	case len(pkg.parsed) == 0 && found:
+		return nil, problem.Invalidf("see the //go:build lines and the names of its files", "plugin %s: build constraints exclude all its Go files", shown)
+	case len(pkg.parsed) == 0:
+		return nil, problem.Invalidf(m.packagesHint(), "plugin %s: there are no Go files", shown)
+	}
+	return pkg, nil
+}
+
+// errorLines returns the first errors, one per line, as a compiler prints them.
+func errorLines(list scanner.ErrorList) string {
+	const limit = 10
+	var lines []string
+	for i, e := range list {
+		if i == limit {
+			lines = append(lines, fmt.Sprintf("and %d more", len(list)-limit))
+			break
+		}
+		lines = append(lines, e.Error())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// function finds a function of the package that has no receiver.
+func (s *pluginPackage) function(name string) (*ast.FuncDecl, scope, bool) {
+	for _, f := range s.parsed {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && fn.Name.Name == name {
+				return fn, f.scope, true
+			}
+		}
+	}
+	return nil, scope{}, false
+}
+
+// spec finds the declaration of a type, constant or variable.
+func (s *pluginPackage) spec(name string) (ast.Spec, token.Token, scope) {
+	for _, f := range s.parsed {
+		for _, d := range f.Decls {
+			general, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range general.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					if spec.Name.Name == name {
+						return spec, general.Tok, f.scope
+					}
+				case *ast.ValueSpec:
+					if slices.ContainsFunc(spec.Names, func(n *ast.Ident) bool { return n.Name == name }) {
+						return spec, general.Tok, f.scope
+					}
+				}
+			}
+		}
+	}
+	return nil, token.ILLEGAL, scope{}
+}
+
+// methods returns the methods that are declared on a type, or on every type if
+// receiver is empty.
+func (s *pluginPackage) methods(receiver string) []method {
+	var all []method
+	for _, f := range s.parsed {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil || len(fn.Recv.List) != 1 || receiver != "" && receiverName(fn.Recv.List[0].Type) != receiver {
+				continue
+			}
+			all = append(all, method{fn.Name.Name, f.scope.signature(fn.Type), s.files.Position(fn.Name.Pos())})
+		}
+	}
+	return all
+}
+
+func receiverName(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiverName(e.X)
+	case *ast.ParenExpr:
+		return receiverName(e.X)
+	case *ast.IndexExpr:
+		return receiverName(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}
+
+// constantName returns the value of the package's constant Name.
+func (s *pluginPackage) constantName(p Plugin) (string, error) {
+	spec, kind, in := s.spec("Name")
+	if spec == nil || kind != token.CONST {
+		message := "package " + s.path + " has no constant Name"
+		if spec != nil {
+			message = fmt.Sprintf("Name of package %s is a %s, not a constant", s.path, kind)
+		}
+		return "", p.invalidf(`declare the name that a configuration uses: const Name = "MyPlugin"`+s.otherPackages(), "%s", message)
+	}
+	value := spec.(*ast.ValueSpec)
+	for i, name := range value.Names {
+		if name.Name == "Name" && i < len(value.Values) {
+			if text, ok := s.constantText(value.Values[i], in, maxDepth); ok && text != "" {
+				return text, nil
+			}
+		}
+	}
+	return "", p.invalidf(`declare it as a literal: const Name = "MyPlugin"`, "%s: the value of the constant Name cannot be read from the source", s.files.Position(spec.Pos()))
+}
+
+// otherPackages returns a hint with the packages of the module that look like plugins.
+func (s *pluginPackage) otherPackages() string {
+	if hint := s.module.packagesHint(); hint != "" {
+		return "; " + hint
+	}
+	return ""
+}
+
+// maxDepth is how far a constant or an embedded type is followed.
+const maxDepth = 8
+
+// constantText evaluates a constant expression of strings.
+func (s *pluginPackage) constantText(e ast.Expr, in scope, depth int) (string, bool) {
+	if depth == 0 {
+		return "", false
+	}
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(e.Value)
+		return text, err == nil && e.Kind == token.STRING
+	case *ast.ParenExpr:
+		return s.constantText(e.X, in, depth-1)
+	case *ast.BinaryExpr:
+		left, ok := s.constantText(e.X, in, depth-1)
+		right, alsoOK := s.constantText(e.Y, in, depth-1)
+		return left + right, ok && alsoOK && e.Op == token.ADD
+	case *ast.Ident:
+		return s.constantNamed(e.Name, depth)
+	case *ast.SelectorExpr:
+		pkg, name, ok := in.qualified(e)
+		if !ok {
+			return "", false
+		}
+		other, ok := s.sibling(pkg)
+		if !ok {
+			return "", false
+		}
+		return other.constantNamed(name, depth)
+	}
+	return "", false
+}
+
+func (s *pluginPackage) constantNamed(name string, depth int) (string, bool) {
+	spec, kind, in := s.spec(name)
+	value, ok := spec.(*ast.ValueSpec)
+	if !ok || kind != token.CONST {
+		return "", false
+	}
+	for i, n := range value.Names {
+		if n.Name == name && i < len(value.Values) {
+			return s.constantText(value.Values[i], in, depth-1)
+		}
+	}
+	return "", false
+}
+
+// sibling parses another package of the same module.
+func (s *pluginPackage) sibling(pkg string) (*pluginPackage, bool) {
+	if pkg == s.path {
+		return s, true
+	}
+	dir, ok := s.module.dirOf(pkg)
+	if !ok {
+		return nil, false
+	}
+	other, err := parsePackage(s.module, dir, s.module.platform)
+	return other, err == nil
+}

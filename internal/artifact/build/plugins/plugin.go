@@ -1,0 +1,129 @@
+package plugins
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// Plugin names a package to compile in: a bundled plugin, a directory, or a package of a module at
+// a version.
+type Plugin struct {
+	// Builtin is the directory of a bundled plugin below scheduler/plugins, such as "loadaware".
+	Builtin string
+	// Dir is the directory of a package. Its module is the one that contains it.
+	Dir string
+	// Module and Version name a module exactly. Package is the import path in it; empty means the
+	// package at its root.
+	Module, Version, Package string
+}
+
+// builtinPrefix marks a bundled plugin on the command line.
+const builtinPrefix = "builtin:"
+
+// Parse reads a plugin as a user writes it: builtin:NAME, a directory that begins with "./", "../"
+// or "/", or module@version[:package], where the package is an import path or its part below the
+// module. The error is Invalid.
+func Parse(text string) (Plugin, error) {
+	if name, found := strings.CutPrefix(text, builtinPrefix); found {
+		return Plugin{Builtin: name}, Plugin{Builtin: name}.check()
+	}
+	if text == "." || text == ".." || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") || strings.HasPrefix(text, "/") {
+		return Plugin{Dir: text}, nil
+	}
+	modulePath, rest, found := strings.Cut(text, "@")
+	if !found {
+		return Plugin{}, problem.Invalidf("a directory begins with ./ : ./"+text, "invalid plugin %q: must be builtin:NAME, a directory or module@version", text)
+	}
+	version, pkg, _ := strings.Cut(rest, ":")
+	p := Plugin{Module: modulePath, Version: version, Package: pkg}
+	if pkg != "" && pkg != modulePath && !strings.HasPrefix(pkg, modulePath+"/") {
+		p.Package = path.Join(modulePath, pkg)
+	}
+	return p, p.check()
+}
+
+// check refuses values that cannot name a plugin.
+func (p Plugin) check() error {
+	given := 0
+	for _, one := range []string{p.Builtin, p.Dir, p.Module} {
+		if one != "" {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return problem.Invalidf("", "invalid plugin %q: must be one of builtin:NAME, a directory and module@version", p)
+	case p.Builtin != "" && strings.ContainsAny(p.Builtin, `/\.`):
+		return problem.Invalidf("", "invalid plugin %q: the name of a bundled plugin has no slash or dot", p)
+	case p.Module == "":
+		return nil
+	}
+	if err := module.Check(p.Module, p.Version); err != nil || module.CanonicalVersion(p.Version) != p.Version {
+		return problem.Invalidf("write it as sigs.k8s.io/scheduler-plugins@v0.32.7:pkg/coscheduling; latest and branches are not exact versions",
+			"invalid plugin %q: must have the path of a module and an exact version", p)
+	}
+	if p.Package != "" && p.Package != p.Module && !strings.HasPrefix(p.Package, p.Module+"/") {
+		return problem.Invalidf("", "invalid plugin %q: package %s is not in module %s", p, p.Package, p.Module)
+	}
+	return nil
+}
+
+// invalidf returns an error about a plugin's source, which the user can fix.
+func (p Plugin) invalidf(hint, format string, args ...any) error {
+	return problem.Invalidf(hint, "plugin %s: %w", p, fmt.Errorf(format, args...))
+}
+
+// String returns the plugin as a user writes it.
+func (p Plugin) String() string {
+	switch {
+	case p.Builtin != "":
+		return builtinPrefix + p.Builtin
+	case p.Dir != "":
+		return p.Dir
+	case p.Package != "" && p.Package != p.Module:
+		return p.Module + "@" + p.Version + ":" + strings.TrimPrefix(p.Package, p.Module+"/")
+	case p.Module != "":
+		return p.Module + "@" + p.Version
+	}
+	return ""
+}
+
+// Kinds of plugins.
+const (
+	// KindPortable plugins are written against package scheduler of this module and compile for
+	// every supported release.
+	KindPortable = "portable"
+	// KindNative plugins are written against the scheduling framework of some releases and compile
+	// only for those.
+	KindNative = "native"
+)
+
+// Info describes a plugin from its source.
+type Info struct {
+	// Name is its constant Name, which a scheduler configuration uses.
+	Name string `json:"name"`
+	// Kind is KindPortable or KindNative.
+	Kind string `json:"kind"`
+	// Package is its import path. Origin is where it came from: "builtin:blockall",
+	// "example.com/plugins@v1.2.0", or "dir" with the module's path, so that no path of the
+	// machine gets into a build record.
+	Package string `json:"package"`
+	Origin  string `json:"origin"`
+	// Points are its extension points by their names in a configuration, such as filter and score,
+	// in the framework's order.
+	Points []string `json:"points"`
+	// Signs reports whether the plugin declares what of a pod its results depend on: Sign, or SignPod of a native plugin. Without it no pod
+	// of its profile is batched.
+	Signs bool `json:"signs,omitempty"`
+	// Rules reports whether the package has a function Rules, which returns the RBAC rules that the
+	// plugin needs.
+	Rules bool `json:"rules,omitempty"`
+	// SHA256 is the hash, in lower-case hexadecimal, of the sources of its module and of the directories
+	// that its go.mod replaces modules with.
+	SHA256 string `json:"sha256,omitempty"`
+}

@@ -1,0 +1,83 @@
+package plugins
+
+import (
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/binding"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Set is the plugins of one program, with their sources. The zero value and nil have no plugins.
+type Set struct {
+	// plugins are sorted by package and modules by path, so the order on the command line does not
+	// change the binary.
+	plugins []resolved
+	modules []*pluginModule
+	// api has the sources of package scheduler and of the bundled plugins. It is nil unless a
+	// plugin needs them.
+	api     *pluginModule
+	imports []string
+	release versions.Release
+}
+
+// resolved is a plugin whose sources were read.
+type resolved struct {
+	info  Info
+	given Plugin
+	// composition is how the adapter of a portable plugin is composed.
+	composition binding.Composition
+}
+
+// Target describes the module that plugins are compiled into.
+type Target struct {
+	// GoDirective is its go line and Go the version of the compiler.
+	GoDirective, Go string
+	// Versions are the versions that the target fixes, by module path.
+	Versions map[string]string
+	// Required are the modules that the target's own go.mod requires, and Replaced those that the
+	// generated module replaces already, whatever the plugins are.
+	Required []module.Version
+	Replaced []string
+	// Staging are the staging modules of a release of Kubernetes.
+	Staging []string
+}
+
+// kubernetes is the module of the programs of Kubernetes.
+const kubernetes = "k8s.io/kubernetes"
+
+// Empty reports whether there is nothing to compile in.
+func (s *Set) Empty() bool { return s == nil || len(s.plugins) == 0 && len(s.imports) == 0 }
+
+// Imports returns the packages that are imported for their side effects.
+func (s *Set) Imports() []string { return s.imports }
+
+// Infos describes the plugins, sorted by package.
+func (s *Set) Infos() []Info {
+	var all []Info
+	for _, p := range s.plugins {
+		all = append(all, p.info)
+	}
+	return all
+}
+
+// InfosOf describes the given plugins, in their order.
+func (s *Set) InfosOf(given []Plugin) []Info {
+	var all []Info
+	for _, want := range given {
+		i := slices.IndexFunc(s.plugins, func(p resolved) bool { return p.given == want })
+		all = append(all, s.plugins[i].info)
+	}
+	return all
+}
+
+// Sums returns the lines of the go.sum files of the plugins' modules.
+func (s *Set) Sums() string {
+	var sums strings.Builder
+	for _, m := range s.modules {
+		sums.WriteString(m.sums)
+	}
+	return sums.String()
+}

@@ -1,0 +1,104 @@
+package build
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+)
+
+// Binary is one compiled program.
+type Binary struct {
+	Program  string   `json:"program"`
+	Platform Platform `json:"platform"`
+	// Path is the path in the build cache. Copy the file, never change it.
+	Path string `json:"-"`
+	// Size is in bytes, SHA256 in lower-case hexadecimal.
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	// Inputs is the hash of everything that decided these bytes.
+	Inputs string `json:"inputs"`
+}
+
+// ModuleVersion is a module at a version.
+type ModuleVersion struct {
+	Path    string `json:"path"`
+	Version string `json:"version"`
+}
+
+// Info describes a build and its inputs. It has no data about the machine or directory of the build.
+type Info struct {
+	// Release is the Kubernetes release ("v1.24.3"), or the version of another module.
+	Release string `json:"release"`
+	// Asked is the requested release if Release, another patch of its minor, was built instead.
+	Asked string `json:"asked,omitempty"`
+	// Go is the version of the compiler, such as "1.18.10", and GoNamed the one that the release names.
+	// They differ only with a warning.
+	Go      string `json:"go"`
+	GoNamed string `json:"goNamed,omitempty"`
+	// GoDirective is the go line of the generated go.mod.
+	GoDirective string `json:"goDirective,omitempty"`
+	// Module is the module of the programs, with its version.
+	Module string `json:"module"`
+	// Plugins are the compiled-in plugins besides the in-tree ones, and Imports the other imported
+	// packages.
+	Plugins []plugins.Info `json:"plugins,omitempty"`
+	Imports []string       `json:"imports,omitempty"`
+	// Source is "modules", or "git:…" without a password.
+	Source string `json:"source"`
+	// Commit is the commit that was built; empty when built from modules.
+	Commit string `json:"commit,omitempty"`
+	// Date is when the release was published (RFC 3339, UTC), which is the build date of the binaries.
+	Date string `json:"date,omitempty"`
+	// Modules are the modules that are linked into the binaries, sorted by path.
+	Modules []ModuleVersion `json:"modules,omitempty"`
+	// Inputs is the hash over the inputs of all binaries.
+	Inputs string `json:"inputs"`
+	// Warnings are the deviations from the release.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Result is a finished build.
+type Result struct {
+	Info     Info
+	Binaries []Binary
+	// Cached reports whether all binaries were in the cache.
+	Cached bool
+	// Dir is the directory of the generated module if it was kept.
+	Dir string
+	// Flags are the command line flags for the same plugins. The caller sets them before Tag, and
+	// FindByImage returns them.
+	Flags []string
+}
+
+// Binary returns the binary of a program for a platform, and whether it exists.
+func (r *Result) Binary(program string, p Platform) (Binary, bool) {
+	for _, b := range r.Binaries {
+		if b.Program == program && b.Platform == p {
+			return b, true
+		}
+	}
+	return Binary{}, false
+}
+
+// newResult returns the result of a recipe, without binaries.
+func newResult(r *recipe) *Result {
+	result := &Result{Info: r.info, Cached: true}
+	result.Info.Inputs = combined(r.targets)
+	return result
+}
+
+// add adds a binary.
+func (r *Result) add(s stored) {
+	r.Binaries = append(r.Binaries, s.Binary)
+	r.Info.addModules(s.Info.Modules)
+}
+
+// addModules merges the modules of one more binary.
+func (i *Info) addModules(more []ModuleVersion) {
+	i.Modules = append(slices.Clone(i.Modules), more...)
+	slices.SortFunc(i.Modules, func(a, b ModuleVersion) int {
+		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Version, b.Version))
+	})
+	i.Modules = slices.Compact(i.Modules)
+}

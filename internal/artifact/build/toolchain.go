@@ -1,0 +1,186 @@
+package build
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/goversion"
+)
+
+// lastPatch returns the last patch of a minor of Go that gets no more patches
+// (go.dev/doc/devel/release). It is the first to try instead of another patch.
+func lastPatch(minor string) string {
+	return map[string]string{
+		"1.15": "1.15.15", "1.16": "1.16.15", "1.17": "1.17.13", "1.18": "1.18.10", "1.19": "1.19.13",
+		"1.20": "1.20.14", "1.21": "1.21.13", "1.22": "1.22.12", "1.23": "1.23.12",
+	}[minor]
+}
+
+// The limits of the search for another patch: how many after the named one to look up if the last one
+// is not known, and how many to download.
+const (
+	maxPatchLookups   = 6
+	maxPatchDownloads = 4
+)
+
+// toolchain is the version of Go that is used for the one that a release names.
+type toolchain struct {
+	Named string `json:"named"`
+	Used  string `json:"used"`
+}
+
+// warning returns a warning if another version is used.
+func (t toolchain) warning(of string) string {
+	if t.Named == t.Used {
+		return ""
+	}
+	return fmt.Sprintf("Go %s, which %s names, does not download; using Go %s, the newest patch of its minor that does", t.Named, of, t.Used)
+}
+
+// toolchains downloads versions of Go and remembers which ones it used.
+type toolchains struct{ *goTool }
+
+func (c *toolchains) path(named string) string {
+	return c.cache.fact("go", named+"-"+Host().OS+"-"+Host().Arch)
+}
+
+// known returns the version that was used last time for a named one, by default the named one.
+func (c *toolchains) known(named string) toolchain {
+	var known toolchain
+	if found, err := readJSON(c.path(named), &known); err != nil || !found || known.Named != named {
+		return toolchain{Named: named, Used: named}
+	}
+	return known
+}
+
+// find downloads the named version of Go, or else the newest patch of its minor that downloads, and
+// remembers which one it was.
+func (c *toolchains) find(ctx context.Context, named string) (toolchain, error) {
+	known := c.known(named)
+	for _, version := range slices.Compact([]string{known.Used, named}) {
+		failed := c.fetch(ctx, version)
+		if failed == nil {
+			return c.remember(toolchain{Named: named, Used: version})
+		}
+		if ctx.Err() != nil || version == named {
+			return c.otherPatch(ctx, named, failed)
+		}
+	}
+	return toolchain{}, nil
+}
+
+func (c *toolchains) remember(t toolchain) (toolchain, error) {
+	if err := writeJSON(c.path(t.Named), t); err != nil {
+		return toolchain{}, fmt.Errorf("remember Go %s: %w", t.Used, err)
+	}
+	return t, nil
+}
+
+// fetch runs a version of Go, which downloads it if necessary.
+func (c *toolchains) fetch(ctx context.Context, version string) error {
+	step := "download Go " + version
+	golang, err := c.goTool.find(ctx)
+	if err != nil {
+		return err
+	}
+	space, err := c.work.get(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := c.run(ctx, golang.in(space.tmp, []string{"GOTOOLCHAIN=go" + version}, "version"))
+	if err != nil {
+		return failure(ctx, step, out.tail, err)
+	}
+	if !strings.HasPrefix(string(out.stdout), "go version go"+version+" ") {
+		return &Error{
+			Step: step, Cause: CauseToolchain,
+			Message: fmt.Sprintf("expected Go %s, got %q from the go command", version, strings.TrimSpace(string(out.stdout))),
+		}
+	}
+	return nil
+}
+
+// otherPatch finds the newest available patch of the same minor of Go. failed is the failure to download
+// the named one, which is returned if there is none.
+func (c *toolchains) otherPatch(ctx context.Context, named string, failed error) (toolchain, error) {
+	if ctx.Err() != nil {
+		return toolchain{}, failed
+	}
+	tried := 0
+	for _, version := range c.patches(ctx, named) {
+		if tried++; tried > maxPatchDownloads {
+			break
+		}
+		if c.fetch(ctx, version) == nil {
+			return c.remember(toolchain{Named: named, Used: version})
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return toolchain{}, failed
+}
+
+// patches returns the patches of a version's minor that seem to exist, newest first. The list of a
+// module proxy is not complete, so some are looked up one by one.
+func (c *toolchains) patches(ctx context.Context, named string) []string {
+	const module = "golang.org/toolchain"
+	minor, step := goversion.Minor(named), "find another patch of Go "+named
+	found := map[string]bool{}
+	if golang, err := c.goTool.find(ctx); err == nil && goversion.Minor(golang.version) == minor {
+		found[golang.version] = true
+	}
+	suffix := "." + Host().OS + "-" + Host().Arch
+	pattern := regexp.MustCompile(`^v0\.0\.1-go(` + regexp.QuoteMeta(minor) + `(?:\.[0-9]+)?)` + regexp.QuoteMeta(suffix) + `$`)
+	keep := func(version string) {
+		if match := pattern.FindStringSubmatch(version); match != nil && match[1] != named {
+			found[match[1]] = true
+		}
+	}
+	if answers, err := c.list(ctx, step, "-versions", module); err == nil {
+		for _, answer := range answers {
+			for _, version := range answer.Versions {
+				keep(version)
+			}
+		}
+	}
+	var asked []string
+	for _, version := range unlisted(named) {
+		asked = append(asked, module+"@v0.0.1-go"+version+suffix)
+	}
+	if answers, err := c.list(ctx, step, asked...); err == nil {
+		for _, answer := range answers {
+			if answer.Error == nil {
+				keep(answer.Version)
+			}
+		}
+	}
+	var versions []string
+	for version := range found {
+		versions = append(versions, version)
+	}
+	slices.SortFunc(versions, func(a, b string) int { return goversion.Compare(b, a) })
+	return versions
+}
+
+// unlisted returns the patches to look up by name: the last one of a minor that has ended, or else those
+// that follow the named one.
+func unlisted(named string) []string {
+	minor := goversion.Minor(named)
+	if last := lastPatch(minor); last != "" {
+		return []string{last}
+	}
+	patch, err := strconv.Atoi(strings.TrimPrefix(named, minor+"."))
+	if err != nil {
+		patch = 0
+	}
+	var versions []string
+	for next := patch + maxPatchLookups; next > patch; next-- {
+		versions = append(versions, fmt.Sprintf("%s.%d", minor, next))
+	}
+	return versions
+}

@@ -1,0 +1,63 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// WriteArchive writes b to file as a docker archive, which "docker load", "ctr images import", "kind load
+// image-archive" and similar tools read. The image has the canonical name of ref, so that the kubelet finds
+// it. The file is replaced atomically.
+//
+// An archive has one platform; b with several is an Invalid error.
+func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
+	if b.Index != nil {
+		return problem.Invalidf("write an OCI layout directory, or build one platform at a time",
+			"write %s: a docker archive has one platform, the image has %s", file, strings.Join(b.platforms(), ", "))
+	}
+	return writeFile(ctx, file, func(f *os.File) error {
+		return writeArchive(ctx, b.Images[b.platforms()[0]], ref, f)
+	})
+}
+
+// writeArchive streams a docker archive of img.
+func writeArchive(ctx context.Context, img v1.Image, ref string, w io.Writer) error {
+	tag, err := parseTag(ref, false)
+	if err != nil {
+		return err
+	}
+	if err := tarball.Write(tag, img, contextio.NewWriter(ctx, w)); err != nil {
+		return fmt.Errorf("write docker archive of %s: %w", tag, err)
+	}
+	return nil
+}
+
+// platforms lists the platforms that b was built for, sorted.
+func (b *Built) platforms() []string {
+	var platforms []string
+	for p := range b.Images {
+		platforms = append(platforms, p)
+	}
+	slices.Sort(platforms)
+	return platforms
+}
+
+// host returns the image that runs on this machine.
+func (b *Built) host(doing string) (v1.Image, error) {
+	for _, p := range b.platforms() {
+		if runsOn(hostPlatform(), p) {
+			return b.Images[p], nil
+		}
+	}
+	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: expected an image for %s, got %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
+}

@@ -1,0 +1,196 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// userAgent is the user agent of requests to registries.
+const userAgent = "pmk-sched"
+
+// candidate is one image of a base, with the platform it is for.
+type candidate struct {
+	platform v1.Platform
+	image    v1.Image
+}
+
+// baseImage is the base for one platform.
+type baseImage struct {
+	image       v1.Image
+	annotations map[string]string // the name of the base; nil unless it is from a registry
+}
+
+// resolveBases returns the base for each platform, and its reference by digest if it is in a registry.
+func resolveBases(ctx context.Context, o Options, platforms []string) (bases map[string]baseImage, pinned string, err error) {
+	if err := o.Base.check(); err != nil {
+		return nil, "", err
+	}
+	if o.Base.Busybox != "" {
+		if err := checkBusybox(o.Base.Busybox, platforms); err != nil {
+			return nil, "", err
+		}
+	}
+	if o.Base.Busybox != "" || o.Base.Empty {
+		bases = map[string]baseImage{}
+		for _, platform := range platforms {
+			img, err := ownBase(ctx, o.Base.Busybox, platform, v1.Time{Time: o.created()})
+			if err != nil {
+				return nil, "", err
+			}
+			bases[platform] = baseImage{image: img}
+		}
+		return bases, "", nil
+	}
+	found, origin, err := o.Base.candidates(ctx, o.Keychain)
+	if err != nil {
+		return nil, "", err
+	}
+	bases = map[string]baseImage{}
+	for _, platform := range platforms {
+		c, err := choose(found, platform, "base "+o.Base.String())
+		if err != nil {
+			return nil, "", err
+		}
+		bases[platform] = baseImage{image: c.image}
+		if origin == nil {
+			continue
+		}
+		digest, err := fetchHead(c.image)
+		if err != nil {
+			return nil, "", registryError("pull", origin.ref, err)
+		}
+		annotations := map[string]string{annotationBaseName: canonical(origin.ref), annotationBaseDigest: digest.String()}
+		bases[platform] = baseImage{image: c.image, annotations: annotations}
+	}
+	if origin != nil {
+		pinned = canonical(origin.ref.Context().Digest(origin.digest.String()))
+	}
+	return bases, pinned, nil
+}
+
+// fetchHead reads the manifest and the configuration of an image in a registry, so that they fail here and
+// not when the image is written.
+func fetchHead(img v1.Image) (v1.Hash, error) {
+	if _, err := img.RawConfigFile(); err != nil {
+		return v1.Hash{}, err
+	}
+	return img.Digest()
+}
+
+// String returns the base as the user names it.
+func (b Base) String() string {
+	return b.Reference + b.Archive + b.Layout + b.Busybox
+}
+
+func (b Base) check() error {
+	set := 0
+	if b.Empty {
+		set++
+	}
+	for _, s := range []string{b.Reference, b.Archive, b.Layout, b.Busybox} {
+		if s != "" {
+			set++
+		}
+	}
+	if set != 1 {
+		return problem.Invalidf("use an image, a docker archive, an OCI layout directory, or a busybox", "expected one base, got %d", set)
+	}
+	return nil
+}
+
+// origin is where the images of a base were found in a registry.
+type origin struct {
+	ref name.Reference
+	// digest is what ref was resolved to, once: a tag may move.
+	digest v1.Hash
+}
+
+// candidates returns the images of a base. The origin is nil unless it is in a registry.
+func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candidate, *origin, error) {
+	switch {
+	case b.Archive != "":
+		found, err := archiveCandidates(b.Archive)
+		return found, nil, err
+	case b.Layout != "":
+		found, err := layoutCandidates(b.Layout)
+		return found, nil, err
+	}
+	ref, err := parseReference(b.Reference, b.Insecure)
+	if err != nil {
+		return nil, nil, err
+	}
+	descriptor, err := remote.Get(ref, remoteOptions(ctx, keychain)...)
+	if err != nil {
+		return nil, nil, registryError("pull", ref, err)
+	}
+	found, err := registryCandidates(descriptor)
+	if err != nil {
+		return nil, nil, registryError("pull", ref, err)
+	}
+	return found, &origin{ref: ref, digest: descriptor.Digest}, nil
+}
+
+func registryCandidates(descriptor *remote.Descriptor) ([]candidate, error) {
+	if descriptor.MediaType.IsIndex() {
+		index, err := descriptor.ImageIndex()
+		if err != nil {
+			return nil, err
+		}
+		return indexCandidates(index)
+	}
+	img, err := descriptor.Image()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCandidate(img)
+	return []candidate{c}, err
+}
+
+func remoteOptions(ctx context.Context, keychain authn.Keychain) []remote.Option {
+	opts := []remote.Option{remote.WithContext(ctx), remote.WithUserAgent(userAgent)}
+	if keychain != nil {
+		opts = append(opts, remote.WithAuthFromKeychain(keychain))
+	}
+	return opts
+}
+
+// newCandidate reads the platform from the image's configuration.
+func newCandidate(img v1.Image) (candidate, error) {
+	config, err := img.ConfigFile()
+	if err != nil {
+		return candidate{}, fmt.Errorf("read image configuration: %w", err)
+	}
+	c := candidate{image: img}
+	if p := config.Platform(); p != nil {
+		c.platform = *p
+	}
+	return c, nil
+}
+
+// choose returns the image for platform. what names the images in the error.
+func choose(found []candidate, platform, what string) (candidate, error) {
+	want, err := parsePlatform(platform)
+	if err != nil {
+		return candidate{}, err
+	}
+	var has []string
+	for _, c := range found {
+		if c.platform.Satisfies(want) {
+			return c, nil
+		}
+		has = append(has, orUnknown(c.platform.String()))
+	}
+	if len(has) == 0 {
+		return candidate{}, problem.Invalidf("", "%s holds no image", what)
+	}
+	return candidate{}, problem.Invalidf("choose one of these platforms, or an image that has "+platform,
+		"%s has no image for %s; it has %s", what, platform, strings.Join(has, ", "))
+}

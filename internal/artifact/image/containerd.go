@@ -1,0 +1,133 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// kubeletNamespace is the containerd namespace of the kubelet's images (containerd,
+// internal/cri/constants).
+const kubeletNamespace = "k8s.io"
+
+// killDelay is how long to wait for a program to exit after it was killed.
+const killDelay = 5 * time.Second
+
+// containerd is a containerd instance. It is used through its client program, ctr: its Go client would
+// double the size of this program.
+type containerd struct{ socket string }
+
+// LoadContainerd imports the image for this machine into the namespace k8s.io of the containerd that listens
+// on socket ("" means DefaultContainerdSocket), under the canonical name of ref, which the kubelet uses.
+func LoadContainerd(ctx context.Context, b *Built, ref, socket string) error {
+	c := newContainerd(socket)
+	img, err := b.host("load into containerd")
+	if err != nil {
+		return err
+	}
+	canonical, err := CanonicalName(ref)
+	if err != nil {
+		return err
+	}
+	archive := func(w io.Writer) error { return writeArchive(ctx, img, ref, w) }
+	if err := c.run(ctx, archive, nil, "images", "import", "-"); err != nil {
+		return fmt.Errorf("load %s into containerd: %w", canonical, err)
+	}
+	var names bytes.Buffer
+	if err := c.run(ctx, nil, &names, "images", "ls", "-q", "name=="+canonical); err != nil {
+		return fmt.Errorf("find %s in containerd: %w", canonical, err)
+	}
+	if strings.TrimSpace(names.String()) != canonical {
+		return problem.Errorf("see `ctr -n k8s.io images ls`", "load %s into containerd: it was imported under another name", canonical)
+	}
+	return nil
+}
+
+// export writes an image to file as a docker archive of one platform.
+func (c containerd) export(ctx context.Context, ref, platform, file string) error {
+	canonical, err := CanonicalName(ref)
+	if err != nil {
+		return err
+	}
+	err = writeFile(ctx, file, func(f *os.File) error {
+		return c.run(ctx, nil, f, "images", "export", "--platform", platform, "-", canonical)
+	})
+	if err != nil && strings.Contains(err.Error(), "not found") {
+		return problem.Errorf("it may not be on this node, or without its layers (discard_unpacked_layers)", "read %s from containerd: %w", canonical, err)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s from containerd: %w", canonical, err)
+	}
+	return nil
+}
+
+func newContainerd(socket string) containerd {
+	if socket == "" {
+		socket = DefaultContainerdSocket
+	}
+	return containerd{socket: socket}
+}
+
+// run runs ctr with stdin written by feed and stdout going to out; both may be nil.
+func (c containerd) run(ctx context.Context, feed func(io.Writer) error, out io.Writer, args ...string) error {
+	if _, err := os.Stat(c.socket); err != nil {
+		hint := "check that containerd is running; set its socket with containerd=PATH"
+		if errors.Is(err, fs.ErrPermission) {
+			hint = "run as root"
+		}
+		return problem.Errorf(hint, "no containerd socket: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "ctr", append([]string{"-a", c.socket, "-n", kubeletNamespace}, args...)...)
+	cmd.Stdout = out
+	err := feedCommand(ctx, cmd, feed)
+	if errors.Is(err, exec.ErrNotFound) {
+		return problem.Errorf("install containerd, which includes it; or write a docker archive and import it manually", "the containerd client ctr is not installed: %w", err)
+	}
+	return err
+}
+
+// feedCommand runs cmd with stdin written by feed. The error is that of feed, or else the end of the output
+// of the program. If the program closed the pipe, its output is the cause.
+func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error) error {
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = killDelay
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	var fed error
+	if feed != nil {
+		fed = feed(stdin)
+	}
+	fed = errors.Join(fed, stdin.Close())
+	ended := cmd.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case fed != nil && !errors.Is(fed, syscall.EPIPE) && !errors.Is(fed, os.ErrClosed):
+		return fed
+	case ended != nil:
+		return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), ended, lastLines(stderr.String(), 5))
+	}
+	return fed
+}
+
+// lastLines returns the end of a program's output on one line.
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}

@@ -1,0 +1,178 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+)
+
+// Source is an image to read. Exactly one of Reference, Archive and Layout is set.
+type Source struct {
+	// Reference names an image in a registry, or in Containerd.
+	Reference string
+	// Containerd is the socket of the containerd that has Reference; empty means a registry.
+	Containerd string
+	// Archive is a docker archive with one image.
+	Archive string
+	// Layout is an OCI layout directory.
+	Layout string
+	// Insecure allows plain HTTP for Reference.
+	Insecure bool
+	// Keychain provides the credentials for Reference; nil means none.
+	Keychain authn.Keychain
+}
+
+// maxLinks is how many links are followed to a file, as in Linux.
+const maxLinks = 40
+
+// ExtractFile writes the file at the absolute path file of the image, as a container sees it (layers
+// flattened, links followed), to the file to, which is replaced atomically. to is executable if the file is.
+//
+// An empty platform means that of this machine. If the file does not exist, the error is fs.ErrNotExist.
+func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
+	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
+		err := writeFile(ctx, to, func(f *os.File) error { return extract(ctx, img, file, f) })
+		if err != nil {
+			return fmt.Errorf("read %s from image %s: %w", file, name, err)
+		}
+		return nil
+	})
+}
+
+// open finds the image for a platform and calls read with it and its name. An image in containerd is exported to the
+// directory of near meanwhile.
+func (src Source) open(ctx context.Context, platform, near string, read func(img v1.Image, name string) error) (err error) {
+	if platform == "" {
+		platform = hostPlatform()
+	}
+	if src.Containerd != "" {
+		exported, failed := exportNear(ctx, src, platform, near)
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, remove(exported)) }()
+		src = Source{Archive: exported}
+	}
+	base := Base{Reference: src.Reference, Archive: src.Archive, Layout: src.Layout, Insecure: src.Insecure}
+	if err := base.check(); err != nil {
+		return err
+	}
+	found, _, err := base.candidates(ctx, src.Keychain)
+	if err != nil {
+		return err
+	}
+	c, err := choose(found, platform, "image "+base.String())
+	if err != nil {
+		return err
+	}
+	return read(c.image, base.String())
+}
+
+// exportNear exports an image from containerd to a file in the directory of to.
+func exportNear(ctx context.Context, src Source, platform, to string) (string, error) {
+	f, err := os.CreateTemp(filepath.Dir(to), ".export.*")
+	if err != nil {
+		return "", fmt.Errorf("export image: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return "", errors.Join(err, remove(f.Name()))
+	}
+	if err := newContainerd(src.Containerd).export(ctx, src.Reference, platform, f.Name()); err != nil {
+		return "", errors.Join(err, remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// extract copies the file of the flattened image to f. The stream of the flattened layers starts with the
+// topmost one, and a link may come after its target, so the stream is read again for each link.
+func extract(ctx context.Context, img v1.Image, file string, f *os.File) error {
+	name := strings.TrimPrefix(path.Clean(file), "/")
+	for range maxLinks {
+		links, found, err := extractRegular(ctx, img, name, f)
+		if found || err != nil {
+			return err
+		}
+		target, linked := follow(name, links)
+		if !linked {
+			return fs.ErrNotExist
+		}
+		name = target
+	}
+	return errors.New("too many links")
+}
+
+// extractRegular copies name to f if it is a regular file. Otherwise it returns the links of the image,
+// absolute or relative as they are in it, and hard links as absolute ones.
+func extractRegular(ctx context.Context, img v1.Image, name string, f *os.File) (links map[string]string, found bool, err error) {
+	flat := mutate.Extract(img)
+	defer func() { err = errors.Join(err, flat.Close()) }()
+	links = map[string]string{}
+	tr := tar.NewReader(contextio.NewReader(ctx, flat))
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return links, false, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		at := strings.TrimPrefix(path.Clean(h.Name), "/")
+		switch h.Typeflag {
+		case tar.TypeSymlink, tar.TypeLink:
+			links[at] = linkTarget(h)
+		case tar.TypeReg:
+			if at == name {
+				return nil, true, copyOut(tr, h, f)
+			}
+		}
+	}
+}
+
+// linkTarget returns the target of a link: absolute or relative as it is in the image, and of a hard link absolute.
+func linkTarget(h *tar.Header) string {
+	if h.Typeflag == tar.TypeLink {
+		return "/" + strings.TrimPrefix(h.Linkname, "/")
+	}
+	return h.Linkname
+}
+
+func copyOut(r io.Reader, h *tar.Header, f *os.File) error {
+	if _, err := io.Copy(f, r); err != nil {
+		return err
+	}
+	if h.Mode&0o111 != 0 {
+		return f.Chmod(0o755)
+	}
+	return nil
+}
+
+// follow replaces the first link in the path name with its target. Links out of the image end at its root.
+func follow(name string, links map[string]string) (string, bool) {
+	parts := strings.Split(name, "/")
+	for i := range parts {
+		at := path.Join(parts[:i+1]...)
+		to, ok := links[at]
+		if !ok {
+			continue
+		}
+		if !path.IsAbs(to) {
+			to = path.Join("/", path.Dir(at), to)
+		}
+		rest := path.Join(parts[i+1:]...)
+		return strings.TrimPrefix(path.Join("/", to, rest), "/"), true
+	}
+	return "", false
+}

@@ -1,0 +1,113 @@
+package image
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+const nameHint = "use NAME:TAG, such as localhost/my-scheduler:v1 or registry.example.com/team/my-scheduler:v1"
+
+// CanonicalName returns the full form of an image name: registry, repository, and tag or digest. The kubelet
+// expands the name in a pod to it, so containerd must have the image under it.
+func CanonicalName(ref string) (string, error) {
+	r, err := parseReference(ref, false)
+	if err != nil {
+		return "", err
+	}
+	return canonical(r), nil
+}
+
+// canonical is like r.Name, but with the kubelet's name for the default registry: go-containerregistry uses its
+// index host.
+func canonical(r name.Reference) string {
+	if r.Context().RegistryStr() != name.DefaultRegistry {
+		return r.Name()
+	}
+	return strings.TrimPrefix(r.Name(), "index.")
+}
+
+// parseReference parses an image name. It allows plain HTTP if insecure, and for registries on this machine.
+func parseReference(ref string, insecure bool) (name.Reference, error) {
+	r, err := name.ParseReference(ref)
+	if err == nil && (insecure || loopback(r.Context().RegistryStr())) {
+		r, err = name.ParseReference(ref, name.Insecure)
+	}
+	if err != nil {
+		return nil, problem.Invalidf(nameHint, "invalid image name %q: %w", ref, err)
+	}
+	return r, nil
+}
+
+// parseTag parses the name of a new image. Its String is the canonical name.
+func parseTag(ref string, insecure bool) (name.Tag, error) {
+	r, err := parseReference(ref, insecure)
+	if err != nil {
+		return name.Tag{}, err
+	}
+	if _, ok := r.(name.Tag); !ok {
+		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: a new image must have a tag, not a digest", ref)
+	}
+	opts := []name.Option{}
+	if r.Context().Scheme() == "http" {
+		opts = append(opts, name.Insecure)
+	}
+	tag, err := name.NewTag(canonical(r), opts...)
+	if err != nil {
+		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: %w", ref, err)
+	}
+	return tag, nil
+}
+
+// loopback reports whether a registry host, with or without a port, is this machine.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// ParseBase reads a base from the command line: a directory is an OCI layout, a file is a docker archive, and
+// anything else a registry reference. A path that does not exist is an Invalid error.
+func ParseBase(s string) (Base, error) {
+	info, err := os.Stat(s)
+	switch {
+	case err == nil && info.IsDir():
+		if _, err := os.Stat(filepath.Join(s, "index.json")); err == nil {
+			return Base{Layout: s}, nil
+		}
+		if !pathlike(s) {
+			break
+		}
+		return Base{}, problem.Invalidf("use an OCI layout directory, a docker archive, or an image name", "base %s: the directory is not an OCI layout: it has no index.json", s)
+	case err == nil:
+		return Base{Archive: s}, nil
+	case pathlike(s):
+		return Base{}, problem.Invalidf("use an OCI layout directory, a docker archive, or an image name", "base %s: %w", s, err)
+	}
+	if _, err := parseReference(s, false); err != nil {
+		return Base{}, err
+	}
+	return Base{Reference: s}, nil
+}
+
+// pathlike reports whether s can only be a path.
+func pathlike(s string) bool {
+	if filepath.IsAbs(s) || strings.HasPrefix(s, ".") {
+		return true
+	}
+	return strings.HasSuffix(s, ".tar") || strings.HasSuffix(s, ".tar.gz") || strings.HasSuffix(s, ".tgz")
+}
+
+// ReleaseInTag stands for the release, such as v1.24.3, in the image reference of a request.
+const ReleaseInTag = "{release}"

@@ -1,0 +1,205 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+)
+
+// defaultPath is the PATH of a container whose image sets none (containerd, oci/spec.go, defaultUnixEnv).
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// schedulerPlaces are where images have a kube-scheduler. Upstream's have it at the first; their entrypoint is /go-runner.
+var schedulerPlaces = []string{SchedulerPath, "/usr/bin/kube-scheduler", "/bin/kube-scheduler", "/kube-scheduler"}
+
+// logRunners are the names of the program that runs another one and writes its output to a file
+// (k8s.io/component-base/logs/kube-log-runner), the entrypoint of upstream's images.
+var logRunners = []string{"go-runner", "kube-log-runner"}
+
+// Program is a program that was read from an image.
+type Program struct {
+	// Path is its path in the image.
+	Path string
+	// Missing is the first word of the container's command that names no program of the image, so that the container would
+	// not start; empty if there is none.
+	Missing string
+}
+
+// ExtractProgram writes the scheduler of an image to the file to, which is replaced atomically. command has the programs
+// that the container's command names: wrappers, then the scheduler. A word without a slash is searched in the PATH of the
+// image. Without a command, or if the image does not have the scheduler that it names, it is a kube-scheduler at one of the
+// usual places, or else the program in the image's entrypoint.
+//
+// An empty platform means that of this machine. If there is no such program, the error is fs.ErrNotExist.
+func ExtractProgram(ctx context.Context, src Source, command []string, platform, to string) (program Program, err error) {
+	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
+		err := writeFile(ctx, to, func(f *os.File) (err error) {
+			program, err = extractProgram(ctx, img, command, f)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("read the kube-scheduler of image %s: %w", name, err)
+		}
+		return nil
+	})
+	return program, err
+}
+
+func extractProgram(ctx context.Context, img v1.Image, command []string, f *os.File) (Program, error) {
+	file, err := img.ConfigFile()
+	if err != nil {
+		return Program{}, err
+	}
+	config := file.Config
+	var named []string
+	if len(command) > 0 {
+		named = lookup(config, command[len(command)-1])
+	}
+	s := &search{
+		candidates: slices.Concat(named, schedulerPlaces, entrypoint(config)), copied: -1,
+		links: map[string]string{}, executable: map[string]bool{},
+	}
+	if err := s.read(ctx, img, f); err != nil {
+		return Program{}, err
+	}
+	program := Program{Missing: s.missing(config, command)}
+	for i, candidate := range s.candidates {
+		if i == s.copied {
+			program.Path = candidate
+			return program, nil
+		}
+		if target := s.resolve(candidate); target != "" {
+			program.Path = candidate
+			return program, errors.Join(truncate(f), extract(ctx, img, target, f))
+		}
+	}
+	return Program{}, fmt.Errorf("it is at none of %s: %w", strings.Join(s.candidates, ", "), fs.ErrNotExist)
+}
+
+// lookup returns the paths at which a container runtime searches a program, in this order.
+func lookup(config v1.Config, word string) []string {
+	switch {
+	case path.IsAbs(word):
+		return []string{path.Clean(word)}
+	case strings.Contains(word, "/"):
+		return []string{path.Join("/", config.WorkingDir, word)}
+	}
+	dirs := defaultPath
+	for _, variable := range config.Env {
+		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
+			dirs = value
+		}
+	}
+	var paths []string
+	for _, dir := range strings.Split(dirs, ":") {
+		if path.IsAbs(dir) {
+			paths = append(paths, path.Join(dir, word))
+		}
+	}
+	return paths
+}
+
+// entrypoint returns where the program that the image starts can be: the first absolute path in its entrypoint and command,
+// or the first word.
+func entrypoint(config v1.Config) []string {
+	words := slices.DeleteFunc(slices.Concat(config.Entrypoint, config.Cmd), func(word string) bool {
+		return slices.Contains(logRunners, path.Base(word))
+	})
+	if i := slices.IndexFunc(words, path.IsAbs); i >= 0 {
+		return lookup(config, words[i])
+	}
+	if len(words) == 0 || strings.HasPrefix(words[0], "-") {
+		return nil
+	}
+	return lookup(config, words[0])
+}
+
+// search looks for the first of several programs in one pass over the layers: reading them again means another download. It reads
+// them to their ends, where their digests are verified.
+type search struct {
+	candidates []string // absolute paths, the best first
+	// copied is the index of the candidate that the output file has, or -1.
+	copied int
+
+	links      map[string]string
+	executable map[string]bool // the regular files
+}
+
+func (s *search) read(ctx context.Context, img v1.Image, f *os.File) (err error) {
+	flat := mutate.Extract(img)
+	defer func() { err = errors.Join(err, flat.Close()) }()
+	tr := tar.NewReader(contextio.NewReader(ctx, flat))
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at := strings.TrimPrefix(path.Clean(h.Name), "/")
+		switch h.Typeflag {
+		case tar.TypeSymlink, tar.TypeLink:
+			s.links[at] = linkTarget(h)
+		case tar.TypeReg:
+			s.executable[at] = h.Mode&0o111 != 0
+			if err := s.copy(tr, h, at, f); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// copy copies a file if it is a better candidate than the last copied one.
+func (s *search) copy(r io.Reader, h *tar.Header, at string, f *os.File) error {
+	i := slices.Index(s.candidates, "/"+at)
+	if i < 0 || !s.executable[at] || s.copied >= 0 && s.copied < i {
+		return nil
+	}
+	s.copied = i
+	return errors.Join(truncate(f), copyOut(r, h, f))
+}
+
+// resolve follows the links of a path and returns the name of the program there, "" if there is none.
+func (s *search) resolve(candidate string) string {
+	name := strings.TrimPrefix(candidate, "/")
+	for range maxLinks {
+		if s.executable[name] {
+			return name
+		}
+		target, linked := follow(name, s.links)
+		if !linked {
+			return ""
+		}
+		name = target
+	}
+	return ""
+}
+
+// missing returns the first word that names no program.
+func (s *search) missing(config v1.Config, command []string) string {
+	for _, word := range command {
+		if !slices.ContainsFunc(lookup(config, word), func(candidate string) bool { return s.resolve(candidate) != "" }) {
+			return word
+		}
+	}
+	return ""
+}
+
+// truncate makes an output file empty.
+func truncate(f *os.File) error {
+	_, err := f.Seek(0, io.SeekStart)
+	return errors.Join(err, f.Truncate(0))
+}

@@ -1,0 +1,146 @@
+package pack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// extractTimeout bounds the search for a binary in an image: deploy can do without.
+const extractTimeout = time.Minute
+
+// FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's containerd, or the registry. It is
+// extracted into dir if it has to be. command has the programs that the container's command names: wrappers, then the
+// scheduler. The error is configcheck.ErrNoBinary if it is unavailable.
+func FindScheduler(ctx context.Context, cache, reference string, command []string, dir string) (configcheck.Binary, error) {
+	var none configcheck.Binary
+	if runtime.GOOS != "linux" {
+		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary, runtime.GOOS)
+	}
+	known, err := image.CanonicalName(reference)
+	if err != nil {
+		return none, err
+	}
+	if result, found, err := build.FindByImage(cache, known); err == nil && found && startsBuilt(command) {
+		if binary, ok := result.Binary(build.KubeScheduler, build.Host()); ok {
+			return configcheck.Binary{Path: binary.Path, Origin: "the build cache"}, nil
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, extractTimeout)
+	defer cancel()
+	var failed []string
+	for _, source := range sources(reference) {
+		path := filepath.Join(dir, build.KubeScheduler)
+		program, err := image.ExtractProgram(ctx, source, command, "", path)
+		if err == nil {
+			return configcheck.Binary{Path: path, Origin: "image " + reference, Missing: program.Missing}, nil
+		}
+		if ctx.Err() != nil {
+			return none, fmt.Errorf("%w: read %s: %w", configcheck.ErrNoBinary, reference, ctx.Err())
+		}
+		failed = append(failed, err.Error())
+	}
+	return none, fmt.Errorf("%w: %s", configcheck.ErrNoBinary, strings.Join(failed, "; "))
+}
+
+// startsBuilt reports whether a command starts the kube-scheduler in an image that pmk-sched built.
+func startsBuilt(command []string) bool {
+	return len(command) == 0 || len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
+}
+
+// digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.
+const digestTimeout = 10 * time.Second
+
+// Pin adds the digest of an image to its name, so that the nodes run the image that is checked although its tag may move. The name stays
+// without one if the nodes have the image already: it is not in a registry, or pullPolicy lets them use what they have and this node has
+// it. It also stays, with a warning, if the registry does not return the digest.
+func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (string, error) {
+	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" || pullPolicy != "Always" && onThisNode(ctx, reference) {
+		return reference, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, digestTimeout)
+	defer cancel()
+	pinned, err := image.Resolve(limited, reference, authn.DefaultKeychain)
+	switch {
+	case err == nil:
+		return pinned, nil
+	case ctx.Err() != nil || problem.IsInvalid(err):
+		return "", err
+	}
+	warn(fmt.Sprintf("the nodes may run another image than the one that is checked, if the tag of %s moves: %v", reference, err))
+	return reference, nil
+}
+
+// onThisNode reports whether the containerd of this machine has an image.
+func onThisNode(ctx context.Context, reference string) bool {
+	found, err := image.InContainerd(ctx, reference, "")
+	return err == nil && found
+}
+
+// sources are the places where an image can be read, the nearest first.
+func sources(reference string) []image.Source {
+	list := []image.Source{{Reference: reference, Keychain: authn.DefaultKeychain}}
+	if _, err := os.Stat(image.DefaultContainerdSocket); err == nil {
+		list = append([]image.Source{{Reference: reference, Containerd: image.DefaultContainerdSocket}}, list...)
+	}
+	return list
+}
+
+// writeBinaries copies the program out of the cache, for each platform, and returns the files.
+func (r Request) writeBinaries(built *build.Result) ([]string, error) {
+	written := []string{}
+	for _, p := range r.Platforms {
+		binary, ok := built.Binary(r.program(), p)
+		if !ok {
+			return nil, fmt.Errorf("write --binary: there is no %s for %s", r.program(), p)
+		}
+		to := r.Binary
+		if len(r.Platforms) > 1 {
+			to = fmt.Sprintf("%s-%s-%s", r.Binary, p.OS, p.Arch)
+		}
+		if err := copyProgram(binary.Path, to); err != nil {
+			return nil, fmt.Errorf("write --binary: %w", err)
+		}
+		written = append(written, to)
+	}
+	return written, nil
+}
+
+// copyProgram copies an executable file atomically.
+func copyProgram(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return writeFile(to, 0o755, in)
+}
+
+// writeFile writes a file atomically.
+func writeFile(to string, mode os.FileMode, content io.Reader) error {
+	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(part, content)
+	if err = errors.Join(err, part.Chmod(mode), part.Close()); err == nil {
+		err = os.Rename(part.Name(), to)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(part.Name()))
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package pack
+
+import (
+	"io"
+	"log"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// push pushes a new image and returns its digest.
+func push(t *testing.T, reference string) string {
+	t.Helper()
+	img, err := random.Image(64, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(tag, img); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := img.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String()
+}
+
+func TestPinAddsTheDigestWhereNodesPull(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	tag := strings.TrimPrefix(server.URL, "http://") + "/s:v1"
+	pinned := tag + "@" + push(t, tag)
+	missing := strings.TrimSuffix(tag, "v1") + "none"
+	for _, c := range []struct {
+		reference, pull, want string
+		warns                 bool
+	}{
+		{tag, "", pinned, false},
+		{tag, "Always", pinned, false},
+		{pinned, "", pinned, false},
+		{tag, "Never", tag, false},
+		{"localhost/s:v1", "", "localhost/s:v1", false},
+		{missing, "", missing, true},
+	} {
+		var warnings []string
+		got, err := Pin(t.Context(), c.reference, c.pull, func(text string) { warnings = append(warnings, text) })
+		if err != nil || got != c.want || len(warnings) > 0 != c.warns {
+			t.Errorf("%s, pull policy %q: got %s, %v, warnings %q", c.reference, c.pull, got, err, warnings)
+		}
+	}
+	if _, err := Pin(t.Context(), "No:Such:Name", "", nil); err == nil {
+		t.Error("an invalid name was accepted")
+	}
+}
+
+// The build that has the tag on this machine is not what another machine pushed under the same tag.
+func TestPluginsOfAMovedTagAreNotThoseOfTheLocalBuild(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	tag, cache := strings.TrimPrefix(server.URL, "http://")+"/s:v1", filepath.Join(t.TempDir(), "cache")
+	built := &build.Result{Info: build.Info{Plugins: []plugins.Info{{Name: "Timestamp", Points: []string{"preBind"}}}}}
+	if err := record(cache, built, tag, push(t, tag)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{1, 0} {
+		pinned, err := Pin(t.Context(), tag, "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		contents, err := ReadPlugins(t.Context(), Env{CacheDir: cache}, pinned, versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
+		if err != nil || len(contents.Plugins) != want {
+			t.Errorf("got %+v, %v, want %d plugins", contents, err, want)
+		}
+		push(t, tag)
+	}
+}

@@ -1,0 +1,58 @@
+package pack
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// BundledPlugin describes a plugin that is bundled with pmk-sched.
+type BundledPlugin struct {
+	// With is the value of --with for it.
+	With string `json:"with"`
+	plugins.Info
+	plugins.Description
+	// Permissions are what it needs without arguments. If they depend on required arguments, they are empty and ByArguments
+	// is set.
+	Permissions []rbacv1.PolicyRule `json:"permissions"`
+	ByArguments bool                `json:"permissionsByArguments,omitempty"`
+}
+
+// BundledPlugins describes the plugins that are bundled with pmk-sched.
+func BundledPlugins(ctx context.Context, env Env) ([]BundledPlugin, error) {
+	names, err := plugins.Builtins(pmksched.Sources)
+	if err != nil {
+		return nil, err
+	}
+	var bundledPlugins []plugins.Plugin
+	for _, name := range names {
+		bundledPlugins = append(bundledPlugins, plugins.Plugin{Builtin: name})
+	}
+	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
+		Release: versions.Releases()[0], Plugins: bundledPlugins, Sources: pmksched.Sources, CacheDir: env.CacheDir, Env: env.Environ,
+	})
+	if err != nil {
+		return nil, err
+	}
+	declared := permissions.All()
+	var all []BundledPlugin
+	for i, name := range names {
+		p := BundledPlugin{With: bundledPlugins[i].String(), Info: infos[i], Permissions: []rbacv1.PolicyRule{}}
+		if p.Description, err = plugins.Describe(pmksched.Sources, name); err != nil {
+			return nil, err
+		}
+		if declared[name] != nil {
+			rules, err := declared[name](nil)
+			p.ByArguments = err != nil
+			p.Permissions = append(p.Permissions, rules...)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}

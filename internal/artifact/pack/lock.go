@@ -1,0 +1,131 @@
+package pack
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// lock is the content of pmk-sched.lock: what decides the bytes of a scheduler's image, so that the same image can be built again later.
+type lock struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	// PMKSched is the version of pmk-sched that wrote it. It is not compared: a difference explains others.
+	PMKSched string `yaml:"pmkSched,omitempty"`
+	// Release is the Kubernetes release, Source where it came from, and Commit the commit of a git source.
+	Release string `yaml:"release"`
+	Source  string `yaml:"source"`
+	Commit  string `yaml:"commit,omitempty"`
+	// Go is the version of the compiler.
+	Go string `yaml:"go"`
+	// Base is the base image: NAME@sha256:…, or only the digest if it is not in a registry. Empty: only a program was built.
+	Base    string         `yaml:"base,omitempty"`
+	Plugins []lockedPlugin `yaml:"plugins,omitempty"`
+	Imports []string       `yaml:"imports,omitempty"`
+	// Binaries are the programs in the image.
+	Binaries []lockedBinary `yaml:"binaries"`
+	// Modules are those linked into the binaries, as `PATH VERSION SUM`, sorted.
+	Modules []string `yaml:"modules"`
+}
+
+// lockedPlugin is a compiled-in plugin with the hash of its sources.
+type lockedPlugin struct {
+	Name   string `yaml:"name"`
+	Origin string `yaml:"origin"`
+	SHA256 string `yaml:"sha256"`
+}
+
+// lockedBinary is the program for one platform.
+type lockedBinary struct {
+	Platform string `yaml:"platform"`
+	SHA256   string `yaml:"sha256"`
+}
+
+const (
+	lockAPIVersion = "pmk-sched.io/v1alpha1"
+	lockKind       = "Lock"
+	lockComment    = "# What `pmk-sched build` made an image of. `build --locked` fails if a build differs; `build --lock` writes this file again.\n"
+)
+
+// newLock describes a build, without its base.
+func newLock(version string, built *build.Result) (*lock, error) {
+	l := &lock{
+		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
+		Source: built.Info.Source, Commit: built.Info.Commit, Go: built.Info.Go, Imports: built.Info.Imports,
+	}
+	for _, p := range built.Info.Plugins {
+		l.Plugins = append(l.Plugins, lockedPlugin{Name: p.Name, Origin: p.Origin, SHA256: p.SHA256})
+	}
+	for _, b := range built.Binaries {
+		l.Binaries = append(l.Binaries, lockedBinary{Platform: b.Platform.String(), SHA256: b.SHA256})
+		modules, err := build.ModuleSums(b.Path)
+		if err != nil {
+			return nil, fmt.Errorf("read the modules of %s: %w", b.Program, err)
+		}
+		for _, m := range modules {
+			l.Modules = append(l.Modules, strings.TrimSpace(m.Path+" "+m.Version+" "+m.Sum))
+		}
+	}
+	slices.SortFunc(l.Plugins, func(a, b lockedPlugin) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Binaries, func(a, b lockedBinary) int { return strings.Compare(a.Platform, b.Platform) })
+	slices.Sort(l.Modules)
+	l.Modules = slices.Compact(l.Modules)
+	return l, nil
+}
+
+// marshal returns the file.
+func (l *lock) marshal() ([]byte, error) {
+	out := bytes.NewBufferString(lockComment)
+	encoder := yaml.NewEncoder(out)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(l), encoder.Close()); err != nil {
+		return nil, fmt.Errorf("encode the lock: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// write replaces the file.
+func (l *lock) write(file string) error {
+	text, err := l.marshal()
+	if err == nil {
+		err = writeFile(file, 0o644, bytes.NewReader(text))
+	}
+	if err != nil {
+		return fmt.Errorf("write --lock: %w", err)
+	}
+	return nil
+}
+
+const lockHint = "`pmk-sched build --lock` with the same flags writes it"
+
+// readLock reads a file that --lock wrote.
+func readLock(file string) (*lock, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, problem.Invalidf(lockHint, "read --locked: %w", err)
+	}
+	return parseLock(file, text)
+}
+
+// parseLock reads the content of a file that --lock wrote.
+func parseLock(file string, text []byte) (*lock, error) {
+	l := &lock{}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(l); err != nil && !errors.Is(err, io.EOF) {
+		return nil, problem.Invalidf(lockHint, "read %s: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if l.APIVersion != lockAPIVersion || l.Kind != lockKind {
+		return nil, problem.Invalidf(lockHint, "read %s: expected %s %s, got %q %q", file, lockAPIVersion, lockKind, l.APIVersion, l.Kind)
+	}
+	return l, nil
+}

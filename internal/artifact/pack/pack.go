@@ -1,0 +1,267 @@
+// Package pack makes the image of a scheduler or of the extender: it has the program compiled, packs it, delivers the
+// image, and records which build is in it. It also reads what is in an image: its kube-scheduler and its plugins.
+package pack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"go.uber.org/zap"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// projectURL is where the sources of pmk-sched are.
+const projectURL = "https://github.com/pmk-sched/pmk-sched"
+
+// BranchAuto is the branch of the cluster's own release.
+const BranchAuto = "auto"
+
+// Request is what to build, and where the image goes.
+type Request struct {
+	// Branch is a release, or BranchAuto: the release that ClusterRelease returns.
+	Branch         string
+	ClusterRelease func(ctx context.Context) (versions.Release, error)
+	// Nearest allows another patch of the minor if a module of Branch does not download.
+	Nearest bool
+	// Source is what to compile instead of the release's modules.
+	Source    string
+	Platforms []build.Platform
+	Base      image.Base
+	// Tag is the name of the image, in which [image.ReleaseInTag] is replaced.
+	Tag string
+	image.Destinations
+	// Binary is a file to write the bare program to; with several platforms the name of each file ends in its platform.
+	Binary string
+	// Keep leaves the generated module.
+	Keep bool
+	// Plugins and Imports are compiled in; Flags are the flags that name them, recorded with the image.
+	Plugins []plugins.Plugin
+	Imports []string
+	Flags   []string
+	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
+	Extender bool
+	Version  string
+	// Lock is a file to write what decides the bytes of the image to. Locked is such a file, from which the build must not differ. Empty: none.
+	Lock, Locked string
+	// Self is the executable of pmk-sched, which is packed instead of a scheduler; empty: none.
+	Self string
+	// Files are added to the image of Self.
+	Files []image.File
+}
+
+// Env is the machine that builds, and where progress is reported.
+type Env struct {
+	CacheDir string
+	// Environ is the environment of the go command.
+	Environ    []string
+	Warn, Note func(text string)
+	OnStep     func(name string) (done func(err error))
+	Log        *zap.Logger
+}
+
+// Result is what was built and where the image is.
+type Result struct {
+	Reference string `json:"reference"`
+	Digest    string `json:"digest,omitempty"`
+	// Base is the base image by digest, if it is in a registry.
+	Base      string   `json:"base,omitempty"`
+	Platforms []string `json:"platforms"`
+	Release   string   `json:"release"`
+	// Asked is the requested release, if Release was built instead.
+	Asked  string `json:"asked,omitempty"`
+	Go     string `json:"go"`
+	Source string `json:"source"`
+	// Plugins are those compiled in in addition to the in-tree ones.
+	Plugins  []plugins.Info `json:"plugins"`
+	Inputs   string         `json:"inputs"`
+	Cached   bool           `json:"cached"`
+	Written  []string       `json:"written"`
+	Binaries []Binary       `json:"binaries"`
+	Module   string         `json:"module,omitempty"`
+}
+
+// Binary is the compiled program for one platform.
+type Binary struct {
+	Platform string `json:"platform"`
+	SHA256   string `json:"sha256"`
+	Size     int64  `json:"size"`
+}
+
+// Run compiles, packs and delivers.
+func Run(ctx context.Context, r Request, env Env) (*Result, error) {
+	if r.Self != "" {
+		return r.packSelf(ctx, env)
+	}
+	locking, err := newLocking(&r)
+	if err != nil {
+		return nil, err
+	}
+	built, err := r.compile(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range built.Info.Warnings {
+		env.Warn(warning)
+	}
+	r.Tag = strings.ReplaceAll(r.Tag, image.ReleaseInTag, built.Info.Release)
+	result := r.describe(built)
+	if err := locking.check(r.Version, built); err != nil {
+		return nil, err
+	}
+	if r.Binary != "" {
+		if result.Written, err = r.writeBinaries(built); err != nil {
+			return nil, err
+		}
+		if r.None() {
+			return result, locking.write(result) // only the program was requested
+		}
+	}
+	if err := r.packImage(ctx, env, built, result, locking); err != nil || r.Extender {
+		return result, err
+	}
+	built.Flags = r.Flags
+	if r.Source != "" { // without a password
+		built.Flags = append(built.Flags, "--source="+built.Info.Source)
+	}
+	return result, errors.Join(record(env.CacheDir, built, r.Tag, result.Digest), locking.write(result))
+}
+
+// compile has the program compiled, or finds it in the build cache.
+func (r Request) compile(ctx context.Context, env Env) (*build.Result, error) {
+	if r.Extender {
+		return build.Extender(ctx, build.ExtenderOptions{
+			Version: r.Version, Plugins: r.Plugins, Platforms: r.Platforms,
+			Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
+			CacheDir: env.CacheDir, Keep: r.Keep, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+		})
+	}
+	release, err := r.release(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	return build.Run(ctx, build.Options{
+		Release: release, Nearest: r.Nearest, Source: r.Source, Platforms: r.Platforms,
+		Plugins: r.Plugins, Imports: r.Imports, Sources: pmksched.Sources,
+		CacheDir: env.CacheDir, Keep: r.Keep, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+	})
+}
+
+// release is the release of the branch, or the cluster's.
+func (r Request) release(ctx context.Context, env Env) (versions.Release, error) {
+	if r.Branch != BranchAuto {
+		return ResolveBranch(ctx, env, r.Branch)
+	}
+	release, err := r.ClusterRelease(ctx)
+	if err != nil {
+		return release, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
+	}
+	return release, nil
+}
+
+// ResolveBranch returns the release of a branch, and reports the choice.
+func ResolveBranch(ctx context.Context, env Env, branch string) (versions.Release, error) {
+	release, note, err := build.ResolveBranch(ctx, branch, build.SourceOptions{CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log, OnStep: env.OnStep})
+	if note != "" {
+		env.Note(note)
+	}
+	return release, err
+}
+
+func (r Request) describe(built *build.Result) *Result {
+	result := &Result{
+		Reference: r.Tag, Release: built.Info.Release, Asked: built.Info.Asked, Go: built.Info.Go, Source: built.Info.Source,
+		Plugins: append([]plugins.Info{}, built.Info.Plugins...), Inputs: built.Info.Inputs, Cached: built.Cached,
+		Written: []string{}, Module: built.Dir,
+	}
+	for _, p := range r.Platforms {
+		result.Platforms = append(result.Platforms, p.String())
+		if b, ok := built.Binary(r.program(), p); ok {
+			result.Binaries = append(result.Binaries, Binary{Platform: p.String(), SHA256: b.SHA256, Size: b.Size})
+		}
+	}
+	return result
+}
+
+// packImage makes the image and delivers it.
+func (r Request) packImage(ctx context.Context, env Env, built *build.Result, result *Result, locking *locking) error {
+	path := image.SchedulerPath
+	if r.Extender {
+		path = image.ExtenderPath
+	}
+	files := map[string][]image.File{}
+	for _, p := range r.Platforms {
+		binary, ok := built.Binary(r.program(), p)
+		if !ok {
+			return fmt.Errorf("pack image %s: there is no %s for %s", r.Tag, r.program(), p)
+		}
+		files[p.String()] = []image.File{{Path: path, Source: binary.Path}}
+	}
+	labels := image.Description{
+		Title: r.program(), Version: result.Release, URL: projectURL, Release: result.Release,
+		Plugins: strings.Join(PluginNames(result.Plugins), ","), Origin: cmp.Or(built.Info.Module, result.Source),
+	}.Labels()
+	return r.deliver(ctx, env, locking, result, image.Options{
+		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{path},
+		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
+	})
+}
+
+// deliver makes an image, compares it with the lock file, if there is one, and writes it to its destinations.
+func (r Request) deliver(ctx context.Context, env Env, locking *locking, result *Result, o image.Options) error {
+	done := env.OnStep("pack image " + r.Tag)
+	made, err := image.Build(ctx, o)
+	done(err)
+	if err != nil {
+		return err
+	}
+	result.Digest, result.Base = made.Digest, made.Base
+	if err := locking.checkBase(made); err != nil {
+		return err
+	}
+	written, err := image.Deliver(ctx, made, r.Tag, r.Destinations, env.OnStep)
+	result.Written = append(result.Written, written...)
+	if err == nil && len(result.Written) == 0 {
+		warning := "the image was not written anywhere: add --push, --load containerd, or --archive FILE.tar"
+		if r.Self == "" {
+			warning += "; the compiled binary is kept in the cache"
+		}
+		env.Warn(warning)
+	}
+	return err
+}
+
+// program is the name of the compiled program.
+func (r Request) program() string {
+	if r.Extender {
+		return build.PmkExtender
+	}
+	return build.KubeScheduler
+}
+
+// record notes which build is in the image, under both names that it can be deployed by, so that deploy can check the
+// configuration with that binary.
+func record(cache string, built *build.Result, tag, digest string) error {
+	repository := tag
+	if colon := strings.LastIndex(tag, ":"); colon > strings.LastIndex(tag, "/") {
+		repository = tag[:colon]
+	}
+	for _, reference := range []string{tag, repository + "@" + digest} {
+		known, err := image.CanonicalName(reference)
+		if err != nil {
+			return err
+		}
+		if err := build.Tag(cache, built, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package pack
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Plugin is a plugin of an image with its place in the configuration: weight, arguments (YAML), and the extension
+// points to enable it at; nil: at all that it implements.
+type Plugin struct {
+	plugins.Plugin
+	Weight int
+	Args   []byte
+	Enable []string
+}
+
+// Contents are the plugins of an image.
+type Contents struct {
+	Plugins []profiles.Plugin
+	// Rules are the permissions that bundled plugins declare, by the name of the plugin.
+	Rules map[string]permissions.Rules
+	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them again.
+	Packages map[string]string
+	// Built reports whether the image was built on this machine, Flags are those of that build.
+	Built bool
+	Flags []string
+	// Undeclared are plugins that declare permissions in code that is not part of pmk-sched.
+	Undeclared []plugins.Info
+}
+
+// ReadPlugins describes the plugins of an image: the declared ones, or, if there are none, those that the image was built
+// with on this machine. [image.ReleaseInTag] stands for the release in the name of the image.
+func ReadPlugins(ctx context.Context, env Env, reference string, release versions.Release, declared []Plugin) (*Contents, error) {
+	reference = strings.ReplaceAll(reference, image.ReleaseInTag, release.String())
+	built, flags, known := builtImage(env.CacheDir, reference)
+	if len(declared) == 0 {
+		contents := describe(built)
+		contents.Built, contents.Flags = known, flags
+		for _, info := range built {
+			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
+		}
+		return contents, nil
+	}
+	var sources []plugins.Plugin
+	for _, p := range declared {
+		sources = append(sources, p.Plugin)
+	}
+	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
+		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: env.CacheDir,
+		Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+	})
+	if err != nil {
+		return nil, err
+	}
+	contents := describe(infos)
+	contents.Built, contents.Flags = known, flags
+	contents.addRules(built)
+	for i, info := range infos {
+		if known && !slices.Contains(PluginNames(built), info.Name) {
+			return nil, problem.Invalidf("build it with --with "+declared[i].String(), "image %s was built without plugin %s", reference, info.Name)
+		}
+		contents.Plugins = append(contents.Plugins, profiles.Plugin{
+			Name: info.Name, Points: info.Points, Signs: info.Signs, Weight: declared[i].Weight, Args: declared[i].Args, Enable: declared[i].Enable,
+		})
+	}
+	for _, info := range built {
+		if !slices.Contains(PluginNames(infos), info.Name) {
+			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs, Enable: []string{}})
+		}
+	}
+	return contents, nil
+}
+
+// FlagsToRecord returns the flags of the image's build to record with a deployment, so that an upgrade can build the next
+// image. Plugins that are declared are recorded by the deployment itself.
+func (c *Contents) FlagsToRecord(declared bool) []string {
+	return slices.DeleteFunc(slices.Clone(c.Flags), func(flag string) bool { return declared && strings.HasPrefix(flag, "--with=") })
+}
+
+// Warnings returns a warning for each plugin whose permissions the user has to list.
+func (c *Contents) Warnings() []string {
+	var warnings []string
+	for _, info := range c.Undeclared {
+		warnings = append(warnings, fmt.Sprintf("plugin %s declares permissions (func Rules in %s): list them under spec.rbac.rules of pmk-sched.yaml to grant them", info.Name, info.Package))
+	}
+	return warnings
+}
+
+// describe returns Contents with the permissions of the plugins.
+func describe(infos []plugins.Info) *Contents {
+	c := &Contents{Rules: map[string]permissions.Rules{}, Packages: map[string]string{}}
+	c.addRules(infos)
+	for _, info := range infos {
+		if info.Rules && c.Rules[info.Name] == nil {
+			c.Undeclared = append(c.Undeclared, info)
+		}
+	}
+	return c
+}
+
+func (c *Contents) addRules(infos []plugins.Info) {
+	for _, info := range infos {
+		if rules := permissions.OfPackage(info.Package); rules != nil {
+			c.Rules[info.Name], c.Packages[info.Name] = rules, info.Package
+		}
+	}
+}
+
+// BundledRules returns the permissions that bundled plugins declare, by the name of the plugin. packages are their import paths.
+func BundledRules(packages map[string]string) map[string]permissions.Rules {
+	rules := map[string]permissions.Rules{}
+	for name, path := range packages {
+		if declared := permissions.OfPackage(path); declared != nil {
+			rules[name] = declared
+		}
+	}
+	return rules
+}
+
+// builtImage returns the plugins of an image that was built on this machine, the flags that named them, and whether it
+// was built here.
+func builtImage(cache, reference string) (infos []plugins.Info, flags []string, found bool) {
+	name, err := image.CanonicalName(reference)
+	if err != nil {
+		return nil, nil, false
+	}
+	result, found, err := build.FindByImage(cache, name)
+	if err != nil || !found {
+		return nil, nil, false
+	}
+	return result.Info.Plugins, result.Flags, true
+}
+
+// PluginNames returns the names by which a configuration refers to the plugins.
+func PluginNames(infos []plugins.Info) []string {
+	var names []string
+	for _, p := range infos {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// hashLength is how much of the plugins' hash is in a tag.
+const hashLength = 10
+
+// TagSuffix returns what is added to a tag for images with plugins: another suffix for other plugins or other sources of
+// them, since a runtime does not pull a tag that it has. It is empty without plugins.
+func TagSuffix(list []plugins.Plugin, imports []string) (string, error) {
+	sum, err := plugins.Hash(list, imports, pmksched.Sources)
+	if err != nil || sum == "" {
+		return "", err
+	}
+	return "-plugins-" + sum[:hashLength], nil
+}

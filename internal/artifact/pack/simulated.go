@@ -1,0 +1,57 @@
+package pack
+
+import (
+	"context"
+	"fmt"
+
+	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Compiled is a kube-scheduler for this machine.
+type Compiled struct {
+	// Path is that of the binary in the build cache.
+	Path string
+	// Plugins are the compiled-in ones with their places in the configuration.
+	Plugins []profiles.Plugin
+}
+
+// Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in the build cache. It is the binary that an
+// image of the same plugins has.
+func Compile(ctx context.Context, env Env, release versions.Release, list []Plugin, imports []string) (*Compiled, error) {
+	var sources []plugins.Plugin
+	for _, p := range list {
+		sources = append(sources, p.Plugin)
+	}
+	built, err := build.Run(ctx, build.Options{
+		Release: release, Plugins: sources, Imports: imports, Sources: pmksched.Sources,
+		CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range built.Info.Warnings {
+		env.Warn(warning)
+	}
+	binary, ok := built.Binary(build.KubeScheduler, build.Host())
+	if !ok {
+		return nil, fmt.Errorf("build kube-scheduler %s: no binary for %s", release, build.Host())
+	}
+	c := &Compiled{Path: binary.Path}
+	if len(sources) == 0 {
+		return c, nil
+	}
+	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
+		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, info := range infos {
+		c.Plugins = append(c.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Weight: list[i].Weight, Args: list[i].Args, Enable: list[i].Enable})
+	}
+	return c, nil
+}

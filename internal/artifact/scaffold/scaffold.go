@@ -1,0 +1,245 @@
+// Package scaffold creates the module of a new plugin: code, tests, README, pmk-sched.yaml, a scenario and a CI workflow.
+package scaffold
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"go/format"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode"
+
+	"go.uber.org/zap"
+	"golang.org/x/mod/module"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+//go:embed templates/plugin
+var pluginTemplates embed.FS
+
+// Kinds of plugins, which are directories of templates.
+const (
+	// Portable plugins fit every release.
+	Portable = "portable"
+	// Native plugins use the framework of one release.
+	Native = "native"
+	// Extender is a portable plugin with a program that serves it as a scheduler extender.
+	Extender = "extender"
+)
+
+// common is the directory of the templates for portable and native plugins.
+const common = "common"
+
+// Request is the plugin to create.
+type Request struct {
+	Kind string
+	// Name as the user writes it, such as MyPlugin or my-plugin.
+	Name string
+	// Dir is the directory to create; empty: the name in lower case. Module is the path of the module; empty:
+	// example.com/NAME.
+	Dir, Module string
+	// Branch is the release of a native plugin, and of the plugin's pmk-sched.yaml; empty or "auto": the newest.
+	Branch string
+}
+
+// Env is where the go command runs and where progress is reported.
+type Env struct {
+	CacheDir string
+	Environ  []string
+	Warn     func(text string)
+	OnStep   func(name string) (done func(err error))
+	Log      *zap.Logger
+}
+
+// Result is the created module.
+type Result struct {
+	Dir, Package string
+	// Release is the release of a native plugin, and the newest one that a portable plugin is for.
+	Release versions.Release
+}
+
+// newPlugin is the data of the templates.
+type newPlugin struct {
+	// Name is that of the configuration, Type that of the code; Package, Scheduler and Label are derived from it.
+	Name, Type, Package, Scheduler, Label string
+	Module, Branch, Minor, Go             string
+	// Releases are those that the plugin is tested with, the first one on every change.
+	Releases []string
+	// The rest is how the framework of a native plugin's release is written: Pkg
+	// has Handle and Plugin, Status the package of Status.
+	Context, New, Newest         bool
+	Pkg, State, NodeInfo, Status string
+}
+
+// Plugin creates the module, or nothing.
+func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
+	p, release, err := describe(r)
+	if err != nil {
+		return nil, err
+	}
+	dir := cmp.Or(r.Dir, p.Package)
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.Invalidf("choose another directory with --dir", "create %s: it exists and is not an empty directory", dir)
+	}
+	p.Releases = testedReleases(r.Kind, release)
+	o := build.SourceOptions{CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log}
+	files := map[string][]byte{}
+	switch r.Kind {
+	case Native:
+		done := env.OnStep("read Kubernetes " + release.String())
+		err = nativeModule(ctx, files, &p, release, o)
+		done(err)
+	case Extender:
+		err = portableModule(files, &p, "scheduler", "scheduler/plugintest", "scheduler/extender")
+	default:
+		err = portableModule(files, &p, "scheduler", "scheduler/plugintest")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.Kind == Extender {
+		err = fillExtender(files, p)
+	} else {
+		err = errors.Join(fillTemplates(files, r.Kind, p), fillTemplates(files, common, p))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Dir: dir, Package: p.Package, Release: release}, writeModule(ctx, dir, files, o, env)
+}
+
+// testedReleases returns the release of a native plugin, and for a portable one its release and some of all that are supported.
+func testedReleases(kind string, release versions.Release) []string {
+	list := []string{release.String()}
+	if kind == Native {
+		return list
+	}
+	for _, other := range versions.Releases() {
+		if slices.Contains([]int{20, 24, 29, 33}, other.Minor) && other.Minor != release.Minor {
+			list = append(list, other.String())
+		}
+	}
+	return list
+}
+
+var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*$`)
+
+// describe derives all names from the given one.
+func describe(r Request) (newPlugin, versions.Release, error) {
+	if !pluginName.MatchString(r.Name) || token.IsKeyword(strings.ToLower(r.Name)) {
+		return newPlugin{}, versions.Release{}, problem.Invalidf("use a name such as MyPlugin or my-plugin", "invalid plugin name %q: must consist of letters, digits and -", r.Name)
+	}
+	var name strings.Builder
+	for word := range strings.FieldsFuncSeq(r.Name, func(r rune) bool { return r == '-' || r == '_' }) {
+		name.WriteString(string(unicode.ToUpper(rune(word[0]))) + word[1:])
+	}
+	p := newPlugin{Name: name.String(), Type: name.String(), Package: strings.ToLower(name.String()), Branch: "auto"}
+	if p.Type == "New" || p.Type == "Name" || p.Type == "Arguments" || p.Type == "Rules" {
+		p.Type += "Plugin"
+	}
+	p.Scheduler = p.Package + "-scheduler"
+	p.Label = p.Package + "/exclude"
+	p.Module = cmp.Or(r.Module, "example.com/"+p.Package)
+	if err := module.CheckImportPath(p.Module); err != nil {
+		return newPlugin{}, versions.Release{}, problem.Invalidf("", "invalid --module: %w", err)
+	}
+	release := versions.Releases()[0]
+	if r.Branch != "" && r.Branch != "auto" {
+		var err error
+		if release, err = versions.Parse(r.Branch); err != nil {
+			return newPlugin{}, release, err
+		}
+		p.Branch = release.String()
+	}
+	rules, _, err := versions.Select(release)
+	if err != nil {
+		return newPlugin{}, release, err
+	}
+	if slices.Contains(rules.Plugins, p.Name) {
+		return newPlugin{}, release, problem.Invalidf("", "%s has an in-tree plugin %s", release, p.Name)
+	}
+	return p, release, nil
+}
+
+// nativeModule adds go.mod and go.sum for a release, and the names that its framework uses.
+func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, release versions.Release, o build.SourceOptions) error {
+	made, goVersion, err := build.ReleaseModule(ctx, release, p.Module, o)
+	if err != nil {
+		return err
+	}
+	for name, text := range made {
+		files[name] = text
+	}
+	p.Branch, p.Minor, p.Go = release.String(), release.MinorString(), goVersion
+	p.Context, p.New, p.Newest = release.Minor >= 29, release.Minor >= 34, release.Minor >= 35
+	p.Pkg, p.State, p.NodeInfo, p.Status = "framework", "*framework.CycleState", "*framework.NodeInfo", "framework"
+	if p.New {
+		p.State, p.NodeInfo, p.Status = "fwk.CycleState", "fwk.NodeInfo", "fwk"
+	}
+	if p.Newest {
+		p.Pkg = "fwk"
+	}
+	return nil
+}
+
+// fillTemplates adds the files of the templates.
+func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
+	templates, err := template.ParseFS(pluginTemplates, "templates/plugin/"+kind+"/*.tmpl")
+	if err != nil {
+		return fmt.Errorf("read the templates of plugins: %w", err)
+	}
+	for _, t := range templates.Templates() {
+		var text bytes.Buffer
+		if err := t.Execute(&text, p); err != nil {
+			return fmt.Errorf("write %s: %w", t.Name(), err)
+		}
+		name, source := strings.TrimSuffix(t.Name(), ".tmpl"), text.Bytes()
+		if strings.HasSuffix(name, ".go") {
+			if source, err = format.Source(source); err != nil {
+				return fmt.Errorf("write %s: %w", t.Name(), err)
+			}
+		}
+		switch {
+		case name == "workflow.yaml":
+			name = ".github/workflows/test.yaml"
+		case strings.HasPrefix(name, "plugin"):
+			name = p.Package + strings.TrimPrefix(name, "plugin")
+		}
+		files[name] = source
+	}
+	return nil
+}
+
+// writeModule writes the files and has go complete go.mod. Without a network that is left to the user.
+func writeModule(ctx context.Context, dir string, files map[string][]byte, o build.SourceOptions, env Env) error {
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("create %s: %w", dir, err)
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return fmt.Errorf("create %s: %w", dir, err)
+		}
+	}
+	done := env.OnStep("complete " + filepath.Join(dir, "go.mod"))
+	err := build.CompleteModule(ctx, dir, o)
+	done(err)
+	if err != nil && ctx.Err() == nil {
+		env.Warn(fmt.Sprintf("%s is created, but its go.mod is incomplete: run `go mod tidy` there (%s)", dir, err))
+		return nil
+	}
+	return err
+}

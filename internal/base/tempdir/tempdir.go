@@ -1,0 +1,77 @@
+// Package tempdir creates temporary directories that do not pile up: those that killed runs left are removed by the next run.
+package tempdir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/flock"
+)
+
+// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files, after it has removed those that killed runs
+// of this user left there for that purpose. Call remove once, when the directory is not needed any more.
+//
+// A lock on the directory distinguishes one that is in use from one that is left over. On a file system that cannot lock a directory none is
+// removed.
+func Make(purpose string) (dir string, remove func() error, err error) {
+	prefix := "pmk-sched-" + purpose + "-"
+	sweep(prefix)
+	for {
+		dir, err := os.MkdirTemp("", prefix)
+		if err != nil {
+			return "", nil, fmt.Errorf("create a temporary directory for the %s: %w", purpose, err)
+		}
+		lock, err := os.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the sweep of another run was faster than the lock
+		}
+		if err != nil {
+			return "", nil, errors.Join(fmt.Errorf("lock a temporary directory: %w", err), os.Remove(dir))
+		}
+		if locked, err := flock.Try(lock); err == nil && (!locked || !exists(dir)) {
+			_ = lock.Close()
+			continue
+		}
+		return dir, func() error { return errors.Join(os.RemoveAll(dir), lock.Close()) }, nil
+	}
+}
+
+func exists(dir string) bool {
+	_, err := os.Lstat(dir)
+	return err == nil
+}
+
+// sweep removes the directories whose lock is free. What cannot be removed is left to the next run.
+func sweep(prefix string) {
+	entries, _ := os.ReadDir(os.TempDir())
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), prefix) {
+			sweepOne(filepath.Join(os.TempDir(), e.Name()))
+		}
+	}
+}
+
+// sweepOne removes a directory of this user if its lock is free. The directory for temporary files is often writable by all users.
+func sweepOne(dir string) {
+	lock, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	info, err := lock.Stat()
+	if err != nil {
+		return
+	}
+	owner, known := info.Sys().(*syscall.Stat_t)
+	if !known || int(owner.Uid) != os.Geteuid() {
+		return
+	}
+	if free, err := flock.Try(lock); err == nil && free {
+		_ = os.RemoveAll(dir)
+	}
+}

@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+)
+
+// ownsOthers are the kinds whose dependents, such as pods, are deleted before them.
+var ownsOthers = []string{"Deployment"}
+
+// Delete deletes objs with their dependents, last applied first. It waits until each one is gone before it deletes the next; ctx
+// bounds the wait. An object that does not exist is Absent. An object without the labels of the scheduler of the given one is
+// Skipped. After an error it continues with the other objects, and joins all errors.
+func (c *Client) Delete(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
+	sorted := inOrder(objs)
+	slices.Reverse(sorted)
+	var done ChangeSet
+	var errs []error
+	for _, obj := range sorted {
+		change, err := c.deleteOne(ctx, obj)
+		if err != nil {
+			errs = append(errs, unwrapDryRun(nameOf(obj), err))
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		done = append(done, change)
+	}
+	return done, errors.Join(errs...)
+}
+
+func (c *Client) deleteOne(ctx context.Context, obj *unstructured.Unstructured) (Change, error) {
+	change := Change{Object: nameOf(obj)}
+	live, err := c.get(ctx, obj)
+	if err != nil {
+		return change, err
+	}
+	name := obj.GetLabels()[ownership.LabelInstance]
+	switch {
+	case live == nil:
+		change.Action = Absent
+		return change, nil
+	case name == "" || !ownership.Owns(live.GetLabels(), name):
+		change.Action, change.Note = Skipped, "not managed by pmk-sched for this scheduler"
+		return change, nil
+	}
+	propagation := metav1.DeletePropagationBackground
+	if slices.Contains(ownsOthers, live.GetKind()) {
+		propagation = metav1.DeletePropagationForeground
+	}
+	if err := c.deleteExactly(ctx, live, propagation); err != nil {
+		return change, err
+	}
+	change.Action = Deleted
+	return change, c.waitGone(ctx, live)
+}

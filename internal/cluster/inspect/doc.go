@@ -1,0 +1,10 @@
+// Package inspect inspects a cluster and, on a control-plane node, the node, for
+// what a scheduler needs: release, config API, nodes, a free port, credentials.
+//
+// [Detect] only reads. Only the version of the API server is required; anything
+// else that cannot be read becomes a warning. The result, [Info], is plain data.
+//
+// Two tables have the differences between distributions: where they keep the
+// scheduler's files on a node (layout.go) and how to identify them
+// (distribution.go).
+package inspect

@@ -1,0 +1,267 @@
+package inspect
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Info is what Detect found. Unknown fields have their zero value, and Warnings
+// has the reason.
+type Info struct {
+	// Server is the API server that answered.
+	Server Server `json:"server"`
+	// Distribution is "pmk", "kubeadm", "kind", "eks", … or DistributionUnknown.
+	Distribution string `json:"distribution"`
+	// Layout is the name of one of Layouts, LayoutManaged if the control plane
+	// has no nodes in the cluster, or LayoutUnknown.
+	Layout string `json:"layout"`
+	// Source is what to build the scheduler from.
+	Source Source `json:"source"`
+	// Configuration has the config APIs of the release.
+	Configuration Configuration `json:"configuration"`
+	// Nodes counts all nodes of the cluster.
+	Nodes Nodes `json:"nodes"`
+	// ControlPlane has the control-plane nodes.
+	ControlPlane ControlPlane `json:"controlPlane"`
+	// Scheduler has the default scheduler and those deployed by pmk-sched.
+	Scheduler Scheduler `json:"scheduler"`
+	// Gangs is what the cluster has to place groups of pods without a plugin; nil before 1.35,
+	// and if it is unknown.
+	Gangs *Gangs `json:"gangs,omitempty"`
+	// Node is this machine.
+	Node Node `json:"node"`
+	// Credentials is the default scheduler's kubeconfig on this machine.
+	Credentials Credentials `json:"credentials"`
+	// KnownProblems are known bugs of the kube-scheduler of the cluster's release, and
+	// of deployed ones; never nil.
+	KnownProblems []KnownProblem `json:"knownProblems"`
+	// Warnings are for the user; never nil.
+	Warnings []string `json:"warnings"`
+	// Requests is how many requests were sent to the API server; 0 if they were not counted.
+	Requests int64 `json:"requests,omitempty"`
+
+	// Release is Source.Branch as a value.
+	Release versions.Release `json:"-"`
+}
+
+// Values of Info.Distribution and Info.Layout that are in no table.
+const (
+	DistributionUnknown = "unknown"
+	// LayoutManaged: the provider runs the control plane outside of the cluster.
+	LayoutManaged = "managed"
+	LayoutUnknown = "unknown"
+)
+
+// Server is an API server.
+type Server struct {
+	// Version with its suffix: "v1.29.3-eks-036c24b".
+	Version string `json:"version"`
+	// URL is the address of the requests.
+	URL string `json:"url"`
+	// Platform of the server: "linux/amd64".
+	Platform string `json:"platform"`
+}
+
+// Source is the source of a scheduler of the cluster's release.
+type Source struct {
+	// Branch is the tag of kubernetes/kubernetes: "v1.24.3".
+	Branch string `json:"branch"`
+	// Module is the Go module: "k8s.io/kubernetes@v1.24.3".
+	Module string `json:"module"`
+	// Go is the Go version of the release: "1.18.3".
+	Go string `json:"go"`
+}
+
+// Configuration has the versions of KubeSchedulerConfiguration of a release, as
+// full apiVersions.
+type Configuration struct {
+	// APIVersion is the preferred one of the release.
+	APIVersion string `json:"apiVersion"`
+	// Accepted are all that the release accepts, oldest first.
+	Accepted []string `json:"accepted"`
+	// Rendered is the one that pmk-sched renders.
+	Rendered string `json:"rendered"`
+}
+
+// Nodes counts the nodes of a cluster.
+type Nodes struct {
+	Count int `json:"count"`
+	// Kubelets counts them by the version of their kubelet, newest first.
+	Kubelets []KubeletCount `json:"kubelets"`
+}
+
+// KubeletCount is the number of nodes with one version of the kubelet.
+type KubeletCount struct {
+	Version string `json:"version"`
+	Count   int    `json:"count"`
+	// Examples are the names of some of them.
+	Examples []string `json:"examples"`
+}
+
+// ControlPlane has the control-plane nodes.
+type ControlPlane struct {
+	// Nodes are sorted by name.
+	Nodes []ControlPlaneNode `json:"nodes"`
+	Count int                `json:"count"`
+	// LabelKey and LabelValue are the label of these nodes; the value is often
+	// empty. LabelKey is empty if no such node was found.
+	LabelKey   string `json:"labelKey"`
+	LabelValue string `json:"labelValue"`
+	// Endpoint is the address of all API servers, "host:port", if kubeadm was
+	// given one (controlPlaneEndpoint).
+	Endpoint string `json:"endpoint,omitempty"`
+}
+
+// ControlPlaneNode is one control-plane node.
+type ControlPlaneNode struct {
+	Name    string  `json:"name"`
+	Address string  `json:"address"`
+	Taints  []Taint `json:"taints"`
+	// Architecture and OS as Go names them: "amd64", "linux".
+	Architecture   string `json:"architecture"`
+	OS             string `json:"os"`
+	KubeletVersion string `json:"kubeletVersion"`
+	Ready          bool   `json:"ready"`
+	Unschedulable  bool   `json:"unschedulable,omitempty"`
+	// APIServer is the static pod of the API server on the node; nil if unknown.
+	APIServer *APIServer `json:"apiServer,omitempty"`
+
+	// Names are its name and its addresses.
+	Names []string `json:"-"`
+}
+
+// APIServer is the API server of a node.
+type APIServer struct {
+	// Port is the port for HTTPS.
+	Port int `json:"port"`
+	// BindAddress is the address that it listens on; an unspecified one means every
+	// address.
+	BindAddress string `json:"bindAddress"`
+	// AdvertiseAddress is the address at which others reach it; empty: that of the
+	// node.
+	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
+}
+
+// ServesLoopback reports whether a process on its node reaches it over loopback.
+func (a *APIServer) ServesLoopback() bool {
+	address, err := netip.ParseAddr(a.BindAddress)
+	return err == nil && (address.IsUnspecified() || address.IsLoopback())
+}
+
+// Taint is a taint of a node. PMK's has a value, kubeadm's does not.
+type Taint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Effect string `json:"effect"`
+}
+
+// Scheduler has the default scheduler and those deployed by pmk-sched.
+type Scheduler struct {
+	// Port is the port for the scheduler Options.Name: the one it already uses,
+	// or the first free one from FirstPort on. It is 0 if none is free.
+	Port int `json:"port"`
+	// InsecurePort is a second such port, for releases (1.20–1.22) whose
+	// scheduler requires a plain HTTP listener; otherwise 0.
+	InsecurePort int `json:"insecurePort,omitempty"`
+	// Taken are the ports known to be in use on control-plane nodes, by number.
+	Taken []TakenPort `json:"taken"`
+	// Runs is how the default scheduler runs: one of the Runs constants.
+	Runs string `json:"runs"`
+	// Pods are the default scheduler's pods, by node. There are none if it is
+	// part of another process.
+	Pods []SchedulerPod `json:"pods"`
+	// Lease is the lease of its leader election.
+	Lease Lease `json:"lease"`
+	// Deployed are the schedulers deployed by pmk-sched, by namespace and name.
+	Deployed []DeployedScheduler `json:"deployed"`
+}
+
+// DeployedScheduler is a scheduler deployed by pmk-sched.
+type DeployedScheduler struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Image     string `json:"image"`
+	// Release of the scheduler: "v1.24.3".
+	Release string `json:"release"`
+	// Due is the release to upgrade to, if the API server is of another minor.
+	Due string `json:"due,omitempty"`
+	// Command upgrades the scheduler on a control-plane node; empty without Due.
+	Command string `json:"command,omitempty"`
+	// Certificate is the one of its certificates that expires first; nil if it has
+	// none, or if that is unknown.
+	Certificate *MountedCertificate `json:"certificate,omitempty"`
+	// DependsOn is the control-plane node whose API server all its replicas use,
+	// if there are other control-plane nodes; empty: none, or unknown.
+	DependsOn string `json:"dependsOn,omitempty"`
+}
+
+// FirstPort is the first port to search for a free one: the one after the default
+// scheduler's.
+const FirstPort = versions.SecurePort + 1
+
+// Ways in which a distribution runs the default scheduler.
+const (
+	RunsAsStaticPod = "static pod"
+	// RunsInProcess: inside a process of the distribution, without a pod.
+	RunsInProcess = "process"
+	// RunsManaged: outside of the cluster, managed by the provider.
+	RunsManaged = "managed"
+	RunsUnknown = "unknown"
+)
+
+// TakenPort is a TCP port in use.
+type TakenPort struct {
+	Port int `json:"port"`
+	// By is what uses it: "pod kube-system/etcd-a" or "a process on this node".
+	By string `json:"by"`
+}
+
+// SchedulerPod is a pod with a container that runs kube-scheduler.
+type SchedulerPod struct {
+	Namespace string   `json:"namespace"`
+	Name      string   `json:"name"`
+	Node      string   `json:"node"`
+	Container string   `json:"container"`
+	Image     string   `json:"image"`
+	Command   []string `json:"command"`
+	Ports     []int    `json:"ports"`
+	Ready     bool     `json:"ready"`
+}
+
+// Lease is a leader election's lease.
+type Lease struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Holder is empty if there is none or the lease could not be read.
+	Holder  string     `json:"holder"`
+	Renewed *time.Time `json:"renewed"`
+}
+
+// Node is the machine on which Detect ran.
+type Node struct {
+	// Root is Options.NodeRoot.
+	Root string `json:"root"`
+	// ControlPlane is set if the machine has the scheduler kubeconfig of a layout.
+	ControlPlane bool `json:"controlPlane"`
+}
+
+// Credentials is the scheduler's kubeconfig on a node, without its secrets.
+type Credentials struct {
+	// Kubeconfig is the path on the node, without Options.NodeRoot. It is empty
+	// if the machine is not a control-plane node.
+	Kubeconfig string `json:"kubeconfig"`
+	Server     string `json:"server"`
+	// User and Groups are the common name and the organisations of the
+	// certificate.
+	User   string   `json:"user"`
+	Groups []string `json:"groups"`
+	// Subject of the certificate: "CN=system:kube-scheduler,O=…".
+	Subject string `json:"subject"`
+	// Expires is when the certificate expires; nil if unknown.
+	Expires *time.Time `json:"expires"`
+	// OtherCluster is set if it trusts none of the certificate authorities that the
+	// caller's configuration trusts: it may be for another cluster.
+	OtherCluster bool `json:"otherCluster,omitempty"`
+}

@@ -1,0 +1,69 @@
+package inspect
+
+// Layout is where a distribution keeps the scheduler's files on a control-plane
+// node. Paths are those of the node.
+type Layout struct {
+	Name string
+	// Kubeconfig is the default scheduler's kubeconfig. It identifies a
+	// control-plane node.
+	Kubeconfig string
+	// AdminKubeconfig is the administrator's kubeconfig on every control-plane node; empty if there may be none.
+	AdminKubeconfig string
+	// Manifest is the static pod manifest of the scheduler; empty if it runs
+	// without a pod.
+	Manifest string
+	// Runs is RunsAsStaticPod or RunsInProcess.
+	Runs string
+	// Pod is the name of the scheduler's static pod before "-<node>".
+	Pod string
+	// SingleFile reports whether the kubelet reads the manifest as a single file, not as one of a directory.
+	SingleFile bool
+	// ConfigDir is the directory, on the node and in the container alike, of the configurations that pmk-sched writes for the static pod.
+	ConfigDir string
+	// EnvFile has the settings from which a node agent makes the manifest; empty if there is none.
+	EnvFile string
+	// Rewriter is what rewrites the manifest when it starts, or empty; Persist is what the user can do about that.
+	Rewriter, Persist string
+	// APIServerName is a name in the certificates of all API servers, for a layout whose kubeconfigs name the address of their node's API
+	// server: with it, one kubeconfig serves on each node over loopback. Empty: the kubeconfigs name localhost.
+	APIServerName string
+	// DisableScheduler is how the user disables a scheduler that runs in process.
+	DisableScheduler string
+}
+
+// ManagedConfigDir is the ConfigDir that only pmk-sched uses.
+const ManagedConfigDir = "/etc/kubernetes/pmk-sched"
+
+// Layouts returns the known layouts in the order of detection.
+// The paths come from: platform9/nodelet (masterconfig/base/centos/master.yaml),
+// kubernetes (cmd/kubeadm/app/constants), k3s (pkg/daemons/control/deps), rke2
+// (pkg/podtemplate), k0s (pkg/config/cfgvars.go), microk8s
+// (microk8s-resources/default-args/kube-scheduler).
+func Layouts() []Layout {
+	return []Layout{
+		{
+			Name: "pmk", Kubeconfig: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", AdminKubeconfig: "/etc/pf9/kube.d/kubeconfigs/admin.yaml", Manifest: "/etc/pf9/kube.d/master.yaml", Runs: RunsAsStaticPod, Pod: "k8s-master",
+			SingleFile: true, ConfigDir: "/etc/pf9/kube.d/configs", EnvFile: "/etc/pf9/kube.env",
+			Rewriter: "PMK's node agent", Persist: "replace again to repair it",
+		},
+		{
+			Name: "rke2", Kubeconfig: "/var/lib/rancher/rke2/server/cred/scheduler.kubeconfig", Manifest: "/var/lib/rancher/rke2/agent/pod-manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler",
+			ConfigDir: ManagedConfigDir, Rewriter: "rke2", Persist: "kube-scheduler-image and kube-scheduler-arg in its config.yaml persist",
+		},
+		{Name: "k3s", Kubeconfig: "/var/lib/rancher/k3s/server/cred/scheduler.kubeconfig", Runs: RunsInProcess, DisableScheduler: "start k3s with --disable-scheduler"},
+		{Name: "k0s", Kubeconfig: "/var/lib/k0s/pki/scheduler.conf", Runs: RunsInProcess, DisableScheduler: "start the controller with --disable-components=kube-scheduler"},
+		{Name: "microk8s", Kubeconfig: "/var/snap/microk8s/current/credentials/scheduler.config", Runs: RunsInProcess, DisableScheduler: "remove kube-scheduler from the arguments of kubelite"},
+		{Name: "kubeadm", Kubeconfig: "/etc/kubernetes/scheduler.conf", AdminKubeconfig: "/etc/kubernetes/admin.conf", Manifest: "/etc/kubernetes/manifests/kube-scheduler.yaml", Runs: RunsAsStaticPod, Pod: "kube-scheduler", ConfigDir: ManagedConfigDir,
+			APIServerName: "kubernetes.default.svc"}, // cmd/kubeadm/app/util/pkiutil, GetAPIServerAltNames
+	}
+}
+
+// LayoutNamed returns the layout with a name.
+func LayoutNamed(name string) (Layout, bool) {
+	for _, layout := range Layouts() {
+		if layout.Name == name {
+			return layout, true
+		}
+	}
+	return Layout{}, false
+}

@@ -1,0 +1,194 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// objectPage is how many nodes or pods are read at once.
+const objectPage = 50
+
+// countNodes counts the nodes by kubelet version.
+func (d *detector) countNodes(ctx context.Context) {
+	count, err := d.kubelets(ctx)
+	if apierrors.IsResourceExpired(err) {
+		// The list expired between two pages.
+		count, err = d.kubelets(ctx)
+	}
+	if err != nil {
+		d.warnUnread(err, "list nodes", "their number and the versions of their kubelets are unknown")
+		return
+	}
+	d.nodesListed = true
+	for _, kubelet := range count {
+		d.info.Nodes.Count += kubelet.Count
+		d.info.Nodes.Kubelets = append(d.info.Nodes.Kubelets, *kubelet)
+	}
+	slices.SortFunc(d.info.Nodes.Kubelets, func(a, b KubeletCount) int {
+		// An invalid version is the zero release and comes last.
+		releaseA, _ := versions.FromServer(a.Version)
+		releaseB, _ := versions.FromServer(b.Version)
+		return cmp.Or(releaseB.Compare(releaseA), cmp.Compare(a.Version, b.Version))
+	})
+}
+
+func (d *detector) kubelets(ctx context.Context) (map[string]*KubeletCount, error) {
+	const examples = 3
+	found := map[string]*KubeletCount{}
+	err := kubeapi.ReadTable(ctx, d.core.RESTClient(), "", "nodes", []string{"Name", "Version"}, func(cells []string) {
+		name, version := cells[0], cells[1]
+		kubelet := found[version]
+		if kubelet == nil {
+			kubelet = &KubeletCount{Version: version, Examples: []string{}}
+			found[version] = kubelet
+		}
+		kubelet.Count++
+		if len(kubelet.Examples) < examples {
+			kubelet.Examples = append(kubelet.Examples, name)
+		}
+	})
+	return found, err
+}
+
+// controlPlaneLabels returns the labels of control-plane nodes in the order of
+// preference: kubeadm's, the older one (which PMK keeps), microk8s'.
+func controlPlaneLabels() []string {
+	return []string{
+		"node-role.kubernetes.io/control-plane",
+		"node-role.kubernetes.io/master",
+		"node.kubernetes.io/microk8s-controlplane",
+	}
+}
+
+// controlPlane finds the control-plane nodes by their labels.
+func (d *detector) controlPlane(ctx context.Context) {
+	if !d.nodesListed {
+		return
+	}
+	found := map[string]corev1.Node{}
+	for _, key := range controlPlaneLabels() {
+		nodes, truncated, err := d.listNodes(ctx, key, d.o.MaxControlPlaneNodes)
+		if err != nil {
+			d.warnUnread(err, "list nodes with label "+key, "control-plane nodes with that label are unknown")
+			continue
+		}
+		if truncated {
+			d.warn("more than %d nodes have the label %s: the others were not inspected", d.o.MaxControlPlaneNodes, key)
+		}
+		for _, node := range nodes {
+			found[node.Name] = node
+		}
+	}
+	if len(found) == 0 {
+		// Workers identify the distribution too.
+		nodes, _, err := d.listNodes(ctx, "", 5)
+		if err == nil {
+			d.traits.addNodes(nodes)
+		}
+		return
+	}
+	nodes := make([]corev1.Node, 0, len(found))
+	for _, node := range found {
+		nodes = append(nodes, node)
+	}
+	slices.SortFunc(nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	d.traits.addNodes(nodes)
+	d.describeControlPlane(nodes)
+}
+
+// listNodes lists at most limit whole nodes that have a label ("" for any).
+func (d *detector) listNodes(ctx context.Context, label string, limit int) (nodes []corev1.Node, truncated bool, err error) {
+	options := metav1.ListOptions{LabelSelector: label, Limit: int64(min(limit, objectPage))}
+	for {
+		page, err := d.core.Nodes().List(ctx, options)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range page.Items {
+			// Image lists are large and not needed.
+			page.Items[i].Status.Images = nil
+			page.Items[i].ManagedFields = nil
+		}
+		nodes = append(nodes, page.Items...)
+		if len(nodes) > limit {
+			return nodes[:limit], true, nil
+		}
+		if page.Continue == "" {
+			return nodes, false, nil
+		}
+		if len(nodes) == limit {
+			return nodes, true, nil
+		}
+		options.Continue = page.Continue
+	}
+}
+
+func (d *detector) describeControlPlane(nodes []corev1.Node) {
+	plane := &d.info.ControlPlane
+	plane.Count = len(nodes)
+	most := 0
+	for _, key := range controlPlaneLabels() {
+		values := map[string]int{}
+		total := 0
+		for _, node := range nodes {
+			if value, ok := node.Labels[key]; ok {
+				values[value]++
+				total++
+			}
+		}
+		if total > most {
+			most, plane.LabelKey, plane.LabelValue = total, key, mostFrequent(values)
+		}
+	}
+	for _, node := range nodes {
+		if value, ok := node.Labels[plane.LabelKey]; !ok || value != plane.LabelValue {
+			d.warn("control-plane node %s does not have the label %s=%s of the others: a node selector with it excludes the node", node.Name, plane.LabelKey, plane.LabelValue)
+		}
+		plane.Nodes = append(plane.Nodes, describeNode(node))
+	}
+}
+
+func mostFrequent(values map[string]int) string {
+	var best string
+	for value, count := range values {
+		if count > values[best] || (count == values[best] && value < best) {
+			best = value
+		}
+	}
+	return best
+}
+
+func describeNode(node corev1.Node) ControlPlaneNode {
+	described := ControlPlaneNode{
+		Name:           node.Name,
+		Taints:         []Taint{},
+		Architecture:   node.Status.NodeInfo.Architecture,
+		OS:             node.Status.NodeInfo.OperatingSystem,
+		KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+		Unschedulable:  node.Spec.Unschedulable,
+	}
+	for _, taint := range node.Spec.Taints {
+		described.Taints = append(described.Taints, Taint{Key: taint.Key, Value: taint.Value, Effect: string(taint.Effect)})
+	}
+	described.Names = append(described.Names, node.Name)
+	for _, address := range node.Status.Addresses {
+		described.Names = append(described.Names, address.Address)
+		if address.Type == corev1.NodeInternalIP && described.Address == "" {
+			described.Address = address.Address
+		}
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			described.Ready = condition.Status == corev1.ConditionTrue
+		}
+	}
+	return described
+}

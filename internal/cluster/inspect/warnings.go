@@ -1,0 +1,122 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Thresholds of warnings.
+const (
+	certificateSoon = 30 * 24 * time.Hour
+	leaseStale      = time.Minute
+)
+
+// lease reads the leader of the default schedulers.
+func (d *detector) lease(ctx context.Context) {
+	lease := &d.info.Scheduler.Lease
+	found, err := d.leases.Leases(lease.Namespace).Get(ctx, lease.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return // leader election may be off
+	}
+	if err != nil {
+		d.warnUnread(err, "get lease kube-system/kube-scheduler", "the leader of the default schedulers is unknown")
+		return
+	}
+	if found.Spec.HolderIdentity != nil {
+		lease.Holder = *found.Spec.HolderIdentity
+	}
+	if found.Spec.RenewTime == nil {
+		return
+	}
+	lease.Renewed = &found.Spec.RenewTime.Time
+	if age := d.o.Now().Sub(*lease.Renewed); lease.Holder != "" && age > leaseStale {
+		d.warn("the default scheduler's lease was last renewed %s ago, by %s: check that it is running", age.Round(time.Second), lease.Holder)
+	}
+}
+
+// checkAll warns about problems in what was found.
+func (d *detector) checkAll(context.Context) {
+	d.checkKubelets()
+	d.checkControlPlane()
+	d.checkSchedulers()
+	d.checkDeployed()
+	if expires := d.info.Credentials.Expires; expires != nil {
+		if left := expires.Sub(d.o.Now()); left > 0 && left < certificateSoon {
+			d.warn("the certificate in %s expires in %d days, on %s: a scheduler with a copy of it stops then", d.info.Credentials.Kubeconfig, int(left.Hours()/24), expires.Format(time.DateOnly))
+		}
+	}
+}
+
+// checkKubelets warns about nodes whose kubelet has another minor than the API
+// server: an upgrade is in progress or incomplete.
+func (d *detector) checkKubelets() {
+	server := d.info.Release
+	for _, kubelet := range d.info.Nodes.Kubelets {
+		release, err := versions.FromServer(kubelet.Version)
+		if err != nil || (release.Major == server.Major && release.Minor == server.Minor) {
+			continue // fake nodes have invalid versions
+		}
+		meaning := "an upgrade is in progress or incomplete"
+		switch behind := server.Minor - release.Minor; {
+		case release.Compare(server) > 0:
+			meaning = "Kubernetes does not support kubelets newer than the API server"
+		case d.rules.KubeletSkew > 0 && behind > d.rules.KubeletSkew:
+			meaning = fmt.Sprintf("Kubernetes supports kubelets at most %d minors older", d.rules.KubeletSkew)
+		}
+		d.warn("%d of %d nodes run kubelet %s (%s), the API server is %s: %s",
+			kubelet.Count, d.info.Nodes.Count, kubelet.Version, exampleList(kubelet), server, meaning)
+	}
+}
+
+func exampleList(kubelet KubeletCount) string {
+	list := strings.Join(kubelet.Examples, ", ")
+	if kubelet.Count > len(kubelet.Examples) {
+		list += ", …"
+	}
+	return list
+}
+
+func (d *detector) checkControlPlane() {
+	var architectures []string
+	for _, node := range d.info.ControlPlane.Nodes {
+		if !node.Ready {
+			d.warn("control-plane node %s is not ready", node.Name)
+		}
+		architectures = append(architectures, node.OS+"/"+node.Architecture)
+	}
+	slices.Sort(architectures)
+	if architectures = slices.Compact(architectures); len(architectures) > 1 {
+		d.warn("control-plane nodes have different platforms: build an image for %s", strings.Join(architectures, ","))
+	}
+}
+
+func (d *detector) checkSchedulers() {
+	for _, pod := range d.info.Scheduler.Pods {
+		if !pod.Ready {
+			d.warn("the default scheduler's pod %s/%s is not ready", pod.Namespace, pod.Name)
+		}
+		release, ok := ImageRelease(pod.Image)
+		if ok && (release.Major != d.info.Release.Major || release.Minor != d.info.Release.Minor) {
+			d.warn("the default scheduler on node %s is %s, the API server is %s: an upgrade of the control plane is in progress or incomplete", pod.Node, release, d.info.Release)
+		}
+	}
+}
+
+// ImageRelease returns the release in the tag of an image.
+func ImageRelease(image string) (versions.Release, bool) {
+	image, _, _ = strings.Cut(image, "@")
+	colon := strings.LastIndex(image, ":")
+	if colon < strings.LastIndex(image, "/") || colon < 0 {
+		return versions.Release{}, false
+	}
+	release, err := versions.FromServer(image[colon+1:])
+	return release, err == nil
+}

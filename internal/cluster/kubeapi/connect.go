@@ -1,0 +1,63 @@
+package kubeapi
+
+import (
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// ConnectOptions choose a cluster and a user, like the flags of kubectl with the same names.
+type ConnectOptions struct {
+	// Kubeconfig is a file; empty: $KUBECONFIG, ~/.kube/config, then the pod's ServiceAccount.
+	Kubeconfig string
+	// Context, Cluster, User and Server take the place of what the kubeconfig selects.
+	Context, Cluster, User, Server string
+	// As and AsGroups impersonate a user.
+	As       string
+	AsGroups []string
+	// RequestTimeout bounds one request; 0: 30 seconds.
+	RequestTimeout time.Duration
+	// UserAgent names the program in the audit log of the API server.
+	UserAgent string
+	// Log gets the warnings of the API server.
+	Log *zap.Logger
+}
+
+// requestTimeout turns an API server that does not answer into an error.
+const requestTimeout = 30 * time.Second
+
+// ErrNoKubeconfig is returned by [Connect] when no cluster is configured.
+var ErrNoKubeconfig = problem.Invalidf(
+	"name one with --kubeconfig, or set KUBECONFIG; a control-plane node has an administrator's: "+
+		"/etc/pf9/kube.d/kubeconfigs/admin.yaml on PMK, /etc/kubernetes/admin.conf with kubeadm",
+	"find a cluster: there is no kubeconfig")
+
+// Connect returns the configuration of a client. It sends nothing.
+func Connect(o ConnectOptions) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	rules.WarnIfAllMissing = false
+	overrides := &clientcmd.ConfigOverrides{
+		CurrentContext: o.Context,
+		Context:        clientcmdapi.Context{Cluster: o.Cluster, AuthInfo: o.User},
+		ClusterInfo:    clientcmdapi.Cluster{Server: o.Server},
+		AuthInfo:       clientcmdapi.AuthInfo{Impersonate: o.As, ImpersonateGroups: o.AsGroups},
+	}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			return nil, ErrNoKubeconfig
+		}
+		return nil, problem.Invalidf("", "read kubeconfig: %w", err)
+	}
+	cfg.UserAgent = o.UserAgent
+	if cfg.Timeout = o.RequestTimeout; cfg.Timeout <= 0 {
+		cfg.Timeout = requestTimeout
+	}
+	return ClientConfig(cfg, o.Log), nil
+}

@@ -1,0 +1,82 @@
+package deploy
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/helm"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// Chart returns the files of a Helm chart that installs what Deploy would apply of the plan, and
+// warnings. A chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a
+// Secret that a value names. Other keys are left out unless secrets is set.
+func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
+	plan, warnings, err = chartPlan(plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := shown(plan.Objects, secrets)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", plan.Name, err)
+	}
+	objects = slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		if secrets || o.GetKind() != "Secret" {
+			return false
+		}
+		warnings = append(warnings, fmt.Sprintf("the chart does not include Secret %s: create it before you install the chart, or use --show-secrets", o.GetName()))
+		return true
+	})
+	s := plan.Scheduler
+	files, err = helm.Chart(helm.Input{
+		Name: plan.Name, Namespace: plan.Namespace, Release: plan.Release.String(), NodeSelector: s.NodeSelector, Objects: objects,
+		APIServer: cmp.Or(s.Credentials.Server, manifest.InClusterServer),
+	})
+	return files, warnings, err
+}
+
+// chartPlan returns the plan of the objects that a chart installs, without credentials of a node, and warnings.
+func chartPlan(plan *Plan) (_ *Plan, warnings []string, err error) {
+	if len(plan.Before) > 0 {
+		return nil, nil, problem.Invalidf("deploy it with `pmk-sched extender deploy` and call it at its Service",
+			"write a chart of scheduler %s: a chart cannot hold extender %s, whose certificates pmk-sched makes and renews", plan.Name, plan.Before[0].Name)
+	}
+	mode := plan.Scheduler.Credentials.Mode
+	if mode == CredentialsServiceAccount {
+		return plan, nil, nil
+	}
+	o := plan.from.o
+	o.Credentials = CredentialsServiceAccount
+	if plan, err = NewPlan(plan.from.info, nil, o); err != nil {
+		return nil, nil, fmt.Errorf("write a chart of scheduler %s: %w", o.Name, err)
+	}
+	return plan, []string{fmt.Sprintf("the chart uses ServiceAccount credentials instead of %s: a chart holds no credentials of a node; "+
+		"to use a client certificate, set credentials.secret to the name of an existing Secret", mode)}, nil
+}
+
+// shown returns objects as Render prints them.
+func shown(objects []*unstructured.Unstructured, secrets bool) ([]*unstructured.Unstructured, error) {
+	text, err := manifest.YAML(objects, manifest.RenderOptions{ShowSecrets: secrets})
+	if err != nil {
+		return nil, err
+	}
+	var all []*unstructured.Unstructured
+	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		data, err := sigsyaml.YAMLToJSON(document)
+		if err != nil {
+			return nil, err
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(data); err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}

@@ -1,0 +1,239 @@
+package deploy_test
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+const ownProfiles = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: custom
+  percentageOfNodesToScore: 50
+  plugins:
+    # the first
+    score: {enabled: [{name: NodeResourcesFit, weight: 2}]}
+    preScore:
+      disabled:
+      - name: "*"
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy: {type: MostAllocated, resources: [{name: "{{cpu}}", weight: 1}]}
+`
+
+const twoProfiles = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: custom
+- schedulerName: other
+  plugins: {score: {disabled: [{name: NodeResourcesFit}]}}
+`
+
+const delayedCaches = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+delayCacheUntilActive: true
+`
+
+func chartOptions(change func(*deploy.Options)) deploy.Options {
+	o := deploy.Options{Name: "custom", Image: "localhost/custom:v1", Branch: "v1.36.3", Version: "v0.1.0", Credentials: deploy.CredentialsServiceAccount}
+	change(&o)
+	return o
+}
+
+func sidecar() manifest.Wiring {
+	return manifest.Wiring{
+		Extender: profiles.Extender{Name: "near", PrioritizeVerb: "prioritize", Weight: 1, Ignorable: new(bool)},
+		Sidecar: &manifest.Sidecar{
+			Image:    "localhost/extender:v1",
+			Policies: []manifest.Policy{{Name: "timestamp", Args: map[string]any{"note": "{{braces}}"}}},
+			Rules:    []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}},
+		},
+	}
+}
+
+func TestChartTemplatesTheRenderedObjects(t *testing.T) {
+	own := func(text string) func(*deploy.Options) {
+		return func(o *deploy.Options) { o.Configuration, o.ConfigurationName = []byte(text), "f.yaml" }
+	}
+	for name, change := range map[string]func(*deploy.Options){
+		"plain":          func(*deploy.Options) {},
+		"preset":         func(o *deploy.Options) { o.Preset = "binpack" },
+		"own":            own(ownProfiles),
+		"delayed caches": own(delayedCaches),
+		"two profiles":   own(twoProfiles),
+		"old release":    func(o *deploy.Options) { o.Branch = "v1.21.3" },
+		"policy":         func(o *deploy.Options) { o.Branch, o.PolicyConfigMap = "v1.21.3", true },
+		"replicas":       func(o *deploy.Options) { o.Replicas = 3 },
+		"any node":       func(o *deploy.Options) { o.AnyNode = true },
+		"nodes":          func(o *deploy.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
+		"API server":     func(o *deploy.Options) { o.APIServer = "https://api.example.com:6443" },
+		"namespace":      func(o *deploy.Options) { o.Namespace = "custom" },
+		"flags":          func(o *deploy.Options) { o.Flags = []string{"--preset=default"}; o.PullPolicy = "Always" },
+		"sidecar":        func(o *deploy.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
+		"plugins": func(o *deploy.Options) {
+			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2, Args: []byte("{address: 'http://custom:9090'}")}}
+			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := chartOptions(change)
+			files, warnings := chart(t, o)
+			if len(warnings) > 0 {
+				t.Errorf("warnings: %v", warnings)
+			}
+			namespace := cmp.Or(o.Namespace, "kube-system")
+			if diff := gocmp.Diff(rendered(t, o), template(t, files, namespace, nil)); diff != "" {
+				t.Errorf("helm template differs from render (-render +helm):\n%s\n%s", diff, files["values.yaml"])
+			}
+			// Other values give what a plan with them gives.
+			o.Name, o.Image, o.Replicas = "renamed", "localhost/renamed:v2", 2
+			o.Configuration = bytes.ReplaceAll(o.Configuration, []byte("schedulerName: custom"), []byte("schedulerName: renamed"))
+			got := template(t, files, namespace, map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
+			if diff := gocmp.Diff(rendered(t, o), got); diff != "" {
+				t.Errorf("with other values (-render +helm):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestChartHoldsNoNodeCredentials(t *testing.T) {
+	o := chartOptions(func(o *deploy.Options) { o.Credentials = deploy.CredentialsNode })
+	credentials := &inspect.NodeCredentials{
+		Path: "/etc/kubernetes/scheduler.conf", Server: "https://localhost:443", User: "system:kube-scheduler",
+		Expires: time.Now().Add(time.Hour), CA: []byte("CA\n"), Cert: []byte("CERT\n"), Key: []byte("KEY\n"),
+	}
+	plan, err := deploy.NewPlan(nil, credentials, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, warnings, err := deploy.Chart(plan, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "ServiceAccount credentials instead of node") {
+		t.Errorf("warnings: %v", warnings)
+	}
+	withAccount := o
+	withAccount.Credentials = deploy.CredentialsServiceAccount
+	if diff := gocmp.Diff(rendered(t, withAccount), template(t, files, "kube-system", nil)); diff != "" {
+		t.Errorf("default values (-render +helm):\n%s", diff)
+	}
+	// With the Secret that deploy creates and the node's API server, everything else is what deploy creates.
+	var secret string
+	var want []map[string]any
+	for _, object := range objects(t, render(t, plan)) {
+		u := unstructured.Unstructured{Object: object}
+		if u.GetKind() == "Secret" {
+			secret = u.GetName()
+		} else {
+			want = append(want, object)
+		}
+	}
+	got := template(t, files, "kube-system", map[string]any{
+		"credentials": map[string]any{"secret": secret}, "apiServer": plan.Scheduler.Credentials.Server, "hostNetwork": true,
+	})
+	if diff := gocmp.Diff(want, got); diff != "" {
+		t.Errorf("with a Secret (-render +helm):\n%s", diff)
+	}
+}
+
+func chart(t *testing.T, o deploy.Options) (files map[string][]byte, warnings []string) {
+	t.Helper()
+	plan, err := deploy.NewPlan(nil, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, warnings, err = deploy.Chart(plan, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, warnings
+}
+
+// rendered is `pmk-sched render`.
+func rendered(t *testing.T, o deploy.Options) []map[string]any {
+	t.Helper()
+	plan, err := deploy.NewPlan(nil, nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects(t, render(t, plan))
+}
+
+func render(t *testing.T, plan *deploy.Plan) string {
+	t.Helper()
+	text, err := deploy.Render(plan, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// template is `helm template`.
+func template(t *testing.T, files map[string][]byte, namespace string, values map[string]any) []map[string]any {
+	t.Helper()
+	var buffered []*loader.BufferedFile
+	for name, data := range files {
+		buffered = append(buffered, &loader.BufferedFile{Name: name, Data: data})
+	}
+	chart, err := loader.LoadFiles(buffered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := chartutil.ToRenderValues(chart, values, chartutil.ReleaseOptions{Name: "r", Namespace: namespace}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := engine.Render(chart, given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for name, document := range rendered {
+		if strings.HasSuffix(name, ".yaml") {
+			text.WriteString("---\n" + document + "\n")
+		}
+	}
+	return objects(t, text.String())
+}
+
+// objects reads documents and sorts them.
+func objects(t *testing.T, text string) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for _, document := range bytes.Split([]byte("\n"+text), []byte("\n---\n")) {
+		o := map[string]any{}
+		if err := yaml.Unmarshal(document, &o); err != nil {
+			t.Fatalf("%s\n%v", document, err)
+		}
+		if len(o) == 0 {
+			continue
+		}
+		all = append(all, o)
+	}
+	key := func(o map[string]any) string {
+		u := unstructured.Unstructured{Object: o}
+		return u.GetKind() + "/" + u.GetName()
+	}
+	slices.SortFunc(all, func(a, b map[string]any) int { return cmp.Compare(key(a), key(b)) })
+	return all
+}

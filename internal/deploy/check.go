@@ -1,0 +1,52 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// gateFlags returns the flags with which the binary checks the configuration: feature gates, on which defaults depend. Others may name files.
+func gateFlags(args []string) []string {
+	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
+}
+
+// checkConfiguration has the scheduler's own binary check the configuration, or warns that it cannot.
+func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
+	if plan.Scheduler.Configuration == nil {
+		return nil // an extender, or a revision, whose configuration was checked before
+	}
+	dir, remove, err := tempdir.Make("check")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	binary, err := d.Binary(ctx, plan, dir)
+	if binary.Missing != "" {
+		return problem.Invalidf("build an image with `pmk-sched build`, or copy the scheduler there", "image %s has no %s, which the scheduler's pods run", plan.Scheduler.Image, binary.Missing)
+	}
+	if err == nil {
+		d.Log.Info("checking the configuration with the scheduler's own binary", zap.String("binary", binary.Path), zap.String("from", binary.Origin))
+		config := plan.Scheduler.Configuration
+		err = configcheck.Check(ctx, binary, dir, configcheck.Request{
+			Configuration: config.YAML, Kubeconfig: manifest.KubeconfigPath(plan.Name), Policy: config.Policy, Args: append(slices.Clone(config.Args), gateFlags(plan.Scheduler.Args)...), Warn: d.Warn,
+		})
+	}
+	if errors.Is(err, configcheck.ErrNoBinary) {
+		d.Warnf("the configuration was checked only with built-in rules for %s: %v", plan.Release, err)
+		return nil
+	}
+	if errors.Is(err, configcheck.ErrPartlyChecked) {
+		d.Warnf("%v", err)
+		return nil
+	}
+	return err
+}

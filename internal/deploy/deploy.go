@@ -1,0 +1,245 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// DeployOptions is how to run a plan.
+type DeployOptions struct {
+	// Timeout bounds the wait until the scheduler is stable; 0: 5 minutes.
+	Timeout time.Duration
+	// StableFor is how long the scheduler must be available without a change to be called stable; 0: 10 seconds.
+	StableFor time.Duration
+	// NoRollback keeps a failed deployment for inspection.
+	NoRollback bool
+	// Verify, if set, proves that a stable scheduler schedules, before the former one is given up. It is not called for an extender.
+	Verify func(ctx context.Context, plan *Plan) error
+}
+
+// defaultTimeout leaves time to pull an image over a slow line.
+const defaultTimeout = 5 * time.Minute
+
+// Outcome is what Deploy did.
+type Outcome struct {
+	Revision int             `json:"revision"`
+	Changes  apply.ChangeSet `json:"changes"`
+}
+
+// deployRun is one run of a plan.
+type deployRun struct {
+	Deps
+	plan *Plan
+	o    DeployOptions
+
+	lock     lock
+	previous *apply.Revision // the last deployed revision, or nil
+	current  *apply.Revision
+	live     bool // the Deployment existed before
+	lost     bool // the Deployment existed without a readable revision
+	stable   bool // the new revision is stable and marked deployed
+	outcome  Outcome
+}
+
+// Deploy runs the plan. If it fails or ctx ends, it restores the former state, unless NoRollback is set. It can be run again after it was
+// killed at any point.
+func Deploy(ctx context.Context, d Deps, plan *Plan, o DeployOptions) (*Outcome, error) {
+	if d.Log == nil {
+		d.Log = zap.NewNop()
+	}
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	run := &deployRun{Deps: d, plan: plan, o: o}
+	if err := steps.Run(ctx, run.steps(), d.OnStep); err != nil {
+		return nil, run.explain(err)
+	}
+	return &run.outcome, nil
+}
+
+// steps returns the steps of a deployment.
+func (d *deployRun) steps() []steps.Step {
+	restore := d.restore
+	if d.o.NoRollback {
+		restore = nil
+	}
+	list := []steps.Step{
+		{Name: "preflight checks", Do: d.preflight},
+		{Name: "lock", Hold: d.takeLock, Always: d.lock.release},
+		{Name: "check configuration", Do: d.checkConfiguration},
+		{Name: "save revision", Do: d.saveRevision, Undo: d.markFailed},
+		{Name: "apply", Do: d.apply, Undo: restore},
+		{Name: "wait until stable", Do: d.waitStable},
+	}
+	if d.o.Verify != nil && d.plan.Extender == nil {
+		list = append(list, steps.Step{Name: "verify", Do: func(ctx context.Context) error { return d.o.Verify(ctx, d.plan) }})
+	}
+	return append(list,
+		steps.Step{Name: "mark deployed", Do: d.markDeployed, Commit: true},
+		steps.Step{Name: "prune", Do: d.prune},
+	)
+}
+
+func (d *deployRun) preflight(ctx context.Context) error {
+	if d.Preflight != nil {
+		if err := d.Preflight(ctx, d.plan); err != nil {
+			return err
+		}
+	}
+	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	if err != nil {
+		return err
+	}
+	d.live = slices.ContainsFunc(owned, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if app := AppOf(owned); app != "" && app != d.plan.app() {
+		return problem.Invalidf("choose another --name", "name %s is in use by a %s", d.plan.Name, app)
+	}
+	return onlyIn(d.plan.Namespace, d.plan.Name, owned)
+}
+
+func (d *deployRun) takeLock(ctx context.Context) (context.Context, error) {
+	return d.lock.take(ctx, d.Deps, d.plan.Namespace, d.plan.Name)
+}
+
+func (d *deployRun) checkConfiguration(ctx context.Context) error {
+	return checkConfiguration(ctx, d.Deps, d.plan)
+}
+
+// saveRevision records what will be applied before anything changes. If the last deployed revision equals the plan, it is used again. The
+// ledger closes a pending revision of an earlier run.
+func (d *deployRun) saveRevision(ctx context.Context) error {
+	revisions, err := d.Ledger.Revisions(ctx, d.plan.Namespace, d.plan.Name)
+	if err != nil {
+		return err
+	}
+	d.previous = apply.LastDeployed(revisions)
+	if replaces := d.plan.Replaces; replaces != 0 && (d.previous == nil || d.previous.Number != replaces) {
+		return problem.Errorf("run the command again", "revision %d of %s is not the current one any more: another run changed it", replaces, d.plan.Name)
+	}
+	if d.lost = d.live && len(revisions) == 0; d.lost {
+		d.Warnf("scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored", d.plan.Name)
+	}
+	if n := len(revisions); n > 0 && revisions[n-1].Status == apply.Pending {
+		d.Warnf("revision %d is pending: an earlier run was interrupted; continuing", revisions[n-1].Number)
+	} else if d.previous != nil && SameObjects(d.previous.Objects, d.plan.Objects) {
+		d.current, d.outcome.Revision = d.previous, d.previous.Number
+		return nil
+	}
+	d.current, err = d.Ledger.SaveRevision(ctx, apply.Revision{
+		Name: d.plan.Name, Namespace: d.plan.Namespace, Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin, Objects: d.plan.Objects,
+	})
+	if err == nil {
+		d.outcome.Revision = d.current.Number
+	}
+	return err
+}
+
+// again reports whether the plan is the last deployed revision.
+func (d *deployRun) again() bool { return d.previous != nil && d.current == d.previous }
+
+func (d *deployRun) markFailed(ctx context.Context, cause error) error {
+	if d.current == nil || d.again() {
+		return nil
+	}
+	return d.Ledger.SetRevisionStatus(ctx, d.current, apply.Failed, cause.Error())
+}
+
+func (d *deployRun) apply(ctx context.Context) error {
+	objects, err := d.tolerateShortage(ctx, d.plan.Objects)
+	if err != nil {
+		return err
+	}
+	d.outcome.Changes, err = d.Applier.Apply(ctx, objects)
+	return err
+}
+
+// tolerateShortage keeps the rollout of objects, which may be those of a revision, from waiting for nodes that are away now.
+func (d *deployRun) tolerateShortage(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
+	if i < 0 {
+		return objects, nil
+	}
+	shortage, err := d.Applier.Shortage(ctx, objects[i])
+	if err != nil {
+		return nil, err
+	}
+	return manifest.TolerateShortage(objects, shortage)
+}
+
+// restore deploys the last deployed revision again, or removes everything if there is none. It does nothing if that revision is the one being
+// deployed, or if the former state is not recorded: a broken scheduler is better than none.
+func (d *deployRun) restore(ctx context.Context, _ error) error {
+	if d.again() || d.lost {
+		return nil
+	}
+	var keep []*unstructured.Unstructured
+	if d.previous != nil {
+		keep = d.previous.Objects
+		objects, err := d.tolerateShortage(ctx, keep)
+		if err != nil {
+			return err
+		}
+		if _, err := d.Applier.Apply(ctx, objects); err != nil {
+			return err
+		}
+	}
+	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	if err != nil {
+		return err
+	}
+	if _, err := d.Applier.Delete(ctx, without(parts(owned), keep)); err != nil {
+		return err
+	}
+	if d.previous == nil {
+		_, err := d.Applier.DeleteLeaderLease(ctx, d.plan.Namespace, d.plan.Name)
+		return err
+	}
+	return d.wait(ctx)
+}
+
+func (d *deployRun) wait(ctx context.Context) error {
+	return d.Applier.WaitStable(ctx, d.plan.Namespace, d.plan.Name, apply.WaitOptions{
+		StableFor: d.o.StableFor, OnMissing: func(state string) { d.Warnf("%s", state) },
+	})
+}
+
+func (d *deployRun) waitStable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, d.o.Timeout)
+	defer cancel()
+	return d.wait(ctx)
+}
+
+func (d *deployRun) markDeployed(ctx context.Context) error {
+	if d.current.Status != apply.Deployed {
+		if err := d.Ledger.SetRevisionStatus(ctx, d.current, apply.Deployed, ""); err != nil {
+			return err
+		}
+	}
+	d.stable = true
+	return nil
+}
+
+// prune removes what no kept revision needs: former configurations, and objects that the plan does not have any more.
+func (d *deployRun) prune(ctx context.Context) error {
+	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
+	if err != nil {
+		return err
+	}
+	stale := slices.DeleteFunc(without(parts(owned), d.plan.Objects), isConfiguration)
+	removed, err := d.Applier.Delete(ctx, stale)
+	d.outcome.Changes = append(d.outcome.Changes, removed...)
+	if err != nil {
+		return err
+	}
+	removed, err = d.Applier.Prune(ctx, d.plan.Namespace, d.plan.Name)
+	d.outcome.Changes = append(d.outcome.Changes, removed...)
+	return err
+}

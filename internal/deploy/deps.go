@@ -1,0 +1,74 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+)
+
+// Applier changes a cluster and lists the objects managed by pmk-sched.
+type Applier interface {
+	Plan(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+	PlanHelm(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+	Apply(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+	Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
+	Prune(ctx context.Context, ns, name string) (apply.ChangeSet, error)
+	Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
+	ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error)
+	DeleteLeaderLease(ctx context.Context, ns, name string) (apply.Change, error)
+	WaitStable(ctx context.Context, ns, deployment string, o apply.WaitOptions) error
+	Shortage(ctx context.Context, deployment *unstructured.Unstructured) (replicas int, err error)
+}
+
+// Ledger stores the revisions of a scheduler.
+type Ledger interface {
+	SaveRevision(ctx context.Context, wanted apply.Revision) (*apply.Revision, error)
+	SetRevisionStatus(ctx context.Context, r *apply.Revision, status apply.RevisionStatus, reason string) error
+	Revisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
+	AllRevisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
+}
+
+// Locker prevents two runs for one scheduler at the same time.
+type Locker interface {
+	Lock(ctx context.Context, ns, name, holder string) (held context.Context, unlock func(context.Context) error, err error)
+}
+
+// Finder lists the Deployments managed by pmk-sched.
+type Finder interface {
+	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
+}
+
+// Deps is what the steps need from outside.
+type Deps struct {
+	Applier Applier
+	Ledger  Ledger
+	Locker  Locker
+	// Holder identifies this process in the lock: "root@node-1 (process 4711)". By is who runs it, recorded in revisions: "root@node-1".
+	Holder, By string
+	// Preflight checks, before anything changes, whether the cluster can run the plan.
+	Preflight func(ctx context.Context, plan *Plan) error
+	// Binary finds the kube-scheduler of the plan's image, to check the configuration; dir is a temporary directory to write it to. Its
+	// error is [configcheck.ErrNoBinary] if it is unavailable.
+	Binary func(ctx context.Context, plan *Plan, dir string) (configcheck.Binary, error)
+	// Finder finds the schedulers that call an extender; only package extenders needs it.
+	Finder Finder
+	// Warn and Note print to the user; both may be nil.
+	Warn, Note func(text string)
+	// OnStep observes every step; may be nil.
+	OnStep steps.OnStep
+	// Log may be nil.
+	Log *zap.Logger
+}
+
+// Warnf passes a formatted warning to Warn, if it is set.
+func (d Deps) Warnf(format string, args ...any) {
+	if d.Warn != nil {
+		d.Warn(fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,175 @@
+package deploy
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+)
+
+// Endpoint is an API server that replicas use, as this machine reaches it.
+type Endpoint struct {
+	// Node whose API server it is; empty: any.
+	Node string
+	// Address is host:port. Its certificate has ServerName and is signed by CA, PEM.
+	Address, ServerName string
+	CA                  []byte
+	// Local reports whether a replica on this machine uses the same address.
+	Local bool
+	// Chosen reports whether the plan chose the address that the replicas use, and not the node's kubeconfig.
+	Chosen bool
+}
+
+// chooseServer chooses the API server for copied credentials of one of several control-plane nodes. A kubeconfig of kubeadm names the API
+// server of one node, on which all replicas would depend: each uses that of its node instead, over loopback, or all use the
+// cluster's endpoint. auto reports whether the user did not choose the credentials.
+func (p *planner) chooseServer(auto bool) error {
+	credentials := &p.plan.Scheduler.Credentials
+	server, err := url.Parse(p.creds.Server)
+	if err != nil || p.info == nil || credentials.Mode == CredentialsHostPath {
+		return nil //nolint:nilerr // the URL is checked with the other credentials
+	}
+	if isLoopback(server.Hostname()) && !p.onControlPlane() {
+		p.warn("replicas use the API server of their own node (%s): nodes with the labels of --node-selector must be control-plane nodes", credentials.Server)
+	}
+	if p.info.ControlPlane.Count < 2 {
+		return nil
+	}
+	node, found := p.info.ControlPlane.NodeAt(server.Hostname())
+	layout, _ := inspect.LayoutNamed(p.info.Layout)
+	local, endpoint := p.localServer(layout), p.clusterEndpoint()
+	switch {
+	case !found && isLoopback(server.Hostname()):
+		if err := p.checkLoopback(server, auto); err != nil {
+			return err
+		}
+		p.note("API server %s: each replica uses that of its node", credentials.Server)
+	case !found:
+		p.note("API server %s: this node's kubeconfig names it for all replicas", credentials.Server)
+	case local != "":
+		credentials.Server, credentials.ServerName = "https://"+local, layout.APIServerName
+		p.note("API server %s: each replica uses that of its node", credentials.Server)
+	case endpoint != "":
+		credentials.Server, credentials.ServerName = "https://"+endpoint, ""
+		p.note("API server %s: all replicas use the cluster's controlPlaneEndpoint", credentials.Server)
+	case auto:
+		return problem.Invalidf("use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials serviceaccount; with --credentials "+credentials.Mode+" all use that of node "+node,
+			"with several control-plane nodes a scheduler must not depend on one: this node's kubeconfig names the API server of node %s (%s), and no address serves all replicas", node, p.creds.Server)
+	default:
+		p.warn("every replica uses the API server of node %s, which this node's kubeconfig names (%s): with --credentials hostpath each uses that of its node", node, p.creds.Server)
+	}
+	return p.listEndpoints(credentials.Server != p.creds.Server)
+}
+
+// onControlPlane reports whether replicas run only on control-plane nodes.
+func (p *planner) onControlPlane() bool {
+	_, selected := p.o.NodeSelector[p.info.ControlPlane.LabelKey]
+	return len(p.o.NodeSelector) == 0 || selected
+}
+
+// checkLoopback refuses a kubeconfig that names loopback, as PMK's do, if API servers of other nodes have another port or do not listen on
+// loopback: a copy of the kubeconfig does not serve there.
+func (p *planner) checkLoopback(server *url.URL, auto bool) error {
+	port := cmp.Or(server.Port(), "443")
+	for _, node := range p.info.ControlPlane.Nodes {
+		if node.APIServer == nil || node.APIServer.ServesLoopback() && strconv.Itoa(node.APIServer.Port) == port {
+			continue
+		}
+		at := net.JoinHostPort(node.APIServer.BindAddress, strconv.Itoa(node.APIServer.Port))
+		if !auto {
+			p.warn("the API server of node %s is at %s: a replica there cannot use %s, which this node's kubeconfig names", node.Name, at, p.creds.Server)
+			continue
+		}
+		return problem.Invalidf("use --credentials hostpath, with which each replica uses its own node's kubeconfig, or --credentials serviceaccount",
+			"this node's kubeconfig names the API server at %s, and that of node %s is at %s", p.creds.Server, node.Name, at)
+	}
+	return nil
+}
+
+// localServer returns the address at which every control-plane node reaches its own API server, if there is one. Nodes that are not ready
+// may have none that is known.
+func (p *planner) localServer(layout inspect.Layout) string {
+	if layout.APIServerName == "" || !p.onControlPlane() {
+		return ""
+	}
+	local := ""
+	for _, node := range p.info.ControlPlane.Nodes {
+		if node.APIServer == nil {
+			if node.Ready {
+				return ""
+			}
+			continue
+		}
+		address := loopbackOf(node.APIServer)
+		if address == "" || local != "" && address != local {
+			return ""
+		}
+		local = address
+	}
+	return local
+}
+
+// loopbackOf returns the address of an API server on loopback, or "".
+func loopbackOf(server *inspect.APIServer) string {
+	if !server.ServesLoopback() {
+		return ""
+	}
+	host := "127.0.0.1"
+	if address, err := netip.ParseAddr(server.BindAddress); err == nil && address.Is6() {
+		host = "::1"
+	}
+	return net.JoinHostPort(host, strconv.Itoa(server.Port))
+}
+
+// clusterEndpoint returns the address of all API servers, unless it is that of one node.
+func (p *planner) clusterEndpoint() string {
+	host, _, err := net.SplitHostPort(p.info.ControlPlane.Endpoint)
+	if _, single := p.info.ControlPlane.NodeAt(host); err != nil || single || isLoopback(host) {
+		return ""
+	}
+	return p.info.ControlPlane.Endpoint
+}
+
+func isLoopback(host string) bool {
+	address, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && address.IsLoopback()
+}
+
+// listEndpoints lists what can be checked from this machine: on loopback the API servers of all ready nodes at their own addresses.
+func (p *planner) listEndpoints(chosen bool) error {
+	credentials := p.plan.Scheduler.Credentials
+	server, err := url.Parse(credentials.Server)
+	if err != nil {
+		return err
+	}
+	here := p.info.Node.ControlPlane && p.info.Node.Root == "/"
+	e := Endpoint{
+		Address:    net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "443")),
+		ServerName: cmp.Or(credentials.ServerName, server.Hostname()), CA: credentials.CA, Local: here, Chosen: chosen,
+	}
+	if !isLoopback(server.Hostname()) || here {
+		p.plan.Endpoints = append(p.plan.Endpoints, e)
+	}
+	if !isLoopback(server.Hostname()) {
+		return nil
+	}
+	for _, node := range p.info.ControlPlane.Nodes {
+		if node.APIServer == nil || !node.Ready {
+			continue
+		}
+		address := node.APIServer.AdvertiseAddress
+		if _, own := p.info.ControlPlane.NodeAt(address); !own {
+			address = node.Address
+		}
+		if bound, err := netip.ParseAddr(node.APIServer.BindAddress); address == "" || err != nil || bound.IsLoopback() {
+			continue
+		}
+		e.Node, e.Address, e.Local = node.Name, net.JoinHostPort(address, strconv.Itoa(node.APIServer.Port)), false
+		p.plan.Endpoints = append(p.plan.Endpoints, e)
+	}
+	return nil
+}

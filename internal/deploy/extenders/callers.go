@@ -1,0 +1,51 @@
+package extenders
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// SchedulerRef names a second scheduler.
+type SchedulerRef struct{ Namespace, Name string }
+
+// String returns namespace/name.
+func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
+
+// Wired returns the extenders of a scheduler's last deployed revision. Those that are Alone stay when the scheduler is deployed again.
+func Wired(ctx context.Context, d deploy.Deps, namespace, name string) ([]manifest.Wiring, error) {
+	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	last := apply.LastDeployed(revisions)
+	if last == nil {
+		return nil, nil
+	}
+	return manifest.Wirings(last.Objects)
+}
+
+// callers returns the schedulers that call an extender, and how.
+func callers(ctx context.Context, d deploy.Deps, extender string) (map[SchedulerRef]manifest.Wiring, error) {
+	deployments, err := d.Finder.Deployments(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	found := map[SchedulerRef]manifest.Wiring{}
+	for _, o := range deployments {
+		wirings, err := manifest.Wirings([]*unstructured.Unstructured{o})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range wirings {
+			if w.Extender.Name == extender {
+				found[SchedulerRef{o.GetNamespace(), o.GetName()}] = w
+			}
+		}
+	}
+	return found, nil
+}

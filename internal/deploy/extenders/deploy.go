@@ -1,0 +1,291 @@
+package extenders
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Deployment is one extender to deploy, and the schedulers that call it.
+type Deployment struct {
+	Options Options
+	// Release of the API server.
+	Release versions.Release
+	// For are schedulers to wire it into; those that call it already stay wired in any case.
+	For []SchedulerRef
+	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its changes when it fails.
+	Then func(ctx context.Context, w manifest.Wiring) error
+	// Prove, if set, returns an error if a scheduler does not reach the extender.
+	Prove Proof
+	deploy.DeployOptions
+	// except is a scheduler that is deployed with the extender, and not wired here.
+	except SchedulerRef
+}
+
+// Outcome is what Deploy or Restart did.
+type Outcome struct {
+	Extender string `json:"extender"`
+	// Revision of the extender; 0 for a sidecar.
+	Revision int `json:"revision,omitempty"`
+	// Address at which schedulers call it.
+	Address string `json:"address"`
+	// Schedulers that call it.
+	Schedulers []string        `json:"schedulers"`
+	Changes    apply.ChangeSet `json:"changes"`
+}
+
+// Deploy deploys an extender, waits until it is stable, and wires it into schedulers, one after the other. If anything fails, the former state
+// of the extender and of each scheduler is restored.
+func Deploy(ctx context.Context, d deploy.Deps, x Deployment) (*Outcome, error) {
+	run, err := newRun(d, x)
+	if err != nil {
+		return nil, err
+	}
+	if err := steps.Run(ctx, run.steps(), nil); err != nil {
+		return nil, fmt.Errorf("deploy extender %s: %w", run.name(), err)
+	}
+	return run.out, nil
+}
+
+// extenderRun is one deployment of an extender.
+type extenderRun struct {
+	deploy.Deps
+	x   Deployment
+	out *Outcome
+
+	wired    map[SchedulerRef]manifest.Wiring // before
+	previous *apply.Revision
+	plan     *deploy.Plan
+	wiring   manifest.Wiring
+	changed  []*apply.Revision // of schedulers, before they were changed
+}
+
+func newRun(d deploy.Deps, x Deployment) (*extenderRun, error) {
+	x.Options.Namespace = cmp.Or(x.Options.Namespace, metav1.NamespaceSystem)
+	if _, err := x.Options.check(x.Release); err != nil {
+		return nil, err
+	}
+	return &extenderRun{Deps: d, x: x, out: &Outcome{Extender: x.Options.Call.Name, Schedulers: []string{}}}, nil
+}
+
+func (e *extenderRun) name() string      { return e.x.Options.Call.Name }
+func (e *extenderRun) namespace() string { return e.x.Options.Namespace }
+
+func (e *extenderRun) steps() []steps.Step {
+	list := []steps.Step{{Name: "inspect extender " + e.name(), Do: e.inspect}}
+	if e.x.Options.Sidecar {
+		return append(list, steps.Step{Name: "wire extender " + e.name(), Do: e.wireSidecar, Undo: e.unwire})
+	}
+	return append(list,
+		steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore},
+		steps.Step{Name: "wire extender " + e.name(), Do: e.wireService, Undo: e.unwire},
+		steps.Step{Name: "prove that extender " + e.name() + " is called", Do: e.prove})
+}
+
+// inspect finds the schedulers that call it, and checks that the schedulers to wire can call it.
+func (e *extenderRun) inspect(ctx context.Context) (err error) {
+	o := e.x.Options
+	if e.wired, err = callers(ctx, e.Deps, o.Call.Name); err != nil {
+		return err
+	}
+	if o.Sidecar && len(e.x.For)+len(e.wired) == 0 && e.x.Then == nil && e.x.except == (SchedulerRef{}) {
+		return problem.Invalidf("name a scheduler with --for", "extender %s is a sidecar, and no scheduler calls it", o.Call.Name)
+	}
+	for _, target := range e.targets() {
+		if w, wired := e.wired[target]; wired && (w.Sidecar != nil) != o.Sidecar {
+			return problem.Invalidf("uninstall it first: `pmk-sched extender uninstall --name "+o.Call.Name+"`", "scheduler %s calls extender %s in the other form, sidecar or Service", target, o.Call.Name)
+		}
+		if o.Call.BindVerb != "" && !o.Sidecar && target.Namespace != e.namespace() {
+			return problem.Invalidf("use -n "+target.Namespace, "scheduler %s has no access to the client certificate of extender %s in namespace %s", target, o.Call.Name, e.namespace())
+		}
+		if _, err := lastOf(ctx, e.Deps, target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targets returns the schedulers to wire, each once, in order.
+func (e *extenderRun) targets() []SchedulerRef {
+	all := slices.AppendSeq(slices.Clone(e.x.For), maps.Keys(e.wired))
+	all = slices.DeleteFunc(all, func(r SchedulerRef) bool { return r == e.x.except })
+	slices.SortFunc(all, func(a, b SchedulerRef) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
+}
+
+// lastOf returns the last deployed revision of a scheduler or extender.
+func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revision, error) {
+	revisions, err := d.Ledger.Revisions(ctx, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	last := apply.LastDeployed(revisions)
+	if last == nil {
+		return nil, problem.Invalidf("deploy it first: `pmk-sched deploy --name "+ref.Name+"`", "scheduler %s is not deployed in namespace %s", ref.Name, ref.Namespace)
+	}
+	return last, nil
+}
+
+// deploy deploys the extender itself.
+func (e *extenderRun) deploy(ctx context.Context) error {
+	name := e.name()
+	live, err := e.Applier.Owned(ctx, name, e.namespace())
+	if err != nil {
+		return err
+	}
+	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil {
+		return err
+	}
+	report(e.Deps, e.plan)
+	revisions, err := e.Ledger.Revisions(ctx, e.namespace(), name)
+	if err != nil {
+		return err
+	}
+	e.previous = apply.LastDeployed(revisions)
+	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.DeployOptions)
+	if err != nil {
+		e.plan = nil // it has undone itself
+		return err
+	}
+	e.out.Revision, e.out.Changes = outcome.Revision, outcome.Changes
+	return nil
+}
+
+// report prints the notes and warnings of a plan.
+func report(d deploy.Deps, plan *deploy.Plan) {
+	for _, w := range plan.Warnings {
+		d.Warnf("%s", w)
+	}
+	if d.Note == nil {
+		return
+	}
+	for _, n := range plan.Notes {
+		d.Note(n)
+	}
+}
+
+// wireService makes the schedulers call the Service of the extender.
+func (e *extenderRun) wireService(ctx context.Context) error {
+	live, err := e.Applier.Owned(ctx, e.plan.Name, e.plan.Namespace)
+	if err != nil {
+		return err
+	}
+	e.wiring = serviceWiring(e.x.Options.Call, e.plan, live)
+	if err := e.rewire(ctx); err != nil {
+		return err
+	}
+	return e.then(ctx)
+}
+
+func (e *extenderRun) then(ctx context.Context) error {
+	if e.x.Then == nil {
+		return nil
+	}
+	for _, node := range e.x.Options.Nodes {
+		e.out.Schedulers = append(e.out.Schedulers, "the default scheduler of node "+node)
+	}
+	return e.x.Then(ctx, e.wiring)
+}
+
+// wireSidecar adds the extender to the pods of the schedulers.
+func (e *extenderRun) wireSidecar(ctx context.Context) (err error) {
+	if e.wiring, err = e.x.Options.sidecarWiring(); err != nil {
+		return err
+	}
+	if err := e.rewire(ctx); err != nil {
+		return err
+	}
+	return e.then(ctx)
+}
+
+// rewire deploys each scheduler with the extender, unless it is up to date.
+func (e *extenderRun) rewire(ctx context.Context) error {
+	e.out.Address = e.wiring.Extender.URLPrefix
+	for _, target := range e.targets() {
+		last, err := lastOf(ctx, e.Deps, target)
+		if err != nil {
+			return err
+		}
+		plan, err := e.rewirePlan(last, target)
+		if err != nil {
+			return err
+		}
+		changed, err := e.rollOut(ctx, plan, last)
+		if err != nil {
+			return err
+		}
+		if changed {
+			e.changed = append(e.changed, last)
+		}
+		e.out.Schedulers = append(e.out.Schedulers, target.String())
+		if placed, err := manifest.Wirings(plan.Objects); err == nil && e.wiring.Sidecar != nil {
+			for _, p := range placed {
+				if p.Extender.Name == e.name() {
+					e.out.Address = p.Extender.URLPrefix
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// rewirePlan returns the plan of a scheduler with the extender.
+func (e *extenderRun) rewirePlan(last *apply.Revision, target SchedulerRef) (*deploy.Plan, error) {
+	w := e.wiringIn(target.Namespace)
+	before, wired := e.wired[target]
+	w.Alone = !wired || before.Alone
+	return deploy.Rewire(last, []manifest.Wiring{w}, nil)
+}
+
+// wiringIn returns how a scheduler in a namespace calls the extender: with the client certificate where it has access to the Secret.
+func (e *extenderRun) wiringIn(namespace string) manifest.Wiring {
+	if e.wiring.Sidecar != nil || namespace != e.namespace() {
+		return e.wiring
+	}
+	return withClientCertificate(e.wiring)
+}
+
+// anonymous returns why one of the schedulers that call the extender cannot present a client certificate, or "". live are the objects of the
+// extender in the cluster.
+func (e *extenderRun) anonymous(live []*unstructured.Unstructured) string {
+	if len(NodesCalling(live))+len(e.x.Options.Nodes) > 0 {
+		return "the default scheduler, which calls it, has none"
+	}
+	for _, target := range e.targets() {
+		if target.Namespace != e.namespace() {
+			return fmt.Sprintf("scheduler %s, which calls it, has no access to the Secret with its own in namespace %s", target, e.namespace())
+		}
+	}
+	for _, target := range sortedRefs(e.wired) {
+		if e.wired[target].ClientSecret == "" {
+			return fmt.Sprintf("scheduler %s, which calls it, presents one from now on; deploy the extender once more to require it", target)
+		}
+	}
+	return ""
+}
+
+// rollOut deploys a scheduler unless it is up to date.
+func (e *extenderRun) rollOut(ctx context.Context, plan *deploy.Plan, last *apply.Revision) (bool, error) {
+	if deploy.SameObjects(plan.Objects, last.Objects) {
+		return false, nil
+	}
+	report(e.Deps, plan)
+	outcome, err := deploy.Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
+	if err != nil {
+		return false, err
+	}
+	e.out.Changes = append(e.out.Changes, outcome.Changes...)
+	return true, nil
+}

@@ -1,0 +1,148 @@
+package extenders
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Options is what the user asks for of one extender.
+type Options struct {
+	// Call is how a scheduler calls it: verbs, weight, timeout, whether it is ignorable. Its Name is that of the extender. Address and
+	// certificates are filled in.
+	Call profiles.Extender
+	// Namespace of the objects. Empty: kube-system.
+	Namespace         string
+	Image, PullPolicy string
+	// Policies are what it serves. Rules has, by policy in lower case, the permissions that it needs; PluginRules are granted in any case.
+	Policies    []manifest.Policy
+	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
+	PluginRules []rbacv1.PolicyRule
+	// Sidecar runs it in the pod of each scheduler that calls it, at Port of the loopback address; 0: one next to the scheduler's.
+	Sidecar bool
+	Port    int
+	// Replicas, 0: 2, and NodeSelector, empty: any node, are for an extender with a Service.
+	Replicas     int
+	NodeSelector map[string]string
+	Resources    corev1.ResourceRequirements
+	// Nodes are those whose default scheduler calls it.
+	Nodes []string
+	// Version of pmk-sched, recorded in a label.
+	Version string
+	// Now is the time at which certificates must be valid.
+	Now time.Time
+}
+
+// Verbs of pmk-extender, which are also their paths.
+const (
+	VerbFilter     = "filter"
+	VerbPrioritize = "prioritize"
+	VerbPreempt    = "preempt"
+	VerbBind       = "bind"
+)
+
+// Validate checks all that can be checked without a cluster.
+func (o Options) Validate() error {
+	name := o.Call.Name
+	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
+	switch {
+	case name == "":
+		return problem.Invalidf("", "--name is required")
+	case o.Image == "":
+		return problem.Invalidf("build an image with `pmk-sched build --extender`", "extender %s: --image is required", name)
+	case strings.ContainsAny(o.Image, " \t\n"):
+		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
+	case !slices.Contains(pulls, o.PullPolicy):
+		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", o.PullPolicy)
+	case len(o.Policies) == 0:
+		return problem.Invalidf("`pmk-sched plugin list` lists the bundled ones", "extender %s: --policy is required", name)
+	case o.Replicas < 0:
+		return problem.Invalidf("", "invalid number of replicas %d: must be at least 1", o.Replicas)
+	case o.Sidecar && (o.Replicas > 0 || len(o.NodeSelector) > 0):
+		return problem.Invalidf("omit replicas and node selector", "extender %s is a sidecar: it runs in the pods of its schedulers", name)
+	case !o.Sidecar && o.Port != 0:
+		return problem.Invalidf("omit the port", "extender %s has its own pods: a port is for a sidecar", name)
+	case o.Port < 0 || o.Port > 65535 || o.Port > 0 && o.Port < 1024:
+		return problem.Invalidf("", "extender %s: invalid port %d: must be between 1024 and 65535", name, o.Port)
+	case o.Sidecar && len(o.Nodes) > 0:
+		return problem.Invalidf("omit --sidecar", "the default scheduler is a static pod, which cannot have a sidecar")
+	case o.Call.BindVerb != "" && len(o.Nodes) > 0:
+		return problem.Invalidf("use it with a second scheduler: --for", "the default scheduler has no client certificate for extender %s, which is required to bind pods", name)
+	}
+	if o.Sidecar {
+		if err := manifest.ValidateSidecar(o.Call); err != nil {
+			return err
+		}
+	}
+	if _, err := o.rules(); err != nil {
+		return err
+	}
+	return manifest.ValidateName(name)
+}
+
+// checkSchedulingDeadlock refuses an extender that the default scheduler needs to schedule the extender's own pods: if none of them runs, none
+// can be scheduled.
+func (o Options) checkSchedulingDeadlock() error {
+	ignorable := o.Call.Ignorable != nil && *o.Call.Ignorable
+	if len(o.Nodes) == 0 || ignorable || len(o.Call.ManagedResources) > 0 {
+		return nil
+	}
+	return problem.Invalidf("set --ignorable=true, or limit the extender with managedResources in pmk-sched.yaml to pods that request a resource",
+		"the default scheduler would call extender %s for the extender's own pods, and could not schedule them if none runs", o.Call.Name)
+}
+
+// check checks all that can be checked before the address is known, for the release of the API server.
+func (o Options) check(release versions.Release) ([]profiles.Note, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := o.checkSchedulingDeadlock(); err != nil {
+		return nil, err
+	}
+	call := o.Call
+	call.URLPrefix = manifest.SidecarURL(manifest.ExtenderPort) // any valid one
+	return profiles.CheckExtenders(release, []profiles.Extender{call})
+}
+
+// rules returns the permissions of the policies.
+func (o Options) rules() ([]rbacv1.PolicyRule, error) {
+	rules := slices.Clone(o.PluginRules)
+	for _, policy := range o.Policies {
+		needs := o.Rules[strings.ToLower(policy.Name)]
+		if needs == nil {
+			continue
+		}
+		needed, err := needs(policy)
+		if err != nil {
+			return nil, problem.Invalidf("`pmk-sched plugin list` lists the arguments of bundled policies", "extender %s, policy %s: %s", o.Call.Name, policy.Name, err)
+		}
+		for _, rule := range needed {
+			if !manifest.HasRule(rules, rule) {
+				rules = append(rules, rule)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// sidecarWiring returns how a scheduler runs it in its own pod; the port is chosen with the scheduler's.
+func (o Options) sidecarWiring() (manifest.Wiring, error) {
+	rules, err := o.rules()
+	if err != nil {
+		return manifest.Wiring{}, err
+	}
+	call := o.Call
+	call.EnableHTTPS, call.TLS = false, nil
+	return manifest.Wiring{Extender: call, Sidecar: &manifest.Sidecar{
+		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), Policies: o.Policies, Rules: rules, Resources: o.Resources,
+		Port: int32(o.Port),
+	}}, nil
+}

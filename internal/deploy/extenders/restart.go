@@ -1,0 +1,130 @@
+package extenders
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// RestartOptions is how to restart an extender.
+type RestartOptions struct {
+	Name, Namespace string
+	// Image of the new pods; empty: the current one.
+	Image string
+	Now   time.Time
+	deploy.DeployOptions
+}
+
+// annotationRestarted changes a pod template, so that its pods are replaced.
+const annotationRestarted = "pmk-sched.io/restarted"
+
+// Restart rolls out new pods of an extender, or of the schedulers that have it as a sidecar, and waits until they are stable. What does not
+// become stable is rolled back.
+func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, error) {
+	out := &Outcome{Extender: x.Name, Schedulers: []string{}}
+	calling, err := callers(ctx, d, x.Name)
+	if err != nil {
+		return nil, fmt.Errorf("restart extender %s: %w", x.Name, err)
+	}
+	var plans []*deploy.Plan
+	for _, ref := range sortedRefs(calling) {
+		out.Address = calling[ref].Extender.URLPrefix
+		if calling[ref].Sidecar == nil {
+			continue
+		}
+		last, err := lastOf(ctx, d, ref)
+		if err != nil {
+			return nil, err
+		}
+		w := calling[ref]
+		sidecar := *w.Sidecar
+		if x.Image != "" {
+			sidecar.Image = x.Image
+		}
+		w.Sidecar = &sidecar
+		plan, err := deploy.Rewire(last, []manifest.Wiring{w}, nil)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, plan)
+		out.Schedulers = append(out.Schedulers, ref.String())
+	}
+	if len(plans) == 0 {
+		last, err := lastOf(ctx, d, SchedulerRef{x.Namespace, x.Name})
+		if err != nil {
+			return nil, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+x.Name+"`", "extender %s is not deployed in namespace %s", x.Name, x.Namespace)
+		}
+		plan, err := deploy.PlanOf(last)
+		if err != nil {
+			return nil, err
+		}
+		if plan.Extender == nil {
+			return nil, problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
+		}
+		plans = append(plans, plan)
+	}
+	for _, plan := range plans {
+		if err := x.rollOut(ctx, d, plan, out); err != nil {
+			return nil, fmt.Errorf("restart extender %s: %w", x.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// rollOut replaces the pods of one Deployment.
+func (x RestartOptions) rollOut(ctx context.Context, d deploy.Deps, plan *deploy.Plan, out *Outcome) error {
+	var failed error
+	plan.Objects = changed(plan.Objects, func(o *unstructured.Unstructured) {
+		if plan.Extender != nil && x.Image != "" {
+			failed = setImage(o, manifest.ExtenderContainerName, x.Image)
+			plan.Extender.Image, plan.Scheduler.Image = x.Image, x.Image
+		}
+		at := []string{"spec", "template", "metadata", "annotations", annotationRestarted}
+		if x.Image == "" && failed == nil {
+			failed = unstructured.SetNestedField(o.Object, x.Now.UTC().Format(time.RFC3339), at...)
+		}
+	})
+	if failed != nil {
+		return failed
+	}
+	outcome, err := deploy.Deploy(ctx, d, plan, x.DeployOptions)
+	if err != nil {
+		return err
+	}
+	out.Changes = append(out.Changes, outcome.Changes...)
+	if plan.Extender != nil {
+		out.Revision = outcome.Revision
+	}
+	return nil
+}
+
+func setImage(deployment *unstructured.Unstructured, container, image string) error {
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		return fmt.Errorf("read the containers of Deployment/%s: %w", deployment.GetName(), err)
+	}
+	for _, c := range containers {
+		if c, ok := c.(map[string]any); ok && c["name"] == container {
+			c["image"] = image
+		}
+	}
+	return unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
+}
+
+// changed returns copies of the objects with a changed Deployment.
+func changed(objects []*unstructured.Unstructured, change func(o *unstructured.Unstructured)) []*unstructured.Unstructured {
+	fresh := make([]*unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		fresh[i] = o.DeepCopy()
+		if o.GetKind() == "Deployment" {
+			change(fresh[i])
+		}
+	}
+	return fresh
+}

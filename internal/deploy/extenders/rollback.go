@@ -1,0 +1,123 @@
+package extenders
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// RollBack deploys an earlier revision of a scheduler again, in the same way as a new one: checked, locked, and undone if it is not stable.
+func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions, how deploy.DeployOptions) (*deploy.Plan, *deploy.Outcome, error) {
+	plan, err := PlanRollback(ctx, d, info, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	report(d, plan)
+	outcome, err := deploy.Deploy(ctx, d, plan, how)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", plan.Origin, err)
+	}
+	return plan, outcome, nil
+}
+
+// PlanRollback returns the plan that RollBack runs. The scheduler calls the extenders of the revision; those that were deployed again since
+// at their current addresses. It refuses a revision that calls an extender which is not deployed any more.
+func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions) (*deploy.Plan, error) {
+	revisions, err := d.Ledger.AllRevisions(ctx, o.Namespace, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	plan, target, err := deploy.PlanRollback(info, revisions, o)
+	if err != nil {
+		return nil, err
+	}
+	stale, err := staleWirings(ctx, d, target)
+	if err != nil {
+		return nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
+	}
+	if len(stale) == 0 {
+		return plan, nil
+	}
+	rewired, err := deploy.Rewire(target, stale, nil)
+	if err != nil {
+		return nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
+	}
+	policy := plan.Scheduler.Configuration.Policy
+	plan.Objects, plan.Scheduler.Configuration = rewired.Objects, &profiles.Rendered{YAML: rewired.Scheduler.Configuration.YAML, Policy: policy}
+	plan.Warnings = append(plan.Warnings, rewired.Warnings...)
+	for _, w := range stale {
+		plan.Warnings = append(plan.Warnings, fmt.Sprintf("extender %s was deployed again since revision %d: its current address and certificates are used", w.Extender.Name, target.Number))
+	}
+	return plan, nil
+}
+
+// staleWirings returns how the scheduler has to call those extenders of a revision that have another address or certificates now. A sidecar is
+// a part of the revision.
+func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) ([]manifest.Wiring, error) {
+	wirings, err := manifest.Wirings(revision.Objects)
+	if err != nil {
+		return nil, err
+	}
+	var stale []manifest.Wiring
+	for _, w := range wirings {
+		if w.Sidecar != nil {
+			continue
+		}
+		fresh, err := currentWiring(ctx, d, w, revision)
+		if err != nil {
+			return nil, err
+		}
+		if !equality.Semantic.DeepEqual(w, fresh) {
+			stale = append(stale, fresh)
+		}
+	}
+	return stale, nil
+}
+
+// currentWiring returns the wiring of an extender with a Service for the scheduler of a revision, as the extender is deployed now.
+func currentWiring(ctx context.Context, d deploy.Deps, w manifest.Wiring, revision *apply.Revision) (manifest.Wiring, error) {
+	name := w.Extender.Name
+	deployments, err := d.Finder.Deployments(ctx, revision.Namespace)
+	if err != nil {
+		return w, err
+	}
+	for _, o := range deployments {
+		labels := o.GetLabels()
+		if labels[ownership.LabelName] != ownership.Extender || labels[ownership.LabelInstance] != name || !calledIn(w, o.GetNamespace()) {
+			continue
+		}
+		live, err := d.Applier.Owned(ctx, name, o.GetNamespace())
+		if err != nil {
+			return w, err
+		}
+		return refreshed(w, live, o.GetNamespace(), revision.Namespace), nil
+	}
+	return w, problem.Invalidf("deploy it first: `pmk-sched extender deploy --name "+name+"`", "it calls extender %s, which is not deployed any more", name)
+}
+
+// calledIn reports whether the wiring is to the extender in a namespace.
+func calledIn(w manifest.Wiring, namespace string) bool {
+	return w.Extender.TLS != nil && w.Extender.TLS.ServerName == manifest.ExtenderHost(w.Extender.Name, namespace)
+}
+
+// refreshed returns the wiring with the address and the certificates of the live objects of an extender.
+func refreshed(w manifest.Wiring, live []*unstructured.Unstructured, extenderNamespace, schedulerNamespace string) manifest.Wiring {
+	plan := &deploy.Plan{Name: w.Extender.Name, Namespace: extenderNamespace, Extender: &manifest.Extender{}}
+	plan.Extender.Certificates.CA = liveCertificates(live, w.Extender.Name).CA.Cert
+	fresh := serviceWiring(w.Extender, plan, live)
+	fresh.Alone = w.Alone
+	if schedulerNamespace == extenderNamespace {
+		fresh = withClientCertificate(fresh)
+	}
+	return fresh
+}

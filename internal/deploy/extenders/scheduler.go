@@ -1,0 +1,187 @@
+package extenders
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// SchedulerDeployment is a second scheduler with the extenders that are deployed before it.
+type SchedulerDeployment struct {
+	// Info and Credentials are those of [deploy.NewPlan]; Info is nil without a cluster.
+	Info        *inspect.Info
+	Credentials *inspect.NodeCredentials
+	// Options of the scheduler. Its Wirings are filled in.
+	Options   deploy.Options
+	Extenders []Options
+	// Prove, if set, returns an error if the scheduler does not reach an extender.
+	Prove Proof
+	deploy.DeployOptions
+}
+
+// PlanScheduler returns the plan of the scheduler, with those of its extenders in Before. Where d has no Applier no cluster is asked.
+func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, error) {
+	release, err := s.release()
+	if err != nil {
+		return nil, err
+	}
+	var before []*deploy.Plan
+	var wirings []manifest.Wiring
+	for _, o := range s.Extenders {
+		plans, wiring, err := Plan(ctx, d, s.deployment(o, release))
+		if err != nil {
+			return nil, err
+		}
+		before, wirings = append(before, plans...), append(wirings, wiring(s.namespace()))
+	}
+	var former []manifest.Wiring
+	if d.Ledger != nil {
+		if former, err = Wired(ctx, d, s.Options.Namespace, s.Options.Name); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := s.plan(withAlone(wirings, former))
+	if err != nil {
+		return nil, err
+	}
+	plan.Before = before
+	return plan, nil
+}
+
+// DeployScheduler deploys the extenders one after the other, then the scheduler that calls them. If anything fails, the former state of all of
+// them is restored.
+func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, *deploy.Outcome, error) {
+	release, err := s.release()
+	if err != nil {
+		return nil, nil, err
+	}
+	former, err := Wired(ctx, d, s.Options.Namespace, s.Options.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	run := &schedulerRun{SchedulerDeployment: s, d: d, former: former}
+	var list []steps.Step
+	for _, o := range s.Extenders {
+		extender, err := newRun(d, s.deployment(o, release))
+		if err != nil {
+			return nil, nil, err
+		}
+		run.extenders, list = append(run.extenders, extender), append(list, extender.steps()...)
+	}
+	if len(list) == 0 {
+		err = run.deploy(ctx)
+	} else {
+		err = steps.Run(ctx, append(list,
+			steps.Step{Name: "deploy scheduler " + s.Options.Name, Do: run.deploy, Undo: run.undo},
+			steps.Step{Name: "prove that its extenders are called", Do: run.prove}), nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, outcome := run.plan, run.outcome
+	for _, w := range former {
+		if w.Sidecar == nil && !w.Alone && !slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
+			d.Warnf("scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched extender uninstall --name %[2]s`",
+				s.Options.Name, w.Extender.Name)
+		}
+	}
+	return plan, outcome, nil
+}
+
+// namespace is that of the scheduler.
+func (s SchedulerDeployment) namespace() string {
+	return cmp.Or(s.Options.Namespace, metav1.NamespaceSystem)
+}
+
+// schedulerRun is one deployment of a scheduler, after its extenders.
+type schedulerRun struct {
+	SchedulerDeployment
+	d         deploy.Deps
+	extenders []*extenderRun
+	former    []manifest.Wiring
+	previous  *apply.Revision
+	plan      *deploy.Plan
+	outcome   *deploy.Outcome
+}
+
+func (r *schedulerRun) deploy(ctx context.Context) error {
+	var wirings []manifest.Wiring
+	for _, extender := range r.extenders {
+		wirings = append(wirings, extender.wiringIn(r.namespace()))
+	}
+	plan, err := r.SchedulerDeployment.plan(withAlone(wirings, r.former))
+	if err != nil {
+		return err
+	}
+	report(r.d, plan)
+	revisions, err := r.d.Ledger.Revisions(ctx, plan.Namespace, plan.Name)
+	if err != nil {
+		return err
+	}
+	r.previous, r.plan = apply.LastDeployed(revisions), plan
+	r.outcome, err = deploy.Deploy(ctx, r.d, plan, r.DeployOptions)
+	return err
+}
+
+// undo returns to the former scheduler if a later step failed; a deployment that failed has undone itself.
+func (r *schedulerRun) undo(ctx context.Context, _ error) error {
+	if r.outcome == nil {
+		return nil
+	}
+	return goBack(ctx, r.d, r.plan, r.previous, r.outcome.Revision, r.DeployOptions)
+}
+
+// prove proves that the scheduler reaches the extenders that were deployed with it.
+func (r *schedulerRun) prove(ctx context.Context) error {
+	for _, extender := range r.extenders {
+		if r.Prove == nil || extender.wiring.Sidecar != nil {
+			continue
+		}
+		if err := r.Prove(ctx, SchedulerRef{r.plan.Namespace, r.plan.Name}, extender.wiringIn(r.namespace()), extender.namespace()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// release returns the release of the API server; without a cluster, that of the scheduler.
+func (s SchedulerDeployment) release() (versions.Release, error) {
+	if s.Info != nil {
+		return s.Info.Release, nil
+	}
+	return deploy.Release(nil, s.Options)
+}
+
+// deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own plan.
+func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
+	return Deployment{
+		Options: o, Release: release, DeployOptions: s.DeployOptions,
+		except: SchedulerRef{Namespace: s.Options.Namespace, Name: s.Options.Name},
+	}
+}
+
+// plan returns the plan of the scheduler with extenders wired in.
+func (s SchedulerDeployment) plan(wirings []manifest.Wiring) (*deploy.Plan, error) {
+	s.Options.Wirings = wirings
+	return deploy.NewPlan(s.Info, s.Credentials, s.Options)
+}
+
+// withAlone adds those of the former extenders that `extender deploy` wired into the scheduler.
+func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
+	for _, w := range former {
+		same := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
+		if w.Alone && !slices.ContainsFunc(wirings, same) {
+			wirings = append(wirings, w)
+		}
+	}
+	return wirings
+}

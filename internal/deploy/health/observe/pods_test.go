@@ -1,0 +1,128 @@
+package observe
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
+)
+
+var created = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func waitingPod(name string, minutes int, condition ...corev1.PodCondition) corev1.Pod {
+	return corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "a", CreationTimestamp: metav1.NewTime(created.Add(time.Duration(minutes) * time.Minute))},
+		Status:     corev1.PodStatus{Conditions: condition},
+	}
+}
+
+// podPages answers lists of pods: a page for each scheduler name and token. The first answer is that the list expired if expired is set.
+type podPages struct {
+	t       *testing.T
+	pages   map[string]corev1.PodList // by selector and token
+	expired bool
+	asked   int
+}
+
+func (p *podPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	p.asked++
+	if r.URL.Path != "/api/v1/pods" || query.Get("limit") == "" || !strings.HasSuffix(query.Get("fieldSelector"), ",spec.nodeName=,status.phase=Pending") {
+		p.t.Errorf("request %s", r.URL)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if p.expired {
+		p.expired = false
+		w.WriteHeader(http.StatusGone)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
+		return
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(query.Get("fieldSelector"), "spec.schedulerName="), ",")
+	list := p.pages[name+" "+query.Get("continue")]
+	list.TypeMeta = metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// newReading returns a reading of scheduler s, whose configuration has the profiles s and t.
+func newReading(t *testing.T, handler http.Handler) *reading {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	kube, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const configuration = "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: s}, {schedulerName: t}]\n"
+	return &reading{
+		observer: &observer{Options: Options{Kube: kube, Metrics: kubeapi.Metrics{Pods: kube.CoreV1()}}, nodes: map[string]string{}},
+		Workload: &health.Workload{Kind: health.Scheduler, Name: "s", Namespace: "n"},
+		mounted:  []*unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": map[string]any{"s.yaml": configuration}}}},
+	}
+}
+
+func TestWaitingPodsOfAllProfilesAreListedInPages(t *testing.T) {
+	tried := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}
+	gated := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}
+	deleted := waitingPod("deleted", 0)
+	deleted.DeletionTimestamp = &metav1.Time{Time: created}
+	for name, expired := range map[string]bool{"at once": false, "after the list expired": true} {
+		t.Run(name, func(t *testing.T) {
+			pages := &podPages{t: t, expired: expired, pages: map[string]corev1.PodList{
+				"s ":     {ListMeta: metav1.ListMeta{Continue: "next"}, Items: []corev1.Pod{waitingPod("old", 1, tried), deleted}},
+				"s next": {Items: []corev1.Pod{waitingPod("new", 2), waitingPod("gated", 0, gated)}},
+				"t ":     {Items: []corev1.Pod{waitingPod("other", 3)}},
+			}}
+			r := newReading(t, pages)
+			if err := r.waiting(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := &health.Waiting{Pods: 3, Oldest: "a/old", Since: created.Add(time.Minute), Ignored: 2, OldestIgnored: "a/new", IgnoredSince: created.Add(2 * time.Minute)}
+			if diff := cmp.Diff(want, r.Waiting); diff != "" {
+				t.Errorf("waiting (-want +got):\n%s", diff)
+			}
+			if asked := map[bool]int{false: 3, true: 4}[expired]; pages.asked != asked {
+				t.Errorf("%d requests, want %d", pages.asked, asked)
+			}
+		})
+	}
+}
+
+func TestDescribePodHasTheReasonOfAContainerThatDoesNotRun(t *testing.T) {
+	pod := waitingPod("p", 0, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(created)})
+	pod.Spec.NodeName = "node-1"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Ready: true, RestartCount: 1},
+		{RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}},
+	}
+	want := health.Replica{Pod: "p", Node: "node-1", Since: created, Restarts: 3, Reason: "ErrImagePull", Message: "not found"}
+	if diff := cmp.Diff(want, describePod(&pod)); diff != "" {
+		t.Errorf("replica (-want +got):\n%s", diff)
+	}
+}
+
+func TestNotReadyNodes(t *testing.T) {
+	ready := func(status corev1.ConditionStatus) *corev1.Node {
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(created)}}}}
+	}
+	for want, node := range map[string]*corev1.Node{
+		"": ready(corev1.ConditionTrue),
+		"is not ready since 2026-03-01T12:00:00Z": ready(corev1.ConditionUnknown),
+		"has not reported that it is ready":       {},
+	} {
+		if got := notReady(node); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

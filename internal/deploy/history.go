@@ -1,0 +1,106 @@
+package deploy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// HistoryEntry describes one revision of a scheduler or extender.
+type HistoryEntry struct {
+	Revision int       `json:"revision"`
+	Time     time.Time `json:"time"`
+	// By is the user and the machine that deployed it; empty if an older pmk-sched did.
+	By string `json:"by,omitempty"`
+	// Status is that of the revision, or [DamagedRevision]. Current is set for the last one that was deployed.
+	Status  apply.RevisionStatus `json:"status"`
+	Current bool                 `json:"current,omitempty"`
+	// Release is the Kubernetes release of the scheduler.
+	Release string `json:"release,omitempty"`
+	// Image is the image without its digest, which is empty if it was unknown.
+	Image  string `json:"image,omitempty"`
+	Digest string `json:"digest,omitempty"`
+	// Configuration is the ConfigMap with the configuration; its name has a hash of the content.
+	Configuration string `json:"configuration,omitempty"`
+	// Plugins are the compiled-in plugins that the configuration names. Extenders are those that pmk-sched deployed for it.
+	Plugins   []string `json:"plugins,omitempty"`
+	Extenders []string `json:"extenders,omitempty"`
+	// Description, Origin and Reason are those of the revision; Reason is also what is damaged.
+	Description string `json:"description,omitempty"`
+	Origin      string `json:"origin,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+}
+
+// DamagedRevision is the status of a revision whose objects cannot be read.
+const DamagedRevision apply.RevisionStatus = "damaged"
+
+// History describes revisions, in their order.
+func History(revisions []*apply.Revision) []HistoryEntry {
+	entries := []HistoryEntry{} // a list in JSON too
+	current := apply.LastDeployed(revisions)
+	for _, r := range revisions {
+		entry := HistoryEntry{
+			Revision: r.Number, Time: r.Created, By: r.By, Status: r.Status, Current: r == current,
+			Description: r.Description, Origin: r.Origin, Reason: r.Reason,
+		}
+		err := r.Damage
+		if err == nil {
+			err = entry.describe(r)
+		}
+		if err != nil {
+			entry.Status, entry.Reason = DamagedRevision, err.Error()
+		}
+		entries = append(entries, entry)
+	}
+	return entries
+}
+
+// describe reads what the revision deployed from its objects.
+func (e *HistoryEntry) describe(r *apply.Revision) error {
+	plan, err := PlanOf(r)
+	if err != nil {
+		return err
+	}
+	e.Image, e.Digest, _ = strings.Cut(plan.Scheduler.Image, "@")
+	wirings, err := manifest.Wirings(r.Objects)
+	if err != nil {
+		return err
+	}
+	for _, w := range wirings {
+		e.Extenders = append(e.Extenders, w.Extender.Name)
+	}
+	if plan.Extender != nil {
+		return nil
+	}
+	e.Release = plan.Release.String()
+	if e.Configuration = configurationName(r.Objects, r.Name); e.Configuration == "" {
+		return nil
+	}
+	text, err := manifest.Configuration(r.Objects, r.Name)
+	if err != nil {
+		return err
+	}
+	found, err := profiles.Validate(profiles.ValidateRequest{Release: plan.Release, Source: text, SourceName: e.Configuration})
+	if err != nil {
+		return fmt.Errorf("read the configuration of revision %d: %w", r.Number, err)
+	}
+	e.Plugins = found.Plugins
+	return nil
+}
+
+// configurationName returns the name of the ConfigMap with the configuration of a scheduler, or "".
+func configurationName(objects []*unstructured.Unstructured, name string) string {
+	for _, o := range objects {
+		if _, found, _ := unstructured.NestedString(o.Object, "data", name+".yaml"); found && o.GetKind() == "ConfigMap" && ownership.Owns(o.GetLabels(), name) {
+			return o.GetName()
+		}
+	}
+	return ""
+}

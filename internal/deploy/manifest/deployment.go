@@ -1,0 +1,265 @@
+package manifest
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+const (
+	// nonRoot is the user and group of the scheduler process, as in the image.
+	nonRoot = 65532
+
+	portName = "https"
+
+	// gracePeriod is the termination grace period in seconds. The scheduler has nothing to save: it
+	// stops listening at once, and without leader election the process then waits for the next pod
+	// until it is killed (Scheduler.Run blocks in the queue). A rollout would wait for that.
+	gracePeriod = 5
+
+	masterTaint       = "node-role.kubernetes.io/master"
+	controlPlaneTaint = "node-role.kubernetes.io/control-plane"
+	etcdTaint         = "node-role.kubernetes.io/etcd"
+	criticalTaint     = "CriticalAddonsOnly"
+)
+
+// deployment returns the Deployment of the scheduler. A rollout replaces one pod after the other.
+func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *appsv1.Deployment {
+	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(1)
+	if s.surges() {
+		surge, unavailable = unavailable, surge
+	}
+	return &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: s.deploymentMeta(),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &s.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
+			Strategy: appsv1.DeploymentStrategy{
+				Type:          appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: s.podLabels()},
+				Spec:       s.pod(rules, args, m),
+			},
+		},
+	}
+}
+
+// surges reports whether a rollout starts a new pod before it stops an old one, so that a scheduler
+// that does not start replaces none. On the host network both would use the same port, and without
+// leader election both would schedule the same pods.
+func (s Scheduler) surges() bool { return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect }
+
+// deploymentMeta records the flags on the Deployment and not on its pods: different flags with the
+// same result do not restart the scheduler.
+func (s Scheduler) deploymentMeta() metav1.ObjectMeta {
+	meta := s.meta(s.Name)
+	if len(s.Flags) > 0 {
+		// Encoding a list of strings cannot fail.
+		flags, _ := json.Marshal(s.Flags)
+		meta.Annotations = map[string]string{ownership.AnnotationFlags: string(flags)}
+	}
+	return meta
+}
+
+func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
+	token, grace := s.Credentials.Mode == ModeServiceAccount, int64(gracePeriod)
+	pod := corev1.PodSpec{
+		ServiceAccountName:            s.Name,
+		AutomountServiceAccountToken:  &token,
+		PriorityClassName:             "system-cluster-critical",
+		TerminationGracePeriodSeconds: &grace,
+		Affinity:                      s.affinity(),
+		Tolerations:                   s.tolerations(),
+		SecurityContext:               s.podSecurity(),
+		Containers:                    []corev1.Container{s.container(rules, args, m)},
+		Volumes:                       m.volumes,
+	}
+	if s.Credentials.HostNetwork() {
+		pod.HostNetwork = true
+		pod.DNSPolicy = corev1.DNSClusterFirstWithHostNet
+	}
+	return pod
+}
+
+func (s Scheduler) container(rules versions.Rules, args []string, m mounts) corev1.Container {
+	no, yes := false, true
+	return corev1.Container{
+		Name:            ContainerName,
+		Image:           s.Image,
+		ImagePullPolicy: s.PullPolicy,
+		Command:         append([]string{Program}, args...),
+		Ports:           []corev1.ContainerPort{s.port()},
+		Resources:       s.resources(),
+		LivenessProbe:   s.probe(rules.LivenessPath, args, timing{delay: 15, period: 10, failures: 8}),
+		ReadinessProbe:  s.probe(s.readinessPath(rules), args, timing{period: 5, failures: 3}),
+		VolumeMounts:    m.places,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: &no,
+			Privileged:               &no,
+			ReadOnlyRootFilesystem:   &yes,
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}
+
+// port returns the port for health and metrics. On the host network it also sets hostPort: API
+// servers before 1.28 default it, and the default would remain when other credentials move the pod
+// to the pod network.
+func (s Scheduler) port() corev1.ContainerPort {
+	port := corev1.ContainerPort{Name: portName, ContainerPort: int32(s.Port), Protocol: corev1.ProtocolTCP}
+	if s.Credentials.HostNetwork() {
+		port.HostPort = port.ContainerPort
+	}
+	return port
+}
+
+func (s Scheduler) resources() corev1.ResourceRequirements {
+	if len(s.Resources.Requests)+len(s.Resources.Limits) > 0 {
+		return s.Resources
+	}
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}}
+}
+
+// timing is the delay and period of a probe in seconds, and its failure threshold.
+type timing struct{ delay, period, failures int32 }
+
+// probe requests the secure port, which serves health to everyone. The kubelet uses the pod IP
+// unless the scheduler listens on one address only.
+func (s Scheduler) probe(path string, args []string, t timing) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Host: bindAddress(args), Path: path, Port: intstr.FromString(portName), Scheme: corev1.URISchemeHTTPS,
+		}},
+		InitialDelaySeconds: t.delay,
+		PeriodSeconds:       t.period,
+		TimeoutSeconds:      5,
+		FailureThreshold:    t.failures,
+	}
+}
+
+// readinessPath returns the path of the readiness probe. From 1.31 it checks that the caches are
+// filled (sched-handler-sync in cmd/kube-scheduler/app/server.go). With delayCacheUntilActive a
+// standby fills its caches only when it leads and would never be ready: a rollout of several
+// replicas would not finish. A single replica leads, so the check stays.
+func (s Scheduler) readinessPath(rules versions.Rules) string {
+	if rules.ReadinessPath == "/readyz" && s.Replicas > 1 && s.delaysCache() {
+		return rules.ReadinessPath + "?exclude=sched-handler-sync"
+	}
+	return rules.ReadinessPath
+}
+
+// delaysCache reports whether the configuration sets delayCacheUntilActive.
+func (s Scheduler) delaysCache() bool {
+	var configuration struct {
+		DelayCacheUntilActive bool `json:"delayCacheUntilActive"`
+	}
+	// Invalid YAML is reported elsewhere, with its line.
+	_ = yaml.Unmarshal(s.Configuration.YAML, &configuration)
+	return configuration.DelayCacheUntilActive
+}
+
+// podSecurity lets the process read its credentials: as an unprivileged user in the group that owns
+// mounted Secrets and tokens, or as root if only root can read them.
+func (s Scheduler) podSecurity() *corev1.PodSecurityContext {
+	id, nonRootOnly := int64(nonRoot), true
+	if s.Credentials.root() {
+		id, nonRootOnly = 0, false
+	}
+	security := &corev1.PodSecurityContext{
+		RunAsUser: &id, RunAsGroup: &id, RunAsNonRoot: &nonRootOnly,
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if !s.Credentials.root() {
+		security.FSGroup = &id
+	}
+	return security
+}
+
+// tolerations tolerate the taints of control-plane nodes with any value: it is empty with kubeadm
+// and "true" with PMK.
+func (s Scheduler) tolerations() []corev1.Toleration {
+	if s.Tolerations != nil {
+		return s.Tolerations
+	}
+	return Tolerations(nil)
+}
+
+// Tolerations returns the tolerations for the common taints of control-plane nodes, and for those
+// among the given keys that a distribution sets: RKE2 taints servers that run etcd, and k3s has
+// CriticalAddonsOnly. Other taints are not tolerated.
+func Tolerations(taints []string) []corev1.Toleration {
+	keys := []string{masterTaint, controlPlaneTaint}
+	for _, key := range []string{etcdTaint, criticalTaint} {
+		if slices.Contains(taints, key) {
+			keys = append(keys, key)
+		}
+	}
+	tolerations := make([]corev1.Toleration, len(keys))
+	for i, key := range keys {
+		tolerations[i] = corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists}
+	}
+	return tolerations
+}
+
+// affinity selects the nodes and keeps the replicas apart.
+func (s Scheduler) affinity() *corev1.Affinity {
+	affinity := corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: s.nodeRequirements()}},
+		},
+	}}
+	if s.Replicas > 1 {
+		affinity.PodAntiAffinity = s.apart()
+	}
+	return &affinity
+}
+
+// Simulated nodes have this label, by kwok's convention. They report every pod as running, and none runs.
+const (
+	simulatedLabel = "type"
+	simulatedValue = "kwok"
+)
+
+// nodeRequirements are those of the node selector, or, without one, that the node is not a simulated one.
+func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
+	if len(s.NodeSelector) == 0 {
+		return []corev1.NodeSelectorRequirement{{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{simulatedValue}}}
+	}
+	var requirements []corev1.NodeSelectorRequirement
+	for _, key := range slices.Sorted(maps.Keys(s.NodeSelector)) {
+		requirement := corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpExists}
+		if value := s.NodeSelector[key]; value != "" {
+			requirement.Operator, requirement.Values = corev1.NodeSelectorOpIn, []string{value}
+		}
+		requirements = append(requirements, requirement)
+	}
+	return requirements
+}
+
+// apart puts each replica on a different node. It is required on the host network, where replicas
+// share a port, and preferred elsewhere.
+func (s Scheduler) apart() *corev1.PodAntiAffinity {
+	term := corev1.PodAffinityTerm{
+		LabelSelector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
+		TopologyKey:   corev1.LabelHostname,
+	}
+	if s.Credentials.HostNetwork() {
+		return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
+	}
+	return &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+		{Weight: 100, PodAffinityTerm: term},
+	}}
+}

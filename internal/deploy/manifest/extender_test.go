@@ -1,0 +1,183 @@
+package manifest_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+func extender(t *testing.T, release string) manifest.Extender {
+	t.Helper()
+	r, err := versions.Parse(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest.Extender{
+		Name: "my-extender", Release: r, Image: "localhost/my-extender:v1", Version: "v0.1.0",
+		Call: profiles.Extender{FilterVerb: "filter", PrioritizeVerb: "prioritize"},
+		Policies: []manifest.Policy{
+			{Name: "loadaware", Weight: 2, Args: map[string]any{"prometheus": map[string]any{"url": "http://prometheus.monitoring:9090"}}},
+			{Name: "timestamp"},
+		},
+		Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"patch"}}},
+		Certificates: manifest.ExtenderCertificates{
+			CA: []byte("ca\n"), CAKey: []byte("ca key\n"), Server: []byte("server\n"), ServerKey: []byte("server key\n"), Client: []byte("client\n"), ClientKey: []byte("client key\n"),
+		},
+	}
+}
+
+// releases are the oldest, the one of Platform9's article, and the newest.
+func releases() []string { return []string{"v1.20.15", "v1.24.3", "v1.37.1"} }
+
+func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {
+	for _, release := range releases() {
+		for form, change := range map[string]func(*manifest.Extender){
+			"extender":      func(e *manifest.Extender) { e.Anonymous = true },
+			"extender-bind": func(e *manifest.Extender) { e.Call.BindVerb = "bind" },
+		} {
+			t.Run(form+"-"+release, func(t *testing.T) {
+				e := extender(t, release)
+				change(&e)
+				objects, err := manifest.ExtenderObjects(e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := manifest.YAML(objects, manifest.RenderOptions{ShowSecrets: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, filepath.Join("testdata", form+"-"+release+".yaml"), got)
+			})
+		}
+	}
+}
+
+func wirings() []manifest.Wiring {
+	e := extender(&testing.T{}, "v1.24.3")
+	return []manifest.Wiring{
+		{Extender: profiles.Extender{Name: "near", URLPrefix: manifest.SidecarURL(11260), FilterVerb: "filter", PrioritizeVerb: "prioritize"}, Sidecar: &manifest.Sidecar{
+			Image: "localhost/my-extender:v1", Policies: e.Policies, Rules: e.Rules, Port: 11260,
+		}},
+		{Extender: profiles.Extender{Name: "far", URLPrefix: "https://10.96.0.7"}, ClientSecret: manifest.ExtenderClient("far")},
+	}
+}
+
+func TestSchedulerWithExtendersMatchesTheGoldenFiles(t *testing.T) {
+	for _, release := range releases() {
+		for _, mode := range []string{manifest.ModeNode, manifest.ModeServiceAccount} {
+			t.Run(mode+"-"+release, func(t *testing.T) {
+				wired, err := manifest.Wire(objects(t, scheduler(t, release, mode)), nil, wirings())
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := manifest.YAML(wired, manifest.RenderOptions{ShowSecrets: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				golden(t, filepath.Join("testdata", "wired-"+mode+"-"+release+".yaml"), got)
+			})
+		}
+	}
+}
+
+func TestWireWithoutExtendersRestoresObjects(t *testing.T) {
+	for _, mode := range manifest.Modes() {
+		t.Run(mode, func(t *testing.T) {
+			s := scheduler(t, "v1.24.3", mode)
+			before := objects(t, s)
+			wired, err := manifest.Wire(before, []byte("another: configuration\n"), wirings())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if found, err := manifest.Wirings(wired); err != nil || len(found) != 2 || found[0].Sidecar.Image != "localhost/my-extender:v1" {
+				t.Errorf("wirings read back: %v, %v", found, err)
+			}
+			after, err := manifest.Wire(wired, s.Configuration.YAML, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("objects changed (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInvalidExtenders(t *testing.T) {
+	cases := map[string]struct {
+		change func(*manifest.Extender)
+		want   string
+	}{
+		"no image":         {func(e *manifest.Extender) { e.Image = "" }, "has no image"},
+		"no policy":        {func(e *manifest.Extender) { e.Policies = nil }, "has no policy"},
+		"duplicate policy": {func(e *manifest.Extender) { e.Policies = append(e.Policies, e.Policies[0]) }, "duplicate policy loadaware"},
+		"weight":           {func(e *manifest.Extender) { e.Policies[0].Weight = 101 }, "invalid weight 101"},
+		"nameless policy":  {func(e *manifest.Extender) { e.Policies[0].Name = "" }, "has no name"},
+		"replicas":         {func(e *manifest.Extender) { e.Replicas = -1 }, "-1 replicas"},
+		"name":             {func(e *manifest.Extender) { e.Name = "My_Extender" }, "not a DNS label"},
+		"reserved name":    {func(e *manifest.Extender) { e.Name = "kube-scheduler" }, "used by the cluster"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			e := extender(t, "v1.24.3")
+			c.change(&e)
+			_, err := manifest.ExtenderObjects(e)
+			if !problem.IsInvalid(err) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error is %v, want one with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestSingleReplicaHasNoPodDisruptionBudget(t *testing.T) {
+	e := extender(t, "v1.24.3")
+	e.Replicas = 1
+	objects, err := manifest.ExtenderObjects(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if o.GetKind() == "PodDisruptionBudget" {
+			t.Error("a budget for a single pod blocks draining its node")
+		}
+	}
+}
+
+func TestSidecarPortsAreUnique(t *testing.T) {
+	seen := map[int32]bool{}
+	for secure := 10260; secure < 10300; secure++ {
+		for n := range 3 {
+			port, err := manifest.SidecarPort(secure, n)
+			if err != nil || seen[port] {
+				t.Errorf("sidecar %d of the scheduler at %d: port %d, %v", n, secure, port, err)
+			}
+			seen[port] = true
+		}
+	}
+	for _, secure := range []int{1024, 64999, 65535} {
+		if port, err := manifest.SidecarPort(secure, 0); err != nil || port < 1024 || int(port) == secure {
+			t.Errorf("sidecar port for secure port %d: %d, %v", secure, port, err)
+		}
+	}
+}
+
+func TestWireRefusesInvalidObjects(t *testing.T) {
+	if _, err := manifest.Wire([]*unstructured.Unstructured{}, nil, nil); err == nil {
+		t.Error("no error without a Deployment")
+	}
+	all := objects(t, scheduler(t, "v1.24.3", manifest.ModeNode))
+	bad := wirings()
+	bad[0].Extender.Name = "Not A Label"
+	if _, err := manifest.Wire(all, nil, bad); err == nil {
+		t.Error("no error for an invalid extender name")
+	}
+}

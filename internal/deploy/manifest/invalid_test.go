@@ -1,0 +1,120 @@
+package manifest_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+func TestInvalidSchedulers(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(*manifest.Scheduler)
+		want   string
+	}{
+		{"no name", func(s *manifest.Scheduler) { s.Name = "" }, `scheduler name "" is not a DNS label`},
+		{"capitals", func(s *manifest.Scheduler) { s.Name = "MyScheduler" }, `scheduler name "MyScheduler" is not a DNS label`},
+		{"too long", func(s *manifest.Scheduler) { s.Name = strings.Repeat("a", 64) }, "is not a DNS label"},
+		{"dots", func(s *manifest.Scheduler) { s.Name = "a.b" }, "is not a DNS label"},
+		{"the default's name", func(s *manifest.Scheduler) { s.Name = "default-scheduler" }, `scheduler name "default-scheduler" is used by the cluster`},
+		{"the default's lease", func(s *manifest.Scheduler) { s.Name = "kube-scheduler" }, `scheduler name "kube-scheduler" is used by the cluster`},
+		{"no image", func(s *manifest.Scheduler) { s.Image = "" }, "scheduler my-scheduler has no image"},
+		{"port", func(s *manifest.Scheduler) { s.Port = 70000 }, "scheduler my-scheduler: invalid port 70000"},
+		{"privileged port", func(s *manifest.Scheduler) { s.Port = 443 }, "scheduler my-scheduler: invalid port 443: an unprivileged process cannot listen on it"},
+		{"replicas without leader election", func(s *manifest.Scheduler) { s.Replicas, s.Configuration.LeaderElect = 2, false }, "2 replicas of scheduler my-scheduler without leader election"},
+		{"mode", func(s *manifest.Scheduler) { s.Credentials.Mode = "magic" }, `scheduler my-scheduler: unknown credentials "magic"`},
+		{"no key", func(s *manifest.Scheduler) { s.Credentials.Key = nil }, "credentials node of scheduler my-scheduler have no client key"},
+		{"no user", func(s *manifest.Scheduler) { s.Credentials.User = "" }, "have no user"},
+		{"server", func(s *manifest.Scheduler) { s.Credentials.Server = "localhost:443" }, `"localhost:443" is not the URL of an API server`},
+		{"relative path", func(s *manifest.Scheduler) {
+			s.Credentials = manifest.Credentials{Mode: manifest.ModeHostPath, User: "u", HostPath: "scheduler.conf"}
+		}, `"scheduler.conf" is not a path on the node`},
+		{"reserved flag", func(s *manifest.Scheduler) { s.Args = []string{"--secure-port=1"} }, "scheduler argument --secure-port is set by pmk-sched"},
+		{"leader election flag", func(s *manifest.Scheduler) { s.Args = []string{"--leader-elect=false"} }, "scheduler argument --leader-elect is set by pmk-sched"},
+		{"removed flag", func(s *manifest.Scheduler) { s.Args = []string{"--scheduler-name=my-scheduler"} }, "scheduler argument --scheduler-name does not exist in v1.24.3"},
+		{"not a flag", func(s *manifest.Scheduler) { s.Args = []string{"v=5"} }, `scheduler argument "v=5" is not a flag`},
+		{"old release", func(s *manifest.Scheduler) { s.Release.Minor = 19 }, "Kubernetes 1.19 is too old"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := scheduler(t, "v1.24.3", manifest.ModeNode)
+			c.change(&s)
+			objects, err := manifest.Objects(s)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error is %v, want %q", err, c.want)
+			}
+			if !problem.IsInvalid(err) || len(problem.Hints(err)) == 0 {
+				t.Errorf("error %v is not marked as invalid input with a hint", err)
+			}
+			if objects != nil {
+				t.Errorf("got %d objects with the error", len(objects))
+			}
+		})
+	}
+}
+
+// A private key is in one Secret (or in the ConfigMap of node-inline) and nowhere else: not in
+// printed, logged or marshalled output.
+func TestPrivateKeysAreHiddenByDefault(t *testing.T) {
+	encoded := base64.StdEncoding.EncodeToString([]byte(privateKey))
+	leaks := func(text string) bool {
+		return strings.Contains(text, encoded) || strings.Contains(text, "c2VjcmV0") || strings.Contains(text, "PRIVATE")
+	}
+	for _, mode := range []string{manifest.ModeNode, manifest.ModeNodeInline} {
+		t.Run(mode, func(t *testing.T) {
+			s := scheduler(t, "v1.24.3", mode)
+			all := objects(t, s)
+			hidden, err := manifest.YAML(all)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if leaks(string(hidden)) {
+				t.Errorf("the text contains the key:\n%s", hidden)
+			}
+			shown, err := manifest.YAML(all, manifest.RenderOptions{ShowSecrets: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !leaks(string(shown)) {
+				t.Error("the key is missing with ShowSecrets")
+			}
+			for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+				if text := fmt.Sprintf(verb, s.Credentials); leaks(text) {
+					t.Errorf("%s shows the key: %s", verb, text)
+				}
+			}
+			text, err := json.Marshal(s.Credentials)
+			if err != nil || leaks(string(text)) {
+				t.Errorf("JSON shows the key: %s, %v", text, err)
+			}
+		})
+	}
+}
+
+// Only node-inline may keep a key in a ConfigMap.
+func TestOnlyNodeInlineKeepsKeyInConfigMap(t *testing.T) {
+	for _, mode := range manifest.Modes() {
+		for _, object := range objects(t, scheduler(t, "v1.24.3", mode)) {
+			if object.GetKind() != "ConfigMap" {
+				continue
+			}
+			text := fmt.Sprint(object.Object["data"])
+			if got, want := strings.Contains(text, "client-key-data"), mode == manifest.ModeNodeInline && strings.HasPrefix(object.GetName(), "kubeconfig-for"); got != want {
+				t.Errorf("%s: ConfigMap %s has a key: %v, want %v", mode, object.GetName(), got, want)
+			}
+		}
+	}
+}
+
+func TestValidateNameAcceptsDNSLabels(t *testing.T) {
+	for _, name := range []string{"my-scheduler", "a", "2nd", strings.Repeat("a", 63)} {
+		if err := manifest.ValidateName(name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

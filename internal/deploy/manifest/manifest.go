@@ -1,0 +1,272 @@
+// Package manifest builds every object of a second scheduler, in the order in which they are
+// applied: typed, one function per object, then as unstructured data. It does no I/O, and the same
+// input gives the same bytes.
+//
+// ConfigMaps and Secrets with configuration or credentials are immutable and have a hash of their
+// content in their name. A new configuration is therefore a new object and a rollout, and a
+// rollback finds the old object.
+//
+// Only fields that the API servers of all supported releases know are set.
+package manifest
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/rbac"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// ContainerName is the name of the container in the scheduler's pods.
+const ContainerName = "kube-scheduler"
+
+// Program is the path of the scheduler in its image, which the container runs.
+const Program = "/usr/local/bin/kube-scheduler"
+
+// ConfigPath returns the path of the scheduler configuration in the pod.
+func ConfigPath(name string) string { return configDir(name) + "/" + name + ".yaml" }
+
+// KubeconfigPath returns the path of the kubeconfig in the pod.
+func KubeconfigPath(name string) string { return kubeconfigDir + "/" + kubeconfigKey(name) }
+
+func configDir(name string) string     { return "/etc/kubernetes/" + name }
+func kubeconfigKey(name string) string { return "kubeconfig-for-" + name + ".yaml" }
+
+const (
+	kubeconfigDir  = "/srv/kubernetes/kubeconfigs"
+	credentialsDir = "/srv/kubernetes/credentials"
+)
+
+// Scheduler describes a second scheduler completely.
+type Scheduler struct {
+	// Name is the scheduler name and the name prefix of all objects; see [ValidateName]. Namespace
+	// holds the objects and defaults to kube-system.
+	Name, Namespace string
+	// Release is the Kubernetes release of the kube-scheduler in the image.
+	Release versions.Release
+	// Image is the image reference. An empty PullPolicy is the default of the cluster.
+	Image      string
+	PullPolicy corev1.PullPolicy
+	// Configuration is the rendered scheduler configuration. Its kubeconfig must be
+	// KubeconfigPath(Name).
+	Configuration *profiles.Rendered
+	// Credentials are the scheduler's credentials.
+	Credentials Credentials
+
+	// NodeSelector holds the labels of the nodes to run on. An empty value matches any value:
+	// control-plane labels are empty on some distributions and "true" on others.
+	NodeSelector map[string]string
+	// Tolerations replace the default ones, which tolerate both control-plane taints with any value
+	// and effect.
+	Tolerations []corev1.Toleration
+	// Replicas defaults to 1. More than one needs leader election.
+	Replicas int32
+	// Shortage is how many replicas have no node now; see [TolerateShortage].
+	Shortage int
+	// Port is the secure port. The default is the default scheduler's plus one.
+	Port int
+	// Args are additional flags, --name=value each. They override those set by pmk-sched, except
+	// reserved flags, which are refused.
+	Args []string
+	// Resources of the container. The default is a request of 0.1 CPU.
+	Resources corev1.ResourceRequirements
+	// Flags are the user's flags, --name=value each, that are needed to deploy the same scheduler
+	// with another image. They are recorded on the Deployment and contain no secrets.
+	Flags []string
+	// Version is the version of pmk-sched, for a label.
+	Version string
+	// PluginRules are the RBAC rules that compiled-in plugins need.
+	PluginRules []rbacv1.PolicyRule
+	// ExtenderClients are the client certificates for extenders, by the name of the extender; they
+	// are mounted at [ExtenderClientPaths].
+	ExtenderClients map[string]ClientCertificate
+}
+
+// Objects returns every object of the scheduler in the order in which to apply them: the account
+// and its rights, the mounted objects, the Deployment.
+func Objects(s Scheduler) ([]*unstructured.Unstructured, error) {
+	s = s.withDefaults()
+	if err := s.validate(); err != nil {
+		return nil, err
+	}
+	rules, _, err := versions.Select(s.Release)
+	if err != nil {
+		return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
+	}
+	args, err := s.args(rules)
+	if err != nil {
+		return nil, err
+	}
+	typed := rbac.Objects(s.rbacOptions())
+	mounts := s.mounts()
+	typed = append(typed, mounts.objects...)
+	if s.Replicas > 1 {
+		typed = append(typed, budget(s.Release, s.meta(s.Name), s.selectorLabels()))
+	}
+	typed = append(typed, s.deployment(rules, args, mounts))
+
+	objects := make([]*unstructured.Unstructured, len(typed))
+	for i, object := range typed {
+		if objects[i], err = plain(object); err != nil {
+			return nil, fmt.Errorf("build objects of scheduler %s: %w", s.Name, err)
+		}
+	}
+	return TolerateShortage(objects, s.Shortage)
+}
+
+func (s Scheduler) withDefaults() Scheduler {
+	s.Namespace = cmp.Or(s.Namespace, metav1.NamespaceSystem)
+	s.Replicas = cmp.Or(s.Replicas, 1)
+	s.Port = cmp.Or(s.Port, versions.SecurePort+1)
+	s.Credentials = s.Credentials.withDefaults()
+	return s
+}
+
+func (s Scheduler) validate() error {
+	if err := ValidateName(s.Name); err != nil {
+		return err
+	}
+	switch {
+	case s.Image == "":
+		return problem.Invalidf("name the image with --image", "scheduler %s has no image", s.Name)
+	case s.Configuration == nil || len(s.Configuration.YAML) == 0:
+		return fmt.Errorf("build objects of scheduler %s: no rendered configuration", s.Name)
+	case !bytes.Contains(s.Configuration.YAML, []byte(KubeconfigPath(s.Name))):
+		return fmt.Errorf("build objects of scheduler %s: its configuration does not use the kubeconfig %s", s.Name, KubeconfigPath(s.Name))
+	case s.Replicas > 1 && !s.Configuration.LeaderElect:
+		return problem.Invalidf("turn on leader election, or run one replica", "%d replicas of scheduler %s without leader election would schedule the same pods", s.Replicas, s.Name)
+	case s.Port < 1024 || s.Port > 65535:
+		return problem.Invalidf("use a free port from 1024 to 65535", "scheduler %s: invalid port %d: an unprivileged process cannot listen on it", s.Name, s.Port)
+	case s.Replicas < 0:
+		return problem.Invalidf("use 1 or more", "scheduler %s cannot have %d replicas", s.Name, s.Replicas)
+	}
+	if err := s.validateClients(); err != nil {
+		return err
+	}
+	return s.Credentials.validate(s.Name)
+}
+
+func (s Scheduler) rbacOptions() rbac.Options {
+	return rbac.Options{
+		Name:           s.Name,
+		Namespace:      s.Namespace,
+		Subject:        s.subject(),
+		Labels:         s.labels(),
+		LeaseNamespace: cmp.Or(s.Configuration.LeaseNamespace, s.Namespace),
+		PluginRules:    s.PluginRules,
+
+		PolicyConfigMap: s.policyName(),
+	}
+}
+
+// subject is the identity of the credentials, and the only one that is granted rights.
+func (s Scheduler) subject() rbac.Subject {
+	if s.Credentials.Mode == ModeServiceAccount {
+		return rbac.ServiceAccountSubject(s.Namespace, s.Name)
+	}
+	return rbac.User(s.Credentials.User)
+}
+
+// selectorLabels select the pods of this scheduler only. The labels component and tier alone would
+// also select static pods of the control plane.
+func (s Scheduler) selectorLabels() map[string]string {
+	return map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: s.Name}
+}
+
+// labels are the labels of every object.
+func (s Scheduler) labels() map[string]string {
+	labels := s.podLabels()
+	if version := labelValue(s.Version); version != "" {
+		labels[ownership.LabelVersion] = version
+	}
+	return labels
+}
+
+// podLabels omit the version of pmk-sched: a new version does not restart the scheduler.
+func (s Scheduler) podLabels() map[string]string {
+	labels := s.selectorLabels()
+	labels["component"] = "scheduler"
+	labels["tier"] = "control-plane"
+	labels[ownership.LabelManagedBy] = ownership.Manager
+	labels[ownership.LabelRelease] = s.Release.String()
+	return labels
+}
+
+// labelValue converts a version to a label value: no "+", at most 63 characters.
+func labelValue(version string) string {
+	value := []byte(version)
+	for i, c := range value {
+		if c != '.' && c != '-' && c != '_' && !alphanumeric(c) {
+			value[i] = '-'
+		}
+	}
+	value = value[:min(len(value), 63)]
+	for len(value) > 0 && !alphanumeric(value[len(value)-1]) {
+		value = value[:len(value)-1]
+	}
+	for len(value) > 0 && !alphanumeric(value[0]) {
+		value = value[1:]
+	}
+	return string(value)
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// hashed appends a hash of the contents to a name. The order of keys does not matter.
+func hashed(name string, contents map[string][]byte) string {
+	keys := make([]string, 0, len(contents))
+	for key := range contents {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	sum := sha256.New()
+	for _, key := range keys {
+		fmt.Fprintf(sum, "%d %s %d ", len(key), key, len(contents[key]))
+		sum.Write(contents[key])
+	}
+	return name + "-" + hex.EncodeToString(sum.Sum(nil))[:10]
+}
+
+// plain converts a typed object to unstructured data without the fields that clients do not send:
+// status and null values.
+func plain(object runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("convert %T: %w", object, err)
+	}
+	delete(content, "status")
+	dropNulls(content)
+	return &unstructured.Unstructured{Object: content}, nil
+}
+
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, v := range value {
+			if v == nil {
+				delete(value, key)
+				continue
+			}
+			dropNulls(v)
+		}
+	case []any:
+		for _, v := range value {
+			dropNulls(v)
+		}
+	}
+}

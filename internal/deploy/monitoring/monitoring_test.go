@@ -1,0 +1,139 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// of returns the objects of a scheduler of a release.
+func of(t *testing.T, release string, change func(*Scheduler)) []*unstructured.Unstructured {
+	t.Helper()
+	r, err := versions.Parse(release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Scheduler{
+		Name: "my-scheduler", Namespace: "kube-system", Release: r, PortName: "https", Certificate: true,
+		PodLabels: map[string]string{ownership.LabelName: ownership.Scheduler, ownership.LabelInstance: "my-scheduler"},
+	}
+	if change != nil {
+		change(&s)
+	}
+	objects, err := Objects(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+func text(t *testing.T, objects []*unstructured.Unstructured) string {
+	t.Helper()
+	var documents []string
+	for _, o := range objects {
+		document, err := yaml.Marshal(o.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(document))
+	}
+	return strings.Join(documents, "---\n")
+}
+
+func TestObjectsOfAReleaseAreThoseOfTheGolden(t *testing.T) {
+	for _, release := range []string{"v1.20.15", "v1.24.3", "v1.29.2", versions.Newest()} {
+		t.Run(release, func(t *testing.T) {
+			if !strings.HasPrefix(release, "v") {
+				release = "v" + release + ".0"
+			}
+			got, golden := text(t, of(t, release, nil)), filepath.Join("testdata", release+".yaml")
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", golden, diff)
+			}
+		})
+	}
+}
+
+// An object with the labels of pmk-sched would be deleted by the next deployment, which does not know it.
+func TestObjectsAreNotThoseOfTheDeployedScheduler(t *testing.T) {
+	for _, o := range of(t, "v1.24.3", nil) {
+		if labels := o.GetLabels(); ownership.Owns(labels, "my-scheduler") || ownership.IsInstalled(labels) {
+			t.Errorf("%s %s has the labels %v", o.GetKind(), o.GetName(), labels)
+		}
+	}
+}
+
+func TestSchedulersWithTheSameNameHaveDifferentDashboards(t *testing.T) {
+	ids := map[string]bool{}
+	for _, namespace := range []string{"kube-system", "scheduling"} {
+		objects := of(t, "v1.24.3", func(s *Scheduler) { s.Namespace = namespace })
+		data, _, err := unstructured.NestedString(objects[len(objects)-1].Object, "data", "my-scheduler.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dashboard struct{ UID string }
+		if err := json.Unmarshal([]byte(data), &dashboard); err != nil {
+			t.Fatal(err)
+		}
+		if len(dashboard.UID) > 40 || ids[dashboard.UID] {
+			t.Errorf("identifier %q in %s", dashboard.UID, namespace)
+		}
+		ids[dashboard.UID] = true
+	}
+}
+
+func TestATokenHasNoAlertOnCertificates(t *testing.T) {
+	const alert = "SchedulerCertificateExpiresSoon"
+	if with := text(t, of(t, "v1.24.3", nil)); !strings.Contains(with, alert) {
+		t.Errorf("no alert %s:\n%s", alert, with)
+	}
+	if without := text(t, of(t, "v1.24.3", func(s *Scheduler) { s.Certificate = false })); strings.Contains(without, alert) || strings.Contains(without, "apiserver_client_certificate") {
+		t.Errorf("an alert %s:\n%s", alert, without)
+	}
+}
+
+// Metrics of other releases do not exist: a graph of them is empty, and an alert never fires.
+func TestMetricsAreThoseOfTheRelease(t *testing.T) {
+	for release, want := range map[string]string{
+		"v1.22.17": "scheduler_e2e_scheduling_duration_seconds_bucket scheduler_pod_scheduling_duration_seconds_bucket",
+		"v1.23.0":  "scheduler_pod_scheduling_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket",
+		"v1.28.15": "scheduler_pod_scheduling_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket scheduler_unschedulable_pods",
+		"v1.29.0":  "scheduler_pod_scheduling_sli_duration_seconds_bucket scheduler_scheduling_attempt_duration_seconds_bucket scheduler_unschedulable_pods",
+	} {
+		found := map[string]bool{}
+		for _, name := range regexp.MustCompile(`scheduler_(?:e2e|pod_scheduling|scheduling_attempt|unschedulable)[a-z_0-9]+`).FindAllString(text(t, of(t, release, nil)), -1) {
+			found[name] = true
+		}
+		for _, name := range strings.Fields(want) {
+			if !found[name] {
+				t.Errorf("%s: no query of %s: %v", release, name, found)
+			}
+			delete(found, name)
+		}
+		if len(found) > 0 {
+			t.Errorf("%s: queries of %v", release, found)
+		}
+	}
+}

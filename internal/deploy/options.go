@@ -1,0 +1,126 @@
+package deploy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Auto leaves a choice to the plan.
+const Auto = "auto"
+
+// Credentials with which the scheduler authenticates to the API server.
+const (
+	// CredentialsNode copies certificate and key of the node's scheduler kubeconfig to a Secret, and the kubeconfig to a ConfigMap that refers
+	// to them. The default on a control-plane node.
+	CredentialsNode = manifest.ModeNode
+	// CredentialsNodeInline copies everything to the ConfigMap, including the key, as in Platform9's article.
+	CredentialsNodeInline = manifest.ModeNodeInline
+	// CredentialsHostPath mounts the node's own file, so that the scheduler reads a renewed certificate.
+	CredentialsHostPath = manifest.ModeHostPath
+	// CredentialsServiceAccount mounts a ServiceAccount token. The default elsewhere.
+	CredentialsServiceAccount = manifest.ModeServiceAccount
+)
+
+// Options is what the user asks for. The zero value of every field except Name and Image leaves the choice to [NewPlan].
+type Options struct {
+	// Name of the scheduler, a DNS label: the spec.schedulerName of pods, and the prefix of every object's name.
+	Name string
+	// Namespace of the objects. Empty: kube-system.
+	Namespace string
+	// Image of the scheduler, in which [image.ReleaseInTag] stands for the release, and when the kubelet pulls it (empty: the cluster's
+	// default).
+	Image, PullPolicy string
+	// Branch is the release of the image, "v1.24.3"; empty or "auto": the release of the API server.
+	Branch string
+	// Preset names a built-in configuration; Configuration is the user's own KubeSchedulerConfiguration, ConfigurationName the name of its
+	// file for messages. They are mutually exclusive; neither: preset "default".
+	Preset            string
+	Configuration     []byte
+	ConfigurationName string
+	// Lossy drops the parts of the configuration that cannot be converted to the release, with warnings instead of an error.
+	Lossy bool
+	// Credentials is one of the Credentials constants; empty or "auto": node if the node's scheduler kubeconfig is readable, else
+	// serviceaccount.
+	Credentials string
+	// APIServer is the URL of the API server on the pod network, for the credentials serviceaccount. Empty: the name of its Service, which
+	// needs cluster DNS.
+	APIServer string
+	// Replicas; 0: one per control-plane node.
+	Replicas int
+	// Port of health and metrics; 0: the first one from 10260 that is free on the control-plane nodes.
+	Port int
+	// NodeSelector selects the nodes of the scheduler. Empty: those with the label of control-plane nodes.
+	NodeSelector map[string]string
+	// AnyNode lets the scheduler run on every node: for managed clusters, whose control plane has no Node objects.
+	AnyNode bool
+	// Args are flags of kube-scheduler, --name=value each, for what its configuration cannot express, such as feature gates.
+	Args []string
+	// Resources of the scheduler's container. Zero: the manifest's default.
+	Resources corev1.ResourceRequirements
+	// Plugins are compiled into the image. Rules has, by plugin, the permissions that it needs; PluginRules are granted in any case.
+	Plugins     []profiles.Plugin
+	Rules       map[string]manifest.RulesFunc
+	PluginRules []rbacv1.PolicyRule
+	// Extenders are called after those of the configuration; ExtenderClients has client certificates for some of them, by name.
+	Extenders       []profiles.Extender
+	ExtenderClients map[string]manifest.ClientCertificate
+	// Wirings are extenders that pmk-sched deploys itself; they come after Extenders.
+	Wirings []manifest.Wiring
+	// PolicyConfigMap has the scheduler read predicates, priorities and extenders from a legacy Policy in a ConfigMap: 1.20–1.22 only.
+	PolicyConfigMap bool
+	// Flags are recorded: the flags, --name=value each, with which another image is deployed in the same way.
+	Flags []string
+	// Version of pmk-sched, recorded in a label.
+	Version string
+	// Origin and Replaces are those of the plan, for an upgrade.
+	Origin   string
+	Replaces int
+	// Now is the time at which certificates must be valid.
+	Now time.Time
+}
+
+// WantsNodeCredentials reports whether the plan may need the node's scheduler kubeconfig, which the caller reads before it calls [NewPlan].
+func (o Options) WantsNodeCredentials() bool {
+	return o.Credentials != CredentialsServiceAccount
+}
+
+// Validate checks all that can be checked without a cluster.
+func (o Options) Validate() error {
+	modes := append(manifest.Modes(), Auto, "")
+	pulls := []string{string(corev1.PullIfNotPresent), string(corev1.PullAlways), string(corev1.PullNever), ""}
+	switch {
+	case o.Name == "":
+		return problem.Invalidf("pods name the scheduler in spec.schedulerName", "--name is required")
+	case o.Image == "":
+		return problem.Invalidf("build an image with `pmk-sched build`", "scheduler %s: --image is required", o.Name)
+	case !slices.Contains(modes, o.Credentials):
+		return problem.Invalidf("use one of "+strings.Join(manifest.Modes(), ", ")+", or auto", "invalid credentials %q", o.Credentials)
+	case !slices.Contains(pulls, o.PullPolicy):
+		return problem.Invalidf("use IfNotPresent, Always or Never", "invalid pull policy %q", o.PullPolicy)
+	case strings.ContainsAny(o.Image, " \t\n"):
+		return problem.Invalidf("", "invalid image %q: a reference has no spaces", o.Image)
+	case o.Replicas < 0:
+		return problem.Invalidf("", "invalid number of replicas %d: must be at least 1", o.Replicas)
+	case o.Port < 0 || o.Port > 65535:
+		return problem.Invalidf("", "invalid port %d: must be between 1 and 65535", o.Port)
+	case len(o.NodeSelector) > 0 && o.AnyNode:
+		return problem.Invalidf("", "--node-selector any excludes other selectors")
+	case o.Preset != "" && len(o.Configuration) > 0:
+		return problem.Invalidf("", "--config and --preset are mutually exclusive")
+	}
+	if o.Branch != "" && o.Branch != Auto {
+		if _, err := versions.Parse(o.Branch); err != nil {
+			return err
+		}
+	}
+	return manifest.ValidateName(o.Name)
+}

@@ -1,0 +1,275 @@
+package deploy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Plan is what Deploy will apply: every decision is made and every object rendered. It is data: making it changes nothing.
+type Plan struct {
+	Name, Namespace string
+	Release         versions.Release
+	// Scheduler is what the objects were rendered from.
+	Scheduler manifest.Scheduler
+	// Objects are in the order in which they are applied.
+	Objects []*unstructured.Unstructured
+	// Notes and Warnings are for the user: choices with their reasons, and changes of the configuration.
+	Notes, Warnings []string
+	// TakenPorts are the ports in use on the control-plane nodes, with their users.
+	TakenPorts map[int]string
+	// Endpoints are the API servers that the replicas use, as far as this machine can check them.
+	Endpoints []Endpoint
+	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
+	Extender *manifest.Extender
+	// Before are the plans of extenders that are deployed before the scheduler.
+	Before []*Plan
+	// Again is the description of the revision that the plan deploys again, or empty.
+	Again string
+	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3". Replaces is the revision that must be the current one when the plan is
+	// deployed; 0: any.
+	Origin   string
+	Replaces int
+
+	// from is what the plan was made from.
+	from planner
+}
+
+// planner collects the decisions of NewPlan.
+type planner struct {
+	info  *inspect.Info
+	creds *inspect.NodeCredentials
+	o     Options
+	plan  *Plan
+}
+
+// defaultControlPlaneLabel is the label of control-plane nodes without a cluster: kubeadm's since 1.20 (cmd/kubeadm/app/constants).
+const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// NewPlan decides everything that o leaves open from the state of the cluster and the node, and renders the objects. It does no I/O. Without a
+// cluster info is nil, and o.Branch is required. creds is nil if this is not a control-plane node.
+func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Plan, error) {
+	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
+	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin, Replaces: o.Replaces, TakenPorts: map[int]string{}}}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules, p.renderObjects, p.wireObjects}
+	for _, decide := range decisions {
+		if err := decide(); err != nil {
+			return nil, err
+		}
+	}
+	p.o.Extenders = o.Extenders // without those of Wirings, which a plan from these options adds again
+	p.plan.from = planner{info: info, o: p.o}
+	return p.plan, nil
+}
+
+func (p *planner) note(format string, args ...any) {
+	p.plan.Notes = append(p.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+func (p *planner) warn(format string, args ...any) {
+	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Release returns the release of a plan for o: o.Branch, else that of the API server. info may be nil.
+func Release(info *inspect.Info, o Options) (versions.Release, error) {
+	switch {
+	case o.Branch != "" && o.Branch != Auto:
+		return versions.Parse(o.Branch)
+	case info != nil:
+		return info.Release, nil
+	}
+	return versions.Release{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
+}
+
+// chooseRelease chooses o.Branch, else the release of the API server.
+func (p *planner) chooseRelease() error {
+	wanted := p.o.Branch
+	switch {
+	case wanted != "" && wanted != Auto:
+		release, err := versions.Parse(wanted)
+		if err != nil {
+			return err
+		}
+		p.plan.Release = release
+		if p.info != nil {
+			warnings, err := versions.CheckSkew(release, p.info.Release)
+			if err != nil {
+				return err
+			}
+			p.plan.Warnings = append(p.plan.Warnings, warnings...)
+		}
+	case p.info != nil:
+		p.plan.Release = p.info.Release
+		p.note("release %s: the API server reports %s", p.plan.Release, p.info.Server.Version)
+	default:
+		return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required without a cluster")
+	}
+	rules, warnings, err := versions.Select(p.plan.Release)
+	if err != nil {
+		return err
+	}
+	p.plan.Warnings = append(p.plan.Warnings, warnings...)
+	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
+	p.plan.Scheduler = manifest.Scheduler{
+		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
+		Image: strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
+		Flags: p.o.Flags, Args: p.o.Args,
+	}
+	return nil
+}
+
+// chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount elsewhere.
+func (p *planner) chooseCredentials() error {
+	mode := p.o.Credentials
+	auto := mode == "" || mode == Auto
+	if auto {
+		mode = CredentialsServiceAccount
+		if p.creds != nil {
+			mode = CredentialsNode
+			p.note("credentials node: this node has %s", p.creds.Path)
+		} else {
+			p.note("credentials serviceaccount: this machine has no scheduler kubeconfig of a control-plane node")
+		}
+	}
+	if mode == CredentialsServiceAccount {
+		p.plan.Scheduler.Credentials = manifest.Credentials{Mode: mode, Server: p.o.APIServer}
+		return nil
+	}
+	if p.creds == nil {
+		return problem.Invalidf("run pmk-sched on a control-plane node, give its root directory with --node-root, or use --credentials serviceaccount",
+			"credentials %s need the scheduler kubeconfig of a control-plane node, and none was found here", mode)
+	}
+	if !p.creds.Expires.IsZero() && !p.o.Now.IsZero() && p.o.Now.After(p.creds.Expires) {
+		return problem.Errorf("renew the node's certificates, or use --credentials serviceaccount",
+			"the certificate in %s expired on %s", p.creds.Path, p.creds.Expires.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	p.plan.Scheduler.Credentials = manifest.Credentials{
+		Mode: mode, User: p.creds.User, Server: p.creds.Server, ServerName: p.creds.ServerName,
+		CA: p.creds.CA, Cert: p.creds.Cert, Key: p.creds.Key, HostPath: p.creds.Path,
+	}
+	if mode == CredentialsNodeInline {
+		p.warn("the private key of %s is stored in a ConfigMap: everyone who can read ConfigMaps in %s can impersonate it", p.creds.User, p.o.Namespace)
+	}
+	return p.chooseServer(auto)
+}
+
+// chooseNodes chooses the label of the control-plane nodes.
+func (p *planner) chooseNodes() error {
+	selected := len(p.o.NodeSelector) > 0
+	switch {
+	case selected:
+		p.plan.Scheduler.NodeSelector = maps.Clone(p.o.NodeSelector)
+	case p.o.AnyNode && p.plan.Scheduler.Credentials.Mode != CredentialsServiceAccount:
+		return problem.Invalidf("add --credentials serviceaccount", "--node-selector any needs --credentials serviceaccount: other nodes do not have the credentials of this one")
+	case p.o.AnyNode:
+		p.note("nodes: any")
+	case p.info == nil:
+		p.plan.Scheduler.NodeSelector = map[string]string{defaultControlPlaneLabel: ""}
+		p.warn("without a cluster, control-plane nodes are assumed to have the label %s", defaultControlPlaneLabel)
+	case p.info.ControlPlane.LabelKey == "" && p.info.Nodes.Count == 0:
+		return problem.Errorf("use a kubeconfig with permission to list nodes, or select the nodes with --node-selector KEY=VALUE",
+			"find the control-plane nodes: nodes could not be listed, see the warnings")
+	case p.info.ControlPlane.LabelKey == "":
+		return problem.Invalidf("on a managed cluster use --node-selector any, which lets the scheduler run on every node with --credentials serviceaccount; "+
+			"otherwise select the nodes with --node-selector KEY=VALUE", "no node has a label of control-plane nodes")
+	default:
+		// No value: nodes of one cluster may have the label with different values.
+		p.plan.Scheduler.NodeSelector = map[string]string{p.info.ControlPlane.LabelKey: ""}
+		p.note("nodes with the label %s: the control-plane nodes", p.info.ControlPlane.LabelKey)
+	}
+	if p.info != nil && !selected && !p.o.AnyNode {
+		p.tolerate()
+	}
+	return nil
+}
+
+// tolerate adds tolerations for the taints of this distribution's control-plane nodes.
+func (p *planner) tolerate() {
+	var keys []string
+	for _, node := range p.info.ControlPlane.Nodes {
+		for _, taint := range node.Taints {
+			keys = append(keys, taint.Key)
+		}
+	}
+	p.plan.Scheduler.Tolerations = manifest.Tolerations(keys)
+}
+
+// choosePort chooses the port of the user unless it is in use, else the first free one.
+func (p *planner) choosePort() error {
+	free := inspect.FirstPort
+	if p.info != nil {
+		for _, taken := range p.info.Scheduler.Taken {
+			p.plan.TakenPorts[taken.Port] = taken.By
+		}
+		free = p.info.Scheduler.Port
+	}
+	wanted := p.o.Port
+	switch {
+	case wanted != 0:
+		if by, taken := p.plan.TakenPorts[wanted]; taken && wanted != free {
+			return problem.Invalidf(fmt.Sprintf("port %d is free, and chosen automatically without --port", free), "port %d is in use by %s", wanted, by)
+		}
+	case free == 0:
+		return problem.Errorf("specify one with --port", "no port from %d on is free on the control-plane nodes", inspect.FirstPort)
+	default:
+		wanted = free
+		p.note("port %d: the first free one from %d", wanted, inspect.FirstPort)
+	}
+	p.plan.Scheduler.Port = wanted
+	return nil
+}
+
+// chooseReplicas chooses one for each control-plane node. Leader election is always on, so that several are safe.
+func (p *planner) chooseReplicas() error {
+	replicas := 1
+	counted := p.info != nil && !p.o.AnyNode && len(p.o.NodeSelector) == 0
+	switch {
+	case p.o.Replicas > 0:
+		replicas = p.o.Replicas
+		if counted && replicas > p.info.ControlPlane.Count {
+			p.warn("%d replicas for %d control-plane nodes: on the host network each needs its own node", replicas, p.info.ControlPlane.Count)
+		}
+	case counted:
+		replicas = max(1, p.info.ControlPlane.Count)
+		p.note("replicas %d: one for each control-plane node", replicas)
+	}
+	if counted {
+		p.countShortage(replicas)
+	}
+	if image := p.plan.Scheduler.Image; replicas > 1 && strings.HasPrefix(image, "localhost/") {
+		p.warn("image %s is not in a registry: load it on each of the %d nodes", image, replicas)
+	}
+	p.plan.Scheduler.Replicas = int32(replicas)
+	return nil
+}
+
+// countShortage counts the replicas that start when a control-plane node is ready again: on the host network another node has no room for
+// them. A rollout must not wait for them.
+func (p *planner) countShortage(replicas int) {
+	var away []string
+	for _, node := range p.info.ControlPlane.Nodes {
+		if !node.Ready || node.Unschedulable {
+			away = append(away, node.Name)
+		}
+	}
+	shortage := min(len(away), max(0, replicas-(p.info.ControlPlane.Count-len(away))))
+	if shortage == 0 || !p.plan.Scheduler.Credentials.HostNetwork() {
+		return
+	}
+	p.plan.Scheduler.Shortage = shortage
+	p.warn("%d of %d replicas start when their nodes are ready: %s not ready or cordoned", shortage, replicas, strings.Join(away, ", "))
+}

@@ -1,0 +1,44 @@
+package deploy
+
+import (
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// coscheduling is the name of the bundled plugin for groups of pods, and of the one in sigs.k8s.io/scheduler-plugins.
+const coscheduling = "Coscheduling"
+
+// gates returns the feature gates that the flags of the scheduler set.
+func (p *planner) gates() map[string]bool {
+	return inspect.FeatureGates(slices.Concat(p.plan.Scheduler.Configuration.Args, p.plan.Scheduler.Args))
+}
+
+// noteGangs notes what places groups of pods if there is a choice: the release itself (from 1.35) or the plugin. It warns of a scheduler
+// that is to place them itself on an API server without their API.
+func (p *planner) noteGangs() error {
+	rules, _, err := versions.Select(p.plan.Release)
+	if err != nil || rules.Gangs.API == "" {
+		return err
+	}
+	profiles, err := p.plan.Scheduler.Configuration.Arguments(coscheduling)
+	if err != nil {
+		return err
+	}
+	own, plugin := rules.Gangs.Enabled(p.gates()), len(profiles) > 0
+	var known *inspect.Gangs // of the same API: another minor release has another one
+	if p.info != nil && p.info.Gangs != nil && p.info.Gangs.API == rules.Gangs.API {
+		known = p.info.Gangs
+	}
+	switch {
+	case own && known != nil && !known.Served:
+		p.warn("the scheduler places pod groups of %s itself, but the API server does not serve them: it waits for them and schedules nothing. kube-apiserver needs --feature-gates=GenericWorkload=true and --runtime-config=%s=true",
+			rules.Gangs.API, rules.Gangs.API)
+	case own && plugin:
+		p.note("pod groups of %s are placed by the scheduler itself, groups by label by plugin %s: a pod must be in one of them only", rules.Gangs.API, coscheduling)
+	case plugin && known != nil && known.Served:
+		p.note("the API server serves pod groups of %s: a scheduler with %s places them itself, without plugin %s", known.API, known.GateFlag(), coscheduling)
+	}
+	return nil
+}

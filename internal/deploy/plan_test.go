@@ -1,0 +1,255 @@
+package deploy
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// masterInfo is what Detect finds on a cluster of one control-plane node.
+func masterInfo(server string) *inspect.Info {
+	release, err := versions.FromServer(server)
+	if err != nil {
+		panic(err)
+	}
+	return &inspect.Info{
+		Server: inspect.Server{Version: server}, Release: release, Nodes: inspect.Nodes{Count: 5},
+		ControlPlane: inspect.ControlPlane{
+			Nodes: []inspect.ControlPlaneNode{{Name: "master", Ready: true}}, Count: 1, LabelKey: "node-role.kubernetes.io/master",
+		},
+		Scheduler: inspect.Scheduler{Port: 10260, InsecurePort: 10261, Taken: []inspect.TakenPort{{Port: 10259, By: "pod kube-system/k8s-master"}}},
+	}
+}
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+func nodeCredentials() *inspect.NodeCredentials {
+	return &inspect.NodeCredentials{
+		Path: "/etc/pf9/kube.d/kubeconfigs/kube-scheduler.yaml", Server: "https://localhost:443", User: "system:kube-scheduler",
+		Expires: now.AddDate(1, 0, 0), CA: []byte("CA\n"), Cert: []byte("CERT\n"), Key: []byte("KEY\n"),
+	}
+}
+
+// kubeadmInfo is a cluster of kubeadm with two control-plane nodes, on each of which the API server runs.
+func kubeadmInfo(server *inspect.APIServer) *inspect.Info {
+	info := masterInfo("v1.29.3")
+	info.Layout, info.ControlPlane.Count = "kubeadm", 2
+	info.ControlPlane.Nodes = []inspect.ControlPlaneNode{
+		{Name: "a", Ready: true, Address: "10.0.0.1", Names: []string{"a", "10.0.0.1", "192.0.2.1"}, APIServer: server},
+		{Name: "b", Ready: true, Address: "10.0.0.2", Names: []string{"b", "10.0.0.2"}, APIServer: server},
+	}
+	return info
+}
+
+// pmkNodes are control-plane nodes of PMK, named by their addresses: each API server has port 443 on every address.
+func pmkNodes(addresses ...string) []inspect.ControlPlaneNode {
+	var nodes []inspect.ControlPlaneNode
+	for _, address := range addresses {
+		nodes = append(nodes, inspect.ControlPlaneNode{
+			Name: address, Address: address, Names: []string{address}, Ready: true,
+			Taints:    []inspect.Taint{{Key: "node-role.kubernetes.io/master", Value: "true", Effect: "NoSchedule"}},
+			APIServer: &inspect.APIServer{Port: 443, BindAddress: "0.0.0.0", AdvertiseAddress: address},
+		})
+	}
+	return nodes
+}
+
+// everyAddress is an API server that listens on every address.
+func everyAddress() *inspect.APIServer { return &inspect.APIServer{Port: 6443, BindAddress: "0.0.0.0"} }
+
+// ofNodeA are the credentials of kubeadm's node a, which name its own API server.
+func ofNodeA() *inspect.NodeCredentials {
+	credentials := nodeCredentials()
+	credentials.Path, credentials.Server = "/etc/kubernetes/scheduler.conf", "https://10.0.0.1:6443"
+	return credentials
+}
+
+// summary is what the golden files show of a plan: the decisions, and the
+// objects by name; their text is tested where it is made.
+type summary struct {
+	Release, API, Credentials string
+	Server                    string   `json:",omitempty"`
+	Endpoints                 []string `json:",omitempty"`
+	Port                      int
+	Replicas                  int32
+	NodeSelector              map[string]string
+	Objects, Notes, Warnings  []string
+}
+
+// contentHash ends the names of objects that are named by what they hold.
+var contentHash = regexp.MustCompile(`-[0-9a-f]{10}$`)
+
+func summarize(p *Plan) summary {
+	s := summary{
+		Release: p.Release.String(), API: p.Scheduler.Configuration.APIVersion, Credentials: p.Scheduler.Credentials.Mode,
+		Port: p.Scheduler.Port, Replicas: p.Scheduler.Replicas, NodeSelector: p.Scheduler.NodeSelector, Notes: p.Notes, Warnings: p.Warnings,
+	}
+	if info := p.from.info; info != nil && info.ControlPlane.Count > 1 {
+		s.Server = strings.TrimSuffix(p.Scheduler.Credentials.Server+" as "+p.Scheduler.Credentials.ServerName, " as ")
+	}
+	for _, e := range p.Endpoints {
+		s.Endpoints = append(s.Endpoints, fmt.Sprintf("%s %s as %s, local %v, chosen %v", e.Node, e.Address, e.ServerName, e.Local, e.Chosen))
+	}
+	for _, o := range p.Objects {
+		s.Objects = append(s.Objects, contentHash.ReplaceAllString(objectName(o), "-HASH"))
+	}
+	return s
+}
+
+func TestPlanDefaults(t *testing.T) {
+	three := masterInfo("v1.29.3-eks-036c24b")
+	three.ControlPlane.Count = 3
+	three.ControlPlane.Nodes = []inspect.ControlPlaneNode{{Name: "a", Ready: true}, {Name: "b", Ready: true}, {Name: "c"}}
+	three.ControlPlane.LabelKey = "node-role.kubernetes.io/control-plane"
+	withEndpoint := kubeadmInfo(nil)
+	withEndpoint.ControlPlane.Endpoint = "api.example.com:6443"
+	onNode := kubeadmInfo(everyAddress())
+	onNode.Node = inspect.Node{Root: "/", ControlPlane: true}
+	down := kubeadmInfo(everyAddress())
+	down.ControlPlane.Nodes[1].Ready = false
+	pmk := masterInfo("v1.24.3")
+	pmk.Layout, pmk.ControlPlane.Count = "pmk", 3
+	pmk.ControlPlane.Nodes = pmkNodes("10.0.0.1", "10.0.0.2", "10.0.0.3")
+	managed := masterInfo("v1.31.1")
+	managed.ControlPlane = inspect.ControlPlane{}
+	tests := map[string]struct {
+		info  *inspect.Info
+		creds *inspect.NodeCredentials
+		o     Options
+	}{
+		"master":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials()},
+		"away":                     {info: masterInfo("v1.24.3")},
+		"three-masters":            {info: three},
+		"two-of-kubeadm":           {info: kubeadmInfo(nil), creds: ofNodeA(), o: Options{Replicas: 3, Credentials: "node"}},
+		"two-on-loopback":          {info: onNode, creds: ofNodeA()},
+		"two-with-an-endpoint":     {info: withEndpoint, creds: ofNodeA()},
+		"two-of-which-one-is-down": {info: down, creds: ofNodeA()},
+		"three-of-pmk":             {info: pmk, creds: nodeCredentials()},
+		"oldest":                   {info: masterInfo("v1.20.15"), creds: nodeCredentials()},
+		"managed":                  {info: managed, o: Options{AnyNode: true}},
+		"offline":                  {o: Options{Branch: "v1.37.1"}},
+		"inline":                   {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Credentials: "node-inline"}},
+		"all-was-chosen":           {info: masterInfo("v1.24.3"), creds: nodeCredentials(), o: Options{Branch: "v1.23.6", Credentials: "hostpath", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"a": "b"}, Preset: "binpack"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.o.Name, tt.o.Image, tt.o.Now = "my-scheduler", "localhost/my-scheduler:v1", now
+			plan, err := NewPlan(tt.info, tt.creds, tt.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := json.MarshalIndent(summarize(plan), "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".json", string(got)+"\n")
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+func TestPlanRefusesInvalidOptions(t *testing.T) {
+	noMaster := masterInfo("v1.24.3")
+	noMaster.ControlPlane = inspect.ControlPlane{}
+	blind := masterInfo("v1.24.3")
+	blind.ControlPlane, blind.Nodes = inspect.ControlPlane{}, inspect.Nodes{}
+	full := masterInfo("v1.24.3")
+	full.Scheduler.Port = 0
+	old := nodeCredentials()
+	old.Expires = now.Add(-time.Hour)
+	tests := map[string]struct {
+		info  *inspect.Info
+		creds *inspect.NodeCredentials
+		o     Options
+		says  string
+		hint  string
+		valid bool // nothing wrong with what was given
+	}{
+		"no name":               {o: Options{Name: " "}, says: "is not a DNS label"},
+		"bad name":              {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},
+		"the default's":         {o: Options{Name: "default-scheduler"}, says: "default-scheduler", hint: "another name"},
+		"no branch":             {says: "--branch is required", hint: "--branch"},
+		"half a branch":         {o: Options{Branch: "v1.24"}, says: `"v1.24"`, hint: "v1.24."},
+		"too old":               {o: Options{Branch: "v1.19.3"}, says: "1.19", hint: ""},
+		"would hang":            {info: masterInfo("v1.24.3"), o: Options{Branch: "v1.34.2"}, says: "waits for resource.k8s.io/v1 ResourceClaims", hint: "1.24"},
+		"no such mode":          {info: masterInfo("v1.24.3"), o: Options{Credentials: "magic"}, says: `invalid credentials "magic"`, hint: "serviceaccount"},
+		"one node's API server": {info: kubeadmInfo(nil), creds: ofNodeA(), says: "names the API server of node a (https://10.0.0.1:6443)", hint: "--credentials hostpath"},
+		"not on a master":       {info: masterInfo("v1.24.3"), o: Options{Credentials: "node"}, says: "none was found here", hint: "--node-root"},
+		"expired":               {info: masterInfo("v1.24.3"), creds: old, says: "expired on 2026-05-01", hint: "renew", valid: true},
+		"no control plane":      {info: noMaster, says: "no node has a label of control-plane nodes", hint: "--node-selector any"},
+		"nodes not listed":      {info: blind, says: "nodes could not be listed", hint: "permission to list nodes", valid: true},
+		"any node, node's credentials": {
+			info: noMaster, creds: nodeCredentials(), o: Options{AnyNode: true}, says: "--node-selector any", hint: "--credentials serviceaccount",
+		},
+		"two ways to choose nodes": {info: noMaster, o: Options{AnyNode: true, NodeSelector: map[string]string{"a": ""}}, says: "excludes other selectors"},
+		"port taken":               {info: masterInfo("v1.24.3"), o: Options{Port: 10259}, says: "port 10259 is in use by pod kube-system/k8s-master", hint: "10260"},
+		"no such port":             {info: masterInfo("v1.24.3"), o: Options{Port: 70000}, says: "invalid port 70000"},
+		"no port free":             {info: full, says: "is free on the control-plane nodes", hint: "--port", valid: true},
+		"bad configuration":        {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("kind: Pod\n"), ConfigurationName: "c.yaml"}, says: "c.yaml"},
+		"two configurations":       {info: masterInfo("v1.24.3"), o: Options{Configuration: []byte("x"), Preset: "binpack"}, says: "mutually exclusive"},
+		"no such preset":           {info: masterInfo("v1.24.3"), o: Options{Preset: "binpak"}, says: "binpak"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tt.o.Image, tt.o.Now = "localhost/my-scheduler:v1", now
+			if tt.o.Name == "" {
+				tt.o.Name = "my-scheduler"
+			}
+			_, err := NewPlan(tt.info, tt.creds, tt.o)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("error %q does not say %q", err, tt.says)
+			}
+			if got := hintOf(err); !strings.Contains(got, tt.hint) {
+				t.Errorf("hint %q does not say %q", got, tt.hint)
+			}
+			var input interface{ Invalid() bool }
+			if got := errors.As(err, &input) && input.Invalid(); got == tt.valid {
+				t.Errorf("invalid input: %v, want %v (%T)", got, !tt.valid, err)
+			}
+		})
+	}
+}
+
+func TestCommandNamesANamespaceThatIsNotTheDefault(t *testing.T) {
+	for namespace, want := range map[string]string{
+		"kube-system": "pmk-sched verify --name x",
+		"other":       "pmk-sched -n other verify --name x",
+	} {
+		if got := (&Plan{Name: "x", Namespace: namespace}).Command("verify"); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

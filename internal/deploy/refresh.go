@@ -1,0 +1,187 @@
+package deploy
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// ErrSameCertificate is returned by [PlanRefresh] if the scheduler uses that certificate already.
+var ErrSameCertificate = errors.New("the scheduler uses this certificate already")
+
+// CurrentRevision returns the last deployed revision of a scheduler. revisions are all of them, oldest first.
+func CurrentRevision(revisions []*apply.Revision, namespace, name string) (*apply.Revision, error) {
+	current := apply.LastDeployed(revisions)
+	switch {
+	case current == nil:
+		return nil, problem.Invalidf("deploy it first", "scheduler %s has no deployed revision in namespace %s", name, namespace)
+	case current.Damage != nil:
+		return nil, problem.Errorf("deploy it again", "revision %d of %s is damaged: %w", current.Number, name, current.Damage)
+	}
+	return current, nil
+}
+
+// ReadCertificate returns the certificate that a revision of a scheduler with credentials node or node-inline uses, with its authority and the
+// address of the API server. The key is left out.
+func ReadCertificate(revision *apply.Revision) (manifest.Credentials, *x509.Certificate, error) {
+	c, err := readCredentials(revision)
+	if err != nil {
+		return c, nil, fmt.Errorf("read the credentials of revision %d of %s: %w", revision.Number, revision.Name, err)
+	}
+	leaf, err := parseCertificate(c.Cert)
+	if err != nil {
+		return c, nil, fmt.Errorf("read the certificate of revision %d of %s: %w", revision.Number, revision.Name, err)
+	}
+	c.User = leaf.Subject.CommonName
+	return c, leaf, nil
+}
+
+func readCredentials(revision *apply.Revision) (manifest.Credentials, error) {
+	deployment, _, err := schedulerOf(revision.Objects)
+	if err != nil {
+		return manifest.Credentials{}, err
+	}
+	c, err := readKubeconfig(revision.Objects, deployment)
+	if err != nil {
+		return c, err
+	}
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		if volume.Name != manifest.CredentialsVolume || volume.Secret == nil {
+			continue
+		}
+		var secret corev1.Secret
+		if err := decode(revision.Objects, "Secret", revision.Namespace, volume.Secret.SecretName, &secret); err != nil {
+			return c, err
+		}
+		c.Mode, c.CA, c.Cert = CredentialsNode, secret.Data["ca.crt"], secret.Data[corev1.TLSCertKey]
+	}
+	return c, nil
+}
+
+// readKubeconfig reads the kubeconfig that a Deployment mounts from a ConfigMap.
+func readKubeconfig(objects []*unstructured.Unstructured, deployment *appsv1.Deployment) (manifest.Credentials, error) {
+	volumes := deployment.Spec.Template.Spec.Volumes
+	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == manifest.KubeconfigVolume && v.ConfigMap != nil })
+	if at < 0 {
+		return manifest.Credentials{}, fmt.Errorf("find the kubeconfig of Deployment/%s: it mounts none from a ConfigMap", deployment.Name)
+	}
+	var found corev1.ConfigMap
+	name := volumes[at].ConfigMap.Name
+	if err := decode(objects, "ConfigMap", deployment.Namespace, name, &found); err != nil {
+		return manifest.Credentials{}, err
+	}
+	c := manifest.Credentials{Mode: CredentialsNodeInline}
+	for _, text := range found.Data {
+		config, err := clientcmd.Load([]byte(text))
+		if err != nil {
+			return c, fmt.Errorf("read %s: not a kubeconfig", kubeapi.ObjectName("ConfigMap", deployment.Namespace, name)) // the decoder's error quotes the content
+		}
+		for _, server := range config.Clusters {
+			c.Server, c.ServerName, c.CA = server.Server, server.TLSServerName, server.CertificateAuthorityData
+		}
+		for _, user := range config.AuthInfos {
+			c.Cert = user.ClientCertificateData
+		}
+	}
+	return c, nil
+}
+
+// Successor is a certificate that replaces the one of a scheduler.
+type Successor struct {
+	// CA, Cert and Key are PEM.
+	CA, Cert, Key []byte
+	// Origin is where they are from, for messages and the history: a file, or the signer.
+	Origin string
+	// Requested is set if the certificate was requested for this purpose. It may expire before the one in use.
+	Requested bool
+}
+
+// String never shows the key.
+func (s Successor) String() string { return "the certificate of " + s.Origin }
+
+// GoString is String, so that %#v shows no key either.
+func (s Successor) GoString() string { return s.String() }
+
+// PlanRefresh returns the plan that deploys a revision with another certificate of the same user. It does no I/O. The error is
+// [ErrSameCertificate] if nothing would change.
+func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Plan, error) {
+	used, before, err := ReadCertificate(revision)
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Equal(bytes.TrimSpace(used.Cert), bytes.TrimSpace(fresh.Cert)) && bytes.Equal(bytes.TrimSpace(used.CA), bytes.TrimSpace(fresh.CA)) {
+		return nil, ErrSameCertificate
+	}
+	if err := fresh.check(before, now); err != nil {
+		return nil, fmt.Errorf("refresh the credentials of %s: %w", revision.Name, err)
+	}
+	used.CA, used.Cert, used.Key = fresh.CA, fresh.Cert, fresh.Key
+	plan, err := PlanOf(revision)
+	if err != nil {
+		return nil, err
+	}
+	if plan.Objects, err = manifest.WithCredentials(revision.Objects, used); err != nil {
+		return nil, err
+	}
+	plan.Origin, plan.Replaces = "credentials refresh: "+fresh.Origin, revision.Number
+	return plan, plan.noteRestart()
+}
+
+// noteRestart notes that the only replica is stopped before the next one starts.
+func (p *Plan) noteRestart() error {
+	deployment, _, err := schedulerOf(p.Objects)
+	if err != nil {
+		return err
+	}
+	rolling := deployment.Spec.Strategy.RollingUpdate
+	if replicas := deployment.Spec.Replicas; replicas != nil && *replicas > 1 || rolling == nil || rolling.MaxSurge == nil || rolling.MaxSurge.IntValue() > 0 {
+		return nil
+	}
+	p.Notes = append(p.Notes, fmt.Sprintf("scheduler %s has one replica on the host network: its pods wait for some seconds while it restarts", p.Name))
+	return nil
+}
+
+// check refuses a certificate that is not valid now, is of another user, or is older than the one in use.
+func (s Successor) check(used *x509.Certificate, now time.Time) error {
+	leaf, err := parseCertificate(s.Cert)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", s, err)
+	}
+	const renew = "renew the node's certificates first, or request a certificate with --csr"
+	date := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	switch {
+	case leaf.Subject.CommonName != used.Subject.CommonName:
+		return problem.Invalidf("deploy it again, which grants the permissions to the new user",
+			"%s is of user %s, and the permissions are granted to %s", s, leaf.Subject.CommonName, used.Subject.CommonName)
+	case now.After(leaf.NotAfter):
+		return problem.Errorf(renew, "%s expired on %s", s, date(leaf.NotAfter))
+	case now.Before(leaf.NotBefore):
+		return problem.Errorf("check the clock of this machine", "%s is valid only from %s", s, date(leaf.NotBefore))
+	case !s.Requested && leaf.NotAfter.Before(used.NotAfter):
+		return problem.Errorf(renew, "%s is older than the one in use: it expires on %s, the one in use on %s", s, date(leaf.NotAfter), date(used.NotAfter))
+	}
+	return nil
+}
+
+// parseCertificate returns the first certificate of PEM text.
+func parseCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("not PEM")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}

@@ -1,0 +1,198 @@
+package deploy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// RollbackOptions is the revision to return to.
+type RollbackOptions struct {
+	Name, Namespace string
+	// To is the number of the revision; 0: the last one that was deployed before the current one and differs from it.
+	To int
+	// Now is the time at which certificates must be valid.
+	Now time.Time
+}
+
+// PlanRollback returns the plan that deploys an earlier revision again: image, configuration, permissions, credentials and extenders as
+// they were. revisions are all of the scheduler's, oldest first, damaged ones included. It does no I/O. It refuses a revision that never
+// ran, is damaged, does not fit the API server, or whose certificates have expired.
+func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOptions) (*Plan, *apply.Revision, error) {
+	target, current, err := o.choose(revisions)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := PlanOf(target)
+	if err != nil {
+		return nil, nil, fmt.Errorf("roll back %s: %w", o.Name, err)
+	}
+	if plan.Extender != nil {
+		return nil, nil, problem.Invalidf("deploy it again with `pmk-sched extender deploy`, which keeps the certificates that schedulers trust",
+			"%s is an extender, which cannot be rolled back", o.Name)
+	}
+	r := rollback{RollbackOptions: o, info: info, target: target, current: current, plan: plan}
+	for _, check := range []func() error{r.readConfiguration, r.checkRelease, r.checkConfiguration, r.checkCertificates, r.readPort} {
+		if err := check(); err != nil {
+			return nil, nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
+		}
+	}
+	plan.Origin, plan.Replaces = "rollback to revision "+strconv.Itoa(target.Number), apply.LastDeployed(readable(revisions)).Number
+	return plan, target, nil
+}
+
+// choose returns the revision to return to, and the current one, which may be damaged.
+func (o RollbackOptions) choose(revisions []*apply.Revision) (target, current *apply.Revision, err error) {
+	current = apply.LastDeployed(revisions)
+	history := "see `" + (&Plan{Name: o.Name, Namespace: o.Namespace}).Command("history") + "`"
+	if current == nil {
+		return nil, nil, problem.Invalidf(history, "scheduler %s has no deployed revision in namespace %s", o.Name, o.Namespace)
+	}
+	if o.To == 0 {
+		if target = before(revisions, current); target == nil {
+			return nil, nil, problem.Invalidf(history, "scheduler %s has no deployed revision that differs from the current one, %d", o.Name, current.Number)
+		}
+		return target, current, nil
+	}
+	at := slices.IndexFunc(revisions, func(r *apply.Revision) bool { return r.Number == o.To })
+	if at < 0 {
+		return nil, nil, problem.Invalidf(history, "scheduler %s has no revision %d in namespace %s: it has %s", o.Name, o.To, o.Namespace, numbers(revisions))
+	}
+	switch target = revisions[at]; {
+	case target.Damage != nil:
+		return nil, nil, problem.Errorf(history, "revision %d of %s is damaged: %w", o.To, o.Name, target.Damage)
+	case target.Status != apply.Deployed:
+		return nil, nil, problem.Invalidf(history, "revision %d of %s was never stable: %s", o.To, o.Name, cmp.Or(firstLine(target.Reason), string(target.Status)))
+	}
+	return target, current, nil
+}
+
+// before returns the newest deployed revision before the current one with other objects; nil if there is none.
+func before(revisions []*apply.Revision, current *apply.Revision) *apply.Revision {
+	for _, r := range slices.Backward(revisions) {
+		if r.Number < current.Number && r.Status == apply.Deployed && r.Damage == nil && !SameObjects(r.Objects, current.Objects) {
+			return r
+		}
+	}
+	return nil
+}
+
+// readable returns the revisions that are not damaged: those that a deployment knows.
+func readable(revisions []*apply.Revision) []*apply.Revision {
+	return slices.DeleteFunc(slices.Clone(revisions), func(r *apply.Revision) bool { return r.Damage != nil })
+}
+
+// numbers lists revisions: "1, 2 and 5".
+func numbers(revisions []*apply.Revision) string {
+	var list []string
+	for _, r := range revisions {
+		list = append(list, strconv.Itoa(r.Number))
+	}
+	if last := len(list) - 1; last > 0 {
+		return strings.Join(list[:last], ", ") + " and " + list[last]
+	}
+	return strings.Join(list, "")
+}
+
+// rollback is the plan of one rollback.
+type rollback struct {
+	RollbackOptions
+	info            *inspect.Info
+	target, current *apply.Revision
+	plan            *Plan
+}
+
+// readConfiguration reads the configuration of the revision, for the checks.
+func (r *rollback) readConfiguration() error {
+	if configurationName(r.target.Objects, r.Name) == "" {
+		return errors.New("the revision has no ConfigMap with a scheduler configuration")
+	}
+	text, err := manifest.Configuration(r.target.Objects, r.Name)
+	r.plan.Scheduler.Configuration = &profiles.Rendered{YAML: text, Policy: manifest.LegacyPolicy(r.target.Objects)}
+	return err
+}
+
+// checkRelease refuses a revision of another minor release than the API server, unless the current one is of that minor too.
+func (r *rollback) checkRelease() error {
+	server := r.info.Release
+	if r.plan.Release.MinorString() == server.MinorString() {
+		return nil
+	}
+	const try = "deploy an image of the API server's release instead"
+	warnings, err := versions.CheckSkew(r.plan.Release, server)
+	if err != nil {
+		return problem.WithHint(err, try)
+	}
+	if running, err := PlanOf(r.current); err == nil && running.Release.MinorString() == r.plan.Release.MinorString() {
+		r.plan.Warnings = append(r.plan.Warnings, warnings...)
+		return nil
+	}
+	reason := fmt.Sprintf("its kube-scheduler is %s, and the API server is %s", r.plan.Release, server)
+	if refused := r.refusal(server); refused != nil {
+		reason += ", whose kube-scheduler refuses its configuration: " + refused.Error()
+	}
+	return problem.Invalidf(try, "%s", reason)
+}
+
+// checkConfiguration applies the built-in rules; deploying the plan applies the scheduler's own.
+func (r *rollback) checkConfiguration() error { return r.refusal(r.plan.Release) }
+
+// refusal returns why a kube-scheduler of the release refuses the configuration of the revision.
+func (r *rollback) refusal(release versions.Release) error {
+	request := profiles.ValidateRequest{Release: release, Source: r.plan.Scheduler.Configuration.YAML, SourceName: "configuration"}
+	found, err := profiles.Validate(request)
+	if err != nil {
+		return err
+	}
+	request.Plugins = found.Plugins // the image has them
+	if found, err = profiles.Validate(request); err != nil {
+		return err
+	}
+	if !found.Valid() {
+		return &profiles.Error{Name: request.SourceName, Problems: found.Problems}
+	}
+	return nil
+}
+
+// checkCertificates refuses credentials that the API server does not accept any more.
+func (r *rollback) checkCertificates() error {
+	first, err := inspect.FirstToExpire(r.target.Objects)
+	if err != nil {
+		return err
+	}
+	if first == nil || r.Now.IsZero() || r.Now.Before(first.Expires) {
+		return nil
+	}
+	return problem.Invalidf("deploy it again with its image and configuration: that takes the node's current certificate",
+		"the certificate in %s expired on %s", first.Object, first.Expires.UTC().Format(time.DateOnly))
+}
+
+// readPort has the preflight checks test the port.
+func (r *rollback) readPort() error {
+	port, err := manifest.SecurePort(r.target.Objects)
+	if err != nil {
+		return err
+	}
+	r.plan.Scheduler.Port = port
+	for _, taken := range r.info.Scheduler.Taken {
+		r.plan.TakenPorts[taken.Port] = taken.By
+	}
+	return nil
+}
+
+// firstLine returns the first line of a text.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}

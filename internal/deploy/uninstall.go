@@ -1,0 +1,88 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+)
+
+// Uninstall removes the objects of a scheduler, the lease of its leader election, its revisions and finally the lock. Objects without the
+// labels of pmk-sched stay. It can be run again after it was killed at any point. It returns an error that names the namespace if the
+// scheduler is in another one.
+func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.ChangeSet, error) {
+	if err := manifest.ValidateName(name); err != nil {
+		return nil, err
+	}
+	owned, err := d.Applier.Owned(ctx, name, namespace)
+	if err != nil {
+		return nil, fmt.Errorf("uninstall %s: %w", name, err)
+	}
+	if len(owned) == 0 {
+		return nil, nil
+	}
+	if in := NamespacesOf(owned); len(in) > 0 && !slices.Contains(in, namespace) {
+		return nil, problem.Invalidf("use -n "+in[0], "scheduler %s is in namespace %s, not in %s", name, in[0], namespace)
+	}
+	u := &uninstallRun{Deps: d, namespace: namespace, name: name}
+	if err := steps.Run(ctx, u.steps(), d.OnStep); err != nil {
+		err = withChanges(fmt.Errorf("uninstall %s: %w", name, err), u.changes)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = problem.WithHint(err, "the node of one of its pods may be down; run uninstall again to continue")
+		}
+		return u.changes, err
+	}
+	return u.changes, nil
+}
+
+// uninstallRun is one call of Uninstall. Revisions are removed last, so that an interrupted run can be repeated.
+type uninstallRun struct {
+	Deps
+	namespace, name string
+	lock            lock
+	changes         apply.ChangeSet
+}
+
+func (u *uninstallRun) steps() []steps.Step {
+	return []steps.Step{
+		{Name: "lock", Hold: u.takeLock, Always: u.lock.release},
+		{Name: "remove objects", Do: func(ctx context.Context) error { return u.remove(ctx, false) }},
+		{Name: "remove lease", Do: u.removeLease},
+		{Name: "remove revisions", Do: func(ctx context.Context) error { return u.remove(ctx, true) }},
+	}
+}
+
+func (u *uninstallRun) takeLock(ctx context.Context) (context.Context, error) {
+	return u.lock.take(ctx, u.Deps, u.namespace, u.name)
+}
+
+func (u *uninstallRun) remove(ctx context.Context, revisions bool) error {
+	owned, err := u.Applier.Owned(ctx, u.name, u.namespace)
+	if err != nil {
+		return err
+	}
+	var stale []*unstructured.Unstructured
+	for _, o := range owned {
+		if isRevision(o) == revisions {
+			stale = append(stale, o)
+		}
+	}
+	changes, err := u.Applier.Delete(ctx, stale)
+	u.changes = append(u.changes, changes...)
+	return err
+}
+
+func (u *uninstallRun) removeLease(ctx context.Context) error {
+	change, err := u.Applier.DeleteLeaderLease(ctx, u.namespace, u.name)
+	if err == nil && change.Action != apply.Absent {
+		u.changes = append(u.changes, change)
+	}
+	return err
+}

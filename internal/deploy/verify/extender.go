@@ -1,0 +1,272 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+)
+
+const (
+	// callTime is how long after its binding a pod may take to be seen in the extender's metrics.
+	callTime = 5 * time.Second
+	// metricsTime bounds reading the metrics of one pod.
+	metricsTime = 5 * time.Second
+	// requestsMetric is the counter of pmk-extender's requests.
+	requestsMetric = "pmk_extender_requests_total{"
+)
+
+// ExtenderOptions select an extender, and a scheduler that calls it.
+type ExtenderOptions struct {
+	// Options of the scheduler.
+	Options
+	// Extender and ExtenderNamespace are the name of the extender and the namespace of its pods, Port that of their HTTPS server.
+	Extender, ExtenderNamespace string
+	Port                        int
+	// URL is where the scheduler calls it.
+	URL string
+	// Filters is set if the scheduler asks it for every pod, and Required if a pod waits when it does not answer.
+	Filters, Required bool
+	// Resources are the only resources for whose pods the scheduler calls it; empty: for every pod.
+	Resources []string
+}
+
+// Extender creates a pod for the scheduler and returns nil when the extender was called for it: as its own metrics show, or, where
+// these cannot be read, because the pod is bound although the scheduler has to ask the extender. The error is a
+// [*NotReachedError] if the extender was not called. unknown is why neither can be said.
+func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown string, err error) {
+	var result Result
+	r, err := newVerifier(cfg, o.Options, &result)
+	if err != nil {
+		return "", err
+	}
+	r.Deployment = o.Name
+	e := &extenderVerifier{verifier: r, o: o}
+	defer func() { err = errors.Join(err, r.finish(ctx)) }()
+	return e.run(ctx)
+}
+
+// ExtenderAnswers returns an error unless the API server reaches one of the ready pods of an extender, at the port of their HTTPS server.
+func ExtenderAnswers(ctx context.Context, cfg *rest.Config, name, namespace string, port int, log *zap.Logger) error {
+	r, err := newVerifier(cfg, Options{Namespace: namespace, Log: log}, &Result{})
+	if err != nil {
+		return err
+	}
+	e := &extenderVerifier{verifier: r, o: ExtenderOptions{Extender: name, ExtenderNamespace: namespace, Port: port}}
+	pods, err := e.extenderPods(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, pod := range pods {
+		if _, err = e.page(ctx, pod, "/healthz"); err == nil {
+			return nil
+		}
+		failed = errors.Join(failed, fmt.Errorf("reach Pod/%s/%s: %w", namespace, pod, err))
+	}
+	return failed
+}
+
+// NotReachedError is returned when a scheduler did not call its extender.
+type NotReachedError struct {
+	Scheduler, Extender, URL string
+	Reason                   string
+}
+
+// Error names the scheduler, the extender and the reason.
+func (e *NotReachedError) Error() string {
+	return fmt.Sprintf("scheduler %s does not reach extender %s at %s: %s", e.Scheduler, e.Extender, e.URL, e.Reason)
+}
+
+// Hint returns how to investigate further.
+func (e *NotReachedError) Hint() string {
+	return "check that the extender's pods are on nodes with a working pod network, that kube-proxy (or what replaces it) serves Services there and on the scheduler's node, and that no NetworkPolicy is in the way"
+}
+
+// extenderVerifier runs one verification of an extender.
+type extenderVerifier struct {
+	*verifier
+	o ExtenderOptions
+}
+
+func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) {
+	before, metricsErr := e.requests(ctx)
+	pod, err := e.createPod(ctx, e.o.Resources...)
+	if err != nil {
+		return "", err
+	}
+	deadline, bound := time.Now().Add(e.Timeout), time.Time{}
+	for {
+		if metricsErr == nil {
+			now, err := e.requests(ctx)
+			if err == nil && now > before {
+				return "", nil
+			}
+		}
+		said, err := e.failure(ctx, pod)
+		if err != nil {
+			return "", err
+		}
+		if strings.Contains(said, strings.TrimSuffix(e.o.URL, "/")+"/") {
+			return "", e.notReached(said)
+		}
+		if bound.IsZero() && pod.Spec.NodeName != "" {
+			bound = time.Now()
+		}
+		switch {
+		case !bound.IsZero() && e.o.Filters && e.o.Required && len(e.o.Resources) == 0:
+			return "", nil // it would still wait
+		case !bound.IsZero() && time.Since(bound) > callTime:
+			return e.boundWithoutCall(ctx, pod, metricsErr)
+		case time.Now().After(deadline):
+			return "", e.notReached(fmt.Sprintf("the extender counted no request within %s, and the pod is Pending: %s", e.Timeout, said))
+		}
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
+			return "", fmt.Errorf("wait until extender %s is called: %w", e.o.Extender, err)
+		}
+		if pod, err = e.kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{}); err != nil {
+			return "", fmt.Errorf("read Pod/%s/%s: %w", e.result.Namespace, e.result.Pod, err)
+		}
+	}
+}
+
+// boundWithoutCall says what it means that a pod was bound and no request was seen.
+func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod, metricsErr error) (unknown string, err error) {
+	skipped, err := e.skipped(ctx, pod)
+	switch {
+	case err != nil:
+		return "", err
+	case skipped != "":
+		return "", e.notReached("it schedules without the extender, which is ignorable; its log: " + skipped)
+	case metricsErr != nil:
+		return fmt.Sprintf("its metrics cannot be read: %v", metricsErr), nil
+	case !e.o.Filters:
+		return "a pod was bound without a request, as is usual where a single node is feasible: then there is nothing to prioritize", nil
+	}
+	return "", e.notReached("a pod was bound, and the extender counted no request; it is ignorable, so that pods are scheduled without it")
+}
+
+// skipped returns the line of the scheduler's log about an extender that was skipped since the pod was created, or ""
+// (k8s.io/kubernetes/pkg/scheduler, findNodesThatPassExtenders).
+func (e *extenderVerifier) skipped(ctx context.Context, pod *corev1.Pod) (string, error) {
+	pods, err := e.schedulerPods(ctx)
+	if err != nil {
+		return "", err
+	}
+	limit := int64(logBytes)
+	for i := range pods {
+		text, err := e.kube.CoreV1().Pods(pods[i].Namespace).GetLogs(pods[i].Name, &corev1.PodLogOptions{
+			Container: defaultContainer, SinceTime: &pod.CreationTimestamp, LimitBytes: &limit,
+		}).DoRaw(ctx)
+		if err != nil {
+			e.Log.Debug("read the scheduler's log", zap.String("pod", pods[i].Name), zap.Error(err))
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "Skipping extender") && strings.Contains(line, strings.TrimPrefix(e.o.URL, "https://")) {
+				return strings.TrimSpace(line), nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func (e *extenderVerifier) notReached(reason string) error {
+	return &NotReachedError{Scheduler: e.Name, Extender: e.o.Extender, URL: e.o.URL, Reason: strings.TrimSpace(reason)}
+}
+
+// failure returns the message of the pod's last FailedScheduling event, or "".
+func (e *extenderVerifier) failure(ctx context.Context, pod *corev1.Pod) (string, error) {
+	events, err := e.podEvents(ctx, pod)
+	if err != nil {
+		return "", err
+	}
+	if event := lastOf(events, reasonFailedScheduling); event != nil {
+		return event.Message, nil
+	}
+	return "", nil
+}
+
+// requests returns how many requests the extender's pods have answered.
+func (e *extenderVerifier) requests(ctx context.Context) (int, error) {
+	pods, err := e.extenderPods(ctx)
+	if err != nil {
+		return 0, err
+	}
+	sum, failed := 0, errors.New("no pod of it is ready")
+	for _, name := range pods {
+		text, err := e.page(ctx, name, "/metrics")
+		if err != nil {
+			return 0, fmt.Errorf("read the metrics of Pod/%s/%s: %w", e.o.ExtenderNamespace, name, err)
+		}
+		sum, failed = sum+answered(text), nil
+	}
+	return sum, failed
+}
+
+// page reads a page of one of the extender's pods through the API server.
+func (e *extenderVerifier) page(ctx context.Context, pod, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, metricsTime)
+	defer cancel()
+	text, err := e.kube.CoreV1().Pods(e.o.ExtenderNamespace).ProxyGet("https", pod, strconv.Itoa(e.o.Port), path, nil).DoRaw(ctx)
+	return string(text), err
+}
+
+// extenderPods returns the names of the extender's ready pods.
+func (e *extenderVerifier) extenderPods(ctx context.Context) ([]string, error) {
+	selector := ownership.LabelName + "=" + ownership.Extender + "," + ownership.LabelInstance + "=" + e.o.Extender
+	var list *corev1.PodList
+	err := e.retry.Do(ctx, "list pods of extender "+e.o.Extender, func(ctx context.Context) (err error) {
+		list, err = e.kube.CoreV1().Pods(e.o.ExtenderNamespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var ready []string
+	for i := range list.Items {
+		isReady := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
+		if slices.ContainsFunc(list.Items[i].Status.Conditions, isReady) {
+			ready = append(ready, list.Items[i].Name)
+		}
+	}
+	return ready, nil
+}
+
+// answered sums up the requests that policies have answered, with a result or an error, in the metrics of pmk-extender.
+func answered(metrics string) int {
+	sum := 0
+	for line := range strings.Lines(metrics) {
+		labels, value, found := strings.Cut(strings.TrimSpace(line), "} ")
+		if !found || !strings.HasPrefix(labels, requestsMetric) || !strings.Contains(labels, `result="ok"`) && !strings.Contains(labels, `result="error"`) {
+			continue
+		}
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			sum += int(n)
+		}
+	}
+	return sum
+}
+
+// requestResources makes a pod request one unit of each resource.
+func requestResources(c *corev1.Container, names []string) {
+	for _, name := range names {
+		if c.Resources.Limits == nil {
+			c.Resources.Limits = corev1.ResourceList{}
+		}
+		c.Resources.Requests[corev1.ResourceName(name)] = resource.MustParse("1")
+		c.Resources.Limits[corev1.ResourceName(name)] = resource.MustParse("1")
+	}
+}

@@ -1,0 +1,213 @@
+// Package apiserver runs etcd and the kube-apiserver of a release as processes on loopback. There are no controllers, kubelets or
+// schedulers: a caller that needs one does its work.
+package apiserver
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+)
+
+const (
+	startTime = 90 * time.Second
+	// maxStarts is how often a kube-apiserver whose port is taken is started.
+	maxStarts = 3
+	// pollInterval is how often a server that starts is asked whether it is ready.
+	pollInterval = 100 * time.Millisecond
+)
+
+// Options say what to run.
+type Options struct {
+	// KubeAPIServer and Etcd are the paths of the programs.
+	KubeAPIServer, Etcd string
+	// Dir is a private directory for data, keys and logs. It is the caller's to remove.
+	Dir string
+	// Args are more flags of kube-apiserver; they follow the others, so that they win.
+	Args []string
+	// GCPercent is GOGC of etcd and kube-apiserver: above 100 they need more memory and less time. 0 is the default, 100.
+	GCPercent int
+}
+
+func (o Options) environment() []string {
+	if o.GCPercent == 0 {
+		return []string{}
+	}
+	return []string{"GOGC=" + strconv.Itoa(o.GCPercent)}
+}
+
+// Server is a running API server. Close it.
+type Server struct {
+	o     Options
+	token string
+	port  int
+	// etcdAddress is host:port of loopback.
+	etcdAddress string
+	etcd        *Process
+	api         *Process
+}
+
+// Start starts etcd and kube-apiserver, and returns when the API server is ready. Their output goes to files in Dir; its end is in the error
+// if one does not start.
+func Start(ctx context.Context, o Options) (s *Server, err error) {
+	s = &Server{o: o, token: rand.Text()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+			s = nil
+		}
+	}()
+	if err := s.writeFiles(); err != nil {
+		return s, err
+	}
+	var peers string
+	for _, address := range []*string{&s.etcdAddress, &peers} {
+		if *address, err = FreeAddress(); err != nil {
+			return s, err
+		}
+	}
+	client, peer := s.EtcdURL(), "http://"+peers
+	s.etcd, err = startProcess(filepath.Join(o.Dir, "etcd.log"), o.environment(), o.Etcd,
+		"--data-dir="+filepath.Join(o.Dir, "etcd"), "--listen-client-urls="+client, "--advertise-client-urls="+client,
+		"--listen-peer-urls="+peer, "--initial-advertise-peer-urls="+peer, "--initial-cluster=default="+peer)
+	if err != nil {
+		return s, err
+	}
+	return s, s.startAtFreePort(ctx)
+}
+
+// errPortTaken is the error of a kube-apiserver whose port was free a moment ago.
+var errPortTaken = errors.New("another program took its port")
+
+// startAtFreePort starts the kube-apiserver, at another port if it finds its port taken.
+func (s *Server) startAtFreePort(ctx context.Context) (err error) {
+	for attempt := 1; ; attempt++ {
+		if s.port, err = FreePort(); err != nil {
+			return err
+		}
+		if err = s.StartAPI(ctx); attempt == maxStarts || !errors.Is(err, errPortTaken) {
+			return err
+		}
+		if err := s.api.LimitLog(0); err != nil { // StartAPI reads the end of the log
+			return fmt.Errorf("start kube-apiserver at another port: %w", err)
+		}
+	}
+}
+
+func (s *Server) writeFiles() error {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return fmt.Errorf("make service account key: %w", err)
+	}
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	return errors.Join(
+		os.WriteFile(filepath.Join(s.o.Dir, "sa.key"), keyPEM, 0o600),
+		os.WriteFile(filepath.Join(s.o.Dir, "tokens.csv"), []byte(s.token+`,admin,admin,"system:masters"`+"\n"), 0o600),
+	)
+}
+
+// StartAPI starts the kube-apiserver, on the port it had before if it had one, and returns when it is ready.
+func (s *Server) StartAPI(ctx context.Context) (err error) {
+	in := func(name string) string { return filepath.Join(s.o.Dir, name) }
+	args := append([]string{
+		"--etcd-servers=" + s.EtcdURL(),
+		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(s.port),
+		"--endpoint-reconciler-type=none", "--cert-dir=" + in("certs"),
+		"--authorization-mode=RBAC", "--token-auth-file=" + in("tokens.csv"), "--anonymous-auth=false",
+		"--service-cluster-ip-range=10.96.0.0/24", "--allow-privileged=true",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + in("sa.key"), "--service-account-signing-key-file=" + in("sa.key"),
+	}, s.o.Args...)
+	if s.api, err = startProcess(in("kube-apiserver.log"), s.o.environment(), s.o.KubeAPIServer, args...); err != nil {
+		return err
+	}
+	limited, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		err := s.ready(limited)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.api.Done():
+			tail := s.api.Tail()
+			if strings.Contains(tail, "address already in use") {
+				return fmt.Errorf("kube-apiserver ended: %w: %s", errPortTaken, tail)
+			}
+			return fmt.Errorf("kube-apiserver ended: %s\n%s", tail, s.etcd.Tail())
+		default:
+		}
+		if clock.Sleep(limited, pollInterval) != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("start kube-apiserver: %w", ctx.Err())
+			}
+			return fmt.Errorf("kube-apiserver is not ready (%w): %s\n%s", err, s.api.Tail(), s.etcd.Tail())
+		}
+	}
+}
+
+func (s *Server) ready(ctx context.Context) error {
+	cfg := s.Config()
+	ca, err := os.ReadFile(cfg.CAFile)
+	if err != nil {
+		return err
+	}
+	// kube-apiserver may be writing the file: clients of a file use for minutes what they read first (transport/ca_rotation.go of client-go).
+	cfg.CAFile, cfg.CAData = "", ca
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	var code int
+	err = kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&code).Error()
+	if err == nil && code != http.StatusOK {
+		return fmt.Errorf("/readyz answers %d", code)
+	}
+	return err
+}
+
+// StopAPI stops the kube-apiserver; etcd keeps running, so that StartAPI finds all data.
+func (s *Server) StopAPI() error { return s.api.Stop() }
+
+// Config returns the configuration of a client with all permissions.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{
+		Host: "https://127.0.0.1:" + strconv.Itoa(s.port), BearerToken: s.token,
+		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(s.o.Dir, "certs", "apiserver.crt")},
+		QPS:             -1, // no limit
+	}
+}
+
+// EtcdURL returns the address of etcd, which only this machine reaches.
+func (s *Server) EtcdURL() string { return "http://" + s.etcdAddress }
+
+// WriteKubeconfig writes a kubeconfig to a file: for a user with no permissions but those of RBAC objects, or, without a user, with all
+// permissions.
+func (s *Server) WriteKubeconfig(file, user string) error {
+	access := s.Config()
+	return clientcmd.WriteToFile(clientcmdapi.Config{
+		Clusters:       map[string]*clientcmdapi.Cluster{"local": {Server: access.Host, CertificateAuthority: access.CAFile}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"local": {Token: access.BearerToken, Impersonate: user}},
+		Contexts:       map[string]*clientcmdapi.Context{"local": {Cluster: "local", AuthInfo: "local"}},
+		CurrentContext: "local",
+	}, file)
+}
+
+// Close stops everything.
+func (s *Server) Close() error { return errors.Join(s.api.Stop(), s.etcd.Stop()) }

@@ -1,0 +1,183 @@
+package apiserver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+)
+
+const (
+	// registry is the prefix of all keys of an API server in etcd, its default of --etcd-prefix; registryEnd is the first key after them.
+	registry, registryEnd = "/registry/", "/registry0"
+	// transactionSize is the number of keys that one transaction deletes; etcd accepts 128.
+	transactionSize = 100
+	// definitions is the prefix of the keys of definitions of custom resources; PLURAL.GROUP follows.
+	definitions = registry + "apiextensions.k8s.io/customresourcedefinitions/"
+	apiServices = registry + "apiregistration.k8s.io/apiservices/"
+	// resetTime is how long the API server may take to see what was removed in etcd.
+	resetTime = time.Minute
+)
+
+// Revision returns the revision of etcd: it grows with each change of an object.
+func (s *Server) Revision(ctx context.Context) (int64, error) {
+	var answer rangeAnswer
+	err := s.askEtcd(ctx, "range", map[string]any{"key": encode(registry), "count_only": true}, &answer)
+	return answer.Header.Revision, err
+}
+
+// rangeAnswer is etcd's answer to a range request. Numbers of 64 bits are text in etcd's JSON.
+type rangeAnswer struct {
+	Header struct {
+		Revision int64 `json:"revision,string"`
+	} `json:"header"`
+	KVs []struct {
+		Key []byte `json:"key"`
+	} `json:"kvs"`
+}
+
+// Reset removes all objects that were created after a revision, including those that wait for a finalizer: no controller would remove these.
+// It removes them in etcd, so that the API server need not be started again. Objects that the API server creates for itself stay. When Reset
+// returns, the API server has seen that nodes and pods are gone, and no longer serves the groups of removed custom resources.
+func (s *Server) Reset(ctx context.Context, revision int64) error {
+	var created rangeAnswer
+	err := s.askEtcd(ctx, "range", map[string]any{
+		"key": encode(registry), "range_end": encode(registryEnd), "min_create_revision": strconv.FormatInt(revision+1, 10), "keys_only": true,
+	}, &created)
+	if err != nil {
+		return err
+	}
+	var objects, services []any
+	groups := map[string]bool{} // of removed definitions
+	for _, kv := range created.KVs {
+		key := string(kv.Key)
+		deletion := map[string]any{"requestDeleteRange": map[string]any{"key": encode(key)}}
+		switch {
+		case isBootstrapped(key):
+		case strings.HasPrefix(key, apiServices):
+			services = append(services, deletion)
+		default:
+			objects = append(objects, deletion)
+			if definition, ok := strings.CutPrefix(key, definitions); ok {
+				_, group, _ := strings.Cut(definition, ".")
+				groups[group] = true
+			}
+		}
+	}
+	if len(objects)+len(services) == 0 {
+		return nil
+	}
+	// The API server removes the APIService of a definition that is gone, and would create it again if that was gone first.
+	if err := s.deleteKeys(ctx, objects); err != nil {
+		return err
+	}
+	if err := s.awaitReset(ctx, groups); err != nil {
+		return err
+	}
+	return s.deleteKeys(ctx, services)
+}
+
+func (s *Server) deleteKeys(ctx context.Context, deletions []any) error {
+	for chunk := range slices.Chunk(deletions, transactionSize) {
+		if err := s.askEtcd(ctx, "txn", map[string]any{"success": chunk}, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitReset waits until the API server has seen the deletions: its watch cache and the groups that it serves follow etcd. A client that
+// is told of a group which is gone a moment later gets 404 for its resources.
+func (s *Server) awaitReset(ctx context.Context, groups map[string]bool) error {
+	kube, err := kubernetes.NewForConfig(s.Config())
+	if err != nil {
+		return fmt.Errorf("make client for the API server: %w", err)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, resetTime, fmt.Errorf("the API server had not seen it after %s", resetTime))
+	defer cancel()
+	for {
+		left, err := leftAfterReset(limited, kube, groups)
+		if err == nil && left == "" {
+			return nil
+		}
+		if clock.Sleep(limited, pollInterval) != nil {
+			return fmt.Errorf("wait for removed objects: %w", errors.Join(context.Cause(limited), err, errors.New(cmp.Or(left, "unknown")+" left")))
+		}
+	}
+}
+
+// leftAfterReset returns what the API server still has in its watch cache or serves; empty: nothing.
+func leftAfterReset(ctx context.Context, kube kubernetes.Interface, groups map[string]bool) (string, error) {
+	cached := metav1.ListOptions{ResourceVersion: "0", Limit: 1}
+	nodes, err := kube.CoreV1().Nodes().List(ctx, cached)
+	if err != nil || len(nodes.Items) > 0 {
+		return "nodes", err
+	}
+	pods, err := kube.CoreV1().Pods("").List(ctx, cached)
+	if err != nil || len(pods.Items) > 0 {
+		return "pods", err
+	}
+	var served metav1.APIGroupList
+	if err := kube.Discovery().RESTClient().Get().AbsPath("/apis").Do(ctx).Into(&served); err != nil {
+		return "groups", err
+	}
+	for _, g := range served.Groups {
+		if groups[g.Name] && !scheme.Scheme.IsGroupRegistered(g.Name) {
+			return "group " + g.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// isBootstrapped reports whether the API server creates an object for itself, which it may do after it is ready.
+func isBootstrapped(key string) bool {
+	if name, ok := strings.CutPrefix(key, registry+"namespaces/"); ok {
+		return slices.Contains([]string{"default", "kube-system", "kube-public", "kube-node-lease"}, name)
+	}
+	return key == registry+"configmaps/kube-system/extension-apiserver-authentication"
+}
+
+func encode(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }
+
+// askEtcd sends a request to the JSON gateway of etcd.
+func (s *Server) askEtcd(ctx context.Context, call string, request, answer any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("ask etcd: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.EtcdURL()+"/v3/kv/"+call, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("ask etcd: %w", err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("ask etcd: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, text)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("ask etcd for %s: %w", call, err)
+	}
+	return nil
+}

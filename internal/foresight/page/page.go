@@ -1,0 +1,163 @@
+// Package page writes the result of a simulation as one HTML file, which needs no other file and no network.
+//
+// The package does no I/O.
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+)
+
+//go:embed page.html
+var text string
+
+const (
+	// mostBars is up to how many nodes each has a bar. A heat map shows more.
+	mostBars = 500
+	// mostRows is how many pods each list has.
+	mostRows = 1000
+	// mostPods is how many pods the charts can show.
+	mostPods = 30_000
+)
+
+// view is what the template shows.
+type view struct {
+	*report.Report
+	Title     string
+	Large     bool // a heat map instead of bars
+	Charts    []chart
+	Balances  []balance
+	Zones     []zone
+	Types     []report.TypeChange
+	Data      data
+	Lists     []list
+	Namespace []string
+	Hidden    int // pods that the charts do not show
+}
+
+// list is a table of pods.
+type list struct {
+	ID, Title string
+	Columns   []string
+	Rows      [][]string
+	More      int
+}
+
+// balance are the figures of a resource before and after.
+type balance struct {
+	Resource      string
+	Before, After report.Balance
+}
+
+// zone are the figures of a zone before and after.
+type zone struct {
+	Name          string
+	Before, After report.Zone
+}
+
+// Write writes the page of a result.
+func Write(w io.Writer, r *report.Report) error {
+	t, err := template.New("page").Funcs(template.FuncMap{"percent": percent, "decimal": decimal, "price": report.FormatPrice}).Parse(text)
+	if err != nil {
+		return fmt.Errorf("read template of the report: %w", err)
+	}
+	before, after := r.State()
+	v := newView(r, before, after)
+	if err := t.Execute(w, v); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
+
+func decimal(number float64) string { return fmt.Sprintf("%.3f", number) }
+
+func newView(r *report.Report, before, after *report.Usage) view {
+	d, hidden := newData(before, after)
+	v := view{
+		Report: r, Title: "simulate " + r.Scenario, Data: d, Hidden: hidden, Large: len(d.Nodes) > mostBars,
+		Lists: lists(r), Namespace: slices.Clone(d.Namespaces),
+	}
+	slices.Sort(v.Namespace)
+	for i := range d.Resources {
+		v.Charts = append(v.Charts, newChart(d, i, before, after, v.Large))
+	}
+	if r.Summary.Before == nil || r.Summary.After == nil {
+		return v
+	}
+	for _, b := range r.Summary.After.Resources {
+		row := balance{Resource: b.Resource, After: b}
+		for _, had := range r.Summary.Before.Resources {
+			if had.Resource == b.Resource {
+				row.Before = had
+			}
+		}
+		v.Balances = append(v.Balances, row)
+	}
+	if before, after := r.Summary.Before.Cost, r.Summary.After.Cost; before != nil && after != nil {
+		v.Types = report.CompareCosts(before, after)
+	}
+	for _, z := range r.Summary.After.Zones {
+		row := zone{Name: z.Name, After: z}
+		for _, had := range r.Summary.Before.Zones {
+			if had.Name == z.Name {
+				row.Before = had
+			}
+		}
+		v.Zones = append(v.Zones, row)
+	}
+	return v
+}
+
+// lists returns the tables of pods that the result has.
+func lists(r *report.Report) []list {
+	moved := list{ID: "moved", Title: "Moved pods", Columns: []string{"Pod", "From", "To"}}
+	placed := list{ID: "placed", Title: "Placed pods", Columns: []string{"Pod", "Node"}}
+	unplaced := list{ID: "unplaced", Title: "Pods without a node", Columns: []string{"Pod", "Before", "Reason"}}
+	evicted := list{ID: "evicted", Title: "Evicted pods", Columns: []string{"Pod", "Node"}}
+	for _, p := range r.Placements {
+		switch {
+		case p.From == "":
+			placed.add(p.Namespace+"/"+p.Name, p.Node)
+		case p.From != p.Node:
+			moved.add(p.Namespace+"/"+p.Name, p.From, p.Node)
+		}
+	}
+	for _, u := range r.Unplaced {
+		unplaced.add(u.Namespace+"/"+u.Name, u.From, u.Reason)
+	}
+	for _, e := range r.Evicted {
+		evicted.add(e.Namespace+"/"+e.Name, e.Node)
+	}
+	all := []list{unplaced, evicted, moved, placed}
+	if c := r.Comparison; c != nil {
+		differences := list{ID: "differences", Title: "Pods that " + c.Against + " places differently", Columns: []string{"Pod", "Node", c.Against}}
+		for _, d := range c.Differences {
+			differences.add(d.Namespace+"/"+d.Name, d.Node, d.Baseline)
+		}
+		tied := list{ID: "tied", Title: "Tied pods: two runs of " + c.Against + " differ", Columns: []string{"Pod", "Node", "First run", "Second run"}}
+		for _, d := range c.Noise {
+			tied.add(d.Namespace+"/"+d.Name, d.Node, d.Baseline, d.Repeated)
+		}
+		all = append([]list{differences, tied}, all...)
+	}
+	return slices.DeleteFunc(all, func(l list) bool { return len(l.Rows) == 0 })
+}
+
+// Total returns the number of pods.
+func (l list) Total() int { return len(l.Rows) + l.More }
+
+// add adds a row, or counts it if there are many.
+func (l *list) add(cells ...string) {
+	if len(l.Rows) == mostRows {
+		l.More++
+		return
+	}
+	l.Rows = append(l.Rows, cells)
+}

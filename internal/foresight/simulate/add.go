@@ -1,0 +1,281 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// loadCopies creates what comes with an object of the snapshot.
+func (r *run) loadCopies(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	if r.o.Scenario.Copies == nil {
+		return nil
+	}
+	for _, c := range r.o.Scenario.Copies(kind, o) {
+		switch kind.Name {
+		case "Node":
+			r.addedNodes++
+		case "Pod":
+			r.addedPods++
+		}
+		if err := r.loader.Add(ctx, kind, version, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadAdded creates the objects that the scenario adds, and has the pods of its workloads wait.
+func (r *run) loadAdded(ctx context.Context) error {
+	for _, o := range r.o.Scenario.Objects {
+		key, err := o.Kind.Key(o.Fields)
+		if err != nil {
+			return problem.Invalidf("", "%w", err)
+		}
+		switch o.Kind.Name {
+		case "Node":
+			if r.nodes[key] {
+				return problem.Invalidf("use another metadata.name", "the snapshot has a node %s", key)
+			}
+			r.addedNodes++
+		case "PriorityClass":
+			r.priorities[key] = o.Fields
+		}
+		if err := r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
+			return err
+		}
+	}
+	number := 0
+	for index := range r.o.Scenario.Count {
+		for _, replica := range r.nextCopy() {
+			if err := r.prepare(ctx, replica); err != nil {
+				return err
+			}
+			number++
+			r.copies[replica.Key] = index
+			if err := r.wait(replica.Key, fmt.Sprintf("%09d", number), replica.Pod, replica.Owned); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nextCopy returns the pods of the next copy of all workloads.
+func (r *run) nextCopy() []scenario.Replica {
+	var all []scenario.Replica
+	for i := range r.o.Scenario.Workloads {
+		var replicas []scenario.Replica
+		replicas, r.next[i] = r.o.Scenario.Workloads[i].Copy(r.next[i], func(key string) bool { return r.pods[key] })
+		all = append(all, replicas...)
+	}
+	return all
+}
+
+// prepare sets the priority of a pod and creates its claims.
+func (r *run) prepare(ctx context.Context, replica scenario.Replica) error {
+	if err := r.priorities.Set(replica.Pod); err != nil {
+		return err
+	}
+	for _, claim := range replica.Claims {
+		if err := r.loader.Create(ctx, claim.Kind, claim.Version, claim.Fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostCopies is how many copies are tried at the same time.
+const mostCopies = 128
+
+// fill adds copies of the workloads until a pod does not fit. It creates several at once. If one of them does not fit although pods of later ones do, it
+// removes it and those after it and continues with one, so that the answer is that of a scheduler that gets one copy after the other.
+func (r *run) fill(ctx context.Context, s *scheduler) error {
+	f := filling{r: r, s: s, decided: len(r.waiting)}
+	var err error
+	if f.kube, err = kubernetes.NewForConfig(r.server.Config()); err != nil {
+		return err
+	}
+	c := &report.Capacity{}
+	r.report.Capacity = c
+	for _, w := range r.o.Scenario.Workloads {
+		c.PodsPerCopy += w.Replicas
+	}
+	if incomplete := r.unplacedCopies(); len(incomplete) > 0 {
+		c.Copies = r.o.Scenario.Count - len(incomplete)
+		first := slices.MinFunc(r.report.Unplaced, func(a, b report.Unplaced) int {
+			return r.copies[a.Namespace+"/"+a.Name] - r.copies[b.Namespace+"/"+b.Name]
+		})
+		c.Stop = &first
+		return nil
+	}
+	c.Copies = r.o.Scenario.Count
+	for size := 1; c.More < r.o.Scenario.Limit && c.Stop == nil; {
+		size = min(size, mostCopies, r.o.Scenario.Limit-c.More)
+		fit, stop, certain, err := f.try(ctx, size)
+		if errors.Is(err, context.DeadlineExceeded) {
+			r.note("more copies may fit: the time of --timeout was over")
+			break
+		}
+		if err != nil {
+			return err
+		}
+		c.More += fit
+		switch {
+		case stop == nil:
+			size *= 2
+		case certain:
+			c.Stop = stop
+		default:
+			size = 1
+		}
+	}
+	c.Copies += c.More
+	c.Limited = c.Stop == nil
+	return nil
+}
+
+// unplacedCopies returns the copies that have a pod without a node.
+func (r *run) unplacedCopies() map[int]bool {
+	incomplete := map[int]bool{}
+	for _, u := range r.report.Unplaced {
+		if index, ok := r.copies[u.Namespace+"/"+u.Name]; ok {
+			incomplete[index] = true
+		}
+	}
+	return incomplete
+}
+
+// filling adds copies that do not evict others.
+type filling struct {
+	r       *run
+	s       *scheduler
+	kube    kubernetes.Interface
+	decided int // pods that the scheduler counts as bound or refused
+}
+
+// try adds copies, and returns how many fit one after the other, and the first pod that did not. That is certain if no pod of a later copy has taken
+// its room. Otherwise that copy and those after it are removed.
+func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unplaced, certain bool, err error) {
+	batch, starts := make([][]scenario.Replica, size), make([][]int, size)
+	for i := range batch {
+		starts[i], batch[i] = slices.Clone(f.r.next), f.r.nextCopy()
+		for _, replica := range batch[i] {
+			if err := f.create(ctx, replica); err != nil {
+				return 0, nil, false, err
+			}
+		}
+	}
+	if err := f.s.awaitDecisions(ctx, f.decided); err != nil {
+		return 0, nil, false, err
+	}
+	for fit = range batch {
+		if stop, err = f.firstUnplaced(ctx, batch[fit]); err != nil || stop != nil {
+			break
+		}
+	}
+	if err != nil || stop == nil {
+		return size, nil, false, err
+	}
+	later := slices.Concat(batch[fit+1:]...)
+	placed, err := f.anyPlaced(ctx, later)
+	if err != nil || !placed {
+		return fit, stop, true, err
+	}
+	f.r.next = starts[fit]
+	for _, replica := range append(batch[fit], later...) {
+		if err := f.remove(ctx, replica); err != nil {
+			return 0, nil, false, err
+		}
+	}
+	return fit, stop, false, nil
+}
+
+// anyPlaced reports whether one of the pods has a node.
+func (f *filling) anyPlaced(ctx context.Context, replicas []scenario.Replica) (bool, error) {
+	for _, replica := range replicas {
+		pod, err := f.get(ctx, replica)
+		if err != nil || pod.Spec.NodeName != "" {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// create creates a pod that waits for room instead of evicting others, with its claims.
+func (f *filling) create(ctx context.Context, replica scenario.Replica) error {
+	scenario.NeverPreempt(replica.Pod)
+	scenario.UseProfile(replica.Pod, f.s.profiles, f.r.o.Scheduler.Name)
+	if err := f.r.prepare(ctx, replica); err != nil {
+		return err
+	}
+	if err := f.r.createPod(ctx, replica.Pod); err != nil {
+		return err
+	}
+	for _, o := range replica.Owned {
+		if err := f.r.loader.Create(ctx, o.Kind, o.Version, o.Fields); err != nil {
+			return err
+		}
+	}
+	f.decided++
+	return nil
+}
+
+// get returns a pod.
+func (f *filling) get(ctx context.Context, replica scenario.Replica) (*corev1.Pod, error) {
+	namespace, name := replica.Name()
+	pod, err := f.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, kubeapi.Explain("read pod "+replica.Key, err)
+	}
+	return pod, nil
+}
+
+// firstUnplaced returns the first pod of a copy that has no node.
+func (f *filling) firstUnplaced(ctx context.Context, replicas []scenario.Replica) (*report.Unplaced, error) {
+	for _, replica := range replicas {
+		pod, err := f.get(ctx, replica)
+		if err != nil {
+			return nil, err
+		}
+		if pod.Spec.NodeName == "" {
+			return &report.Unplaced{Namespace: pod.Namespace, Name: pod.Name, Reason: reason(pod)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// remove removes a pod and its claims, so that they can be created again.
+func (f *filling) remove(ctx context.Context, replica scenario.Replica) error {
+	pod, err := f.get(ctx, replica)
+	if err != nil {
+		return err
+	}
+	if pod.Spec.NodeName == "" {
+		f.decided-- // the scheduler counts refused pods as long as they are there
+	}
+	now := int64(0)
+	options := metav1.DeleteOptions{GracePeriodSeconds: &now}
+	if err := f.kube.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options); err != nil {
+		return kubeapi.Explain("delete pod "+replica.Key, err)
+	}
+	for _, claim := range slices.Concat(replica.Claims, replica.Owned) {
+		metadata, _ := claim.Fields["metadata"].(map[string]any)
+		name, _ := metadata["name"].(string)
+		if err := f.kube.CoreV1().PersistentVolumeClaims(pod.Namespace).Delete(ctx, name, options); err != nil {
+			return kubeapi.Explain("delete claim "+pod.Namespace+"/"+name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/recorder"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// Explain schedules one pod and returns what the scheduler decided about each node. The log has the scores. No release logs who refuses a node: that
+// is observed with a profile for each plugin that filters, which gets the pod first, and with recorders around the extenders.
+func Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
+	server, err := StartServer(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, server.Close()) }()
+	return server.Explain(ctx, o, namespace, pod)
+}
+
+// Explain is like the function Explain, on the API server, without the objects of earlier runs.
+func (s *Server) Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
+	o.Scenario = scenario.One(namespace, pod)
+	own := &observer{namespace: namespace, pod: pod}
+	if own.recorder, err = recorder.Start(profiles.IsProbe); err != nil {
+		return nil, err
+	}
+	defer func() {
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		err = errors.Join(err, own.recorder.Close(closing))
+	}()
+	result, err := s.run(ctx, o, own)
+	if err != nil {
+		return nil, err
+	}
+	return own.input(result)
+}
+
+const (
+	// closeTime is how long calls of a scheduler that has ended may take.
+	closeTime = 5 * time.Second
+	// probeInterval is how often a probe is read.
+	probeInterval = 20 * time.Millisecond
+	// defaultTime is how long the scheduler may take to write its configuration.
+	defaultTime = time.Minute
+)
+
+// observer observes what the scheduler decides about one pod.
+type observer struct {
+	namespace, pod string
+	recorder       *recorder.Recorder
+	probed         *profiles.Probed
+	profile        string // the scheduler name of the pod
+	nodes          []string
+	filters        []decision.Filter
+	log            string
+}
+
+// prepare changes the configuration of the scheduler, so that it can be observed.
+func (ob *observer) prepare(ctx context.Context, r *run, c *Configuration) error {
+	if len(r.waiting) != 1 {
+		return problem.Invalidf("`kubectl get pods -A` lists pods; one that has ended or is being deleted is not scheduled",
+			"the snapshot has no pod %s in namespace %s to schedule", ob.pod, ob.namespace)
+	}
+	pod, err := snapshot.Decode(r.waiting[0].Pod)
+	if err != nil {
+		return fmt.Errorf("read pod %s: %w", r.waiting[0].Key, err)
+	}
+	scenario.UseProfile(pod, c.Profiles, r.o.Scheduler.Name)
+	var typed corev1.Pod
+	if err := convert(pod, &typed); err != nil {
+		return err
+	}
+	if gates := typed.Spec.SchedulingGates; len(gates) > 0 {
+		return problem.Invalidf("the controller that set it has to remove it", "pod %s has the scheduling gate %s: no scheduler examines it", r.waiting[0].Key, gates[0].Name)
+	}
+	ob.profile = cmp.Or(typed.Spec.SchedulerName, corev1.DefaultSchedulerName)
+	defaulted, err := writtenConfiguration(ctx, r, c)
+	if err != nil {
+		return err
+	}
+	ob.probed, err = profiles.Probe(profiles.ProbeRequest{
+		Configuration: c.YAML, Defaulted: defaulted, Release: r.o.Scheduler.Release, Profile: ob.profile, Recorder: ob.recorder.URL, Verb: recorder.Verb,
+	})
+	if err != nil {
+		return err
+	}
+	ob.nodes, ob.log = slices.Sorted(maps.Keys(r.nodes)), schedulerLog(r.o.Dir)
+	c.YAML = ob.probed.YAML
+	// Level 10 everywhere would log every answer of the API server.
+	c.Args = append(c.Args, "--vmodule=schedule_one=10,generic_scheduler=10,scheduler=10")
+	return nil
+}
+
+// writtenConfiguration returns the configuration as the scheduler has completed it with the defaults of its release.
+func writtenConfiguration(ctx context.Context, r *run, c *Configuration) ([]byte, error) {
+	in := func(name string) string { return filepath.Join(r.o.Dir, name) }
+	if err := os.WriteFile(in("given.yaml"), c.YAML, 0o600); err != nil {
+		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
+	}
+	args := append([]string{"--config=" + in("given.yaml"), "--secure-port=0", "--write-config-to=" + in("defaulted.yaml")}, c.Args...)
+	process, err := apiserver.StartProcess(in("defaults.log"), r.o.Scheduler.Program, args...)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, defaultTime)
+	defer cancel()
+	select {
+	case <-process.Done():
+	case <-limited.Done():
+		return nil, errors.Join(fmt.Errorf("have the scheduler write its configuration: %w", limited.Err()), process.Stop())
+	}
+	text, err := os.ReadFile(in("defaulted.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("have the scheduler write its configuration: %s", process.Tail())
+	}
+	return text, nil
+}
+
+// probe has each plugin that filters decide alone. The pods have the name of the pod to explain, one after the other, so that plugins that count pods see
+// the same as afterwards.
+func (ob *observer) probe(ctx context.Context, r *run, s *scheduler) error {
+	kube, err := kubernetes.NewForConfig(r.server.Config())
+	if err != nil {
+		return err
+	}
+	for _, plugin := range ob.probed.Plugins {
+		condition, err := ob.probeOne(ctx, r, s, kube, plugin.Profile)
+		if err != nil {
+			return fmt.Errorf("examine the nodes with plugin %s: %w", plugin.Name, err)
+		}
+		f := decision.Filter{Plugin: plugin.Name}
+		f.Passed, _ = ob.recorder.Passed(plugin.Profile, 0)
+		reasons, fit := explain.Reasons(condition.Message)
+		switch {
+		case fit:
+			f.Reasons = slices.DeleteFunc(reasons, func(reason string) bool { return strings.HasPrefix(reason, recorder.Refusal) })
+		case condition.Reason == corev1.PodReasonUnschedulable:
+			f.Reasons = []string{condition.Message}
+		default:
+			f.Failed = condition.Message
+		}
+		ob.filters = append(ob.filters, f)
+	}
+	return nil
+}
+
+// awaitRefusal waits until the scheduler has written why it does not place the pod.
+func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler, kube kubernetes.Interface) (*corev1.PodCondition, error) {
+	for {
+		pod, err := kube.CoreV1().Pods(ob.namespace).Get(ctx, ob.pod, metav1.GetOptions{})
+		if err != nil {
+			return nil, kubeapi.Explain("read pod "+ob.namespace+"/"+ob.pod, err)
+		}
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return c, nil
+			}
+		}
+		select {
+		case <-s.process.Done():
+			return nil, fmt.Errorf("the scheduler ended: %s", s.process.Tail())
+		default:
+		}
+		if err := clock.Sleep(ctx, probeInterval); err != nil {
+			return nil, problem.Errorf("allow more with --timeout", "wait for the scheduler: %w", err)
+		}
+	}
+}
+
+// input combines what was observed with the result of the run.
+func (ob *observer) input(result *report.Report) (*decision.Input, error) {
+	in := &decision.Input{
+		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,
+		Nodes: ob.nodes, Filters: ob.filters, Weights: ob.probed.Weights, ExtenderWeights: map[string]int64{},
+	}
+	log, err := os.Open(ob.log)
+	if err != nil {
+		return nil, fmt.Errorf("read the log of the scheduler: %w", err)
+	}
+	defer log.Close()
+	if in.Scores, err = decision.ParseLog(log, ob.namespace, ob.pod); err != nil {
+		return nil, err
+	}
+	for _, p := range result.Placements {
+		in.Selected, in.From, in.Examined = p.Node, p.From, true
+	}
+	for _, u := range result.Unplaced {
+		in.Message, in.From = u.Reason, u.From
+		_, in.Examined = explain.Reasons(u.Reason)
+	}
+	for _, e := range result.Evicted {
+		in.Evicted = append(in.Evicted, e.Namespace+"/"+e.Name)
+	}
+	in.Passed, _ = ob.recorder.Passed(ob.profile, 0)
+	stage, called := 0, true
+	for _, e := range ob.probed.Extenders {
+		if e.Weight > 0 {
+			in.ExtenderWeights[e.Name] = e.Weight
+		}
+		if e.Filters && called {
+			stage++
+			var passed []string
+			passed, called = ob.recorder.Passed(ob.profile, stage)
+			in.Stages = append(in.Stages, decision.Stage{Extender: e.Name, Passed: passed})
+		}
+	}
+	return in, nil
+}

@@ -1,0 +1,127 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Objects that the pod owns, such as the claims of its ephemeral volumes, can be created only after it. The scheduler must not look at the pod
+// before it has received them: it would refuse the pod, and not every plugin has it try again when they appear.
+const (
+	// firstSettleTime is how long the scheduler may take to receive them.
+	firstSettleTime = 100 * time.Millisecond
+	// mostSettleTime is how long it gets if a refusal names one of them, which may be for that reason.
+	mostSettleTime = 2 * time.Second
+)
+
+// probeOne has the scheduler refuse the pod with a profile that never places it.
+func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string) (*corev1.PodCondition, error) {
+	var owned []string
+	err := r.eachDeferred(r.waiting[0], func(kind *snapshot.Kind, _ string, o map[string]any) error {
+		key, err := kind.Key(o)
+		owned = append(owned, key[strings.LastIndex(key, "/")+1:])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for settle := firstSettleTime; ; settle *= 4 {
+		condition, err := ob.tryOne(ctx, r, s, kube, profile, settle)
+		named := func(name string) bool { return strings.Contains(condition.Message, name) }
+		if err != nil || settle > mostSettleTime/4 || !slices.ContainsFunc(owned, named) {
+			return condition, err
+		}
+	}
+}
+
+// tryOne creates the pod for a profile, waits until the scheduler has refused it, and deletes it.
+func (ob *observer) tryOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string, settle time.Duration) (*corev1.PodCondition, error) {
+	w := r.waiting[0]
+	pod, err := snapshot.Decode(w.Pod)
+	if err != nil {
+		return nil, fmt.Errorf("read pod %s: %w", w.Key, err)
+	}
+	scenario.UseProfile(pod, nil, profile)
+	if len(r.deferred[w.UID]) > 0 && len(ob.nodes) > 0 {
+		release, err := ob.hold(ctx, r, s)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		if err := ob.createHeld(ctx, r, pod, settle); err != nil {
+			return nil, err
+		}
+		release()
+	} else if err := r.createPod(ctx, pod); err != nil {
+		return nil, err
+	}
+	condition, err := ob.awaitRefusal(ctx, s, kube)
+	if err != nil {
+		return nil, err
+	}
+	err = r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
+		return r.loader.Delete(ctx, kind, version, o)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return condition, r.deletePod(ctx, pod)
+}
+
+// createHeld creates the pod and the objects that it owns, and gives the scheduler time to receive them.
+func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, settle time.Duration) error {
+	if err := r.createPod(ctx, pod); err != nil {
+		return err
+	}
+	err := r.eachDeferred(r.waiting[0], func(kind *snapshot.Kind, version string, o map[string]any) error {
+		return r.loader.Create(ctx, kind, version, o)
+	})
+	if err != nil {
+		return err
+	}
+	return clock.Sleep(ctx, settle)
+}
+
+// hold has the scheduler wait for the answer of the recorder about another pod, until release is called. It schedules one pod after the other.
+func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release func(), err error) {
+	pod := map[string]any{
+		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": ob.namespace, "name": "pmk-sched-explain-hold"},
+		"spec": map[string]any{
+			"schedulerName": ob.probed.Unfiltered, "containers": []any{map[string]any{"name": "none", "image": "none"}},
+		},
+	}
+	called, release := ob.recorder.Hold(ob.probed.Unfiltered)
+	if err := r.createPod(ctx, pod); err != nil {
+		release()
+		return nil, err
+	}
+	select {
+	case <-called:
+		err = r.deletePod(ctx, pod) // it is not tried again
+	case <-s.process.Done():
+		err = fmt.Errorf("the scheduler ended: %s", s.process.Tail())
+	case <-ctx.Done():
+		err = problem.Errorf("allow more with --timeout", "wait for the scheduler: %w", ctx.Err())
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+func (r *run) deletePod(ctx context.Context, pod map[string]any) error {
+	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	return r.loader.Delete(ctx, pods, version, pod)
+}

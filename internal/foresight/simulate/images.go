@@ -1,0 +1,92 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+const (
+	// updatesAtOnce is the number of nodes that are updated at the same time.
+	updatesAtOnce = 16
+	// lastNode is a node that the scheduler sees after all others. No pod fits there.
+	lastNode = "pmk-sched.simulate.last"
+)
+
+// countImages updates the nodes that have images, and returns when the scheduler knows. In a cluster kubelets update their nodes every few minutes; a
+// scheduler that has only read them would score images by the order in which it has, see [versions.Rules].
+func (r *run) countImages(ctx context.Context, s *scheduler) error {
+	rules, _, err := versions.Select(r.o.Scheduler.Release)
+	if err != nil || !rules.StaleImageCounts {
+		return err
+	}
+	kube, err := kubernetes.NewForConfig(r.server.Config())
+	if err != nil {
+		return err
+	}
+	nodes := kube.CoreV1().Nodes()
+	var names []string
+	all, token := 0, ""
+	for {
+		page, err := nodes.List(ctx, metav1.ListOptions{Limit: pageSize, Continue: token})
+		if err != nil {
+			return kubeapi.Explain("read the nodes", err)
+		}
+		for i := range page.Items {
+			if all++; len(page.Items[i].Status.Images) > 0 {
+				names = append(names, page.Items[i].Name)
+			}
+		}
+		if token = page.Continue; token == "" {
+			break
+		}
+	}
+	if len(names) < 2 {
+		return nil
+	}
+	if err := updateNodes(ctx, nodes, names); err != nil {
+		return err
+	}
+	return awaitUpdates(ctx, nodes, s, all)
+}
+
+// updateNodes changes nodes in a way that no scheduler reads.
+func updateNodes(ctx context.Context, nodes corev1client.NodeInterface, names []string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(updatesAtOnce)
+	for _, name := range names {
+		group.Go(func() error {
+			patch := []byte(`{"metadata":{"annotations":{"pmk-sched.io/updated":"true"}}}`)
+			_, err := nodes.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
+			return kubeapi.Explain("update node "+name, err)
+		})
+	}
+	return group.Wait()
+}
+
+// awaitUpdates adds a node and removes it. The scheduler counts nodes, and learns of one after the other.
+func awaitUpdates(ctx context.Context, nodes corev1client.NodeInterface, s *scheduler, n int) error {
+	last := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lastNode}, Spec: corev1.NodeSpec{Unschedulable: true}}
+	if _, err := nodes.Create(ctx, last, metav1.CreateOptions{}); err != nil {
+		return kubeapi.Explain("create node "+lastNode, err)
+	}
+	if err := s.poll(ctx, func(m metrics) bool { return m.cachedNodes > n }); err != nil {
+		return fmt.Errorf("wait until the scheduler knows the nodes: %w", err)
+	}
+	if err := nodes.Delete(ctx, lastNode, metav1.DeleteOptions{}); err != nil {
+		return kubeapi.Explain("delete node "+lastNode, err)
+	}
+	if err := s.poll(ctx, func(m metrics) bool { return m.cachedNodes <= n }); err != nil {
+		return fmt.Errorf("wait until the scheduler knows the nodes: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package kubelet stands in, in a simulation, for the kubelets and volume controllers that a scheduler waits for: kubelets end
+// the pods that it evicts, and volume controllers bind and provision the volumes that it selects.
+package kubelet
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Actors run until their context ends.
+type Actors struct {
+	kube  kubernetes.Interface
+	queue workqueue.TypedRateLimitingInterface[task]
+	log   *zap.Logger
+	vols  *volumes
+}
+
+// task is an object that an actor looks at.
+type task struct {
+	what            string // taskPod or taskClaim
+	namespace, name string
+	uid             string
+}
+
+const (
+	taskPod   = "pod"
+	taskClaim = "claim"
+)
+
+// Start starts the actors of an API server, and returns when they know its objects. Pods that are being deleted then stay so. wait returns
+// when all have ended, after ctx. bound, if it is not nil, is called for each pod that gets a node in the meantime.
+func Start(ctx context.Context, cfg *rest.Config, log *zap.Logger, bound func(namespace, name string)) (wait func(), err error) {
+	if log == nil {
+		log = zap.NewNop()
+	}
+	kube, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	a := &Actors{
+		kube: kube, log: log,
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[task]()),
+	}
+	podsReady, err := a.watchPods(ctx, cfg, bound)
+	if err != nil {
+		return nil, err
+	}
+	claimsReady, err := a.watchVolumes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), append(claimsReady, podsReady)...) {
+		return nil, fmt.Errorf("read the objects of the simulation: %w", ctx.Err())
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.work(ctx)
+	}()
+	go func() {
+		<-ctx.Done()
+		a.queue.ShutDown()
+	}()
+	return func() { <-done }, nil
+}
+
+// work handles the tasks of the queue, one after the other.
+func (a *Actors) work(ctx context.Context) {
+	for {
+		t, shutdown := a.queue.Get()
+		if shutdown {
+			return
+		}
+		err := a.handle(ctx, t)
+		switch {
+		case err == nil:
+			a.queue.Forget(t)
+		case ctx.Err() == nil:
+			a.log.Warn("simulated controller failed, trying again", zap.String("object", t.what+" "+t.namespace+"/"+t.name), zap.Error(err))
+			a.queue.AddRateLimited(t)
+		}
+		a.queue.Done(t)
+	}
+}
+
+func (a *Actors) handle(ctx context.Context, t task) error {
+	if t.what == taskPod {
+		return a.endPod(ctx, t)
+	}
+	return a.vols.reconcile(ctx, t.namespace, t.name)
+}
+
+// watchPods enqueues pods that the scheduler deletes, and reports those that it binds. Only their metadata is read, and little of it is kept: there may be
+// very many.
+func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config, bound func(namespace, name string)) (cache.InformerSynced, error) {
+	client, err := metadata.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", cfg.Host, err)
+	}
+	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	informer := metadatainformer.NewFilteredMetadataInformer(client, pods, metav1.NamespaceAll, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
+		o.FieldSelector = "spec.nodeName!="
+	}).Informer()
+	if err := informer.SetTransform(identity); err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	_, err = informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			if initial {
+				return
+			}
+			if m, ok := o.(*metav1.PartialObjectMetadata); ok && bound != nil {
+				bound(m.Namespace, m.Name)
+			}
+			a.podChanged(o)
+		},
+		UpdateFunc: func(before, o any) {
+			if m, ok := before.(*metav1.PartialObjectMetadata); ok && m.DeletionTimestamp == nil {
+				a.podChanged(o)
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch pods: %w", err)
+	}
+	go informer.RunWithContext(ctx)
+	return informer.HasSynced, nil
+}
+
+// identity keeps what identifies an object, and whether it is being deleted.
+func identity(o any) (any, error) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return o, nil
+	}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: m.Name, Namespace: m.Namespace, UID: m.UID, ResourceVersion: m.ResourceVersion, DeletionTimestamp: m.DeletionTimestamp,
+	}}, nil
+}
+
+func (a *Actors) podChanged(o any) {
+	if m, ok := o.(*metav1.PartialObjectMetadata); ok && m.DeletionTimestamp != nil {
+		a.queue.Add(task{what: taskPod, namespace: m.Namespace, name: m.Name, uid: string(m.UID)})
+	}
+}
+
+// endPod removes a deleted pod, as its kubelet does when the containers have stopped.
+func (a *Actors) endPod(ctx context.Context, t task) error {
+	now := int64(0)
+	err := a.kube.CoreV1().Pods(t.namespace).Delete(ctx, t.name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(t.uid)})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another pod of that name
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	storagelisters "k8s.io/client-go/listers/storage/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/component-helpers/storage/volume"
+)
+
+// volumes binds claims as the controllers of volumes do: to the volume that the scheduler has reserved for a claim, or to a new one for the
+// node that it has selected. Claims that do not wait for a pod are left alone: whether they are bound is not the scheduler's decision.
+type volumes struct {
+	kube     kubernetes.Interface
+	claims   corelisters.PersistentVolumeClaimLister
+	volumes  corelisters.PersistentVolumeLister
+	nodes    corelisters.NodeLister
+	classes  storagelisters.StorageClassLister
+	csiNodes storagelisters.CSINodeLister
+}
+
+// watchVolumes enqueues claims that may have to be bound.
+func (a *Actors) watchVolumes(ctx context.Context) ([]cache.InformerSynced, error) {
+	factory := informers.NewSharedInformerFactory(a.kube, 0)
+	core, storage := factory.Core().V1(), factory.Storage().V1()
+	a.vols = &volumes{
+		kube: a.kube, claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(), nodes: core.Nodes().Lister(),
+		classes: storage.StorageClasses().Lister(), csiNodes: storage.CSINodes().Lister(),
+	}
+	ofClaim := func(o any) {
+		if claim, ok := o.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName == "" {
+			a.queue.Add(task{what: taskClaim, namespace: claim.Namespace, name: claim.Name})
+		}
+	}
+	ofVolume := func(o any) {
+		if v, ok := o.(*corev1.PersistentVolume); ok && v.Spec.ClaimRef != nil && v.Status.Phase != corev1.VolumeBound {
+			a.queue.Add(task{what: taskClaim, namespace: v.Spec.ClaimRef.Namespace, name: v.Spec.ClaimRef.Name})
+		}
+	}
+	for informer, changed := range map[cache.SharedIndexInformer]func(any){
+		core.PersistentVolumeClaims().Informer(): ofClaim, core.PersistentVolumes().Informer(): ofVolume,
+	} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, o any) { changed(o) }})
+		if err != nil {
+			return nil, fmt.Errorf("watch volumes: %w", err)
+		}
+	}
+	ready := []cache.InformerSynced{
+		core.PersistentVolumeClaims().Informer().HasSynced, core.PersistentVolumes().Informer().HasSynced, core.Nodes().Informer().HasSynced,
+		storage.StorageClasses().Informer().HasSynced, storage.CSINodes().Informer().HasSynced,
+	}
+	factory.Start(ctx.Done())
+	return ready, nil
+}
+
+// reconcile binds a claim if the scheduler has decided about it.
+func (v *volumes) reconcile(ctx context.Context, namespace, name string) error {
+	claim, err := v.claims.PersistentVolumeClaims(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || claim.Spec.VolumeName != "" {
+		return err
+	}
+	reserved, err := v.reserved(claim)
+	if err != nil {
+		return err
+	}
+	if reserved == nil {
+		node := claim.Annotations[volume.AnnSelectedNode]
+		if node == "" {
+			return nil
+		}
+		if reserved, err = v.provision(ctx, claim, node); err != nil {
+			return err
+		}
+	}
+	return v.bind(ctx, claim, reserved)
+}
+
+// reserved returns the volume that is reserved for a claim, nil if there is none.
+func (v *volumes) reserved(claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	all, err := v.volumes.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	for _, pv := range all {
+		ref := pv.Spec.ClaimRef
+		if ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == "" || ref.UID == claim.UID) {
+			return pv, nil
+		}
+	}
+	return nil, nil
+}
+
+// provision creates the volume of a claim where the driver of its class reaches a node.
+func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim, nodeName string) (*corev1.PersistentVolume, error) {
+	class, err := v.classes.Get(volume.GetPersistentVolumeClaimClass(claim))
+	if err != nil {
+		return nil, err
+	}
+	node, err := v.nodes.Get(nodeName)
+	if err != nil {
+		return nil, err
+	}
+	name := "pvc-" + string(claim.UID)
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{volume.AnnDynamicallyProvisioned: class.Provisioner}},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: class.Provisioner, VolumeHandle: name}},
+			AccessModes:            claim.Spec.AccessModes, StorageClassName: class.Name, VolumeMode: claim.Spec.VolumeMode,
+			NodeAffinity: v.affinity(class, node),
+		},
+	}
+	created, err := v.kube.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return v.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	}
+	return created, err
+}
+
+// affinity returns the nodes that reach a volume which is provisioned for one of them: those with the same values of the topology keys of the
+// driver. It is nil if the driver has none.
+func (v *volumes) affinity(class *storagev1.StorageClass, node *corev1.Node) *corev1.VolumeNodeAffinity {
+	csiNode, err := v.csiNodes.Get(node.Name)
+	if err != nil {
+		return nil // in-tree volumes have no CSINode
+	}
+	var term corev1.NodeSelectorTerm
+	for _, driver := range csiNode.Spec.Drivers {
+		if driver.Name != class.Provisioner {
+			continue
+		}
+		for _, key := range driver.TopologyKeys {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{node.Labels[key]},
+			})
+		}
+	}
+	if len(term.MatchExpressions) == 0 {
+		return nil
+	}
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}}}
+}
+
+// bind binds a claim and a volume, the volume first (pkg/controller/volume/persistentvolume, pv_controller.go, bind).
+func (v *volumes) bind(ctx context.Context, claim *corev1.PersistentVolumeClaim, pv *corev1.PersistentVolume) error {
+	pv = pv.DeepCopy()
+	pv.Spec.ClaimRef.UID = claim.UID
+	pv, err := v.kube.CoreV1().PersistentVolumes().Update(ctx, pv, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	pv.Status.Phase = corev1.VolumeBound
+	if _, err := v.kube.CoreV1().PersistentVolumes().UpdateStatus(ctx, pv, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	claim = claim.DeepCopy()
+	claim.Spec.VolumeName = pv.Name
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBindCompleted, "yes")
+	metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volume.AnnBoundByController, "yes")
+	if claim, err = v.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	claim.Status.Phase, claim.Status.AccessModes, claim.Status.Capacity = corev1.ClaimBound, pv.Spec.AccessModes, pv.Spec.Capacity
+	_, err = v.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	return err
+}

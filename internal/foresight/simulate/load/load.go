@@ -1,0 +1,289 @@
+// Package load creates the objects of a snapshot on an API server that has none.
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// parallel is the number of requests at the same time.
+const parallel = 16
+
+// Loader creates objects. Add them in the order of a snapshot, then call Wait.
+type Loader struct {
+	served   *served
+	requests *kubeapi.Retrier
+
+	mu         sync.Mutex
+	uids       map[string]string // of the snapshot's objects, by those in the snapshot
+	namespaces map[string]bool
+	skipped    map[string]int // objects of kinds that the API server does not serve
+
+	group   *errgroup.Group
+	failed  context.Context // ends with the first failure of the group
+	current *snapshot.Kind
+}
+
+// New returns a loader for an API server.
+func New(ctx context.Context, cfg *rest.Config, log *zap.Logger) (*Loader, error) {
+	l := &Loader{
+		requests: &kubeapi.Retrier{Log: log}, uids: map[string]string{}, skipped: map[string]int{},
+		namespaces: map[string]bool{},
+	}
+	var err error
+	l.served, err = discover(ctx, cfg, l.requests)
+	return l, err
+}
+
+// Add creates an object, or will. The objects of one kind are created at the same time; those of the next kind wait for them.
+//
+//nolint:contextcheck // the context of the group is made of ctx
+func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	if l.current != kind || l.group == nil {
+		if err := l.Wait(); err != nil {
+			return err
+		}
+		l.current = kind
+		l.group, l.failed = errgroup.WithContext(ctx)
+		l.group.SetLimit(parallel)
+	}
+	if l.failed.Err() != nil {
+		return l.Wait()
+	}
+	group := l.failed
+	l.group.Go(func() error { return l.Create(group, kind, version, o) })
+	return nil
+}
+
+// Wait returns when all objects are created.
+func (l *Loader) Wait() error {
+	if l.group == nil {
+		return nil
+	}
+	err := l.group.Wait()
+	l.group = nil
+	return err
+}
+
+// Skipped returns how many objects could not be created because the API server does not serve their kind, by resource.
+func (l *Loader) Skipped() map[string]int { return l.skipped }
+
+// Create creates an object and writes its status. An object that is being deleted in the snapshot is deleted.
+func (l *Loader) Create(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	client, apiVersion := l.served.client(kind, version)
+	if client == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.skipped[kind.GroupResource()]++
+		return nil
+	}
+	c, ok := scenario.Complete(kind, o, l.uid)
+	if !ok {
+		return nil
+	}
+	c.Object["apiVersion"] = apiVersion
+	target := newTarget(client, kind, o)
+	if err := l.ensureNamespace(ctx, target); err != nil {
+		return err
+	}
+	if err := l.create(ctx, target, c, o); err != nil {
+		return err
+	}
+	if c.Status != nil {
+		if err := l.patch(ctx, target, c.Status, "status"); err != nil {
+			return err
+		}
+	}
+	if c.Deleted {
+		return l.markDeleted(ctx, target)
+	}
+	return nil
+}
+
+// Delete deletes an object that was created, at once.
+func (l *Loader) Delete(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	client, _ := l.served.client(kind, version)
+	if client == nil {
+		return nil
+	}
+	t := newTarget(client, kind, o)
+	return l.requests.Do(ctx, "delete "+t.String(), func(ctx context.Context) error {
+		_, err := send(ctx, t.request("DELETE").Body([]byte(`{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0}`)))
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (l *Loader) uid(old string) (string, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	replaced, ok := l.uids[old]
+	return replaced, ok
+}
+
+// target is an object on the API server.
+type target struct {
+	client          rest.Interface
+	kind            *snapshot.Kind
+	namespace, name string
+}
+
+func newTarget(client rest.Interface, kind *snapshot.Kind, o map[string]any) target {
+	metadata, _ := o["metadata"].(map[string]any)
+	t := target{client: client, kind: kind}
+	t.name, _ = metadata["name"].(string)
+	if kind.Namespaced {
+		t.namespace, _ = metadata["namespace"].(string)
+	}
+	return t
+}
+
+func (t target) String() string { return kubeapi.ObjectName(t.kind.Name, t.namespace, t.name) }
+
+// request returns a request for the object, without its name if it is to be created.
+func (t target) request(verb string, subresources ...string) *rest.Request {
+	r := t.client.Verb(verb).Resource(t.kind.Resource).NamespaceIfScoped(t.namespace, t.kind.Namespaced).SetHeader("Content-Type", "application/json")
+	if verb != "POST" {
+		r = r.Name(t.name).SubResource(subresources...)
+	}
+	return r
+}
+
+// send sends a request and returns the answer. The error has the message of the API server, which DoRaw does not decode.
+func send(ctx context.Context, r *rest.Request) ([]byte, error) {
+	result := r.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// create creates an object. One that exists is that of an answer that was lost, or the API server itself has created it: it gets the labels of
+// the snapshot.
+func (l *Loader) create(ctx context.Context, t target, c scenario.Creation, o map[string]any) error {
+	body, err := snapshot.Encode(c.Object)
+	if err != nil {
+		return fmt.Errorf("create %s: %w", t, err)
+	}
+	var answer []byte
+	exists := false
+	err = l.requests.Do(ctx, "create "+t.String(), func(ctx context.Context) (err error) {
+		answer, err = send(ctx, t.request("POST").Body(body))
+		if exists = apierrors.IsAlreadyExists(err); exists {
+			answer, err = send(ctx, t.request("GET"))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if metadata, _ := c.Object["metadata"].(map[string]any); exists && metadata["labels"] != nil {
+		if err := l.patch(ctx, t, map[string]any{"metadata": map[string]any{"labels": metadata["labels"]}}); err != nil {
+			return err
+		}
+	}
+	return l.learn(o, answer)
+}
+
+// learn remembers the new UID of an object.
+func (l *Loader) learn(o map[string]any, answer []byte) error {
+	var created struct {
+		Metadata struct {
+			UID types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(answer, &created); err != nil {
+		return fmt.Errorf("read created object: %w", err)
+	}
+	metadata, _ := o["metadata"].(map[string]any)
+	if old, ok := metadata["uid"].(string); ok && old != "" {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.uids[old] = string(created.Metadata.UID)
+	}
+	return nil
+}
+
+func (l *Loader) patch(ctx context.Context, t target, patch map[string]any, subresources ...string) error {
+	body, err := snapshot.Encode(patch)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", t, err)
+	}
+	return l.requests.Do(ctx, "write "+t.String(), func(ctx context.Context) error {
+		_, err := send(ctx, t.request("PATCH", subresources...).SetHeader("Content-Type", string(types.MergePatchType)).Body(body))
+		return err
+	})
+}
+
+// longTime is how long an object that is being deleted in the snapshot stays so here, in seconds.
+const longTime = 7 * 24 * 3600
+
+// markDeleted deletes an object that is being deleted, so that it stays so: a pod until its kubelet has stopped it, others while they have a
+// finalizer.
+func (l *Loader) markDeleted(ctx context.Context, t target) error {
+	if t.kind.Name != "Pod" {
+		err := l.patch(ctx, t, map[string]any{"metadata": map[string]any{"finalizers": []any{"pmk-sched.io/snapshot"}}})
+		if err != nil {
+			return err
+		}
+	}
+	body := fmt.Appendf(nil, `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":%d}`, longTime)
+	return l.requests.Do(ctx, "delete "+t.String(), func(ctx context.Context) error {
+		_, err := send(ctx, t.request("DELETE").Body(body))
+		return err
+	})
+}
+
+// ensureNamespace creates the namespace of an object if the snapshot does not have it.
+func (l *Loader) ensureNamespace(ctx context.Context, t target) error {
+	name := t.namespace
+	if t.kind.Name == "Namespace" {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.namespaces[t.name] = true
+		return nil
+	}
+	l.mu.Lock()
+	known := name == "" || l.namespaces[name]
+	l.mu.Unlock()
+	if known {
+		return nil
+	}
+	core, _ := l.served.clientOf("", "v1")
+	if core == nil {
+		return errors.New("the API server does not serve v1")
+	}
+	body := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}
+	text, err := snapshot.Encode(body)
+	if err != nil {
+		return err
+	}
+	err = l.requests.Do(ctx, "create Namespace/"+name, func(ctx context.Context) error {
+		_, err := send(ctx, core.Post().Resource("namespaces").SetHeader("Content-Type", "application/json").Body(text))
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.namespaces[name] = true
+	}
+	return err
+}

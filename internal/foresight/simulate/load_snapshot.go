@@ -1,0 +1,119 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// load creates the objects of the snapshot, except for the pods to schedule.
+func (r *run) load(ctx context.Context) (err error) {
+	if r.loader, err = load.New(ctx, r.server.Config(), r.o.Log); err != nil {
+		return err
+	}
+	err = r.o.Snapshot.Each(func(kind *snapshot.Kind, version string, o map[string]any) error {
+		return r.loadOne(ctx, kind, version, o)
+	})
+	if err = errors.Join(r.loader.Wait(), err); err != nil {
+		return err
+	}
+	for _, node := range r.o.Scenario.Nodes {
+		if !r.nodes[node] {
+			return problem.Invalidf("", "the snapshot has no node %s", node)
+		}
+	}
+	if err := r.loadAdded(ctx); err != nil {
+		return err
+	}
+	if r.o.Before != nil {
+		if err := r.o.Before(ctx, r.server.Config()); err != nil {
+			return err
+		}
+	}
+	scenario.Sort(r.waiting)
+	r.report.Notes = append(r.report.Notes, r.o.Scenario.Notes...)
+	if r.left > 0 {
+		r.note("%d pending pods of the snapshot are left out", r.left)
+	}
+	for resource, n := range r.loader.Skipped() {
+		r.note("%d %s are not loaded: %s does not serve them as in the snapshot", n, resource, r.o.Scheduler.Release)
+	}
+	slices.Sort(r.report.Notes)
+	return nil
+}
+
+// loadOne creates an object now or keeps it for later.
+func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
+	key, err := kind.Key(o)
+	if err != nil {
+		return err
+	}
+	original := o
+	o, action := r.o.Scenario.Apply(kind, o)
+	if err := r.count(kind, key, original, action); err != nil {
+		return err
+	}
+	switch {
+	case action == scenario.Schedule:
+		return r.wait(key, "", o, nil)
+	case action == scenario.Leave:
+		r.left++
+	case kind.Name == "PriorityClass":
+		r.priorities[key] = o
+	}
+	if err := r.loadCopies(ctx, kind, version, original); err != nil {
+		return err
+	}
+	for _, uid := range scenario.References(kind, o) {
+		if list, ok := r.deferred[uid]; ok {
+			r.deferred[uid], err = deferObject(list, kind, version, o)
+			return err
+		}
+	}
+	return r.loader.Add(ctx, kind, version, o)
+}
+
+// wait has a pod wait for the scheduler, and owned for the pod. created is its place among the pods of its priority; empty: that of its age.
+func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Object) error {
+	text, err := snapshot.Encode(pod)
+	if err != nil {
+		return err
+	}
+	w := scenario.NewWaiting(key, pod, text)
+	if created != "" {
+		w.Created = created
+	}
+	r.waiting, r.waits[key] = append(r.waiting, w), true
+	if w.UID == "" {
+		return nil
+	}
+	list := []deferredObject{}
+	for _, o := range owned {
+		if list, err = deferObject(list, o.Kind, o.Version, o.Fields); err != nil {
+			return err
+		}
+	}
+	r.deferred[w.UID] = list
+	return nil
+}
+
+// deferObject keeps an object for later; what refers to it in turn comes later too.
+func deferObject(list []deferredObject, kind *snapshot.Kind, version string, o map[string]any) ([]deferredObject, error) {
+	text, err := snapshot.Encode(o)
+	if err != nil {
+		return nil, err
+	}
+	return append(list, deferredObject{kind: kind, version: version, object: text}), nil
+}
+
+// deferredObject is an object that is created after the pod that it refers to.
+type deferredObject struct {
+	kind    *snapshot.Kind
+	version string
+	object  []byte
+}

@@ -1,0 +1,111 @@
+package matrix
+
+import (
+	"math"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+)
+
+const (
+	// attempts is how often a simulation whose pod fails is tried.
+	attempts = 2
+	// overhead is how long a pod may take in addition to the simulation: the pull of the image.
+	overhead = 10 * time.Minute
+	// leftoverTime is how long a Job stays whose creator was killed.
+	leftoverTime = time.Hour
+	// container is the name of the container.
+	container = "simulate"
+	// user is that of images that pmk-sched builds.
+	user = 65532
+)
+
+// Job is an indexed Job with one pod for each simulation.
+type Job struct {
+	Name, Namespace string
+	// Image has everything, Command runs the simulation whose number is in the environment variable JOB_COMPLETION_INDEX.
+	Image   string
+	Command []string
+	// Cells is the number of simulations, Parallel how many of them run at the same time.
+	Cells, Parallel int
+	// Node is the node on which all pods run, tolerating its taints; empty: any. Arch is the architecture of the programs.
+	Node, Arch string
+	// Memory is what a simulation needs, in bytes.
+	Memory int64
+	// Timeout bounds one simulation.
+	Timeout time.Duration
+	// PerIndex reports that the API server has backoffLimitPerIndex (by default from 1.29 on).
+	PerIndex bool
+}
+
+func (j Job) labels() map[string]string {
+	labels := ownership.Labels(j.Name)
+	labels[ownership.LabelComponent] = ownership.ComponentSimulation
+	return labels
+}
+
+// limit is how long the Job may take: each simulation is tried as often as possible.
+func (j Job) limit() time.Duration {
+	rounds := (j.Cells + j.Parallel - 1) / j.Parallel
+	return time.Duration(rounds*attempts) * (j.Timeout + overhead)
+}
+
+// object returns the Job. Its pods have no rights: not even a token of a ServiceAccount.
+func (j Job) object() *batchv1.Job {
+	indexed, cells, parallel := batchv1.IndexedCompletion, int32(j.Cells), int32(min(j.Parallel, j.Cells))
+	unlimited, perIndex := int32(math.MaxInt32), int32(attempts-1)
+	deadline, keep := int64(j.limit().Seconds()), int32(leftoverTime.Seconds())
+	job := &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Name: j.Name, Namespace: j.Namespace, Labels: j.labels()},
+		Spec: batchv1.JobSpec{
+			CompletionMode: &indexed, Completions: &cells, Parallelism: &parallel,
+			ActiveDeadlineSeconds: &deadline, TTLSecondsAfterFinished: &keep,
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: j.labels()}, Spec: j.pod()},
+		},
+	}
+	if j.PerIndex {
+		job.Spec.BackoffLimitPerIndex = &perIndex
+	} else {
+		job.Spec.BackoffLimit = &unlimited // the runner counts: one that fails must not end the others
+	}
+	return job
+}
+
+func (j Job) pod() corev1.PodSpec {
+	no, yes, id, deadline, grace := false, true, int64(user), int64((j.Timeout + overhead).Seconds()), int64(10)
+	pod := corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &deadline, TerminationGracePeriodSeconds: &grace,
+		AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: &yes, RunAsUser: &id, RunAsGroup: &id, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		NodeSelector: map[string]string{corev1.LabelOSStable: "linux", corev1.LabelArchStable: j.Arch},
+		Containers: []corev1.Container{{
+			Name: container, Image: j.Image, ImagePullPolicy: corev1.PullIfNotPresent, Command: j.Command,
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourceMemory: *resource.NewQuantity(j.Memory, resource.BinarySI),
+			}},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			VolumeMounts: []corev1.VolumeMount{{Name: "temp", MountPath: "/tmp"}},
+		}},
+		Volumes: []corev1.Volume{{Name: "temp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
+	}
+	if j.Node != "" {
+		pod.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+		pod.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{j.Node}},
+			}}},
+		}}}
+	}
+	return pod
+}

@@ -1,0 +1,147 @@
+package matrix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+)
+
+const (
+	pollInterval = 2 * time.Second
+	// startGrace is how long no pod may run because an image cannot be pulled or pods are rejected, and roomGrace because no node has room.
+	startGrace = time.Minute
+	roomGrace  = 10 * time.Minute
+	// goneTime is how long the deletion of a Job with its pods may take.
+	goneTime = time.Minute
+)
+
+// Runner runs Jobs.
+type Runner struct {
+	kube                        kubernetes.Interface
+	retry                       *kubeapi.Retrier
+	poll, startGrace, roomGrace time.Duration
+}
+
+// NewRunner returns a runner. Requests of kube should time out.
+func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
+	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, poll: pollInterval, startGrace: startGrace, roomGrace: roomGrace}
+}
+
+// Run creates the Job and returns the outcomes of its simulations, by their index. A simulation whose pod fails has an error as outcome. onCell is
+// called when a simulation starts, and what it returns when the simulation ends. The Job is deleted in any case; if that fails, Run returns the outcomes
+// and the error.
+func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
+	err = r.retry.Do(ctx, "create "+j.String(), func(ctx context.Context) error {
+		_, err := r.kube.BatchV1().Jobs(j.Namespace).Create(ctx, j.object(), metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) { // by an attempt whose response was lost
+			return nil
+		}
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), goneTime)
+		defer cancel()
+		err = errors.Join(err, r.remove(limited, j))
+	}()
+	if err != nil {
+		return nil, err
+	}
+	c := newCollection(r, j, onCell)
+	for {
+		complete, err := c.look(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if complete {
+			return c.outcomes, nil
+		}
+		if err := clock.Sleep(ctx, r.poll); err != nil {
+			return nil, fmt.Errorf("wait for %s: %w", j, err)
+		}
+	}
+}
+
+// String returns the kind, the namespace and the name of the Job.
+func (j Job) String() string { return "Job/" + j.Namespace + "/" + j.Name }
+
+// read returns the Job, nil if there is none, and its pods.
+func (r *Runner) read(ctx context.Context, j Job) (job *batchv1.Job, pods []corev1.Pod, err error) {
+	err = r.retry.Do(ctx, "read "+j.String(), func(ctx context.Context) (err error) {
+		job, err = r.kube.BatchV1().Jobs(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			job = nil
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = r.retry.Do(ctx, "list the pods of "+j.String(), func(ctx context.Context) error {
+		list, err := r.kube.CoreV1().Pods(j.Namespace).List(ctx, metav1.ListOptions{LabelSelector: ownership.LabelInstance + "=" + j.Name})
+		if err == nil {
+			pods = list.Items
+		}
+		return err
+	})
+	return job, pods, err
+}
+
+// outcome reads the outcome of a simulation from the log of its pod.
+func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Outcome, err error) {
+	doing := "read the log of Pod/" + pod.Namespace + "/" + pod.Name
+	err = r.retry.Do(ctx, doing, func(ctx context.Context) error {
+		log, err := r.kube.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).Stream(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = log.Close() }() // nothing is written
+		o, err = readOutcome(log, index)
+		return err
+	})
+	return o, err
+}
+
+// rejection returns why the controller cannot create pods; empty if it reports nothing.
+func (r *Runner) rejection(ctx context.Context, j Job) string {
+	events, err := r.kube.CoreV1().Events(j.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + j.Name + ",type=Warning"})
+	if err != nil || len(events.Items) == 0 {
+		return ""
+	}
+	return ": " + events.Items[len(events.Items)-1].Message
+}
+
+// remove deletes the Job and waits until it and its pods are gone.
+func (r *Runner) remove(ctx context.Context, j Job) error {
+	first := metav1.DeletePropagationForeground
+	err := r.retry.Do(ctx, "delete "+j.String(), func(ctx context.Context) error {
+		return client.IgnoreNotFound(r.kube.BatchV1().Jobs(j.Namespace).Delete(ctx, j.Name, metav1.DeleteOptions{PropagationPolicy: &first}))
+	})
+	for err == nil {
+		var job *batchv1.Job
+		if job, _, err = r.read(ctx, j); job == nil && err == nil {
+			return nil
+		}
+		if err == nil {
+			err = clock.Sleep(ctx, r.poll)
+		}
+	}
+	return problem.WithHint(fmt.Errorf("remove %s: %w", j, err), fmt.Sprintf("delete it with `kubectl -n %s delete job %s`", j.Namespace, j.Name))
+}

@@ -1,0 +1,169 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Workload is what makes pods of one shape.
+type Workload struct {
+	// Kind, Namespace and Name are those of the manifest; Replicas are the pods of one copy.
+	Kind, Namespace, Name string
+	Replicas              int
+
+	pod    object   // without a name
+	claims []object // templates, of a StatefulSet
+	// base is what the names of pods begin with, and first the first number. The first pod of a manifest of a pod has no number.
+	base    string
+	first   int
+	indexed bool // pods of an indexed Job
+}
+
+// Replica is a pod to add. Claims are created before it, and Owned after it, because they refer to it.
+type Replica struct {
+	Key    string // namespace/name
+	Pod    map[string]any
+	Claims []Object
+	Owned  []Object
+}
+
+// Add is the scenario in which the pods of manifests are scheduled: count copies, and more until one does not fit, at most limit. The pending pods
+// of the snapshot are left out. The error is one of the input (package problem).
+func Add(manifests []map[string]any, count, limit int) (Scenario, error) {
+	s := Running()
+	s.Name, s.Count, s.Limit = "add", count, limit
+	ignored := map[string]bool{}
+	for _, o := range manifests {
+		if err := s.addManifest(o, ignored); err != nil {
+			return s, err
+		}
+	}
+	pods := 0
+	for _, w := range s.Workloads {
+		pods += w.Replicas
+	}
+	if pods == 0 {
+		return s, problem.Invalidf("", "the manifests have no pod to add: expected Pods, Deployments, ReplicaSets, StatefulSets or Jobs")
+	}
+	slices.Sort(s.Notes)
+	return s, nil
+}
+
+// addManifest adds a workload, or another object that schedulers read. Others are ignored, with a note.
+func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
+	apiVersion, _ := o["apiVersion"].(string)
+	kindName, _ := o["kind"].(string)
+	kind, version := snapshot.Find(snapshot.Kinds(), apiVersion, kindName)
+	if metadata := part(o, "metadata"); metadata != nil && metadata["namespace"] == nil && (kind == nil || kind.Namespaced) {
+		metadata["namespace"] = "default" // as kubectl does
+	}
+	switch apiVersion + " " + kindName {
+	case "v1 Pod", "apps/v1 Deployment", "apps/v1 ReplicaSet", "apps/v1 StatefulSet", "batch/v1 Job":
+		return s.addWorkload(kind, version, o)
+	case "apps/v1 DaemonSet", "batch/v1 CronJob", "v1 ReplicationController":
+		return problem.Invalidf("use a Pod, Deployment, ReplicaSet, StatefulSet or Job", "pods of a %s cannot be added", kindName)
+	}
+	if kind == nil {
+		if !ignored[kindName] {
+			s.Notes = append(s.Notes, fmt.Sprintf("manifests of kind %s are ignored: no scheduler reads them", kindName))
+		}
+		ignored[kindName] = true
+		return nil
+	}
+	s.Objects = append(s.Objects, Object{Kind: kind, Version: version, Fields: kind.Strip(o)})
+	return nil
+}
+
+// addWorkload adds the workload of a manifest and the objects that its pods belong to.
+func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) error {
+	w := Workload{Kind: kind.Name, first: 1}
+	w.Namespace, _ = part(o, "metadata")["namespace"].(string)
+	w.Name, _ = part(o, "metadata")["name"].(string)
+	if w.Name == "" {
+		return problem.Invalidf("", "a %s has no metadata.name", kind.Name)
+	}
+	w.base = w.Name + "-"
+	invalid := func(format string, args ...any) error {
+		return problem.Invalidf("", "%s %s/%s: "+format, append([]any{kind.Name, w.Namespace, w.Name}, args...)...)
+	}
+	template := o
+	if kind.Name != "Pod" {
+		template = part(part(o, "spec"), "template")
+	}
+	if len(list(part(template, "spec"), "containers")) == 0 {
+		return invalid("expected a pod with containers")
+	}
+	if node := part(template, "spec")["nodeName"]; node != nil && node != "" {
+		return invalid("spec.nodeName is set, so that no scheduler places it")
+	}
+	replicas, err := replicasOf(kind.Name, part(o, "spec"))
+	if err != nil {
+		return invalid("%w", err)
+	}
+	w.Replicas = replicas
+	pods, _ := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	w.pod = clone(pods.Strip(object{
+		"apiVersion": "v1", "kind": "Pod", "spec": part(template, "spec"),
+		"metadata": object{"namespace": w.Namespace, "labels": labelsOf(template)},
+	}))
+	if selector := part(part(o, "spec"), "selector"); selector != nil && !selects(part(selector, "matchLabels"), labelsOf(template)) {
+		return invalid("spec.selector does not match the labels of the template")
+	}
+	owner := w.own(kind, o)
+	if owner != nil {
+		s.Objects = append(s.Objects, Object{Kind: ownerKind(kind), Version: version, Fields: owner})
+	}
+	s.Workloads = append(s.Workloads, w)
+	return nil
+}
+
+// labelsOf returns the labels of a template, never nil.
+func labelsOf(template object) object {
+	if labels := part(part(template, "metadata"), "labels"); labels != nil {
+		return labels
+	}
+	return object{}
+}
+
+func selects(selector, labels object) bool {
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// replicasOf returns how many pods a controller keeps at the same time.
+func replicasOf(kind string, spec object) (int, error) {
+	field := func(name string) (int, error) {
+		number, ok := spec[name].(json.Number)
+		if !ok {
+			if spec[name] != nil {
+				return 0, fmt.Errorf("invalid spec.%s %v: must be a number", name, spec[name])
+			}
+			return 1, nil
+		}
+		n, err := number.Int64()
+		if err != nil || n < 0 || n > 100_000 {
+			return 0, fmt.Errorf("invalid spec.%s %s: must be between 0 and 100000", name, number)
+		}
+		return int(n), nil
+	}
+	switch kind {
+	case "Pod":
+		return 1, nil
+	case "Job":
+		parallelism, err := field("parallelism")
+		if err != nil || spec["completions"] == nil {
+			return parallelism, err
+		}
+		completions, err := field("completions")
+		return min(parallelism, completions), err
+	}
+	return field("replicas")
+}

@@ -1,0 +1,191 @@
+package scenario_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+var update = flag.Bool("update", false, "write golden files")
+
+// manifests decodes YAML documents.
+func manifests(t *testing.T, text string) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for document := range strings.SplitSeq(text, "\n---\n") {
+		text, err := yaml.YAMLToJSON([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, decode(t, string(text)))
+	}
+	return all
+}
+
+// printObject returns an object as a YAML document.
+func printObject(t *testing.T, o map[string]any) string {
+	t.Helper()
+	text, err := snapshot.Encode(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err = yaml.JSONToYAML(text); err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// The golden file has the objects of two copies of each workload, in the order in which they are created.
+func TestWorkloadsBecomePodsAsTheirControllersMakeThem(t *testing.T) {
+	input, err := os.ReadFile(filepath.Join("testdata", "workloads.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Add(manifests(t, string(input)), 2, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, o := range s.Objects {
+		out = append(out, printObject(t, o.Fields))
+	}
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		next := 0
+		for range 2 {
+			var replicas []scenario.Replica
+			replicas, next = w.Copy(next, func(key string) bool { return key == "default/db-1" })
+			for _, r := range replicas {
+				for _, claim := range r.Claims {
+					out = append(out, printObject(t, claim.Fields))
+				}
+				out = append(out, printObject(t, r.Pod))
+				for _, owned := range r.Owned {
+					out = append(out, printObject(t, owned.Fields))
+				}
+			}
+		}
+	}
+	got := strings.Join(out, "---\n")
+	golden := filepath.Join("testdata", "pods.yaml")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want := []string{"manifests of kind ConfigMap are ignored: no scheduler reads them"}; !cmp.Equal(want, s.Notes) {
+		t.Errorf("notes %q, want %q", s.Notes, want)
+	}
+	if s.Count != 2 || s.Limit != 10 {
+		t.Errorf("%d copies, at most %d more", s.Count, s.Limit)
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	const template = `"template":{"spec":{"containers":[{"name":"c"}]}}`
+	cases := map[string]struct {
+		manifest string
+		want     int
+	}{
+		"by default":               {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{` + template + `}}`, 1},
+		"of a Deployment":          {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":4,` + template + `}}`, 4},
+		"of a Job":                 {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,` + template + `}}`, 4},
+		"of a Job with less to do": {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":4,"completions":3,` + template + `}}`, 3},
+		"of a Job with more to do": {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"completions":3,` + template + `}}`, 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, err := scenario.Add([]map[string]any{decode(t, tc.manifest)}, 1, 0)
+			if err != nil || len(s.Workloads) != 1 || s.Workloads[0].Replicas != tc.want {
+				t.Errorf("got %+v, %v, want %d", s.Workloads, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestManifestsThatCannotBeAddedAreRefused(t *testing.T) {
+	cases := map[string]struct{ manifest, want string }{
+		"no pods":               {`{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"}}`, "no pod to add"},
+		"no replicas":           {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":0,"template":{"spec":{"containers":[{}]}}}}`, "no pod to add"},
+		"a DaemonSet":           {`{"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"a"}}`, "pods of a DaemonSet cannot be added"},
+		"no name":               {`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{}]}}`, "a Pod has no metadata.name"},
+		"no containers":         {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}`, "Pod default/a: expected a pod with containers"},
+		"no template":           {`{"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"a"}}`, "StatefulSet default/a: expected a pod"},
+		"bound":                 {`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{}]}}`, "spec.nodeName is set"},
+		"not a number":          {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"replicas":"3","template":{"spec":{"containers":[{}]}}}}`, "invalid spec.replicas 3"},
+		"a negative number":     {`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},"spec":{"parallelism":-1,"template":{"spec":{"containers":[{}]}}}}`, "invalid spec.parallelism -1"},
+		"selects no pod of its": {`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"spec":{"containers":[{}]}}}}`, "does not match"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, err := scenario.Add([]map[string]any{decode(t, tc.manifest)}, 1, 0)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !problem.IsInvalid(err) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestAddedPodsGetThePriorityOfTheirClass(t *testing.T) {
+	classes := scenario.Priorities{
+		"high":    decode(t, `{"metadata":{"name":"high"},"value":1000,"preemptionPolicy":"Never"}`),
+		"usual":   decode(t, `{"metadata":{"name":"usual"},"value":5,"globalDefault":true}`),
+		"another": decode(t, `{"metadata":{"name":"another"},"value":7}`),
+	}
+	cases := map[string]struct{ pod, want string }{
+		"a class":     {`{"spec":{"priorityClassName":"high"}}`, `{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"Never"}}`},
+		"no class":    {`{"spec":{}}`, `{"spec":{"priorityClassName":"usual","priority":5}}`},
+		"of a system": {`{"spec":{"priorityClassName":"system-cluster-critical"}}`, `{"spec":{"priorityClassName":"system-cluster-critical","priority":2000000000}}`},
+		"its policy":  {`{"spec":{"priorityClassName":"high","preemptionPolicy":"PreemptLowerPriority"}}`, `{"spec":{"priorityClassName":"high","priority":1000,"preemptionPolicy":"PreemptLowerPriority"}}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod := decode(t, tc.pod)
+			if err := classes.Set(pod); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decode(t, tc.want), pod); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	err := classes.Set(decode(t, `{"metadata":{"namespace":"n","name":"p"},"spec":{"priorityClassName":"none"}}`))
+	if err == nil || err.Error() != "pod n/p: there is no PriorityClass none" || !problem.IsInvalid(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Pods that a scenario leaves out are as they were in the next one.
+func TestPodsThatAreLeftOutCanBeScheduledLater(t *testing.T) {
+	pods := kindNamed(t, "Pod")
+	for _, text := range []string{`{"spec":{}}`, `{"spec":{"schedulerName":"a"}}`} {
+		left, action := scenario.Drain(nil).Apply(pods, decode(t, text))
+		if action != scenario.Leave {
+			t.Fatalf("action %v", action)
+		}
+		again, action := scenario.Drain(nil).Apply(pods, left)
+		if diff := cmp.Diff(left, again); diff != "" || action != scenario.Leave {
+			t.Errorf("left out twice: %v %s", action, diff)
+		}
+		got, action := scenario.Pending().Apply(pods, again)
+		if diff := cmp.Diff(decode(t, text), got); diff != "" || action != scenario.Schedule {
+			t.Errorf("%v (-want +got):\n%s", action, diff)
+		}
+	}
+}

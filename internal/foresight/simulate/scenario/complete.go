@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Creation is how an object of a snapshot is created.
+type Creation struct {
+	// Object is what is sent to create it. Its status is dropped by the API server, except for that of nodes.
+	Object map[string]any
+	// Status is written afterwards; nil: nothing to write.
+	Status map[string]any
+	// Deleted is set if the object is being deleted.
+	Deleted bool
+}
+
+// placeholder is the value of required fields that no scheduler reads.
+const placeholder = "snapshot"
+
+// Complete returns how an object is created, and whether it is: Deployments and Jobs act through controllers, which a simulation does
+// not have. uids returns the new UID of an object; it may not know it.
+func Complete(kind *snapshot.Kind, o map[string]any, uids func(old string) (string, bool)) (Creation, bool) {
+	switch kind.GroupResource() {
+	case "deployments.apps", "jobs.batch":
+		return Creation{}, false
+	}
+	o = clone(o)
+	c := Creation{Object: o, Deleted: part(o, "metadata")["deletionTimestamp"] != nil}
+	clearMetadata(part(o, "metadata"), uids)
+	completeSpec(kind.GroupResource(), o, uids)
+	status := part(o, "status")
+	if kind.Name != "Node" {
+		delete(o, "status")
+		if len(status) > 1 || len(status) == 1 && status["phase"] != "Pending" { // pods and claims are created as pending
+			c.Status = object{"status": status}
+		}
+	}
+	return c, true
+}
+
+// clone returns a copy that shares no object and no list with o.
+func clone(o object) object {
+	copied, _ := cloneValue(o).(object)
+	return copied
+}
+
+func cloneValue(value any) any {
+	switch v := value.(type) {
+	case object:
+		copied := make(object, len(v))
+		for field, inner := range v {
+			copied[field] = cloneValue(inner)
+		}
+		return copied
+	case []any:
+		copied := make([]any, len(v))
+		for i, inner := range v {
+			copied[i] = cloneValue(inner)
+		}
+		return copied
+	}
+	return value
+}
+
+// clearMetadata removes what the API server sets, and replaces the UIDs of owners.
+func clearMetadata(metadata object, uids func(string) (string, bool)) {
+	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp"} {
+		delete(metadata, field)
+	}
+	owners, _ := metadata["ownerReferences"].([]any)
+	for _, owner := range owners {
+		replaceUID(owner, uids)
+	}
+}
+
+// replaceUID replaces the UID of a reference, if the new one is known.
+func replaceUID(reference any, uids func(string) (string, bool)) {
+	r, _ := reference.(object)
+	old, _ := r["uid"].(string)
+	if replaced, ok := uids(old); ok {
+		r["uid"] = replaced
+	}
+}
+
+// completeSpec sets the fields that the API server requires.
+func completeSpec(resource string, o object, uids func(string) (string, bool)) {
+	spec := part(o, "spec")
+	switch resource {
+	case "pods":
+		for _, v := range list(spec, "volumes") {
+			if iscsi := part(asObject(v), "iscsi"); iscsi != nil {
+				iscsi["targetPortal"] = placeholder
+			}
+		}
+	case "services":
+		spec = specOf(o)
+		spec["clusterIP"] = "None" // no address is needed, and there are few
+	case "replicationcontrollers":
+		spec = specOf(o)
+		spec["template"] = template(part(spec, "selector"))
+	case "replicasets.apps", "statefulsets.apps":
+		spec = specOf(o)
+		spec["template"] = template(matching(part(spec, "selector")))
+		if resource == "statefulsets.apps" {
+			spec["serviceName"] = placeholder
+		}
+	case "persistentvolumes":
+		spec = specOf(o)
+		completeVolume(spec)
+		replaceUID(spec["claimRef"], uids)
+	case "csinodes.storage.k8s.io":
+		for _, d := range list(specOf(o), "drivers") {
+			asObject(d)["nodeID"] = placeholder
+		}
+		if spec["drivers"] == nil {
+			part(o, "spec")["drivers"] = []any{}
+		}
+	case "resourceclaims.resource.k8s.io":
+		for _, consumer := range list(part(o, "status"), "reservedFor") {
+			replaceUID(consumer, uids)
+		}
+	}
+}
+
+// specOf returns the specification of an object, which is added if it is missing.
+func specOf(o object) object {
+	if spec, ok := o["spec"].(object); ok {
+		return spec
+	}
+	spec := object{}
+	o["spec"] = spec
+	return spec
+}
+
+func list(o object, field string) []any {
+	all, _ := o[field].([]any)
+	return all
+}
+
+func asObject(value any) object {
+	o, _ := value.(object)
+	if o == nil {
+		return object{}
+	}
+	return o
+}
+
+// completeVolume adds a source to a PersistentVolume whose own source no scheduler reads.
+func completeVolume(spec object) {
+	sources := []string{"csi", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "cinder", "vsphereVolume"}
+	if !slices.ContainsFunc(sources, func(source string) bool { return spec[source] != nil }) {
+		spec["hostPath"] = object{"path": "/" + placeholder}
+	}
+}
+
+// template returns a pod template with labels.
+func template(labels object) object {
+	return object{
+		"metadata": object{"labels": labels},
+		"spec":     object{"containers": []any{object{"name": placeholder, "image": placeholder}}},
+	}
+}
+
+// matching returns labels that a selector matches: the template of a ReplicaSet must have them.
+func matching(selector object) object {
+	labels := maps.Clone(part(selector, "matchLabels"))
+	if labels == nil {
+		labels = object{}
+	}
+	for _, e := range list(selector, "matchExpressions") {
+		expression := asObject(e)
+		key, _ := expression["key"].(string)
+		if _, has := labels[key]; has || key == "" {
+			continue
+		}
+		switch values := list(expression, "values"); expression["operator"] {
+		case "In":
+			if len(values) > 0 {
+				labels[key] = values[0]
+			}
+		case "Exists":
+			labels[key] = placeholder
+		}
+	}
+	return labels
+}
+
+// References returns the UIDs that an object refers to: its owners, and what a volume or a claim is bound to.
+func References(kind *snapshot.Kind, o map[string]any) []string {
+	var uids []string
+	add := func(reference any) {
+		if uid, ok := asObject(reference)["uid"].(string); ok && uid != "" {
+			uids = append(uids, uid)
+		}
+	}
+	for _, owner := range list(part(o, "metadata"), "ownerReferences") {
+		add(owner)
+	}
+	switch kind.GroupResource() {
+	case "persistentvolumes":
+		add(part(o, "spec")["claimRef"])
+	case "resourceclaims.resource.k8s.io":
+		for _, consumer := range list(part(o, "status"), "reservedFor") {
+			add(consumer)
+		}
+	}
+	return uids
+}

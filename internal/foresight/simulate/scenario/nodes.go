@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Template is what new nodes are made of.
+type Template struct {
+	// Name is that of a node of the snapshot, or of Node.
+	Name string
+	// Node is the manifest of a node; nil: the node of the snapshot.
+	Node map[string]any
+	// Count is how many nodes to add, First the number of the first one in their names.
+	Count, First int
+}
+
+// Nodes is the scenario in which nodes are added, and the pending pods are scheduled. A copy of a node of the snapshot has its labels, taints and
+// resources, the drivers of its volumes, and copies of its pods of DaemonSets and static pods.
+func Nodes(templates []Template) (Scenario, error) {
+	s := Pending()
+	s.Name = "nodes"
+	byName := map[string]Template{}
+	nodes, version := snapshot.Find(snapshot.Kinds(), "v1", "Node")
+	for _, t := range templates {
+		if t.Node == nil {
+			byName[t.Name] = t
+			s.Nodes = append(s.Nodes, t.Name)
+			continue
+		}
+		if len(part(part(t.Node, "status"), "allocatable")) == 0 {
+			return s, problem.Invalidf("set status.allocatable, for example {cpu: 8, memory: 32Gi, pods: 110}", "node %s has no status.allocatable", t.Name)
+		}
+		for i := range t.Count {
+			s.Objects = append(s.Objects, Object{Kind: nodes, Version: version, Fields: newNode(nodes.Strip(t.Node), t.newName(i))})
+		}
+	}
+	s.Nodes = slices.Compact(slices.Sorted(slices.Values(s.Nodes)))
+	s.Copies = func(kind *snapshot.Kind, o map[string]any) []map[string]any {
+		name, _ := part(o, "metadata")["name"].(string)
+		if kind.Name == "Pod" {
+			name, _ = part(o, "spec")["nodeName"].(string)
+		}
+		t, ok := byName[name]
+		if !ok {
+			return nil
+		}
+		return t.copies(kind, o)
+	}
+	return s, nil
+}
+
+func (t Template) newName(i int) string { return fmt.Sprintf("%s-new-%d", t.Name, t.First+i) }
+
+// copies returns what each new node gets of an object of the template.
+func (t Template) copies(kind *snapshot.Kind, o object) []object {
+	var all []object
+	for i := range t.Count {
+		node := t.newName(i)
+		switch kind.GroupResource() {
+		case "nodes":
+			all = append(all, newNode(o, node))
+		case "csinodes.storage.k8s.io":
+			all = append(all, renamed(o, node))
+		case "pods":
+			if isMovable(o) || isGone(o) {
+				return nil
+			}
+			name, _ := part(o, "metadata")["name"].(string)
+			pod := renamed(o, fmt.Sprintf("%s-new-%d", name, t.First+i))
+			part(pod, "spec")["nodeName"] = node
+			all = append(all, pod)
+		}
+	}
+	return all
+}
+
+// isGone reports whether a pod has finished or is being deleted.
+func isGone(pod object) bool {
+	phase := part(pod, "status")["phase"]
+	return part(pod, "metadata")["deletionTimestamp"] != nil || phase == "Succeeded" || phase == "Failed"
+}
+
+// renamed returns a copy of an object with another name.
+func renamed(o object, name string) object {
+	o = clone(o)
+	metadata := part(o, "metadata")
+	metadata["name"] = name
+	maps.DeleteFunc(metadata, func(field string, _ any) bool { return field == "uid" || field == "creationTimestamp" })
+	return o
+}
+
+// newNode returns a node that has just joined: ready, empty, and without the taints of the template's state.
+func newNode(template object, name string) object {
+	node := renamed(template, name)
+	metadata := part(node, "metadata")
+	labels := part(metadata, "labels")
+	if labels == nil {
+		labels = object{}
+		metadata["labels"] = labels
+	}
+	labels["kubernetes.io/hostname"] = name
+	spec := specOf(node)
+	delete(spec, "unschedulable")
+	if taints := list(spec, "taints"); taints != nil {
+		spec["taints"] = slices.DeleteFunc(taints, func(t any) bool {
+			key, _ := asObject(t)["key"].(string)
+			return strings.HasPrefix(key, "node.kubernetes.io/")
+		})
+	}
+	status := part(node, "status")
+	if status == nil {
+		status = object{}
+		node["status"] = status
+	}
+	if status["capacity"] == nil && status["allocatable"] != nil {
+		status["capacity"] = cloneValue(status["allocatable"])
+	}
+	delete(status, "images")
+	delete(status, "addresses")
+	status["conditions"] = []any{object{"type": "Ready", "status": "True"}}
+	return node
+}

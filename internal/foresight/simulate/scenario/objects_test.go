@@ -1,0 +1,84 @@
+package scenario_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+func TestManifestsAreCompleted(t *testing.T) {
+	var manifests []map[string]any
+	for _, text := range []string{
+		`{"apiVersion":"example.com/v1","kind":"Quota","metadata":{"name":"q"}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"new","annotations":{"a":"b"},"resourceVersion":"7"},"spec":{"priorityClassName":"high"}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bound","namespace":"shop","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"nodeName":"a"}}`,
+		`{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"high"},"value":10}`,
+		`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"quotas.example.com"}}`,
+		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"status":{"allocatable":{"cpu":"4"}}}`,
+	} {
+		manifests = append(manifests, decode(t, text))
+	}
+	objects, err := scenario.NewObjects(manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []map[string]any
+	err = objects.Each(func(_ *snapshot.Kind, _ string, o map[string]any) error {
+		got = append(got, o)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []map[string]any
+	for _, text := range []string{
+		`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a","labels":{"kubernetes.io/hostname":"a"}},"status":{"allocatable":{"cpu":"4","pods":"110"},"capacity":{"cpu":"4","pods":"110"},"conditions":[{"type":"Ready","status":"True"}]}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"new","namespace":"default","annotations":{"a":"b"},"creationTimestamp":"2000-01-01T00:00:01Z"},"spec":{"priorityClassName":"high","priority":10}}`,
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"bound","namespace":"shop","creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"nodeName":"a"}}`,
+		`{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{"name":"high"},"value":10}`,
+	} {
+		want = append(want, decode(t, text))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"shop/bound": "a"}, objects.Bound); diff != "" {
+		t.Errorf("bound (-want +got):\n%s", diff)
+	}
+	if len(objects.Others) != 2 || objects.Others[0]["kind"] != "CustomResourceDefinition" {
+		t.Errorf("others %v", objects.Others)
+	}
+	if manifests[1]["metadata"].(map[string]any)["resourceVersion"] == nil {
+		t.Error("the manifest was changed")
+	}
+}
+
+func TestManifestsThatCannotBeObjectsAreRefused(t *testing.T) {
+	const node = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"status":{"allocatable":{"cpu":"4"}}}`
+	cases := map[string]struct {
+		manifests []string
+		want      string
+	}{
+		"no kind":           {[]string{`{"apiVersion":"v1","metadata":{"name":"a"}}`}, "an object has no apiVersion, kind or metadata.name"},
+		"no resources":      {[]string{`{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`}, "node a has no status.allocatable"},
+		"given twice":       {[]string{node, node}, "Node a is given twice"},
+		"no priority class": {[]string{`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":{"priorityClassName":"x"}}`}, "there is no PriorityClass x"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var manifests []map[string]any
+			for _, text := range tc.manifests {
+				manifests = append(manifests, decode(t, text))
+			}
+			_, err := scenario.NewObjects(manifests)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !problem.IsInvalid(err) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package scenario
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// object is a Kubernetes object as decoded JSON.
+type object = map[string]any
+
+// Action is what a simulation does with an object of a snapshot.
+type Action int
+
+// Actions.
+const (
+	// Keep creates the object: a pod on its node, finished, or being deleted.
+	Keep Action = iota
+	// Schedule creates a pod without a node, after the scheduler has started.
+	Schedule
+	// Leave creates a pending pod that the scheduler does not look at.
+	Leave
+)
+
+// Scenario changes what a snapshot has before it is loaded.
+type Scenario struct {
+	// Name is that of the command, such as pending.
+	Name string
+	// Apply returns an object as the simulation has it, and what to do with it. It does not change the given one.
+	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
+	// Nodes are the nodes that the snapshot must have.
+	Nodes []string
+	// Copies returns more objects that come with one of the snapshot; they are kept. It may be nil.
+	Copies func(kind *snapshot.Kind, o map[string]any) []map[string]any
+	// Objects are created in addition to those of the snapshot, and Workloads are scheduled: Count copies of each, then more until one does not
+	// fit, at most Limit.
+	Objects      []Object
+	Workloads    []Workload
+	Count, Limit int
+	// Notes are for the report.
+	Notes []string
+}
+
+// Object is an object that a snapshot does not have.
+type Object struct {
+	Kind    *snapshot.Kind
+	Version string
+	Fields  map[string]any
+}
+
+// newScenario returns a scenario that treats nodes and pods.
+func newScenario(name string, apply func(kind *snapshot.Kind, o object) (object, Action)) Scenario {
+	return Scenario{Name: name, Apply: func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action) {
+		if kind.Name != "Pod" {
+			return apply(kind, o)
+		}
+		o, action := apply(kind, restored(o))
+		if action == Leave {
+			o = leftOut(o)
+		}
+		return o, action
+	}}
+}
+
+// Pending is the scenario in which the pods that are pending in the snapshot are scheduled.
+func Pending() Scenario {
+	return newScenario("pending", func(kind *snapshot.Kind, o object) (object, Action) {
+		if kind.Name == "Pod" && isPending(o) {
+			return o, Schedule
+		}
+		return o, Keep
+	})
+}
+
+// ReplaceAll is the scenario in which all pods that can move are scheduled again, together with the pending ones, on empty nodes.
+func ReplaceAll() Scenario {
+	return newScenario("replace-all", func(kind *snapshot.Kind, o object) (object, Action) {
+		switch {
+		case kind.Name != "Pod":
+		case isPending(o):
+			return o, Schedule
+		case isMovable(o):
+			return unbound(o), Schedule
+		}
+		return o, Keep
+	})
+}
+
+// Drain is the scenario in which nodes are cordoned, and their pods that can move are scheduled again. Pending pods stay pending.
+func Drain(nodes []string) Scenario {
+	s := newScenario("drain", func(kind *snapshot.Kind, o object) (object, Action) {
+		name, _ := part(o, "metadata")["name"].(string)
+		node, _ := part(o, "spec")["nodeName"].(string)
+		switch {
+		case kind.Name == "Node" && slices.Contains(nodes, name):
+			return cordoned(o), Keep
+		case kind.Name == "Pod" && slices.Contains(nodes, node) && isMovable(o):
+			return unbound(o), Schedule
+		case kind.Name == "Pod" && isPending(o):
+			return o, Leave
+		}
+		return o, Keep
+	})
+	s.Nodes = nodes
+	return s
+}
+
+// One is the scenario in which one pod is scheduled, again if it has a node. Other pending pods stay pending.
+func One(namespace, name string) Scenario {
+	return newScenario("explain", func(kind *snapshot.Kind, o object) (object, Action) {
+		metadata := part(o, "metadata")
+		switch {
+		case kind.Name != "Pod":
+		case metadata["namespace"] == namespace && metadata["name"] == name && !isGone(o):
+			return unbound(o), Schedule
+		case isPending(o):
+			return o, Leave
+		}
+		return o, Keep
+	})
+}
+
+// Running is the scenario in which nothing of the snapshot is scheduled: pending pods stay pending.
+func Running() Scenario {
+	return newScenario("running", func(kind *snapshot.Kind, o object) (object, Action) {
+		if kind.Name == "Pod" && isPending(o) {
+			return o, Leave
+		}
+		return o, Keep
+	})
+}
+
+// NameOf returns the namespace and the name of an object.
+func NameOf(o map[string]any) (namespace, name string) {
+	metadata := part(o, "metadata")
+	namespace, _ = metadata["namespace"].(string)
+	name, _ = metadata["name"].(string)
+	return namespace, name
+}
+
+// noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has such a name.
+const noScheduler = "left-out.pmk-sched.io/"
+
+// leftOut returns a pending pod that no scheduler looks at; restored returns it as it was.
+func leftOut(pod object) object {
+	pod = clone(pod)
+	spec := specOf(pod)
+	name, _ := spec["schedulerName"].(string)
+	spec["schedulerName"] = noScheduler + name
+	return pod
+}
+
+func restored(pod object) object {
+	name, _ := part(pod, "spec")["schedulerName"].(string)
+	name, ok := strings.CutPrefix(name, noScheduler)
+	if !ok {
+		return pod
+	}
+	pod = clone(pod)
+	if part(pod, "spec")["schedulerName"] = name; name == "" {
+		delete(part(pod, "spec"), "schedulerName")
+	}
+	return pod
+}
+
+// isMovable reports whether a pod takes room on a node and could run on another one. The pods of DaemonSets and static pods cannot.
+func isMovable(pod object) bool {
+	metadata, spec, status := part(pod, "metadata"), part(pod, "spec"), part(pod, "status")
+	if node, _ := spec["nodeName"].(string); node == "" || metadata["deletionTimestamp"] != nil {
+		return false
+	}
+	if phase := status["phase"]; phase == "Succeeded" || phase == "Failed" {
+		return false
+	}
+	return !slices.ContainsFunc(list(metadata, "ownerReferences"), func(owner any) bool {
+		kind := asObject(owner)["kind"]
+		return kind == "DaemonSet" || kind == "Node"
+	})
+}
+
+// unbound returns a pod as it was before it was scheduled.
+func unbound(pod object) object {
+	pod = clone(pod)
+	delete(part(pod, "spec"), "nodeName")
+	delete(pod, "status")
+	return pod
+}
+
+// cordoned returns a node as `kubectl cordon` leaves it: the taint is the node controller's.
+func cordoned(node object) object {
+	node = clone(node)
+	spec := specOf(node)
+	spec["unschedulable"] = true
+	const key = "node.kubernetes.io/unschedulable"
+	taints := list(spec, "taints")
+	if !slices.ContainsFunc(taints, func(t any) bool { return asObject(t)["key"] == key }) {
+		spec["taints"] = append(taints, object{"key": key, "effect": "NoSchedule"})
+	}
+	return node
+}
+
+// isPending reports whether a scheduler would look for a node for a pod.
+func isPending(pod object) bool {
+	metadata, spec, status := part(pod, "metadata"), part(pod, "spec"), part(pod, "status")
+	switch phase, _ := status["phase"].(string); phase {
+	case "", "Pending":
+	default:
+		return false
+	}
+	return (spec["nodeName"] == nil || spec["nodeName"] == "") && metadata["deletionTimestamp"] == nil
+}
+
+// part returns a field that is an object, or an empty one.
+func part(o object, field string) object {
+	inner, _ := o[field].(object)
+	return inner
+}
+
+// Waiting is a pod that waits to be scheduled, with what decides about its place in the queue.
+type Waiting struct {
+	Key      string // namespace/name
+	UID      string // in the snapshot
+	Priority int64
+	Created  string // RFC 3339, in UTC
+	Pod      []byte // JSON
+}
+
+// NewWaiting returns the pod with its place in the queue. text is the pod as JSON.
+func NewWaiting(key string, pod map[string]any, text []byte) Waiting {
+	metadata := part(pod, "metadata")
+	w := Waiting{Key: key, Pod: text}
+	w.UID, _ = metadata["uid"].(string)
+	w.Created, _ = metadata["creationTimestamp"].(string)
+	if priority, ok := part(pod, "spec")["priority"].(json.Number); ok {
+		w.Priority, _ = priority.Int64() // the API server refuses other numbers
+	}
+	return w
+}
+
+// Sort orders pods as the queue of a kube-scheduler does (pkg/scheduler/framework/plugins/queuesort): by priority, then by age.
+func Sort(pods []Waiting) {
+	slices.SortFunc(pods, func(a, b Waiting) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Created, b.Created), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// UseProfile has a pod name a profile that the simulated scheduler has. It reports whether the pod named another scheduler; a manifest may name none.
+func UseProfile(pod map[string]any, profiles []string, otherwise string) bool {
+	spec := part(pod, "spec")
+	name, _ := spec["schedulerName"].(string)
+	if spec == nil || slices.Contains(profiles, name) || name == "" && slices.Contains(profiles, "default-scheduler") {
+		return false
+	}
+	spec["schedulerName"] = otherwise
+	return name != ""
+}

@@ -1,0 +1,227 @@
+package simulate
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/clock"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+)
+
+const (
+	// pollInterval is how often the metrics of the scheduler are read.
+	pollInterval = 500 * time.Millisecond
+	// stablePolls is how many times in a row the scheduler must have nothing to do. A pod that evicts others waits for them in the meantime: that
+	// takes less than a second, since no kubelet has to stop them.
+	stablePolls = 5
+	// cacheTime is how long the scheduler may take to read the objects.
+	cacheTime = 5 * time.Minute
+)
+
+// scheduler is a running kube-scheduler.
+type scheduler struct {
+	process  *apiserver.Process
+	url      string
+	client   *http.Client
+	profiles []string
+}
+
+// startScheduler starts the scheduler.
+func (r *run) startScheduler(ctx context.Context) (*scheduler, error) {
+	kubeconfig, err := r.kubeconfig()
+	if err != nil {
+		return nil, fmt.Errorf("write kubeconfig of the scheduler: %w", err)
+	}
+	s := r.o.Scheduler
+	if r.observer != nil {
+		s.Configuration = func(kubeconfig string, insecurePort int) (*Configuration, error) {
+			configuration, err := r.o.Scheduler.Configuration(kubeconfig, insecurePort)
+			if err != nil {
+				return nil, err
+			}
+			return configuration, r.observer.prepare(ctx, r, configuration)
+		}
+	}
+	process, err := s.Start(r.o.Dir, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return &scheduler{
+		process: process.Process, url: process.MetricsURL, profiles: process.Profiles,
+		client: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a certificate that the scheduler has just made, on loopback
+		}},
+	}, nil
+}
+
+// Process is a kube-scheduler that was started. Its metrics are served on loopback, without authentication.
+type Process struct {
+	*apiserver.Process
+	MetricsURL string
+	// Profiles are the names of its profiles.
+	Profiles []string
+}
+
+// Start starts the scheduler with a kubeconfig. Its configuration and its log are in dir, which is private.
+func (s Scheduler) Start(dir, kubeconfig string) (*Process, error) {
+	address, err := apiserver.FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("start the scheduler: %w", err)
+	}
+	insecure, err := apiserver.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	configuration, err := s.Configuration(kubeconfig, insecure)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "scheduler.yaml")
+	if err := os.WriteFile(file, configuration.YAML, 0o600); err != nil {
+		return nil, fmt.Errorf("write configuration of the scheduler: %w", err)
+	}
+	args := append([]string{
+		"--config=" + file, "--bind-address=" + host, "--secure-port=" + port,
+		"--authorization-always-allow-paths=/healthz,/readyz,/livez,/metrics", "--v=2",
+	}, configuration.Args...)
+	process, err := apiserver.StartProcess(schedulerLog(dir), s.Program, args...)
+	if err != nil {
+		return nil, err
+	}
+	return &Process{Process: process, MetricsURL: "https://" + address + "/metrics", Profiles: configuration.Profiles}, nil
+}
+
+// stop kills the scheduler, which has nothing to lose. One up to 1.24 that waits for a pod does not end at SIGTERM (Run in pkg/scheduler/scheduler.go).
+func (s *scheduler) stop() error { return s.process.Kill() }
+
+func schedulerLog(dir string) string { return filepath.Join(dir, "kube-scheduler.log") }
+
+// awaitCache waits until the scheduler knows the nodes and the pods on them. A scheduler before 1.28 starts to schedule earlier.
+func (s *scheduler) awaitCache(ctx context.Context, nodes, pods int) error {
+	ctx, cancel := context.WithTimeout(ctx, cacheTime)
+	defer cancel()
+	var m metrics
+	err := s.poll(ctx, func(read metrics) bool {
+		m = read
+		return m.cachedNodes >= nodes && m.cachedPods >= pods
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("wait until the scheduler has read all objects: it has %d of %d nodes and %d of %d pods: %w", m.cachedNodes, nodes, m.cachedPods, pods, err)
+	}
+	return err
+}
+
+// awaitDecisions waits until the scheduler has bound or refused as many pods, and tries none again.
+func (s *scheduler) awaitDecisions(ctx context.Context, pods int) error {
+	stable := 0
+	var m metrics
+	err := s.poll(ctx, func(read metrics) bool {
+		m = read
+		if m.active > 0 || m.scheduled+m.refused < pods {
+			stable = 0
+			return false
+		}
+		stable++
+		return stable >= stablePolls
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return problem.Errorf("allow more with --timeout", "wait for the scheduler: it has bound %d of %d pods, and refused %d: %w", m.scheduled, pods, m.refused, err)
+	}
+	return err
+}
+
+// poll reads the metrics until done returns true.
+func (s *scheduler) poll(ctx context.Context, done func(metrics) bool) error {
+	for {
+		select {
+		case <-s.process.Done():
+			return fmt.Errorf("the scheduler ended: %s", s.process.Tail())
+		default:
+		}
+		// It does not serve them yet, or is busy.
+		if text, err := s.read(ctx); err == nil && done(parseMetrics(text)) {
+			return nil
+		}
+		if err := clock.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *scheduler) read(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("read metrics of the scheduler: %s", response.Status)
+	}
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// metrics are what the scheduler counts.
+type metrics struct {
+	cachedNodes, cachedPods int
+	// active are the pods that it will look at, refused those that it has found no node for or that have gates.
+	active, refused int
+	scheduled       int
+}
+
+// metricLine matches the metrics of [metrics]. The cache was counted as scheduler_scheduler_cache_size up to 1.3x.
+var metricLine = regexp.MustCompile(`(?m)^scheduler_(?:scheduler_)?(cache_size|pending_pods|schedule_attempts_total)\{([^}]*)\} (\S+)$`)
+
+// parseMetrics reads metrics in Prometheus' text format.
+func parseMetrics(text string) metrics {
+	var m metrics
+	for _, found := range metricLine.FindAllStringSubmatch(text, -1) {
+		number, err := strconv.ParseFloat(found[3], 64)
+		if err != nil {
+			continue
+		}
+		n, labels := int(number), found[2]
+		has := func(label string) bool { return strings.Contains(","+labels+",", ","+label+",") }
+		switch found[1] {
+		case "cache_size":
+			switch {
+			case has(`type="nodes"`):
+				m.cachedNodes = n
+			case has(`type="pods"`):
+				m.cachedPods = n
+			}
+		case "pending_pods":
+			switch {
+			case has(`queue="active"`), has(`queue="backoff"`):
+				m.active += n
+			default:
+				m.refused += n
+			}
+		case "schedule_attempts_total":
+			if has(`result="scheduled"`) {
+				m.scheduled += n
+			}
+		}
+	}
+	return m
+}

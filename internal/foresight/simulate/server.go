@@ -1,0 +1,89 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Server is an API server for several runs, one after the other. Close it.
+type Server struct {
+	api *apiserver.Server
+	// empty is the revision of etcd before the first run.
+	empty int64
+	used  bool
+	// objects is how many nodes and pods the runs had.
+	objects int
+}
+
+// reusable is how many nodes and pods the runs on one API server may have: to remove more of them takes longer than to start
+// another API server, and etcd keeps their former versions.
+const reusable = 5000
+
+// Worn reports whether another API server is better for the next run.
+func (s *Server) Worn() bool { return s.objects > reusable }
+
+// StartServer starts the API server of the scheduler's release. It uses the programs and the directory of the options.
+func StartServer(ctx context.Context, o Options) (*Server, error) { return startServer(ctx, o, 0) }
+
+func startServer(ctx context.Context, o Options, gcPercent int) (*Server, error) {
+	api, err := apiserver.Start(ctx, apiserver.Options{
+		KubeAPIServer: o.KubeAPIServer, Etcd: o.Etcd, Dir: o.Dir, Args: apiServerArgs(o.Scheduler.Release), GCPercent: gcPercent,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{api: api}
+	if s.empty, err = api.Revision(ctx); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	return s, nil
+}
+
+// Close stops the API server.
+func (s *Server) Close() error { return s.api.Close() }
+
+// Run runs a scenario on the API server, without the objects of earlier runs. The directory of the options is for this run alone.
+func (s *Server) Run(ctx context.Context, o Options) (*report.Report, error) {
+	return s.run(ctx, o, nil)
+}
+
+func (s *Server) run(ctx context.Context, o Options, observer *observer) (*report.Report, error) {
+	if s.used {
+		if err := s.api.Reset(ctx, s.empty); err != nil {
+			return nil, fmt.Errorf("remove the objects of the last run: %w", err)
+		}
+	}
+	s.used = true
+	r := s.newRun(o, observer)
+	defer func() { s.objects += len(r.nodes) + len(r.pods) + r.addedNodes + r.addedPods }()
+	begin := time.Now()
+	if err := r.step("load the objects", func() error { return r.load(ctx) }); err != nil {
+		return nil, err
+	}
+	r.report.Summary.LoadSeconds = time.Since(begin).Seconds()
+	if err := r.schedule(ctx); err != nil {
+		return nil, err
+	}
+	r.report.Finish()
+	return r.report, nil
+}
+
+// apiServerArgs turn off what would change or refuse the objects of a snapshot, which have passed admission in their cluster
+// (test/integration/scheduler_perf does the same), and the limits of requests.
+func apiServerArgs(release versions.Release) []string {
+	off := "ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,LimitRanger,RuntimeClass," +
+		"StorageObjectInUseProtection,ResourceQuota,MutatingAdmissionWebhook,ValidatingAdmissionWebhook"
+	if rules, _, err := versions.Select(release); err == nil && rules.PodSecurity {
+		off += ",PodSecurity"
+	}
+	return []string{
+		"--disable-admission-plugins=" + off,
+		"--max-requests-inflight=0", "--max-mutating-requests-inflight=0", "--enable-priority-and-fairness=false", "--profiling=false",
+	}
+}

@@ -1,0 +1,233 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/apiserver"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/kubelet"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/versions"
+)
+
+// Snapshot has the objects to load. Package archive and package spool have them.
+type Snapshot interface {
+	// Each calls do with each object, in the order of [snapshot.Kinds].
+	Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error
+}
+
+// Scheduler is the scheduler that is simulated.
+type Scheduler struct {
+	// Program is the path of the binary, Release its release.
+	Program string
+	Release versions.Release
+	// Name is that of the profile for pods that name a scheduler without a profile.
+	Name string
+	// Configuration returns the configuration with the path of a kubeconfig in it. insecurePort is a free port, for releases that need one.
+	Configuration func(kubeconfig string, insecurePort int) (*Configuration, error)
+}
+
+// Configuration is that of a scheduler.
+type Configuration struct {
+	YAML []byte
+	// Args are more flags, Profiles the names of its profiles.
+	Args, Profiles []string
+}
+
+// Options say what to simulate and with what.
+type Options struct {
+	Scenario  scenario.Scenario
+	Snapshot  Snapshot
+	Scheduler Scheduler
+	// KubeAPIServer and Etcd are the paths of the programs.
+	KubeAPIServer, Etcd string
+	// Dir is a private directory for data, keys and logs.
+	Dir string
+	// Timeout bounds the time that the scheduler gets to decide about all pods.
+	Timeout time.Duration
+	// Undecided has the result after Timeout be that of the pods about which the scheduler has decided. Otherwise it is an error.
+	Undecided bool
+	// Before is called with the API server when the objects are loaded, before the scheduler starts; it may be nil.
+	Before func(ctx context.Context, cfg *rest.Config) error
+	// After is called with the API server when the pods are scheduled, before more are tried; it may be nil.
+	After  func(ctx context.Context, cfg *rest.Config) error
+	OnStep func(name string) func(error)
+	Log    *zap.Logger
+}
+
+// newRun returns a run that has not begun.
+func (s *Server) newRun(o Options, observer *observer) *run {
+	r := &run{
+		o: o, server: s.api, observer: observer, waits: map[string]bool{}, deferred: map[string][]deferredObject{},
+		before: map[string]string{}, from: map[string]string{}, nodes: map[string]bool{}, pods: map[string]bool{},
+		priorities: scenario.Priorities{}, next: make([]int, len(o.Scenario.Workloads)), copies: map[string]int{},
+	}
+	r.report = &report.Report{Scenario: o.Scenario.Name, Release: o.Scheduler.Release.String(), Scheduler: o.Scheduler.Name}
+	return r
+}
+
+// run is one run of a scenario.
+type run struct {
+	o        Options
+	server   *apiserver.Server
+	observer *observer // nil: none
+	loader   *load.Loader
+	waiting  []scenario.Waiting
+	// waits are the keys of the pods in waiting.
+	waits map[string]bool
+	// deferred are the objects that refer to a pod in waiting, by the UID of the pod in the snapshot.
+	deferred map[string][]deferredObject
+	// before are the nodes of the pods that stay bound, and from those of the pods that are scheduled again, by namespace and name.
+	before, from map[string]string
+	// nodes are the names of the nodes, and pods the keys of the pods of the snapshot.
+	nodes, pods map[string]bool
+	// addedNodes and addedPods are how many the scenario adds before the scheduler starts.
+	addedNodes, addedPods int
+	// left are the pending pods that the scheduler does not look at.
+	left       int
+	priorities scenario.Priorities
+	// next is the number of the next pod of each workload of the scenario, and copies the copy that an added pod belongs to.
+	next   []int
+	copies map[string]int
+	usage  report.Usage
+	report *report.Report
+}
+
+func (r *run) step(name string, do func() error) error {
+	if r.o.OnStep == nil {
+		return do()
+	}
+	done := r.o.OnStep(name)
+	err := do()
+	done(err)
+	return err
+}
+
+func (r *run) note(format string, args ...any) {
+	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
+}
+
+// schedule starts the scheduler, gives it the pods in the order of its queue, and waits until it has decided about all of them.
+func (r *run) schedule(ctx context.Context) (err error) {
+	bounded, cancel := context.WithTimeout(ctx, r.o.Timeout)
+	defer cancel()
+	actors, stopActors := context.WithCancel(ctx)
+	defer stopActors()
+	wait, err := kubelet.Start(actors, r.server.Config(), r.o.Log, nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stopActors()
+		wait()
+	}()
+	s, err := r.startScheduler(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	err = r.step(fmt.Sprintf("schedule %d pods", len(r.waiting)), func() error { return r.decide(bounded, s) })
+	if err != nil {
+		return err
+	}
+	if err := r.readResult(ctx); err != nil {
+		return err
+	}
+	if r.o.After != nil {
+		if err := r.o.After(ctx, r.server.Config()); err != nil {
+			return err
+		}
+	}
+	if len(r.o.Scenario.Workloads) == 0 {
+		return nil
+	}
+	return r.step("try more copies", func() error { return r.fill(bounded, s) })
+}
+
+// decide gives the waiting pods to the scheduler.
+func (r *run) decide(ctx context.Context, s *scheduler) error {
+	if err := s.awaitCache(ctx, r.usage.Nodes+r.addedNodes, len(r.before)+r.addedPods); err != nil {
+		return err
+	}
+	if err := r.countImages(ctx, s); err != nil {
+		return err
+	}
+	if r.observer != nil {
+		if err := r.observer.probe(ctx, r, s); err != nil {
+			return err
+		}
+	}
+	begin := time.Now()
+	if err := r.createWaiting(ctx, s.profiles); err != nil {
+		return err
+	}
+	err := s.awaitDecisions(ctx, len(r.waiting))
+	if r.o.Undecided && errors.Is(err, context.DeadlineExceeded) {
+		r.note("after %s the scheduler had not decided about all pods", r.o.Timeout)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	r.report.Summary.ScheduleSeconds = time.Since(begin).Seconds()
+	return nil
+}
+
+// createWaiting creates the pods to schedule in their order, each followed by the objects that refer to it.
+func (r *run) createWaiting(ctx context.Context, profiles []string) error {
+	others := 0
+	for _, w := range r.waiting {
+		pod, err := snapshot.Decode(w.Pod)
+		if err != nil {
+			return fmt.Errorf("read pod %s: %w", w.Key, err)
+		}
+		if scenario.UseProfile(pod, profiles, r.o.Scheduler.Name) {
+			others++
+		}
+		if err := r.createPod(ctx, pod); err != nil {
+			return err
+		}
+		if err := r.eachDeferred(w, func(kind *snapshot.Kind, version string, o map[string]any) error {
+			return r.loader.Create(ctx, kind, version, o)
+		}); err != nil {
+			return err
+		}
+	}
+	if others > 0 {
+		r.note("%d pods name a scheduler that the configuration has no profile for: %s schedules them", others, r.o.Scheduler.Name)
+	}
+	return nil
+}
+
+// eachDeferred calls do with each object that refers to a waiting pod.
+func (r *run) eachDeferred(w scenario.Waiting, do func(kind *snapshot.Kind, version string, o map[string]any) error) error {
+	for _, d := range r.deferred[w.UID] {
+		o, err := snapshot.Decode(d.object)
+		if err != nil {
+			return fmt.Errorf("read an object of pod %s: %w", w.Key, err)
+		}
+		if err := do(d.kind, d.version, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) createPod(ctx context.Context, pod map[string]any) error {
+	pods, version := snapshot.Find(snapshot.Kinds(), "v1", "Pod")
+	return r.loader.Create(ctx, pods, version, pod)
+}
+
+func (r *run) kubeconfig() (string, error) {
+	file := filepath.Join(r.o.Dir, "kubeconfig")
+	return file, r.server.WriteKubeconfig(file, "")
+}

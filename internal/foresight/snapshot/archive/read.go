@@ -1,0 +1,219 @@
+package archive
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// Limits bound what a [Reader] accepts. Zero values are the defaults.
+type Limits struct {
+	Bytes       int64 // of everything, uncompressed; 8 GiB
+	Objects     int   // 2,000,000
+	ObjectBytes int   // of one object; 4 MiB: etcd stores 1.5 MiB
+}
+
+// headerBytes is the longest header.
+const headerBytes = 1 << 20
+
+func (l Limits) withDefaults() Limits {
+	if l.Bytes == 0 {
+		l.Bytes = 8 << 30
+	}
+	if l.Objects == 0 {
+		l.Objects = 2_000_000
+	}
+	if l.ObjectBytes == 0 {
+		l.ObjectBytes = 4 << 20
+	}
+	return l
+}
+
+// Reader reads a snapshot from its beginning to its end.
+type Reader struct {
+	header *snapshot.Header
+	limits Limits
+	tar    *tar.Reader
+	kinds  []*snapshot.Kind
+}
+
+// NewReader reads the header. If the file is not a snapshot, the error is one of the input (package problem).
+func NewReader(r io.Reader, limits Limits) (*Reader, error) {
+	limits = limits.withDefaults()
+	compressed, err := gzip.NewReader(r)
+	if err != nil {
+		return nil, invalid("not a gzip file: %w", err)
+	}
+	in := &Reader{limits: limits, tar: tar.NewReader(&bounded{r: compressed, left: limits.Bytes})}
+	if err := in.next(headerName); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in.tar, headerBytes+1))
+	switch {
+	case err != nil:
+		return nil, invalid("%s: %w", headerName, err)
+	case len(text) > headerBytes:
+		return nil, invalid("%s is longer than %d bytes", headerName, headerBytes)
+	}
+	h := &snapshot.Header{}
+	if err := json.Unmarshal(text, h); err != nil {
+		return nil, invalid("%s: %w", headerName, err)
+	}
+	in.header = h
+	return in, in.checkHeader()
+}
+
+// invalid returns an error about the file.
+func invalid(format string, args ...any) error {
+	return problem.Invalidf("write it with `pmk-sched snapshot`", "read snapshot: "+format, args...)
+}
+
+// checkHeader checks what the header claims, and finds the kinds of the resources.
+func (r *Reader) checkHeader() error {
+	h := r.header
+	switch {
+	case h.Format != snapshot.Format:
+		return invalid("expected the format %s, got %q", snapshot.Format, h.Format)
+	case h.Version != snapshot.Version:
+		return problem.Invalidf("use the version of pmk-sched that wrote it, "+h.CreatedBy+", or a newer one",
+			"read snapshot: expected version %d of the format, got %d", snapshot.Version, h.Version)
+	}
+	known := snapshot.Kinds()
+	seen := map[string]bool{}
+	for _, res := range h.Resources {
+		kind, err := kindOf(known, res)
+		if err != nil {
+			return err
+		}
+		if seen[kind.GroupResource()] {
+			return invalid("%s are in it twice", kind.GroupResource())
+		}
+		seen[kind.GroupResource()] = true
+		r.kinds = append(r.kinds, kind)
+	}
+	return nil
+}
+
+// kindOf returns the kind of a resource of a header.
+func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error) {
+	if r.Custom {
+		kind, err := snapshot.CustomKind(groupResource(r))
+		if err != nil {
+			return nil, invalid("%w", err)
+		}
+		kind.Name, kind.Namespaced = r.Kind, r.Namespaced
+		return kind, nil
+	}
+	kind, version := snapshot.Find(known, snapshot.APIVersion(r.Group, r.Version), r.Kind)
+	if kind == nil || kind.Resource != r.Resource || kind.Namespaced != r.Namespaced {
+		return nil, invalid("%s %s (%s) are not read by a scheduler", r.Resource, snapshot.APIVersion(r.Group, version), r.Kind)
+	}
+	return kind, nil
+}
+
+// Header returns what describes the snapshot.
+func (r *Reader) Header() snapshot.Header { return *r.header }
+
+// next goes to the next entry, which must have a name.
+func (r *Reader) next(name string) error {
+	h, err := r.tar.Next()
+	switch {
+	case errors.Is(err, io.EOF):
+		return invalid("%s is missing", name)
+	case err != nil:
+		return invalid("%w", err)
+	case h.Name != name || h.Typeflag != tar.TypeReg:
+		return invalid("expected the file %s, got %q", name, h.Name)
+	}
+	return nil
+}
+
+// Each calls do with each object, decoded JSON whose numbers are [json.Number], in the order of the header. It can be called once.
+func (r *Reader) Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error {
+	total := 0
+	for i, res := range r.header.Resources {
+		if err := r.next(entryName(res)); err != nil {
+			return err
+		}
+		count, err := r.eachLine(r.kinds[i], res, r.limits.Objects-total, do)
+		if err != nil {
+			return err
+		}
+		if count != res.Objects {
+			return invalid("%s has %d objects, the header %d", entryName(res), count, res.Objects)
+		}
+		total += count
+	}
+	switch h, err := r.tar.Next(); {
+	case err == nil:
+		return invalid("unexpected file %q", h.Name)
+	case !errors.Is(err, io.EOF):
+		return invalid("%w", err)
+	}
+	return nil
+}
+
+// eachLine reads the objects of one resource, at most limit.
+func (r *Reader) eachLine(kind *snapshot.Kind, res snapshot.Resource, limit int, do func(*snapshot.Kind, string, map[string]any) error) (count int, err error) {
+	lines := bufio.NewScanner(r.tar)
+	lines.Buffer(make([]byte, 0, min(64<<10, r.limits.ObjectBytes)), r.limits.ObjectBytes)
+	before := ""
+	for lines.Scan() {
+		if count++; count > limit {
+			return count, invalid("more than %d objects", r.limits.Objects)
+		}
+		object, key, err := decode(kind, res, lines.Bytes())
+		if err != nil {
+			return count, invalid("%s: line %d: %w", entryName(res), count, err)
+		}
+		if count > 1 && key <= before {
+			return count, invalid("%s: line %d: %s comes after %s", entryName(res), count, key, before)
+		}
+		before = key
+		if err := do(kind, res.Version, object); err != nil {
+			return count, err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return count, invalid("%s: line %d: %w", entryName(res), count+1, err)
+	}
+	return count, nil
+}
+
+// decode returns the object of a line, without what schedulers do not read.
+func decode(kind *snapshot.Kind, res snapshot.Resource, line []byte) (object map[string]any, key string, err error) {
+	if object, err = snapshot.Decode(line); err != nil {
+		return nil, "", err
+	}
+	if object["apiVersion"] != snapshot.APIVersion(res.Group, res.Version) || object["kind"] != res.Kind {
+		return nil, "", fmt.Errorf("expected %s %s, got %v %v", snapshot.APIVersion(res.Group, res.Version), res.Kind, object["apiVersion"], object["kind"])
+	}
+	object = kind.Strip(object)
+	key, err = kind.Key(object)
+	return object, key, err
+}
+
+// errTooLarge is the error of a snapshot that is larger than the limit.
+var errTooLarge = errors.New("more bytes than the limit")
+
+// bounded fails after a number of bytes: a small gzip file can have very many.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errTooLarge
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}

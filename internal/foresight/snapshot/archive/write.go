@@ -1,0 +1,82 @@
+package archive
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+)
+
+// headerName is the name of the first entry.
+const headerName = "header.json"
+
+// entryName returns the name of the entry with the objects of a resource.
+func entryName(r snapshot.Resource) string {
+	name := r.Resource + "." + r.Version
+	if r.Group != "" {
+		name += "." + r.Group
+	}
+	return "objects/" + name + ".jsonl"
+}
+
+// Objects are the objects of a snapshot.
+type Objects interface {
+	// Each calls do with each object of a resource, with its group, in the order of their keys.
+	Each(resource string, do func(key string, object []byte) error) error
+}
+
+// Write writes a snapshot. Bytes of each resource in the header is the sum of the lengths of its objects.
+func Write(w io.Writer, h *snapshot.Header, objects Objects) error {
+	compressed := gzip.NewWriter(w)
+	out := tar.NewWriter(compressed)
+	header, err := json.MarshalIndent(h, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write header of the snapshot: %w", err)
+	}
+	if err := writeEntry(out, headerName, int64(len(header)), func() error {
+		_, err := out.Write(header)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, r := range h.Resources {
+		size := r.Bytes + int64(r.Objects) // a newline ends each
+		err := writeEntry(out, entryName(r), size, func() error {
+			return objects.Each(groupResource(r), func(_ string, object []byte) error {
+				if _, err := out.Write(object); err != nil {
+					return err
+				}
+				_, err := out.Write([]byte("\n"))
+				return err
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(out.Close(), compressed.Close()); err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return nil
+}
+
+func groupResource(r snapshot.Resource) string {
+	k := snapshot.Kind{Group: r.Group, Resource: r.Resource}
+	return k.GroupResource()
+}
+
+func writeEntry(out *tar.Writer, name string, size int64, write func() error) error {
+	err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0), Format: tar.FormatPAX})
+	if err == nil {
+		err = write()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s of the snapshot: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// Package files reads the objects of a snapshot from files: other snapshots, what `kubectl get -o yaml` or `-o json` printed, directories of
+// manifests, and traces.
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/contextio"
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/openb"
+)
+
+// Stdin is the path of standard input.
+const Stdin = "-"
+
+// Sink gets the objects: package spool implements it.
+type Sink interface {
+	// Add adds an object of a resource, by the name of the resource and its group, with the key that determines its place.
+	Add(resource, key string, object []byte) error
+}
+
+// Result is what was read.
+type Result struct {
+	// Resources are the kinds of objects, without their number, in the order of [snapshot.Kinds].
+	Resources []snapshot.Resource
+	// Headers are those of snapshots.
+	Headers []snapshot.Header
+	// Ignored counts the objects that no scheduler reads, by kind.
+	Ignored map[string]int
+	Notes   []string
+}
+
+// Options say what to read. Pods counts the pods; it may be nil.
+type Options struct {
+	Paths []string // files, directories, or Stdin
+	Stdin io.Reader
+	Pods  *snapshot.PodCounts
+}
+
+// Read reads the objects of the files into a sink. Of several objects of a kind with the same name the last one counts.
+func Read(ctx context.Context, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
+	r := &reader{sink: sink, kinds: kinds, o: o, seen: map[string]*snapshot.Resource{}, result: &Result{Ignored: map[string]int{}}}
+	if err := each(ctx, o.Paths, o.Stdin, r.stream); err != nil {
+		return nil, err
+	}
+	for _, kind := range r.kinds {
+		if found := r.seen[kind.GroupResource()]; found != nil {
+			r.result.Resources = append(r.result.Resources, *found)
+		}
+	}
+	if len(r.result.Resources) == 0 {
+		return nil, problem.Invalidf("", "read %q: no object that a scheduler reads", o.Paths)
+	}
+	return r.result, nil
+}
+
+// reader is one run of Read.
+type reader struct {
+	sink   Sink
+	kinds  []*snapshot.Kind
+	o      Options
+	seen   map[string]*snapshot.Resource
+	result *Result
+}
+
+// Manifests calls do with each object of files, directories and standard input, in YAML or JSON, with all its fields.
+func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map[string]any) error) error {
+	return each(ctx, paths, stdin, func(text *bufio.Reader, start []byte) error {
+		if isJSON(start) {
+			return eachJSON(text, do)
+		}
+		return eachYAML(text, do)
+	})
+}
+
+// stream is what reads a file of any format, which its beginning shows.
+type stream func(text *bufio.Reader, start []byte) error
+
+// each reads files, standard input, and the files of directories that look like manifests, in the order of their names.
+func each(ctx context.Context, paths []string, stdin io.Reader, read stream) error {
+	for _, path := range paths {
+		if path == Stdin {
+			if err := readStream(ctx, "standard input", stdin, read); err != nil {
+				return err
+			}
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return problem.Invalidf("", "read objects: %w", err)
+		}
+		if !info.IsDir() {
+			if err := readFile(ctx, path, read); err != nil {
+				return err
+			}
+			continue
+		}
+		err = filepath.WalkDir(path, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil {
+				return fmt.Errorf("read objects: %w", err)
+			}
+			if entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
+				return readFile(ctx, file, read)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFile(ctx context.Context, path string, read stream) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return problem.Invalidf("", "read objects: %w", err)
+	}
+	defer f.Close()
+	return readStream(ctx, path, f, read)
+}
+
+func readStream(ctx context.Context, name string, in io.Reader, read stream) error {
+	text := bufio.NewReaderSize(contextio.NewReader(ctx, in), 1<<16)
+	start, err := text.Peek(512)
+	if err == nil || errors.Is(err, io.EOF) {
+		err = read(text, start)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return nil
+}
+
+// stream reads a file of any format.
+func (r *reader) stream(text *bufio.Reader, start []byte) (err error) {
+	switch {
+	case bytes.HasPrefix(start, []byte{0x1f, 0x8b}):
+		err = r.archive(text)
+	case openb.IsNodes(start):
+		r.result.Notes = append(r.result.Notes, openb.NodesNote)
+		err = openb.Nodes(text, r.add)
+	case openb.IsPods(start):
+		r.result.Notes = append(r.result.Notes, openb.PodsNote)
+		err = openb.Pods(text, r.add)
+	case isJSON(start):
+		err = eachJSON(text, r.add)
+	default:
+		err = eachYAML(text, r.add)
+	}
+	return err
+}
+
+// archive reads another snapshot, with the kinds that it was made with.
+func (r *reader) archive(in io.Reader) error {
+	snap, err := archive.NewReader(in, archive.Limits{})
+	if err != nil {
+		return err
+	}
+	r.result.Headers = append(r.result.Headers, snap.Header())
+	return snap.Each(r.store)
+}
+
+// add adds an object that a file has, if a scheduler reads it.
+func (r *reader) add(o map[string]any) error {
+	apiVersion, _ := o["apiVersion"].(string)
+	name, _ := o["kind"].(string)
+	if apiVersion == "" || name == "" {
+		return problem.Invalidf("", "an object has no apiVersion and kind")
+	}
+	kind, version := snapshot.Find(r.kinds, apiVersion, name)
+	if kind == nil {
+		r.result.Ignored[name]++
+		return nil
+	}
+	if metadata, ok := o["metadata"].(map[string]any); ok && kind.Namespaced && metadata["namespace"] == nil {
+		metadata["namespace"] = "default" // as kubectl does
+	}
+	return r.store(kind, version, kind.Strip(o))
+}
+
+// store adds an object without what schedulers do not read.
+func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) error {
+	resource := kind.GroupResource()
+	if r.seen[resource] == nil {
+		r.seen[resource] = &snapshot.Resource{
+			Group: kind.Group, Version: version, Resource: kind.Resource, Kind: kind.Name, Namespaced: kind.Namespaced, Custom: kind.Custom,
+		}
+		if kind.Custom {
+			r.kinds = append(r.kinds, kind)
+		}
+	}
+	if first := r.seen[resource].Version; first != version {
+		return problem.Invalidf("read the objects from one cluster", "%s of two versions: %s and %s", resource, first, version)
+	}
+	key, err := kind.Key(o)
+	if err != nil {
+		return problem.Invalidf("", "%w", err)
+	}
+	if kind.Name == "Pod" && r.o.Pods != nil {
+		r.o.Pods.Count(o)
+	}
+	text, err := snapshot.Encode(o)
+	if err != nil {
+		return fmt.Errorf("store %s %s: %w", kind.Name, key, err)
+	}
+	return r.sink.Add(resource, key, text)
+}

@@ -1,0 +1,247 @@
+package files_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
+)
+
+// sink keeps what is read.
+type sink struct{ keys, texts []string }
+
+func (s *sink) Add(resource, key string, object []byte) error {
+	s.keys = append(s.keys, resource+" "+key)
+	s.texts = append(s.texts, string(object))
+	return nil
+}
+
+// read reads a text as standard input.
+func read(t *testing.T, text string) (*files.Result, *sink, error) {
+	t.Helper()
+	got := &sink{}
+	result, err := files.Read(t.Context(), snapshot.Kinds(), got, files.Options{Paths: []string{files.Stdin}, Stdin: strings.NewReader(text)})
+	return result, got, err
+}
+
+const podText = `"metadata":{"name":"p","namespace":"shop","annotations":{"x":"y"}},"spec":{"nodeName":"a"}`
+
+func TestObjectsOfEveryFormatAreRead(t *testing.T) {
+	podAndNode := []string{"pods shop/p", "nodes a"}
+	cases := map[string]struct {
+		text    string
+		keys    []string
+		ignored map[string]int
+	}{
+		"a JSON object":        {`{"apiVersion":"v1","kind":"Pod",` + podText + `}`, []string{"pods shop/p"}, nil},
+		"a stream of JSON":     {`{"apiVersion":"v1","kind":"Pod",` + podText + `}` + "\n" + `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`, podAndNode, nil},
+		"kubectl get -o json":  {`{"apiVersion":"v1","items":[{"apiVersion":"v1","kind":"Pod",` + podText + `},{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}],"kind":"List","metadata":{"resourceVersion":""}}`, podAndNode, nil},
+		"a list of the API":    {`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},"items":[{` + podText + `}]}`, []string{"pods shop/p"}, nil},
+		"secrets too":          {`{"kind":"List","items":[{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Secret"},{"apiVersion":"v1","kind":"Pod",` + podText + `}]}`, []string{"pods shop/p"}, map[string]int{"Secret": 2}},
+		"an unknown version":   {`{"apiVersion":"v1","kind":"Pod",` + podText + `}{"apiVersion":"v9","kind":"Node","metadata":{"name":"a"}}`, []string{"pods shop/p"}, map[string]int{"Node": 1}},
+		"items of another":     {`{"apiVersion":"v1","kind":"Pod",` + podText + `}{"apiVersion":"example.com/v1","kind":"Cart","items":[{"a":1}]}`, []string{"pods shop/p"}, map[string]int{"Cart": 1}},
+		"a YAML document":      {"apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n", []string{"pods shop/p"}, nil},
+		"YAML documents":       {"---\n# a comment\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n--- # another\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n...\n", podAndNode, nil},
+		"an inline document":   {"--- {apiVersion: v1, kind: Node, metadata: {name: a}}\n", []string{"nodes a"}, nil},
+		"no namespace":         {"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n", []string{"pods default/p"}, nil},
+		"kubectl get -o yaml":  {kubectlYAML, podAndNode, nil},
+		"with Windows' lines":  {strings.ReplaceAll(kubectlYAML, "\n", "\r\n"), podAndNode, nil},
+		"an indented list":     {"apiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Pod\n    metadata: {name: p, namespace: shop}\n  - {apiVersion: v1, kind: Node, metadata: {name: a}}\n", podAndNode, nil},
+		"a list in flow style": {"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Node, metadata: {name: a}}]}", []string{"nodes a"}, nil},
+		"a list of nothing":    {"apiVersion: v1\nitems: []\nkind: List\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n", []string{"nodes a"}, nil},
+		"two lists":            {kubectlYAML + "---\n" + kubectlYAML, append(podAndNode, podAndNode...), nil},
+		"items of no list":     {"apiVersion: example.com/v1\nkind: Cart\nitems:\n- a\n- b\n---\napiVersion: v1\nkind: Node\nmetadata: {name: a}\n", []string{"nodes a"}, map[string]int{"Cart": 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			result, got, err := read(t, tc.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.keys, got.keys); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+			if tc.ignored == nil {
+				tc.ignored = map[string]int{}
+			}
+			if diff := cmp.Diff(tc.ignored, result.Ignored); diff != "" {
+				t.Errorf("ignored (-want +got):\n%s", diff)
+			}
+			for _, text := range got.texts {
+				if strings.Contains(text, `"x":"y"`) {
+					t.Errorf("not stripped: %s", text)
+				}
+			}
+		})
+	}
+}
+
+// kubectlYAML is what kubectl prints: a block scalar that looks like items, and the kind after the items.
+const kubectlYAML = `apiVersion: v1
+items:
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    annotations:
+      note: |
+        - apiVersion: v1
+        kind: Secret
+    name: p
+    namespace: shop
+  spec:
+    containers:
+    - args:
+      - |-
+        ---
+        items:
+      image: i
+      name: c
+- apiVersion: v1
+  kind: Node
+  metadata:
+    name: a
+kind: List
+metadata:
+  resourceVersion: ""
+`
+
+func TestFilesThatCannotBeReadAreRefused(t *testing.T) {
+	cases := map[string]struct{ text, want string }{
+		"no object":           {"", "no object that a scheduler reads"},
+		"secrets only":        {"apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n", "no object that a scheduler reads"},
+		"JSON that ends":      {`{"apiVersion":"v1","kind":"Pod",`, "JSON: "},
+		"wrong JSON":          {`{"apiVersion":"v1","kind":"Pod",}`, "JSON: "},
+		"a list as JSON":      {"[1]", "line 1"},
+		"wrong YAML":          {"# nothing\n---\na: [\n", "line 3"},
+		"no kind":             {"a: b\n", "no apiVersion and kind"},
+		"no name":             {"apiVersion: v1\nkind: Pod\n", "no metadata.name"},
+		"a null item":         {`{"kind":"List","items":[null]}`, "got null"},
+		"an archive":          {"\x1f\x8bx", "not a gzip file"},
+		"two versions":        {"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: a}\n---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: b}\n", "two versions"},
+		"a document too long": {"a: b\nc:\n" + strings.Repeat("- x\n", 5<<20), "longer than 16 MiB"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := read(t, tc.text)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !problem.IsInvalid(err) {
+				t.Errorf("got %v (input is wrong: %t), want %q", err, problem.IsInvalid(err), tc.want)
+			}
+		})
+	}
+}
+
+func TestDirectoriesAndSnapshotsAreRead(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b/pods.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: shop}\n", "a.json": `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}`,
+		"notes.txt": "not YAML: [", "c.yml": "apiVersion: v1\nkind: Node\nmetadata: {name: c}\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := &sink{}
+	var pods snapshot.PodCounts
+	result, err := files.Read(t.Context(), snapshot.Kinds(), got, files.Options{Paths: []string{dir, snapshotFile(t)}, Pods: &pods})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"nodes a", "pods shop/p", "nodes c", "nodes s"}, got.keys); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	var kinds []string
+	for _, r := range result.Resources {
+		kinds = append(kinds, r.Kind)
+	}
+	if diff := cmp.Diff([]string{"Node", "Pod"}, kinds); diff != "" {
+		t.Errorf("kinds (-want +got):\n%s", diff)
+	}
+	if len(result.Headers) != 1 || result.Headers[0].Release != "v1.24.3" || pods.Pending != 1 {
+		t.Errorf("headers %v, pods %v", result.Headers, pods)
+	}
+	if _, err := files.Read(t.Context(), snapshot.Kinds(), got, files.Options{Paths: []string{filepath.Join(dir, "none")}}); !problem.IsInvalid(err) {
+		t.Errorf("a file that does not exist: %v", err)
+	}
+}
+
+// oneNode are the objects of a snapshot with one node.
+type oneNode struct{}
+
+const nodeText = `{"apiVersion":"v1","kind":"Node","metadata":{"name":"s"}}`
+
+func (oneNode) Each(_ string, do func(string, []byte) error) error { return do("s", []byte(nodeText)) }
+
+func snapshotFile(t *testing.T) string {
+	t.Helper()
+	var out bytes.Buffer
+	h := &snapshot.Header{Format: snapshot.Format, Version: snapshot.Version, Release: "v1.24.3", Resources: []snapshot.Resource{
+		{Version: "v1", Resource: "nodes", Kind: "Node", Objects: 1, Bytes: int64(len(nodeText))},
+	}}
+	if err := archive.Write(&out, h, oneNode{}); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "cluster.tar.gz")
+	if err := os.WriteFile(file, out.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// FuzzRead searches files that crash the reader.
+func FuzzRead(f *testing.F) {
+	f.Add(kubectlYAML)
+	f.Add(`{"kind":"List","items":[{"apiVersion":"v1","kind":"Pod",` + podText + `}]}`)
+	f.Add("sn,cpu_milli,memory_mib,gpu,model\nn,1,2,3,T4\n")
+	f.Add("--- {}\nitems:\n- a\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		_, _, _ = read(t, text) // an error is as good as objects
+	})
+}
+
+func TestManifestsKeepAllFields(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"b.json":     `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`,
+		"a.yaml":     "apiVersion: v1\nkind: Secret\nmetadata: {name: a1}\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a2}\n",
+		"ignored.md": "text",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	add := func(o map[string]any) error {
+		text, err := snapshot.Encode(o)
+		got = append(got, string(text))
+		return err
+	}
+	stdin := strings.NewReader("kind: Service\nmetadata: {name: c}\n")
+	if err := files.Manifests(t.Context(), []string{dir, files.Stdin}, stdin, add); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a1"}}`, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a2"}}`,
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"b"},"spec":{"template":{"spec":{"x":1}}}}`, `{"kind":"Service","metadata":{"name":"c"}}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if err := files.Manifests(t.Context(), []string{filepath.Join(dir, "missing")}, nil, add); err == nil || !problem.IsInvalid(err) {
+		t.Errorf("got %v", err)
+	}
+	if err := files.Manifests(t.Context(), []string{files.Stdin}, strings.NewReader(": ["), add); err == nil || !problem.IsInvalid(err) || !strings.Contains(err.Error(), "standard input") {
+		t.Errorf("got %v", err)
+	}
+}

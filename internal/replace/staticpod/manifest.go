@@ -1,0 +1,146 @@
+package staticpod
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	sigsyaml "sigs.k8s.io/yaml"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+)
+
+// MaxSize is the maximum size of a manifest, as for a kubelet (pkg/kubelet/config/common.go,
+// maxConfigLength).
+const MaxSize = 10 << 20
+
+// Manifest is the manifest of a static pod.
+type Manifest struct {
+	// Path is the path of the file, for messages.
+	Path string
+	// Raw is the content of the file.
+	Raw []byte
+	// Pod is the decoded pod.
+	Pod *corev1.Pod
+
+	text *text
+	root *yaml.Node
+}
+
+// Parse reads a manifest. It refuses a file that is not a pod, has unknown fields, or cannot be
+// edited as text because of anchors, several documents or mixed line endings.
+func Parse(path string, raw []byte) (*Manifest, error) {
+	m := &Manifest{Path: path, Raw: raw}
+	var err error
+	if m.Pod, err = decode(raw); err != nil {
+		return nil, m.refuse(err)
+	}
+	if m.text, err = newText(raw); err != nil {
+		return nil, m.refuse(err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(raw))
+	var doc yaml.Node
+	if err := decoder.Decode(&doc); err != nil {
+		return nil, m.refuse(err)
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, m.refuse(errors.New("it has a second document"))
+	}
+	if err := editable(&doc); err != nil {
+		return nil, m.refuse(err)
+	}
+	m.root = doc.Content[0]
+	return m, nil
+}
+
+func (m *Manifest) refuse(err error) error {
+	return problem.Invalidf("nothing was changed; fix the file first", "read static pod %s: %w", m.Path, err)
+}
+
+// decode decodes a pod strictly: unknown fields and duplicate keys are errors.
+func decode(raw []byte) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	if err := sigsyaml.UnmarshalStrict(raw, pod); err != nil {
+		return nil, err
+	}
+	switch {
+	case pod.APIVersion != "v1" || pod.Kind != "Pod":
+		return nil, fmt.Errorf("expected a Pod of v1, got %s %q", pod.APIVersion, pod.Kind)
+	case pod.Name == "" || len(pod.Spec.Containers) == 0:
+		return nil, errors.New("the pod has no name or no containers")
+	}
+	return pod, nil
+}
+
+// editable refuses anchors, aliases and tags: an edit in one place could change another.
+func editable(n *yaml.Node) error {
+	switch {
+	case n.Kind == yaml.AliasNode || n.Anchor != "":
+		return fmt.Errorf("line %d: an anchor cannot be edited safely", n.Line)
+	case n.Style&yaml.TaggedStyle != 0:
+		return fmt.Errorf("line %d: a tag cannot be edited safely", n.Line)
+	}
+	for _, child := range n.Content {
+		if err := editable(child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Container returns the container with the name.
+func (m *Manifest) Container(name string) (*corev1.Container, error) {
+	for i := range m.Pod.Spec.Containers {
+		if m.Pod.Spec.Containers[i].Name == name {
+			return &m.Pod.Spec.Containers[i], nil
+		}
+	}
+	return nil, problem.Invalidf("", "read static pod %s: no container %s", m.Path, name)
+}
+
+// Flag returns the value of a flag. As for the program, the last occurrence wins.
+func Flag(words []string, name string) (value string, given bool) {
+	for i, word := range words {
+		word, isFlag := strings.CutPrefix(word, "--")
+		switch {
+		case !isFlag:
+		case word == name && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
+			value, given = words[i+1], true
+		case word == name:
+			value, given = "true", true
+		case strings.HasPrefix(word, name+"="):
+			value, given = word[len(name)+1:], true
+		}
+	}
+	return value, given
+}
+
+// child returns the value of a key of a mapping, or nil.
+func child(mapping *yaml.Node, name string) *yaml.Node {
+	if mapping == nil || mapping.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == name {
+			return mapping.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// named returns the item with the name in a sequence of mappings, or nil.
+func named(sequence *yaml.Node, name string) *yaml.Node {
+	if sequence == nil {
+		return nil
+	}
+	for _, item := range sequence.Content {
+		if n := child(item, "name"); n != nil && n.Value == name {
+			return item
+		}
+	}
+	return nil
+}
