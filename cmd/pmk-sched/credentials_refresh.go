@@ -36,7 +36,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 				return err
 			}
 			done, err := u.session.RefreshCredentials(c.Context, sp, session.RefreshOptions{
-				Request: c.Bool("csr"), DeployOptions: rollout(c),
+				Request: c.Bool("csr"), RunOptions: rollout(c),
 			})
 			if err != nil {
 				return err

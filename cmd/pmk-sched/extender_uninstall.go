@@ -39,7 +39,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
 			outcome, err := u.session.RestartExtender(c.Context, extenders.RestartOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, DeployOptions: rollout(c),
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, RunOptions: rollout(c),
 			})
 			if err != nil {
 				return err
@@ -79,7 +79,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 				return err
 			}
 			changes, err := u.session.UninstallExtender(c.Context, extenders.UninstallOptions{
-				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), DeployOptions: rollout(c),
+				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), RunOptions: rollout(c),
 			}, c.String("node"))
 			if err != nil {
 				return err

@@ -161,8 +161,8 @@ func yesNo(b bool) string {
 }
 
 // rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.
-func rollout(c *cli.Context) deploy.DeployOptions {
-	return deploy.DeployOptions{
+func rollout(c *cli.Context) deploy.RunOptions {
+	return deploy.RunOptions{
 		Timeout: c.Duration("timeout"), StableFor: c.Duration("stable-for"), NoRollback: c.Bool("no-rollback"),
 	}
 }

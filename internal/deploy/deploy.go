@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// DeployOptions is how to run a plan.
-type DeployOptions struct {
+// RunOptions is how to run a plan.
+type RunOptions struct {
 	// Timeout bounds the wait until the scheduler is stable; 0: 5 minutes.
 	Timeout time.Duration
 	// StableFor is how long the scheduler must be available without a change to be called stable; 0: 10 seconds.
@@ -40,7 +40,7 @@ type Outcome struct {
 type deployRun struct {
 	Deps
 	plan *Plan
-	o    DeployOptions
+	o    RunOptions
 
 	lock     lock
 	previous *apply.Revision // the last deployed revision, or nil
@@ -53,7 +53,7 @@ type deployRun struct {
 
 // Deploy runs the plan. If it fails or ctx ends, it restores the former state, unless NoRollback is set. It can be run again after it was
 // killed at any point.
-func Deploy(ctx context.Context, d Deps, plan *Plan, o DeployOptions) (*Outcome, error) {
+func Deploy(ctx context.Context, d Deps, plan *Plan, o RunOptions) (*Outcome, error) {
 	if d.Log == nil {
 		d.Log = zap.NewNop()
 	}

@@ -230,7 +230,7 @@ func TestFailedDeployRestoresTheFormerState(t *testing.T) {
 			r := &recorder{fails: map[string]error{tt.fails: broken}, revisions: tt.before, fresh: len(tt.before) == 0, owned: []*unstructured.Unstructured{
 				object("ConfigMap", "new"), object("ConfigMap", "old"), object("Role", "gone"), object("Deployment", "my-scheduler"), revisionSecret(),
 			}}
-			_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{NoRollback: tt.noRollback})
+			_, err := Deploy(t.Context(), deps(r), testPlan(t), RunOptions{NoRollback: tt.noRollback})
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
@@ -257,7 +257,7 @@ func TestSchedulerThatIsNotVerifiedIsRolledBack(t *testing.T) {
 			verify := func(_ context.Context, plan *Plan) error { return r.call("verify %s", plan.Name) }
 			plan := testPlan(t)
 			plan.Origin = "upgrade from v1.23.17"
-			_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{Verify: verify})
+			_, err := Deploy(t.Context(), deps(r), plan, RunOptions{Verify: verify})
 			if diff := cmp.Diff(want, r.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
@@ -285,7 +285,7 @@ func hintOf(err error) string {
 func TestDeployOfSamePlanKeepsItsRevision(t *testing.T) {
 	plan := testPlan(t)
 	r := &recorder{revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}}}
-	outcome, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	outcome, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestInterruptedDeployRestoresTheFormerState(t *testing.T) {
 		onCall: map[string]func(){applyNew: cancel},
 		owned:  []*unstructured.Unstructured{object("Deployment", "my-scheduler")},
 	}
-	_, err := Deploy(ctx, deps(r), testPlan(t), DeployOptions{})
+	_, err := Deploy(ctx, deps(r), testPlan(t), RunOptions{})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v is not the context's", err)
 	}
@@ -336,7 +336,7 @@ func TestLostLockStopsTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := &recorder{fails: map[string]error{tt.fails: errors.New("broken")}, fresh: true, owned: testPlan(t).Objects}
 			r.onCall = map[string]func(){tt.at: func() { r.lose(lost) }}
-			_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{})
+			_, err := Deploy(t.Context(), deps(r), testPlan(t), RunOptions{})
 			if diff := cmp.Diff(tt.want, r.calls); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)
 			}
@@ -365,7 +365,7 @@ func TestLostLockStopsAnUninstall(t *testing.T) {
 
 func TestSecondRunReportsTheFirst(t *testing.T) {
 	r := &recorder{fails: map[string]error{"lock": &apply.LockedError{Name: "my-scheduler", Holder: "root@a"}}}
-	_, err := Deploy(t.Context(), deps(r), testPlan(t), DeployOptions{})
+	_, err := Deploy(t.Context(), deps(r), testPlan(t), RunOptions{})
 	if err == nil || !strings.Contains(err.Error(), "another run is in progress") || !strings.Contains(err.Error(), "root@a") {
 		t.Errorf("error %v does not name the other run", err)
 	}
@@ -380,7 +380,7 @@ func TestSchedulerOfAnotherNamespaceIsRefused(t *testing.T) {
 		want []string
 	}{
 		"deploy": {
-			run:  func(r *recorder) error { _, err := Deploy(ctx, deps(r), testPlan(t), DeployOptions{}); return err },
+			run:  func(r *recorder) error { _, err := Deploy(ctx, deps(r), testPlan(t), RunOptions{}); return err },
 			want: []string{"preflight"},
 		},
 		"diff":      {run: func(r *recorder) error { _, err := Diff(ctx, deps(r), testPlan(t)); return err }},
@@ -406,7 +406,7 @@ func TestFailedDeployOfSamePlanRestoresNothing(t *testing.T) {
 		revisions: []*apply.Revision{{Number: 7, Status: apply.Deployed, Objects: plan.Objects}},
 		fails:     map[string]error{"wait": errors.New("broken")},
 	}
-	_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	_, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	want := []string{"preflight", "lock", "binary", applyNew, "wait", "unlock"}
 	if diff := cmp.Diff(want, r.calls); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
@@ -478,7 +478,7 @@ func TestFailedDeployWithoutFormerRevisionRemovesNothing(t *testing.T) {
 	var warned []string
 	d := deps(r)
 	d.Warn = func(text string) { warned = append(warned, text) }
-	_, err := Deploy(t.Context(), d, testPlan(t), DeployOptions{})
+	_, err := Deploy(t.Context(), d, testPlan(t), RunOptions{})
 	if err == nil || !strings.Contains(hintOf(err), "not rolled back") {
 		t.Errorf("got %v, hint %q", err, hintOf(err))
 	}
@@ -507,7 +507,7 @@ func TestDeployToleratesNodesThatAreAway(t *testing.T) {
 	before := earlier(apply.Deployed)
 	before.Objects[2] = deployment()
 	r := &recorder{shortage: 1, revisions: []*apply.Revision{before}, fails: map[string]error{"wait": errors.New("broken")}}
-	if _, err := Deploy(t.Context(), deps(r), plan, DeployOptions{}); err == nil {
+	if _, err := Deploy(t.Context(), deps(r), plan, RunOptions{}); err == nil {
 		t.Fatal("no error")
 	}
 	if diff := cmp.Diff([]int64{2, 2}, r.unavailable); diff != "" {

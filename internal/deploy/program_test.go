@@ -16,7 +16,7 @@ func TestDeployRefusesAnImageWithoutTheProgramOfItsPods(t *testing.T) {
 	d.Binary = func(context.Context, *Plan, string) (configcheck.Binary, error) {
 		return configcheck.Binary{Path: "/program", Missing: "/usr/local/bin/kube-scheduler"}, nil
 	}
-	_, err := Deploy(t.Context(), d, testPlan(t), DeployOptions{})
+	_, err := Deploy(t.Context(), d, testPlan(t), RunOptions{})
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "image localhost/my-scheduler:v1 has no /usr/local/bin/kube-scheduler") {
 		t.Errorf("got %v", err)
 	}

@@ -217,7 +217,7 @@ func TestRollbackStopsWhenAnotherRunDeployed(t *testing.T) {
 	plan := testPlan(t)
 	plan.Replaces = 1
 	r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed), {Number: 2, Status: apply.Deployed}}}
-	_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	_, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	if err == nil || !strings.Contains(err.Error(), "revision 1 of my-scheduler is not the current one any more") {
 		t.Errorf("error %v", err)
 	}
@@ -232,7 +232,7 @@ func TestDeployRecordsWhoDeployedWhat(t *testing.T) {
 	r := &recorder{revisions: []*apply.Revision{earlier(apply.Deployed)}}
 	d := deps(r)
 	d.By = "root@node-1"
-	if _, err := Deploy(t.Context(), d, plan, DeployOptions{}); err != nil {
+	if _, err := Deploy(t.Context(), d, plan, RunOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	got := r.revisions[1]
@@ -245,7 +245,7 @@ func TestFailedRollbackDoesNotNameAFlagOfDeploy(t *testing.T) {
 	plan := testPlan(t)
 	plan.Origin = "rollback to revision 1"
 	r := &recorder{fails: map[string]error{"revision 2 deployed": errors.New("broken")}, revisions: []*apply.Revision{earlier(apply.Deployed)}}
-	_, err := Deploy(t.Context(), deps(r), plan, DeployOptions{})
+	_, err := Deploy(t.Context(), deps(r), plan, RunOptions{})
 	if got := hintOf(err); got != "revision 1, which ran before, is restored" {
 		t.Errorf("hint %q", got)
 	}

@@ -75,12 +75,12 @@ func (s *Session) Check(ctx context.Context, sp *spec.Spec) ([]preflight.Outcome
 
 // Deploy deploys the extenders of the spec, one after the other, and then the scheduler that calls them. A failure undoes
 // all of it.
-func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how deploy.DeployOptions) (*deploy.Plan, *deploy.Outcome, error) {
+func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	return s.deploy(ctx, sp, how, "", 0)
 }
 
 // deploy is Deploy with an origin to record, and the revision that must be the current one; 0: any.
-func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how deploy.DeployOptions, origin string, replaces int) (*deploy.Plan, *deploy.Outcome, error) {
+func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how deploy.RunOptions, origin string, replaces int) (*deploy.Plan, *deploy.Outcome, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {
 		return nil, nil, err
@@ -90,7 +90,7 @@ func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how deploy.DeployOp
 	if err != nil {
 		return nil, nil, err
 	}
-	r.DeployOptions, r.Prove = how, s.proveExtender(cfg)
+	r.RunOptions, r.Prove = how, s.proveExtender(cfg)
 	if err := s.prepare(ctx, cfg, r); err != nil {
 		return nil, nil, err
 	}

@@ -89,8 +89,8 @@ func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *r
 }
 
 // Deploy deploys the extender and wires it.
-func (e *Extender) Deploy(ctx context.Context, how deploy.DeployOptions) (*extenders.Outcome, error) {
-	e.x.DeployOptions = how
+func (e *Extender) Deploy(ctx context.Context, how deploy.RunOptions) (*extenders.Outcome, error) {
+	e.x.RunOptions = how
 	return extenders.Deploy(ctx, e.deps, e.x)
 }
 

@@ -43,7 +43,7 @@ func notDeployed(ctx context.Context, deps deploy.Deps, sp *spec.Spec) error {
 }
 
 // RollBack deploys an earlier revision of a scheduler again; to is its number, or 0 for the one before the current one.
-func (s *Session) RollBack(ctx context.Context, sp *spec.Spec, to int, how deploy.DeployOptions) (*deploy.Plan, *deploy.Outcome, error) {
+func (s *Session) RollBack(ctx context.Context, sp *spec.Spec, to int, how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	deps, info, err := s.inspectFor(ctx, sp)
 	if err != nil {
 		return nil, nil, err

@@ -43,7 +43,7 @@ type Refresh struct {
 type RefreshOptions struct {
 	// Request requests a certificate from the cluster instead of taking this node's.
 	Request bool
-	deploy.DeployOptions
+	deploy.RunOptions
 }
 
 // RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and verifies that the scheduler schedules. The new
@@ -164,7 +164,7 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 	if err != nil {
 		return nil, fmt.Errorf("check %s: %w", fresh, err)
 	}
-	outcome, err := deploy.Deploy(ctx, r.deps, plan, r.o.DeployOptions)
+	outcome, err := deploy.Deploy(ctx, r.deps, plan, r.o.RunOptions)
 	if err != nil {
 		return nil, err
 	}

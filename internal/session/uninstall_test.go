@@ -68,7 +68,7 @@ func TestUninstallEndsWithItsTimeout(t *testing.T) {
 	}
 	extender := func(ctx context.Context, deps deploy.Deps) (apply.ChangeSet, error) {
 		return extenders.Uninstall(ctx, deps, extenders.UninstallOptions{
-			Name: "extender", Namespace: "kube-system", DeployOptions: deploy.DeployOptions{Timeout: time.Minute},
+			Name: "extender", Namespace: "kube-system", RunOptions: deploy.RunOptions{Timeout: time.Minute},
 		})
 	}
 	for name, tc := range map[string]struct {

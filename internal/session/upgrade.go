@@ -31,7 +31,7 @@ type UpgradeOptions struct {
 	// Base and Busybox are the base of the image that is built; both empty: that of the image before.
 	Base, Busybox string
 	// Deploy is how the scheduler is rolled out.
-	Deploy deploy.DeployOptions
+	Deploy deploy.RunOptions
 }
 
 // upgradeRun is the upgrade of one scheduler.

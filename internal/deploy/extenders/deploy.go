@@ -29,7 +29,7 @@ type Deployment struct {
 	Then func(ctx context.Context, w manifest.Wiring) error
 	// Prove, if set, returns an error if a scheduler does not reach the extender.
 	Prove Proof
-	deploy.DeployOptions
+	deploy.RunOptions
 	// except is a scheduler that is deployed with the extender, and not wired here.
 	except SchedulerRef
 }
@@ -154,7 +154,7 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 		return err
 	}
 	e.previous = apply.LastDeployed(revisions)
-	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.DeployOptions)
+	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.RunOptions)
 	if err != nil {
 		e.plan = nil // it has undone itself
 		return err
@@ -282,7 +282,7 @@ func (e *extenderRun) rollOut(ctx context.Context, plan *deploy.Plan, last *appl
 		return false, nil
 	}
 	report(e.Deps, plan)
-	outcome, err := deploy.Deploy(ctx, e.Deps, plan, e.x.DeployOptions)
+	outcome, err := deploy.Deploy(ctx, e.Deps, plan, e.x.RunOptions)
 	if err != nil {
 		return false, err
 	}

@@ -18,7 +18,7 @@ type RestartOptions struct {
 	// Image of the new pods; empty: the current one.
 	Image string
 	Now   time.Time
-	deploy.DeployOptions
+	deploy.RunOptions
 }
 
 // annotationRestarted changes a pod template, so that its pods are replaced.
@@ -93,7 +93,7 @@ func (x RestartOptions) rollOut(ctx context.Context, d deploy.Deps, plan *deploy
 	if failed != nil {
 		return failed
 	}
-	outcome, err := deploy.Deploy(ctx, d, plan, x.DeployOptions)
+	outcome, err := deploy.Deploy(ctx, d, plan, x.RunOptions)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // RollBack deploys an earlier revision of a scheduler again, in the same way as a new one: checked, locked, and undone if it is not stable.
-func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions, how deploy.DeployOptions) (*deploy.Plan, *deploy.Outcome, error) {
+func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions, how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	plan, err := PlanRollback(ctx, d, info, o)
 	if err != nil {
 		return nil, nil, err

@@ -25,7 +25,7 @@ type SchedulerDeployment struct {
 	Extenders []Options
 	// Prove, if set, returns an error if the scheduler does not reach an extender.
 	Prove Proof
-	deploy.DeployOptions
+	deploy.RunOptions
 }
 
 // PlanScheduler returns the plan of the scheduler, with those of its extenders in Before. Where d has no Applier no cluster is asked.
@@ -128,7 +128,7 @@ func (r *schedulerRun) deploy(ctx context.Context) error {
 		return err
 	}
 	r.previous, r.plan = apply.LastDeployed(revisions), plan
-	r.outcome, err = deploy.Deploy(ctx, r.d, plan, r.DeployOptions)
+	r.outcome, err = deploy.Deploy(ctx, r.d, plan, r.RunOptions)
 	return err
 }
 
@@ -137,7 +137,7 @@ func (r *schedulerRun) undo(ctx context.Context, _ error) error {
 	if r.outcome == nil {
 		return nil
 	}
-	return goBack(ctx, r.d, r.plan, r.previous, r.outcome.Revision, r.DeployOptions)
+	return goBack(ctx, r.d, r.plan, r.previous, r.outcome.Revision, r.RunOptions)
 }
 
 // prove proves that the scheduler reaches the extenders that were deployed with it.
@@ -164,7 +164,7 @@ func (s SchedulerDeployment) release() (versions.Release, error) {
 // deployment returns how one of the extenders is deployed. The scheduler itself is wired by its own plan.
 func (s SchedulerDeployment) deployment(o Options, release versions.Release) Deployment {
 	return Deployment{
-		Options: o, Release: release, DeployOptions: s.DeployOptions,
+		Options: o, Release: release, RunOptions: s.RunOptions,
 		except: SchedulerRef{Namespace: s.Options.Namespace, Name: s.Options.Name},
 	}
 }

@@ -14,11 +14,11 @@ func (e *extenderRun) restore(ctx context.Context, _ error) error {
 	if e.plan == nil {
 		return nil
 	}
-	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.DeployOptions)
+	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.RunOptions)
 }
 
 // goBack deploys the revision before that of a plan, or removes what the plan deployed if there was none.
-func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int, how deploy.DeployOptions) error {
+func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int, how deploy.RunOptions) error {
 	switch {
 	case how.NoRollback:
 		return nil
@@ -32,7 +32,7 @@ func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *app
 }
 
 // redeploy deploys a revision again, whose configuration was checked before.
-func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, how deploy.DeployOptions) error {
+func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, how deploy.RunOptions) error {
 	plan, err := deploy.PlanOf(revision)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 	}
 	var failed error
 	for _, last := range slices.Backward(e.changed) {
-		failed = errors.Join(failed, redeploy(ctx, e.Deps, last, e.x.DeployOptions))
+		failed = errors.Join(failed, redeploy(ctx, e.Deps, last, e.x.RunOptions))
 	}
 	return failed
 }

@@ -23,8 +23,8 @@ type UninstallOptions struct {
 	// only if that scheduler calls the extender.
 	Node         string
 	LeaveDefault func(ctx context.Context, addresses []string) error
-	// DeployOptions are for each scheduler that calls it; their Timeout, if it is set, is also that of the removal.
-	deploy.DeployOptions
+	// RunOptions are for each scheduler that calls it; their Timeout, if it is set, is also that of the removal.
+	deploy.RunOptions
 }
 
 // Uninstall removes an extender from the configuration of every scheduler that calls it, then its objects. It can be run again after it was
@@ -81,7 +81,7 @@ func unwireAll(ctx context.Context, d deploy.Deps, x UninstallOptions) (apply.Ch
 		if err != nil {
 			return changes, err
 		}
-		outcome, err := deploy.Deploy(ctx, d, plan, x.DeployOptions)
+		outcome, err := deploy.Deploy(ctx, d, plan, x.RunOptions)
 		if err != nil {
 			return changes, err
 		}
@@ -127,7 +127,7 @@ func stillCalled(ctx context.Context, d deploy.Deps, x UninstallOptions, left []
 		annotations[manifest.AnnotationNodes] = strings.Join(left, ",")
 		o.SetAnnotations(annotations)
 	})
-	if _, err := deploy.Deploy(ctx, d, plan, x.DeployOptions); err != nil {
+	if _, err := deploy.Deploy(ctx, d, plan, x.RunOptions); err != nil {
 		return err
 	}
 	return problem.Errorf("run the same command on those nodes, as root; the last run removes the objects", "the default scheduler calls it on %s", strings.Join(left, ", "))

@@ -165,7 +165,7 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 		},
 	}
 	for range 2 { // a second run is not hindered by the first
-		_, err = deploy.Deploy(ctx, deps, plan, deploy.DeployOptions{})
+		_, err = deploy.Deploy(ctx, deps, plan, deploy.RunOptions{})
 		if err == nil || !strings.Contains(err.Error(), "the controller manager does not act") || errors.Is(err, steps.ErrUndo) {
 			t.Fatalf("got %v", err)
 		}

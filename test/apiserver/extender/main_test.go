@@ -94,7 +94,7 @@ func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring)
 		t.Fatal(err)
 	}
 	w.removeInTheEnd(t, name)
-	if _, err := deploy.Deploy(t.Context(), w.deps, plan, deploy.DeployOptions{}); err != nil {
+	if _, err := deploy.Deploy(t.Context(), w.deps, plan, deploy.RunOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,7 +28,7 @@ func (w *world) rollBack(t *testing.T, to int, server versions.Release) (*deploy
 	deps.Warn = func(text string) { warnings = append(warnings, text) }
 	deps.By = "root@here"
 	o := deploy.RollbackOptions{Name: "sched", Namespace: w.ns, To: to, Now: time.Now()}
-	_, outcome, err := extenders.RollBack(t.Context(), deps, &inspect.Info{Release: server}, o, deploy.DeployOptions{})
+	_, outcome, err := extenders.RollBack(t.Context(), deps, &inspect.Info{Release: server}, o, deploy.RunOptions{})
 	return outcome, warnings, err
 }
 
