@@ -21,8 +21,8 @@ func gateFlags(args []string) []string {
 
 // checkConfiguration has the scheduler's own binary check the configuration, or warns that it cannot.
 func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
-	if plan.Scheduler.Configuration == nil {
-		return nil // an extender, or a revision, whose configuration was checked before
+	if plan.Extender != nil || plan.checked {
+		return nil
 	}
 	dir, remove, err := tempdir.Make("check")
 	if err != nil {

@@ -121,8 +121,8 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		return err
 	}
 	d.previous = apply.LastDeployed(revisions)
-	if replaces := d.plan.Replaces; replaces != 0 && (d.previous == nil || d.previous.Number != replaces) {
-		return problem.Errorf("run the command again", "revision %d of %s is not the current one any more: another run changed it", replaces, d.plan.Name)
+	if err := d.checkReplaced(); err != nil {
+		return err
 	}
 	if d.lost = d.live && len(revisions) == 0; d.lost {
 		d.Warnf("scheduler %s runs without a readable revision: if this deployment fails, the former state cannot be restored", d.plan.Name)
@@ -133,13 +133,36 @@ func (d *deployRun) saveRevision(ctx context.Context) error {
 		d.current, d.outcome.Revision = d.previous, d.previous.Number
 		return nil
 	}
+	record, err := d.plan.Record()
+	if err != nil {
+		return err
+	}
 	d.current, err = d.Ledger.SaveRevision(ctx, apply.Revision{
 		Name: d.plan.Name, Namespace: d.plan.Namespace, Description: d.plan.Description(), By: d.By, Origin: d.plan.Origin, Objects: d.plan.Objects,
+		Record: record,
 	})
 	if err == nil {
 		d.outcome.Revision = d.current.Number
 	}
 	return err
+}
+
+// checkReplaced refuses the plan if it was made from another revision than the current one: applying it would lose the changes of
+// another run.
+func (d *deployRun) checkReplaced() error {
+	const retry = "run the command again"
+	current := 0
+	if d.previous != nil {
+		current = d.previous.Number
+	}
+	switch replaces := d.plan.Replaces; {
+	case replaces == 0 || replaces == current || replaces == NoRevision && current == 0:
+		return nil
+	case replaces == NoRevision:
+		return problem.Errorf(retry, "revision %d of %s was deployed by another run meanwhile", current, d.plan.Name)
+	default:
+		return problem.Errorf(retry, "revision %d of %s is not the current one any more: another run changed it", replaces, d.plan.Name)
+	}
 }
 
 // again reports whether the plan is the last deployed revision.

@@ -69,11 +69,7 @@ func (e *HistoryEntry) describe(r *apply.Revision) error {
 		return err
 	}
 	e.Image, e.Digest, _ = strings.Cut(plan.Scheduler.Image, "@")
-	wirings, err := manifest.Wirings(r.Objects)
-	if err != nil {
-		return err
-	}
-	for _, w := range wirings {
+	for _, w := range plan.Wirings {
 		e.Extenders = append(e.Extenders, w.Extender.Name)
 	}
 	if plan.Extender != nil {

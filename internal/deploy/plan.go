@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -33,18 +34,26 @@ type Plan struct {
 	Endpoints []Endpoint
 	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
 	Extender *manifest.Extender
+	// Wirings are the extenders that pmk-sched deployed and the scheduler calls.
+	Wirings []manifest.Wiring
 	// Before are the plans of extenders that are deployed before the scheduler.
 	Before []*Plan
-	// Again is the description of the revision that the plan deploys again, or empty.
-	Again string
-	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3". Replaces is the revision that must be the current one when the plan is
-	// deployed; 0: any.
-	Origin   string
+	// Origin is recorded in the revision: "rollback to revision 2", "upgrade from v1.24.3".
+	Origin string
+	// Replaces is the number of the revision that must be the current one when the plan is deployed, or [NoRevision]. If it is 0, the
+	// current revision is not compared.
 	Replaces int
 
+	// base is the configuration of Scheduler without Wirings.
+	base *profiles.Rendered
+	// checked is set if the configuration was checked by an earlier deployment.
+	checked bool
 	// from is what the plan was made from.
 	from planner
 }
+
+// NoRevision as [Plan.Replaces] requires that no revision is deployed.
+const NoRevision = -1
 
 // planner collects the decisions of NewPlan.
 type planner struct {
@@ -65,13 +74,13 @@ func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Pl
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules, p.renderObjects, p.wireObjects}
+	decisions := []func() error{p.chooseRelease, p.chooseCredentials, p.chooseNodes, p.choosePort, p.chooseReplicas, p.placeExtenders, p.renderConfiguration, p.configureExtenders, p.noteBatching, p.noteGangs, p.choosePluginRules, p.plan.Render}
 	for _, decide := range decisions {
 		if err := decide(); err != nil {
 			return nil, err
 		}
 	}
-	p.o.Extenders = o.Extenders // without those of Wirings, which a plan from these options adds again
+	p.o.Extenders = o.Extenders // a plan from these options adds Wirings again
 	p.plan.from = planner{info: info, o: p.o}
 	return p.plan, nil
 }

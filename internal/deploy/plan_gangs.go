@@ -10,9 +10,9 @@ import (
 // coscheduling is the name of the bundled plugin for groups of pods, and of the one in sigs.k8s.io/scheduler-plugins.
 const coscheduling = "Coscheduling"
 
-// gates returns the feature gates that the flags of the scheduler set.
-func (p *planner) gates() map[string]bool {
-	return inspect.FeatureGates(slices.Concat(p.plan.Scheduler.Configuration.Args, p.plan.Scheduler.Args))
+// Gates returns the feature gates that the flags of the scheduler set.
+func (p *Plan) Gates() map[string]bool {
+	return inspect.FeatureGates(slices.Concat(p.Scheduler.Configuration.Args, p.Scheduler.Args))
 }
 
 // noteGangs notes what places groups of pods if there is a choice: the release itself (from 1.35) or the plugin. It warns of a scheduler
@@ -26,7 +26,7 @@ func (p *planner) noteGangs() error {
 	if err != nil {
 		return err
 	}
-	own, plugin := rules.Gangs.Enabled(p.gates()), len(profiles) > 0
+	own, plugin := rules.Gangs.Enabled(p.plan.Gates()), len(profiles) > 0
 	var known *inspect.Gangs // of the same API: another minor release has another one
 	if p.info != nil && p.info.Gangs != nil && p.info.Gangs.API == rules.Gangs.API {
 		known = p.info.Gangs

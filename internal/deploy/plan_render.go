@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"fmt"
-
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -27,13 +25,13 @@ func (p *planner) renderConfiguration() error {
 	}
 	notes, warnings := profiles.SplitNotes(rendered.Notes, p.o.ConfigurationName)
 	p.plan.Notes, p.plan.Warnings = append(p.plan.Notes, notes...), append(p.plan.Warnings, warnings...)
-	p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, p.o.ExtenderClients
+	p.plan.base, p.plan.Scheduler.Configuration, p.plan.Scheduler.ExtenderClients = rendered, rendered, p.o.ExtenderClients
 	return nil
 }
 
 // noteBatching notes the profiles whose pods are not batched, and why.
 func (p *planner) noteBatching() error {
-	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins, p.gates())
+	unbatched, err := profiles.FindUnbatched(p.plan.Scheduler.Configuration.YAML, p.plan.Release, p.o.Plugins, p.plan.Gates())
 	for _, u := range unbatched {
 		p.note("%s", u)
 	}
@@ -45,13 +43,4 @@ func (p *planner) choosePluginRules() error {
 	rules, notes, err := manifest.PluginRules(p.plan.Scheduler.Configuration, p.o.Rules, p.o.PluginRules)
 	p.plan.Scheduler.PluginRules, p.plan.Notes = rules, append(p.plan.Notes, notes...)
 	return err
-}
-
-func (p *planner) renderObjects() error {
-	objects, err := manifest.Objects(p.plan.Scheduler)
-	if err != nil {
-		return fmt.Errorf("render scheduler %s: %w", p.o.Name, err)
-	}
-	p.plan.Objects = objects
-	return nil
 }

@@ -6,17 +6,10 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
@@ -35,69 +28,18 @@ func CurrentRevision(revisions []*apply.Revision, namespace, name string) (*appl
 	return current, nil
 }
 
-// ReadCertificate returns the certificate that a revision of a scheduler with credentials node or node-inline uses, with its authority and the
-// address of the API server. The key is left out.
+// ReadCertificate returns the credentials that a revision of a scheduler uses, and their certificate. The mode is node or node-inline.
 func ReadCertificate(revision *apply.Revision) (manifest.Credentials, *x509.Certificate, error) {
-	c, err := readCredentials(revision)
+	plan, err := PlanOf(revision)
 	if err != nil {
-		return c, nil, fmt.Errorf("read the credentials of revision %d of %s: %w", revision.Number, revision.Name, err)
+		return manifest.Credentials{}, nil, err
 	}
-	leaf, err := parseCertificate(c.Cert)
+	used := plan.Scheduler.Credentials
+	leaf, err := parseCertificate(used.Cert)
 	if err != nil {
-		return c, nil, fmt.Errorf("read the certificate of revision %d of %s: %w", revision.Number, revision.Name, err)
+		return used, nil, fmt.Errorf("read the certificate of revision %d of %s: %w", revision.Number, revision.Name, err)
 	}
-	c.User = leaf.Subject.CommonName
-	return c, leaf, nil
-}
-
-func readCredentials(revision *apply.Revision) (manifest.Credentials, error) {
-	deployment, _, err := schedulerOf(revision.Objects)
-	if err != nil {
-		return manifest.Credentials{}, err
-	}
-	c, err := readKubeconfig(revision.Objects, deployment)
-	if err != nil {
-		return c, err
-	}
-	for _, volume := range deployment.Spec.Template.Spec.Volumes {
-		if volume.Name != manifest.CredentialsVolume || volume.Secret == nil {
-			continue
-		}
-		var secret corev1.Secret
-		if err := decode(revision.Objects, "Secret", revision.Namespace, volume.Secret.SecretName, &secret); err != nil {
-			return c, err
-		}
-		c.Mode, c.CA, c.Cert = CredentialsNode, secret.Data["ca.crt"], secret.Data[corev1.TLSCertKey]
-	}
-	return c, nil
-}
-
-// readKubeconfig reads the kubeconfig that a Deployment mounts from a ConfigMap.
-func readKubeconfig(objects []*unstructured.Unstructured, deployment *appsv1.Deployment) (manifest.Credentials, error) {
-	volumes := deployment.Spec.Template.Spec.Volumes
-	at := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == manifest.KubeconfigVolume && v.ConfigMap != nil })
-	if at < 0 {
-		return manifest.Credentials{}, fmt.Errorf("find the kubeconfig of Deployment/%s: it mounts none from a ConfigMap", deployment.Name)
-	}
-	var found corev1.ConfigMap
-	name := volumes[at].ConfigMap.Name
-	if err := decode(objects, "ConfigMap", deployment.Namespace, name, &found); err != nil {
-		return manifest.Credentials{}, err
-	}
-	c := manifest.Credentials{Mode: CredentialsNodeInline}
-	for _, text := range found.Data {
-		config, err := clientcmd.Load([]byte(text))
-		if err != nil {
-			return c, fmt.Errorf("read %s: not a kubeconfig", kubeapi.ObjectName("ConfigMap", deployment.Namespace, name)) // the decoder's error quotes the content
-		}
-		for _, server := range config.Clusters {
-			c.Server, c.ServerName, c.CA = server.Server, server.TLSServerName, server.CertificateAuthorityData
-		}
-		for _, user := range config.AuthInfos {
-			c.Cert = user.ClientCertificateData
-		}
-	}
-	return c, nil
+	return used, leaf, nil
 }
 
 // Successor is a certificate that replaces the one of a scheduler.
@@ -129,13 +71,14 @@ func PlanRefresh(revision *apply.Revision, fresh Successor, now time.Time) (*Pla
 	if err := fresh.check(before, now); err != nil {
 		return nil, fmt.Errorf("refresh the credentials of %s: %w", revision.Name, err)
 	}
-	used.CA, used.Cert, used.Key = fresh.CA, fresh.Cert, fresh.Key
 	plan, err := PlanOf(revision)
 	if err != nil {
 		return nil, err
 	}
-	if plan.Objects, err = manifest.WithCredentials(revision.Objects, used); err != nil {
-		return nil, err
+	used.CA, used.Cert, used.Key = fresh.CA, fresh.Cert, fresh.Key
+	plan.Scheduler.Credentials = used
+	if err := plan.Render(); err != nil {
+		return nil, fmt.Errorf("refresh the credentials of %s: %w", revision.Name, err)
 	}
 	plan.Origin, plan.Replaces = "credentials refresh: "+fresh.Origin, revision.Number
 	return plan, plan.noteRestart()

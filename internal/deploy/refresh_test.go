@@ -5,7 +5,6 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,7 +51,7 @@ func withCertificate(t *testing.T, mode string, c Successor, info *inspect.Info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &apply.Revision{Number: 3, Name: plan.Name, Namespace: plan.Namespace, Status: apply.Deployed, Description: plan.Description(), Objects: plan.Objects}
+	return revisionOf(t, 3, plan)
 }
 
 // changed returns the kinds of the objects that differ between two lists, which are in the same order.
@@ -170,8 +169,8 @@ func TestRefreshNeedsAReadableRevision(t *testing.T) {
 		t.Errorf("revision %+v, %v", got, err)
 	}
 	without := revision(t, 1, "v1.24.3", nil)
-	without.Objects = slices.DeleteFunc(slices.Clone(without.Objects), func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
-	if _, _, err := ReadCertificate(without); err == nil || !strings.Contains(err.Error(), "no Deployment") {
+	without.Record = nil
+	if _, _, err := ReadCertificate(without); err == nil || !strings.Contains(err.Error(), "does not record how it was deployed") {
 		t.Errorf("error %v", err)
 	}
 }

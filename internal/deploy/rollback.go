@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -43,11 +41,12 @@ func PlanRollback(info *inspect.Info, revisions []*apply.Revision, o RollbackOpt
 			"%s is an extender, which cannot be rolled back", o.Name)
 	}
 	r := rollback{RollbackOptions: o, info: info, target: target, current: current, plan: plan}
-	for _, check := range []func() error{r.readConfiguration, r.checkRelease, r.checkConfiguration, r.checkCertificates, r.readPort} {
+	for _, check := range []func() error{r.checkRelease, r.checkConfiguration, r.checkCertificates, r.checkPort} {
 		if err := check(); err != nil {
 			return nil, nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
 		}
 	}
+	plan.checked = false // by the scheduler of this release
 	plan.Origin, plan.Replaces = "rollback to revision "+strconv.Itoa(target.Number), apply.LastDeployed(readable(revisions)).Number
 	return plan, target, nil
 }
@@ -113,16 +112,6 @@ type rollback struct {
 	plan            *Plan
 }
 
-// readConfiguration reads the configuration of the revision, for the checks.
-func (r *rollback) readConfiguration() error {
-	if configurationName(r.target.Objects, r.Name) == "" {
-		return errors.New("the revision has no ConfigMap with a scheduler configuration")
-	}
-	text, err := manifest.Configuration(r.target.Objects, r.Name)
-	r.plan.Scheduler.Configuration = &profiles.Rendered{YAML: text, Policy: manifest.LegacyPolicy(r.target.Objects)}
-	return err
-}
-
 // checkRelease refuses a revision of another minor release than the API server, unless the current one is of that minor too.
 func (r *rollback) checkRelease() error {
 	server := r.info.Release
@@ -178,13 +167,8 @@ func (r *rollback) checkCertificates() error {
 		"the certificate in %s expired on %s", first.Object, first.Expires.UTC().Format(time.DateOnly))
 }
 
-// readPort has the preflight checks test the port.
-func (r *rollback) readPort() error {
-	port, err := manifest.SecurePort(r.target.Objects)
-	if err != nil {
-		return err
-	}
-	r.plan.Scheduler.Port = port
+// checkPort has the preflight checks test the port.
+func (r *rollback) checkPort() error {
 	for _, taken := range r.info.Scheduler.Taken {
 		r.plan.TakenPorts[taken.Port] = taken.By
 	}

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
 // revision returns a deployed revision of my-scheduler for a cluster of a release.
@@ -30,9 +32,20 @@ func revision(t *testing.T, number int, server string, change func(*Options)) *a
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := revisionOf(t, number, plan)
+	r.By, r.Created = "root@node-1", now
+	return r
+}
+
+// revisionOf returns a deployed revision of a plan.
+func revisionOf(t *testing.T, number int, plan *Plan) *apply.Revision {
+	t.Helper()
+	record, err := plan.Record()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &apply.Revision{
-		Number: number, Name: plan.Name, Namespace: plan.Namespace, Status: apply.Deployed, Description: plan.Description(), Objects: plan.Objects,
-		By: "root@node-1", Created: now,
+		Number: number, Name: plan.Name, Namespace: plan.Namespace, Status: apply.Deployed, Description: plan.Description(), Objects: plan.Objects, Record: record,
 	}
 }
 
@@ -122,7 +135,7 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 	}{
 		"another patch": {server: "v1.24.17", target: revision(t, 1, "v1.24.3", nil), current: revision(t, 2, "v1.24.17", nil)},
 		"the minor before, whose configuration is refused": {
-			server: "v1.29.2", target: revision(t, 1, "v1.28.15", nil), change: inV1beta3, current: revision(t, 2, "v1.29.2", nil),
+			server: "v1.29.2", target: revision(t, 1, "v1.28.15", nil), change: inV1beta3(t), current: revision(t, 2, "v1.29.2", nil),
 			contains: "its kube-scheduler is v1.28.15, and the API server is v1.29.2, whose kube-scheduler refuses its configuration: ",
 		},
 		"the minor before, whose configuration is accepted": {
@@ -139,14 +152,6 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 		"a certificate that expired": {
 			server: "v1.24.3", target: revision(t, 1, "v1.24.3", inNode), change: expire(t), current: revision(t, 2, "v1.24.3", nil),
 			contains: "expired on 2026-04-01",
-		},
-		"no configuration": {
-			server: "v1.24.3", target: revision(t, 1, "v1.24.3", nil), change: func(r *apply.Revision) { r.Objects = r.Objects[len(r.Objects)-1:] },
-			current: revision(t, 2, "v1.24.3", nil), contains: "no ConfigMap with a scheduler configuration",
-		},
-		"no Deployment": {
-			server: "v1.24.3", target: revision(t, 1, "v1.24.3", nil), change: func(r *apply.Revision) { r.Objects = r.Objects[:1] },
-			current: revision(t, 2, "v1.24.3", nil), contains: "has no Deployment",
 		},
 	}
 	for name, tt := range tests {
@@ -172,13 +177,14 @@ func TestRollbackRefusesWhatTheClusterDoesNotAccept(t *testing.T) {
 }
 
 // inV1beta3 changes the config API of a revision, as an older pmk-sched might have chosen.
-func inV1beta3(r *apply.Revision) {
-	for _, o := range r.Objects {
-		if data, ok := o.Object["data"].(map[string]any); ok {
-			if text, ok := data["my-scheduler.yaml"].(string); ok {
-				data["my-scheduler.yaml"] = strings.Replace(text, "kubescheduler.config.k8s.io/v1\n", "kubescheduler.config.k8s.io/v1beta3\n", 1)
-			}
+func inV1beta3(t *testing.T) func(*apply.Revision) {
+	return func(r *apply.Revision) {
+		plan, err := PlanOf(r)
+		if err != nil {
+			t.Fatal(err)
 		}
+		plan.base.YAML = bytes.Replace(plan.base.YAML, []byte("kubescheduler.config.k8s.io/v1\n"), []byte("kubescheduler.config.k8s.io/v1beta3\n"), 1)
+		r.Record = revisionOf(t, 1, plan).Record
 	}
 }
 
@@ -200,12 +206,7 @@ func expire(t *testing.T) func(*apply.Revision) {
 }
 
 func TestRollbackRefusesAnExtender(t *testing.T) {
-	r := revision(t, 1, "v1.24.3", nil)
-	for _, o := range r.Objects {
-		labels := o.GetLabels()
-		labels["app.kubernetes.io/name"] = "pmk-extender"
-		o.SetLabels(labels)
-	}
+	r := revisionOf(t, 1, &Plan{Name: "my-scheduler", Extender: &manifest.Extender{Name: "my-scheduler"}})
 	_, _, err := PlanRollback(masterInfo("v1.24.3"), []*apply.Revision{r}, RollbackOptions{Name: "my-scheduler", To: 1})
 	if !problem.IsInvalid(err) || !strings.Contains(err.Error(), "is an extender") {
 		t.Errorf("error %v", err)

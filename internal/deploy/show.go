@@ -18,14 +18,11 @@ import (
 
 // Description describes in a line what the plan deploys, for the history.
 func (p *Plan) Description() string {
-	switch {
-	case p.Again != "":
-		return p.Again
-	case p.Extender != nil:
+	if p.Extender != nil {
 		return describeExtender(p.Extender)
 	}
 	return fmt.Sprintf("%s, image %s, configuration %s, credentials %s",
-		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.from.o.Wirings)
+		p.Release, p.Scheduler.Image, p.Scheduler.Configuration.APIVersion, p.Scheduler.Credentials.Mode) + describeWirings(p.Wirings)
 }
 
 // Command returns the command line for the plan's scheduler or extender.

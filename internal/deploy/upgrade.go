@@ -1,14 +1,8 @@
 package deploy
 
 import (
-	"encoding/json"
-	"fmt"
-
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -34,53 +28,12 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	if plan.Extender != nil {
 		return nil, problem.Invalidf("one extender serves every release; to change it, deploy it again with `pmk-sched extender deploy`", "%s is an extender", revision.Name)
 	}
-	in := &Installed{Release: plan.Release, Image: plan.Scheduler.Image}
-	for _, read := range []func(*apply.Revision) error{in.readFlags, in.readConfiguration, in.readCredentials} {
-		if err := read(revision); err != nil {
-			return nil, fmt.Errorf("read revision %d of %s: %w", revision.Number, revision.Name, err)
-		}
+	in := &Installed{
+		Release: plan.Release, Image: plan.Scheduler.Image, Flags: plan.Scheduler.Flags, APIVersion: plan.base.APIVersion,
+		Configuration: plan.base.YAML, Credentials: plan.Scheduler.Credentials.Mode,
+	}
+	if plan.base.Policy != nil {
+		in.Configuration = plan.base.Policy
 	}
 	return in, nil
-}
-
-func (in *Installed) readFlags(revision *apply.Revision) error {
-	for _, o := range revision.Objects {
-		text := o.GetAnnotations()[ownership.AnnotationFlags]
-		if o.GetKind() != "Deployment" || text == "" {
-			continue
-		}
-		if err := json.Unmarshal([]byte(text), &in.Flags); err != nil {
-			return fmt.Errorf("decode annotation %s: %w", ownership.AnnotationFlags, err)
-		}
-	}
-	return nil
-}
-
-func (in *Installed) readConfiguration(revision *apply.Revision) error {
-	text, err := manifest.Configuration(revision.Objects, revision.Name)
-	if err != nil {
-		return err
-	}
-	found, err := profiles.Validate(profiles.ValidateRequest{Release: in.Release, Source: text, SourceName: "configuration"})
-	if err != nil {
-		return err
-	}
-	in.APIVersion = found.APIVersion
-	if in.Configuration = manifest.LegacyPolicy(revision.Objects); in.Configuration != nil {
-		return nil
-	}
-	wirings, err := manifest.Wirings(revision.Objects)
-	if err != nil {
-		return err
-	}
-	in.Configuration, _, err = profiles.SetExtenders(text, in.Release, addresses(wirings), nil)
-	return err
-}
-
-func (in *Installed) readCredentials(revision *apply.Revision) error {
-	report, err := DescribeCredentials(revision.Objects, revision.Namespace, revision.Name, nil)
-	if err == nil {
-		in.Credentials = report.Mode
-	}
-	return err
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -62,15 +61,8 @@ func TestUpgradeTakesThePolicyOfARevision(t *testing.T) {
 }
 
 func TestExtenderIsNotUpgraded(t *testing.T) {
-	r := revision(t, 1, "v1.24.3", nil)
-	for _, o := range r.Objects {
-		if o.GetKind() == "Deployment" {
-			if err := unstructured.SetNestedField(o.Object, "pmk-extender", "metadata", "labels", "app.kubernetes.io/name"); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if _, err := ReadInstalled(r); !problem.IsInvalid(err) || !strings.Contains(err.Error(), "is an extender") {
+	plan := &Plan{Name: "my-extender", Namespace: "kube-system", Extender: &manifest.Extender{Name: "my-extender"}}
+	if _, err := ReadInstalled(revisionOf(t, 1, plan)); !problem.IsInvalid(err) || !strings.Contains(err.Error(), "is an extender") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
@@ -48,6 +47,6 @@ func usageOf(plan *deploy.Plan) (versions.Usage, error) {
 		}
 		usage.Extenders, usage.WholeNodes = usage.Extenders || legacy.Extenders, usage.WholeNodes || legacy.WholeNodes
 	}
-	usage.Gates = inspect.FeatureGates(manifest.Command(plan.Objects))
+	usage.Gates = plan.Gates()
 	return usage, nil
 }

@@ -41,6 +41,7 @@ type Revision struct {
 	Origin      string                       `json:"origin,omitempty"`      // `rollback to revision 2`; empty: deploy
 	Reason      string                       `json:"reason,omitempty"`      // why it failed
 	Objects     []*unstructured.Unstructured `json:"-"`                     // as passed to Apply
+	Record      []byte                       `json:"-"`                     // the caller's own description, JSON; may have keys
 	Damage      error                        `json:"-"`                     // why Objects could not be read
 }
 
@@ -49,6 +50,7 @@ const revisionType corev1.SecretType = "pmk-sched.io/revision.v1"
 
 const (
 	revisionKey         = "objects.json.gz"
+	recordKey           = "record.json.gz"
 	labelRevisionStatus = "pmk-sched.io/revision-status"
 	annotationText      = "pmk-sched.io/description"
 	annotationBy        = "pmk-sched.io/deployed-by"
@@ -83,9 +85,13 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack revision %d of %s: %w", r.Number, r.Name, err)
 	}
-	if len(data) > corev1.MaxSecretSize {
+	record, err := compress(r.Record)
+	if err != nil {
+		return nil, fmt.Errorf("pack revision %d of %s: %w", r.Number, r.Name, err)
+	}
+	if size := len(data) + len(record); size > corev1.MaxSecretSize {
 		return nil, problem.Invalidf("make the scheduler configuration smaller",
-			"objects of scheduler %s are too large to save for rollback: %d bytes compressed, the limit is %d", r.Name, len(data), corev1.MaxSecretSize)
+			"objects of scheduler %s are too large to save for rollback: %d bytes compressed, the limit is %d", r.Name, size, corev1.MaxSecretSize)
 	}
 	labels := ownership.Labels(r.Name)
 	labels[ownership.LabelRevision] = strconv.Itoa(r.Number)
@@ -101,7 +107,7 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 			Namespace: r.Namespace, Name: revisionName(r.Name, r.Number), Labels: labels, Annotations: annotations,
 		},
 		Type: revisionType,
-		Data: map[string][]byte{revisionKey: data},
+		Data: map[string][]byte{revisionKey: data, recordKey: record},
 	}, nil
 }
 
@@ -121,6 +127,9 @@ func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 	objs, err := unpackObjects(secret.Data[revisionKey])
 	if err == nil {
 		err = checkObjects(objs, r.Name)
+	}
+	if packed := secret.Data[recordKey]; err == nil && packed != nil {
+		r.Record, err = decompress(packed)
 	}
 	if err != nil {
 		r.Damage = fmt.Errorf("read revision of Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
@@ -142,19 +151,28 @@ func checkObjects(objs []*unstructured.Unstructured, name string) error {
 }
 
 func packObjects(objs []*unstructured.Unstructured) ([]byte, error) {
-	var packed bytes.Buffer
-	zip := gzip.NewWriter(&packed)
 	plainObjects := make([]map[string]any, len(objs))
 	for i, obj := range objs {
 		plainObjects[i] = obj.Object
 	}
-	if err := errors.Join(json.NewEncoder(zip).Encode(plainObjects), zip.Close()); err != nil {
+	text, err := json.Marshal(plainObjects)
+	if err != nil {
+		return nil, err
+	}
+	return compress(text)
+}
+
+func compress(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	zip := gzip.NewWriter(&packed)
+	_, err := zip.Write(text)
+	if err := errors.Join(err, zip.Close()); err != nil {
 		return nil, err
 	}
 	return packed.Bytes(), nil
 }
 
-func unpackObjects(data []byte) ([]*unstructured.Unstructured, error) {
+func decompress(data []byte) ([]byte, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
@@ -162,6 +180,14 @@ func unpackObjects(data []byte) ([]*unstructured.Unstructured, error) {
 	text, err := io.ReadAll(io.LimitReader(zip, maxObjects))
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	return text, nil
+}
+
+func unpackObjects(data []byte) ([]*unstructured.Unstructured, error) {
+	text, err := decompress(data)
+	if err != nil {
+		return nil, err
 	}
 	var raw []json.RawMessage
 	if err := json.Unmarshal(text, &raw); err != nil {

@@ -18,8 +18,6 @@ const (
 	LabelRelease = "pmk-sched.io/release"
 	// LabelRevision is the number of a revision.
 	LabelRevision = "pmk-sched.io/revision"
-	// AnnotationFlags has, on the Deployment of a scheduler, the flags that it was deployed with, as a JSON list.
-	AnnotationFlags = "pmk-sched.io/flags"
 )
 
 // Values of labels.

@@ -16,17 +16,30 @@ type SchedulerRef struct{ Namespace, Name string }
 // String returns namespace/name.
 func (r SchedulerRef) String() string { return r.Namespace + "/" + r.Name }
 
-// Wired returns the extenders of a scheduler's last deployed revision. Those that are Alone stay when the scheduler is deployed again.
-func Wired(ctx context.Context, d deploy.Deps, namespace, name string) ([]manifest.Wiring, error) {
+// wired returns the last deployed revision of a scheduler and its extenders. Wirings that are Alone stay when the scheduler is deployed
+// again. The revision is nil if there is none.
+func wired(ctx context.Context, d deploy.Deps, namespace, name string) (*apply.Revision, []manifest.Wiring, error) {
 	revisions, err := d.Ledger.Revisions(ctx, namespace, name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	last := apply.LastDeployed(revisions)
 	if last == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return manifest.Wirings(last.Objects)
+	plan, err := deploy.PlanOf(last)
+	if err != nil {
+		return nil, nil, err
+	}
+	return last, plan.Wirings, nil
+}
+
+// numberOf returns the number of the revision that a plan replaces, or [deploy.NoRevision].
+func numberOf(last *apply.Revision) int {
+	if last == nil {
+		return deploy.NoRevision
+	}
+	return last.Number
 }
 
 // callers returns the schedulers that call an extender, and how.

@@ -69,7 +69,13 @@ type extenderRun struct {
 	previous *apply.Revision
 	plan     *deploy.Plan
 	wiring   manifest.Wiring
-	changed  []*apply.Revision // of schedulers, before they were changed
+	changed  []change
+}
+
+// change is a scheduler that was wired: its revision before, and the number of the one that the run deployed.
+type change struct {
+	before   *apply.Revision
+	revision int
 }
 
 func newRun(d deploy.Deps, x Deployment) (*extenderRun, error) {
@@ -154,6 +160,7 @@ func (e *extenderRun) deploy(ctx context.Context) error {
 		return err
 	}
 	e.previous = apply.LastDeployed(revisions)
+	e.plan.Replaces = numberOf(e.previous)
 	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.RunOptions)
 	if err != nil {
 		e.plan = nil // it has undone itself
@@ -222,19 +229,13 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		changed, err := e.rollOut(ctx, plan, last)
-		if err != nil {
+		if err := e.rollOut(ctx, plan, last); err != nil {
 			return err
 		}
-		if changed {
-			e.changed = append(e.changed, last)
-		}
 		e.out.Schedulers = append(e.out.Schedulers, target.String())
-		if placed, err := manifest.Wirings(plan.Objects); err == nil && e.wiring.Sidecar != nil {
-			for _, p := range placed {
-				if p.Extender.Name == e.name() {
-					e.out.Address = p.Extender.URLPrefix
-				}
+		for _, placed := range plan.Wirings {
+			if placed.Sidecar != nil && placed.Extender.Name == e.name() {
+				e.out.Address = placed.Extender.URLPrefix
 			}
 		}
 	}
@@ -277,15 +278,16 @@ func (e *extenderRun) anonymous(live []*unstructured.Unstructured) string {
 }
 
 // rollOut deploys a scheduler unless it is up to date.
-func (e *extenderRun) rollOut(ctx context.Context, plan *deploy.Plan, last *apply.Revision) (bool, error) {
+func (e *extenderRun) rollOut(ctx context.Context, plan *deploy.Plan, last *apply.Revision) error {
 	if deploy.SameObjects(plan.Objects, last.Objects) {
-		return false, nil
+		return nil
 	}
 	report(e.Deps, plan)
 	outcome, err := deploy.Deploy(ctx, e.Deps, plan, e.x.RunOptions)
 	if err != nil {
-		return false, err
+		return err
 	}
 	e.out.Changes = append(e.out.Changes, outcome.Changes...)
-	return true, nil
+	e.changed = append(e.changed, change{before: last, revision: outcome.Revision})
+	return nil
 }

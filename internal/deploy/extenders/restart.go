@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -20,9 +18,6 @@ type RestartOptions struct {
 	Now   time.Time
 	deploy.RunOptions
 }
-
-// annotationRestarted changes a pod template, so that its pods are replaced.
-const annotationRestarted = "pmk-sched.io/restarted"
 
 // Restart rolls out new pods of an extender, or of the schedulers that have it as a sidecar, and waits until they are stable. What does not
 // become stable is rolled back.
@@ -67,6 +62,7 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 		if plan.Extender == nil {
 			return nil, problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
 		}
+		plan.Replaces = last.Number
 		plans = append(plans, plan)
 	}
 	for _, plan := range plans {
@@ -79,19 +75,17 @@ func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, er
 
 // rollOut replaces the pods of one Deployment.
 func (x RestartOptions) rollOut(ctx context.Context, d deploy.Deps, plan *deploy.Plan, out *Outcome) error {
-	var failed error
-	plan.Objects = changed(plan.Objects, func(o *unstructured.Unstructured) {
-		if plan.Extender != nil && x.Image != "" {
-			failed = setImage(o, manifest.ExtenderContainerName, x.Image)
-			plan.Extender.Image, plan.Scheduler.Image = x.Image, x.Image
-		}
-		at := []string{"spec", "template", "metadata", "annotations", annotationRestarted}
-		if x.Image == "" && failed == nil {
-			failed = unstructured.SetNestedField(o.Object, x.Now.UTC().Format(time.RFC3339), at...)
-		}
-	})
-	if failed != nil {
-		return failed
+	restarted := x.Now.UTC().Format(time.RFC3339)
+	switch {
+	case plan.Extender != nil && x.Image != "":
+		plan.Extender.Image, plan.Scheduler.Image = x.Image, x.Image
+	case plan.Extender != nil:
+		plan.Extender.Restarted = restarted
+	case x.Image == "":
+		plan.Scheduler.Restarted = restarted
+	}
+	if err := plan.Render(); err != nil {
+		return err
 	}
 	outcome, err := deploy.Deploy(ctx, d, plan, x.RunOptions)
 	if err != nil {
@@ -102,29 +96,4 @@ func (x RestartOptions) rollOut(ctx context.Context, d deploy.Deps, plan *deploy
 		out.Revision = outcome.Revision
 	}
 	return nil
-}
-
-func setImage(deployment *unstructured.Unstructured, container, image string) error {
-	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	if err != nil {
-		return fmt.Errorf("read the containers of Deployment/%s: %w", deployment.GetName(), err)
-	}
-	for _, c := range containers {
-		if c, ok := c.(map[string]any); ok && c["name"] == container {
-			c["image"] = image
-		}
-	}
-	return unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
-}
-
-// changed returns copies of the objects with a changed Deployment.
-func changed(objects []*unstructured.Unstructured, change func(o *unstructured.Unstructured)) []*unstructured.Unstructured {
-	fresh := make([]*unstructured.Unstructured, len(objects))
-	for i, o := range objects {
-		fresh[i] = o.DeepCopy()
-		if o.GetKind() == "Deployment" {
-			change(fresh[i])
-		}
-	}
-	return fresh
 }

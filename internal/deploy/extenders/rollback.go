@@ -3,6 +3,7 @@ package extenders
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,7 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 // RollBack deploys an earlier revision of a scheduler again, in the same way as a new one: checked, locked, and undone if it is not stable.
@@ -52,24 +52,23 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o depl
 	if err != nil {
 		return nil, fmt.Errorf("roll back %s to revision %d: %w", o.Name, target.Number, err)
 	}
-	policy := plan.Scheduler.Configuration.Policy
-	plan.Objects, plan.Scheduler.Configuration = rewired.Objects, &profiles.Rendered{YAML: rewired.Scheduler.Configuration.YAML, Policy: policy}
-	plan.Warnings = append(plan.Warnings, rewired.Warnings...)
+	rewired.Origin, rewired.Replaces, rewired.TakenPorts = plan.Origin, plan.Replaces, plan.TakenPorts
+	rewired.Warnings = slices.Concat(plan.Warnings, rewired.Warnings)
 	for _, w := range stale {
-		plan.Warnings = append(plan.Warnings, fmt.Sprintf("extender %s was deployed again since revision %d: its current address and certificates are used", w.Extender.Name, target.Number))
+		rewired.Warnings = append(rewired.Warnings, fmt.Sprintf("extender %s was deployed again since revision %d: its current address and certificates are used", w.Extender.Name, target.Number))
 	}
-	return plan, nil
+	return rewired, nil
 }
 
 // staleWirings returns how the scheduler has to call those extenders of a revision that have another address or certificates now. A sidecar is
 // a part of the revision.
 func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) ([]manifest.Wiring, error) {
-	wirings, err := manifest.Wirings(revision.Objects)
+	deployed, err := deploy.PlanOf(revision)
 	if err != nil {
 		return nil, err
 	}
 	var stale []manifest.Wiring
-	for _, w := range wirings {
+	for _, w := range deployed.Wirings {
 		if w.Sidecar != nil {
 			continue
 		}

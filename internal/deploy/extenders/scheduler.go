@@ -45,7 +45,7 @@ func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*
 	}
 	var former []manifest.Wiring
 	if d.Ledger != nil {
-		if former, err = Wired(ctx, d, s.Options.Namespace, s.Options.Name); err != nil {
+		if _, former, err = wired(ctx, d, s.namespace(), s.Options.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -64,11 +64,14 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	if err != nil {
 		return nil, nil, err
 	}
-	former, err := Wired(ctx, d, s.Options.Namespace, s.Options.Name)
+	previous, former, err := wired(ctx, d, s.namespace(), s.Options.Name)
 	if err != nil {
 		return nil, nil, err
 	}
-	run := &schedulerRun{SchedulerDeployment: s, d: d, former: former}
+	if s.Options.Replaces == 0 {
+		s.Options.Replaces = numberOf(previous)
+	}
+	run := &schedulerRun{SchedulerDeployment: s, d: d, former: former, previous: previous}
 	var list []steps.Step
 	for _, o := range s.Extenders {
 		extender, err := newRun(d, s.deployment(o, release))
@@ -123,11 +126,7 @@ func (r *schedulerRun) deploy(ctx context.Context) error {
 		return err
 	}
 	report(r.d, plan)
-	revisions, err := r.d.Ledger.Revisions(ctx, plan.Namespace, plan.Name)
-	if err != nil {
-		return err
-	}
-	r.previous, r.plan = apply.LastDeployed(revisions), plan
+	r.plan = plan
 	r.outcome, err = deploy.Deploy(ctx, r.d, plan, r.RunOptions)
 	return err
 }

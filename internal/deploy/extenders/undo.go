@@ -28,16 +28,16 @@ func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *app
 	case previous.Number == revision:
 		return nil
 	}
-	return redeploy(ctx, d, previous, how)
+	return redeploy(ctx, d, previous, revision, how)
 }
 
-// redeploy deploys a revision again, whose configuration was checked before.
-func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, how deploy.RunOptions) error {
+// redeploy deploys a revision again in place of the one with the given number.
+func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, replaces int, how deploy.RunOptions) error {
 	plan, err := deploy.PlanOf(revision)
 	if err != nil {
 		return err
 	}
-	plan.Scheduler.Configuration, how.Verify = nil, nil
+	plan.Replaces, how.Verify = replaces, nil
 	_, err = deploy.Deploy(ctx, d, plan, how)
 	return err
 }
@@ -48,8 +48,8 @@ func (e *extenderRun) unwire(ctx context.Context, _ error) error {
 		return nil
 	}
 	var failed error
-	for _, last := range slices.Backward(e.changed) {
-		failed = errors.Join(failed, redeploy(ctx, e.Deps, last, e.x.RunOptions))
+	for _, c := range slices.Backward(e.changed) {
+		failed = errors.Join(failed, redeploy(ctx, e.Deps, c.before, c.revision, e.x.RunOptions))
 	}
 	return failed
 }

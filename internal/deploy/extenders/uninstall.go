@@ -122,11 +122,13 @@ func stillCalled(ctx context.Context, d deploy.Deps, x UninstallOptions, left []
 	if err != nil {
 		return err
 	}
-	plan.Objects = changed(plan.Objects, func(o *unstructured.Unstructured) {
-		annotations := o.GetAnnotations()
-		annotations[manifest.AnnotationNodes] = strings.Join(left, ",")
-		o.SetAnnotations(annotations)
-	})
+	if plan.Extender == nil {
+		return problem.Invalidf("", "%s is a scheduler, not an extender", x.Name)
+	}
+	plan.Extender.Nodes, plan.Replaces = left, last.Number
+	if err := plan.Render(); err != nil {
+		return err
+	}
 	if _, err := deploy.Deploy(ctx, d, plan, x.RunOptions); err != nil {
 		return err
 	}

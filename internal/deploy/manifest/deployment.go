@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -41,7 +39,7 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 	}
 	return &appsv1.Deployment{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
-		ObjectMeta: s.deploymentMeta(),
+		ObjectMeta: s.meta(s.Name),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &s.Replicas,
 			Selector: &metav1.LabelSelector{MatchLabels: s.selectorLabels()},
@@ -50,29 +48,28 @@ func (s Scheduler) deployment(rules versions.Rules, args []string, m mounts) *ap
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &surge, MaxUnavailable: &unavailable},
 			},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: s.podLabels()},
+				ObjectMeta: podMeta(s.podLabels(), s.Restarted),
 				Spec:       s.pod(rules, args, m),
 			},
 		},
 	}
 }
 
+// annotationRestarted changes a pod template, so that its pods are replaced.
+const annotationRestarted = "pmk-sched.io/restarted"
+
+func podMeta(labels map[string]string, restarted string) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{Labels: labels}
+	if restarted != "" {
+		meta.Annotations = map[string]string{annotationRestarted: restarted}
+	}
+	return meta
+}
+
 // surges reports whether a rollout starts a new pod before it stops an old one, so that a scheduler
 // that does not start replaces none. On the host network both would use the same port, and without
 // leader election both would schedule the same pods.
 func (s Scheduler) surges() bool { return !s.Credentials.HostNetwork() && s.Configuration.LeaderElect }
-
-// deploymentMeta records the flags on the Deployment and not on its pods: different flags with the
-// same result do not restart the scheduler.
-func (s Scheduler) deploymentMeta() metav1.ObjectMeta {
-	meta := s.meta(s.Name)
-	if len(s.Flags) > 0 {
-		// Encoding a list of strings cannot fail.
-		flags, _ := json.Marshal(s.Flags)
-		meta.Annotations = map[string]string{ownership.AnnotationFlags: string(flags)}
-	}
-	return meta
-}
 
 func (s Scheduler) pod(rules versions.Rules, args []string, m mounts) corev1.PodSpec {
 	token, grace := s.Credentials.Mode == ModeServiceAccount, int64(gracePeriod)

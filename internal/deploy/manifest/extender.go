@@ -87,6 +87,8 @@ type Extender struct {
 	Resources corev1.ResourceRequirements
 	// Nodes are the nodes whose default scheduler calls the extender, recorded on the Deployment.
 	Nodes []string
+	// Restarted is a time that replaces the pods when it changes, or empty.
+	Restarted string `json:",omitempty"`
 	// Version is the version of pmk-sched, for a label.
 	Version string
 }

@@ -30,7 +30,7 @@ func (e Extender) deployment(configMap, tls string) *appsv1.Deployment {
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &none},
 			},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: e.podLabels()},
+				ObjectMeta: podMeta(e.podLabels(), e.Restarted),
 				Spec:       e.pod(configMap, tls),
 			},
 		},

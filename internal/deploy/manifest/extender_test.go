@@ -75,7 +75,7 @@ func TestSchedulerWithExtendersMatchesTheGoldenFiles(t *testing.T) {
 	for _, release := range releases() {
 		for _, mode := range []string{manifest.ModeNode, manifest.ModeServiceAccount} {
 			t.Run(mode+"-"+release, func(t *testing.T) {
-				wired, err := manifest.Wire(objects(t, scheduler(t, release, mode)), nil, wirings())
+				wired, err := manifest.Wire(objects(t, scheduler(t, release, mode)), wirings())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -89,26 +89,17 @@ func TestSchedulerWithExtendersMatchesTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestWireWithoutExtendersRestoresObjects(t *testing.T) {
-	for _, mode := range manifest.Modes() {
-		t.Run(mode, func(t *testing.T) {
-			s := scheduler(t, "v1.24.3", mode)
-			before := objects(t, s)
-			wired, err := manifest.Wire(before, []byte("another: configuration\n"), wirings())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found, err := manifest.Wirings(wired); err != nil || len(found) != 2 || found[0].Sidecar.Image != "localhost/my-extender:v1" {
-				t.Errorf("wirings read back: %v, %v", found, err)
-			}
-			after, err := manifest.Wire(wired, s.Configuration.YAML, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("objects changed (-before +after):\n%s", diff)
-			}
-		})
+func TestExtendersAreListedOnTheDeployment(t *testing.T) {
+	before := objects(t, scheduler(t, "v1.24.3", manifest.ModeNode))
+	wired, err := manifest.Wire(before, wirings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := manifest.Wirings(wired); err != nil || len(found) != 2 || found[0].Sidecar.Image != "localhost/my-extender:v1" {
+		t.Errorf("wirings read back: %v, %v", found, err)
+	}
+	if diff := cmp.Diff(objects(t, scheduler(t, "v1.24.3", manifest.ModeNode)), before); diff != "" {
+		t.Errorf("the given objects changed (-before +after):\n%s", diff)
 	}
 }
 
@@ -171,13 +162,13 @@ func TestSidecarPortsAreUnique(t *testing.T) {
 }
 
 func TestWireRefusesInvalidObjects(t *testing.T) {
-	if _, err := manifest.Wire([]*unstructured.Unstructured{}, nil, nil); err == nil {
+	if _, err := manifest.Wire([]*unstructured.Unstructured{}, nil); err == nil {
 		t.Error("no error without a Deployment")
 	}
 	all := objects(t, scheduler(t, "v1.24.3", manifest.ModeNode))
 	bad := wirings()
 	bad[0].Extender.Name = "Not A Label"
-	if _, err := manifest.Wire(all, nil, bad); err == nil {
+	if _, err := manifest.Wire(all, bad); err == nil {
 		t.Error("no error for an invalid extender name")
 	}
 }

@@ -16,7 +16,7 @@ import (
 func TestPodsAreConfined(t *testing.T) {
 	for _, mode := range manifest.Modes() {
 		t.Run(mode, func(t *testing.T) {
-			wired, err := manifest.Wire(objects(t, scheduler(t, "v1.24.3", mode)), nil, wirings())
+			wired, err := manifest.Wire(objects(t, scheduler(t, "v1.24.3", mode)), wirings())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,8 +83,10 @@ type Scheduler struct {
 	Args []string
 	// Resources of the container. The default is a request of 0.1 CPU.
 	Resources corev1.ResourceRequirements
+	// Restarted is a time that replaces the pods when it changes, or empty.
+	Restarted string `json:",omitempty"`
 	// Flags are the user's flags, --name=value each, that are needed to deploy the same scheduler
-	// with another image. They are recorded on the Deployment and contain no secrets.
+	// with another image. They contain no secrets.
 	Flags []string
 	// Version is the version of pmk-sched, for a label.
 	Version string

@@ -3,7 +3,6 @@ package manifest
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // policyKey is the key of the Policy in the ConfigMap that --policy-configmap names in 1.20–1.22
@@ -22,16 +21,6 @@ func PolicyConfigMap(scheduler, namespace string, labels map[string]string, poli
 		Immutable: &immutable,
 		Data:      map[string]string{policyKey: string(policy)},
 	}
-}
-
-// LegacyPolicy returns the legacy Policy among the objects of a scheduler, or nil.
-func LegacyPolicy(objects []*unstructured.Unstructured) []byte {
-	for _, o := range objects {
-		if text, found, err := unstructured.NestedString(o.Object, "data", policyKey); o.GetKind() == "ConfigMap" && err == nil && found {
-			return []byte(text)
-		}
-	}
-	return nil
 }
 
 func (s Scheduler) policyMap() *corev1.ConfigMap {

@@ -6,7 +6,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -43,18 +42,6 @@ func TestReadinessWithDelayCacheUntilActive(t *testing.T) {
 				t.Errorf("got %v, want %s", got, c.want)
 			}
 		})
-	}
-}
-
-func TestFlagsAreRecordedOnTheDeploymentOnly(t *testing.T) {
-	s := scheduler(t, "v1.24.3", manifest.ModeNode)
-	s.Flags = []string{"--preset=spread", "--replicas=1"}
-	d := deployment(t, s)
-	if got := d.GetAnnotations()[ownership.AnnotationFlags]; got != `["--preset=spread","--replicas=1"]` {
-		t.Errorf("got %s", got)
-	}
-	if got := field(t, d, "spec", "template", "metadata", "annotations"); got != nil {
-		t.Errorf("the pods have annotations: %v", got)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -80,27 +78,18 @@ func SidecarPort(secure, n int) (int32, error) {
 	return int32(port), nil
 }
 
-// Wire returns the objects of a scheduler with exactly the given extenders, and with the given
-// configuration unless it is nil. objects are the result of [Objects] or of an earlier Wire; they
-// are not changed.
-func Wire(objects []*unstructured.Unstructured, configuration []byte, wirings []Wiring) ([]*unstructured.Unstructured, error) {
-	var bare []*unstructured.Unstructured
+// Wire returns the objects of a scheduler, the result of [Objects], with the given extenders. objects are not changed.
+func Wire(objects []*unstructured.Unstructured, wirings []Wiring) ([]*unstructured.Unstructured, error) {
+	w := wirer{}
 	for _, o := range objects {
-		if _, of := o.GetLabels()[LabelExtender]; !of {
-			bare = append(bare, o.DeepCopy())
-		}
+		w.objects = append(w.objects, o.DeepCopy())
 	}
-	w := wirer{objects: bare}
-	for _, do := range []func() error{
-		w.find,
-		func() error { return w.configure(configuration) },
-		func() error { return w.note(wirings) },
-	} {
-		if err := do(); err != nil {
-			return nil, err
-		}
+	if err := w.find(); err != nil {
+		return nil, err
 	}
-	w.unwire()
+	if err := w.annotate(wirings); err != nil {
+		return nil, err
+	}
 	for _, wiring := range wirings {
 		if err := w.add(wiring); err != nil {
 			return nil, err
@@ -176,61 +165,14 @@ func Configuration(objects []*unstructured.Unstructured, name string) ([]byte, e
 		"scheduler %s has no KubeSchedulerConfiguration to add an extender to", name)
 }
 
-// configure replaces the configuration.
-func (w *wirer) configure(text []byte) error {
-	if text == nil {
-		return nil
-	}
-	if _, err := Configuration(w.objects, w.name); err != nil {
-		return err
-	}
-	key := w.name + ".yaml"
-	for _, o := range w.objects {
-		if _, found, _ := unstructured.NestedString(o.Object, "data", key); o.GetKind() != "ConfigMap" || !found {
-			continue
-		}
-		old := o.GetName()
-		o.SetName(hashed(w.name+"-config", map[string][]byte{key: text}))
-		if err := unstructured.SetNestedField(o.Object, string(text), "data", key); err != nil {
-			return fmt.Errorf("write ConfigMap/%s: %w", o.GetName(), err)
-		}
-		for i := range w.deployment.Spec.Template.Spec.Volumes {
-			if source := w.deployment.Spec.Template.Spec.Volumes[i].ConfigMap; source != nil && source.Name == old {
-				source.Name = o.GetName()
-			}
-		}
-	}
-	return nil
-}
-
-// note records the list of extenders on the Deployment.
-func (w *wirer) note(wirings []Wiring) error {
-	delete(w.deployment.Annotations, AnnotationExtenders)
-	if len(wirings) == 0 {
-		if len(w.deployment.Annotations) == 0 {
-			w.deployment.Annotations = nil
-		}
-		return nil
-	}
+// annotate records the list of extenders on the Deployment.
+func (w *wirer) annotate(wirings []Wiring) error {
 	text, err := json.Marshal(wirings)
 	if err != nil {
 		return fmt.Errorf("record the extenders of scheduler %s: %w", w.name, err)
 	}
 	metav1.SetMetaDataAnnotation(&w.deployment.ObjectMeta, AnnotationExtenders, string(text))
 	return nil
-}
-
-// unwire removes what an earlier Wire added to the pod.
-func (w *wirer) unwire() {
-	pod := &w.deployment.Spec.Template.Spec
-	pod.Containers = slices.DeleteFunc(pod.Containers, func(c corev1.Container) bool { return strings.HasPrefix(c.Name, wired) })
-	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, wired) })
-	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name == ContainerName {
-			c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.Name, wired) })
-			w.scheduler = c
-		}
-	}
 }
 
 func (w *wirer) result() ([]*unstructured.Unstructured, error) {
@@ -249,37 +191,4 @@ func (w *wirer) result() ([]*unstructured.Unstructured, error) {
 	w.objects[w.at] = deployment
 	// The Deployment is last, after the objects that its pods mount.
 	return slices.Insert(w.objects, w.at, objects...), nil
-}
-
-// SecurePort returns the secure port of a scheduler's objects.
-func SecurePort(objects []*unstructured.Unstructured) (int, error) {
-	w := wirer{objects: objects}
-	if err := w.find(); err != nil {
-		return 0, err
-	}
-	for _, word := range w.scheduler.Command {
-		if f, err := parseFlag(word); err == nil && f.name == "secure-port" {
-			return strconv.Atoi(f.value)
-		}
-	}
-	return 0, fmt.Errorf("scheduler %s: no secure port in its command", w.name)
-}
-
-// Command returns the command of the scheduler with these objects, nil if they have no scheduler.
-func Command(objects []*unstructured.Unstructured) []string {
-	w := wirer{objects: objects}
-	if w.find() != nil {
-		return nil
-	}
-	return w.scheduler.Command
-}
-
-// ReadsPolicy reports whether a scheduler with these objects reads a legacy Policy. It then reads
-// extenders from the Policy only.
-func ReadsPolicy(objects []*unstructured.Unstructured) bool {
-	w := wirer{objects: objects}
-	if w.find() != nil {
-		return false
-	}
-	return slices.ContainsFunc(w.scheduler.Command, func(word string) bool { return strings.HasPrefix(word, "--policy-configmap") })
 }

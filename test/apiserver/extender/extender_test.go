@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
@@ -165,10 +167,7 @@ func TestSidecarIsWiredInRestartedAndTakenOutAgain(t *testing.T) {
 	}
 
 	// The scheduler keeps its sidecar when it is deployed again.
-	wired, err := extenders.Wired(t.Context(), w.deps, w.ns, "sched")
-	if err != nil {
-		t.Fatal(err)
-	}
+	wired := w.wired(t, "sched")
 	if len(wired) != 1 || !wired[0].Alone {
 		t.Fatalf("wired: %v", wired)
 	}
@@ -259,12 +258,26 @@ func TestAnExtenderRequiresTheCertificateThatItsSchedulersPresent(t *testing.T) 
 	}
 }
 
+// wired returns the extenders in the current revision of a scheduler.
+func (w *world) wired(t *testing.T, name string) []manifest.Wiring {
+	t.Helper()
+	revisions, err := w.deps.Ledger.Revisions(t.Context(), w.ns, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := deploy.PlanOf(apply.LastDeployed(revisions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan.Wirings
+}
+
 // forgetClientSecret wires a scheduler as before there were client certificates for every extender.
 func (w *world) forgetClientSecret(t *testing.T, name string) {
 	t.Helper()
-	wired, err := extenders.Wired(t.Context(), w.deps, w.ns, name)
-	if err != nil || len(wired) != 1 {
-		t.Fatalf("wired: %v, %v", wired, err)
+	wired := w.wired(t, name)
+	if len(wired) != 1 {
+		t.Fatalf("wired: %v", wired)
 	}
 	wired[0].ClientSecret, wired[0].Extender.TLS.CertFile, wired[0].Extender.TLS.KeyFile = "", "", ""
 	w.scheduler(t, name, wired...)

@@ -1,0 +1,180 @@
+package deploy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// record is the description of a deployed scheduler or extender in its revision. The objects of the revision are rendered from it,
+// so that a change of one thing is a change of this data and a new plan. Exactly one of Scheduler and Extender is set.
+type record struct {
+	// Scheduler has the configuration without Wirings.
+	Scheduler *manifest.Scheduler `json:"scheduler,omitempty"`
+	Wirings   []manifest.Wiring   `json:"wirings,omitempty"`
+	Extender  *manifest.Extender  `json:"extender,omitempty"`
+	// Keys are the private keys, which the types above leave out of their JSON.
+	Keys keys `json:"keys"`
+}
+
+// keys are PEM-encoded private keys. Revisions are Secrets, whose objects contain the same keys.
+type keys struct {
+	Scheduler []byte            `json:"scheduler,omitempty"`
+	Clients   map[string][]byte `json:"clients,omitempty"`
+	Authority []byte            `json:"authority,omitempty"`
+	Server    []byte            `json:"server,omitempty"`
+	Client    []byte            `json:"client,omitempty"`
+}
+
+// String never shows a key.
+func (k keys) String() string { return "private keys" }
+
+// GoString is like String, so that %#v does not print a key.
+func (k keys) GoString() string { return k.String() }
+
+// Record returns the description of the plan that its revision stores, as JSON. It contains the private keys of the scheduler or extender.
+func (p *Plan) Record() ([]byte, error) {
+	r := record{Extender: p.Extender, Wirings: p.Wirings}
+	if e := p.Extender; e != nil {
+		r.Keys = keys{Authority: e.Certificates.CAKey, Server: e.Certificates.ServerKey, Client: e.Certificates.ClientKey}
+	} else {
+		s := p.Scheduler
+		base := *p.base
+		base.Notes = nil // of the source, which is not recorded
+		s.Configuration = &base
+		r.Scheduler, r.Keys.Scheduler = &s, s.Credentials.Key
+		for name, client := range s.ExtenderClients {
+			if r.Keys.Clients == nil {
+				r.Keys.Clients = map[string][]byte{}
+			}
+			r.Keys.Clients[name] = client.Key
+		}
+	}
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("record %s: %w", p.Name, err)
+	}
+	return text, nil
+}
+
+// decodeRecord returns the record of a revision.
+func decodeRecord(revision *apply.Revision) (*record, error) {
+	const again = "deploy it again from its file or with its flags"
+	if len(revision.Record) == 0 {
+		return nil, problem.Invalidf(again, "revision %d of %s does not record how it was deployed", revision.Number, revision.Name)
+	}
+	r := &record{}
+	err := json.Unmarshal(revision.Record, r)
+	if err == nil && (r.Scheduler == nil) == (r.Extender == nil) {
+		err = errors.New("expected a scheduler or an extender")
+	}
+	if err == nil && r.Scheduler != nil && r.Scheduler.Configuration == nil {
+		err = errors.New("the scheduler has no configuration")
+	}
+	if err != nil {
+		return nil, problem.Errorf(again, "read the record of revision %d of %s: %w", revision.Number, revision.Name, err)
+	}
+	if e := r.Extender; e != nil {
+		e.Certificates.CAKey, e.Certificates.ServerKey, e.Certificates.ClientKey = r.Keys.Authority, r.Keys.Server, r.Keys.Client
+		return r, nil
+	}
+	r.Scheduler.Credentials.Key = r.Keys.Scheduler
+	for name, client := range r.Scheduler.ExtenderClients {
+		client.Key = r.Keys.Clients[name]
+		r.Scheduler.ExtenderClients[name] = client
+	}
+	return r, nil
+}
+
+// PlanOf returns the plan that deploys a revision again, with the objects of the revision. Its configuration is not checked once more.
+// The error is invalid input if the revision has no record.
+func PlanOf(revision *apply.Revision) (*Plan, error) {
+	r, err := decodeRecord(revision)
+	if err != nil {
+		return nil, err
+	}
+	plan := &Plan{
+		Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{},
+		Wirings: r.Wirings, Extender: r.Extender, checked: true,
+	}
+	if r.Extender != nil {
+		plan.Release, plan.Scheduler.Image = r.Extender.Release, r.Extender.Image
+		return plan, nil
+	}
+	plan.Scheduler, plan.base, plan.Release = *r.Scheduler, r.Scheduler.Configuration, r.Scheduler.Release
+	_, err = plan.configure()
+	return plan, err
+}
+
+// configure sets the configuration of the scheduler: the recorded one and Wirings. A legacy Policy has them already.
+func (p *Plan) configure() ([]profiles.Note, error) {
+	rendered := *p.base
+	p.Scheduler.Configuration = &rendered
+	if len(p.Wirings) == 0 || rendered.Policy != nil {
+		return nil, nil
+	}
+	text, notes, err := profiles.SetExtenders(rendered.YAML, p.Release, nil, calls(p.Wirings))
+	if err != nil {
+		return nil, fmt.Errorf("configure scheduler %s: %w", p.Name, err)
+	}
+	rendered.YAML = text
+	return notes, nil
+}
+
+// Render renders Objects from Scheduler and Wirings, or from Extender.
+func (p *Plan) Render() (err error) {
+	if p.Extender != nil {
+		p.Objects, err = manifest.ExtenderObjects(*p.Extender)
+		return err
+	}
+	if p.Objects, err = manifest.Objects(p.Scheduler); err != nil {
+		return fmt.Errorf("render scheduler %s: %w", p.Name, err)
+	}
+	if len(p.Wirings) > 0 {
+		p.Objects, err = manifest.Wire(p.Objects, p.Wirings)
+	}
+	return err
+}
+
+// Rewire returns the plan of a deployed revision of a scheduler with other extenders: set are added or replace those of the same name,
+// and the ones named in drop are removed. Nothing else changes. The plan is refused when another revision was deployed meanwhile.
+func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
+	plan, err := PlanOf(revision)
+	if err != nil {
+		return nil, err
+	}
+	if plan.base != nil && plan.base.Policy != nil {
+		return nil, problem.Invalidf("add the extender to spec.extenders of its file, and deploy that", "scheduler %s reads a Policy, in which a single extender cannot be changed", revision.Name)
+	}
+	kept := slices.DeleteFunc(slices.Clone(plan.Wirings), func(w manifest.Wiring) bool {
+		named := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
+		return slices.Contains(drop, w.Extender.Name) || slices.ContainsFunc(set, named)
+	})
+	plan.Wirings, plan.Replaces, plan.checked = slices.Concat(kept, set), revision.Number, false
+	if err := placeSidecars(plan.Wirings, plan.Scheduler.Port); err != nil {
+		return nil, err
+	}
+	notes, err := plan.configure()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		plan.Warnings = append(plan.Warnings, n.Message)
+	}
+	if len(set) > 0 {
+		unbatched, err := profiles.FindUnbatched(plan.Scheduler.Configuration.YAML, plan.Release, nil, plan.Gates())
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range unbatched {
+			plan.Notes = append(plan.Notes, u.String())
+		}
+	}
+	return plan, plan.Render()
+}

@@ -1,0 +1,138 @@
+package deploy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
+	"github.com/pmk-sched/pmk-sched/profiles"
+)
+
+// shapes are schedulers that use each part of a record.
+func shapes(t *testing.T) map[string]func(*Options) {
+	t.Helper()
+	yes := true
+	authority := issuer(t).Cert
+	call := func(name, url string) profiles.Extender {
+		return profiles.Extender{Name: name, URLPrefix: url, FilterVerb: "filter", Ignorable: &yes}
+	}
+	client := call("mine", "https://mine.example.com")
+	client.EnableHTTPS, client.TLS = true, &profiles.ExtenderTLS{CAData: authority}
+	client.TLS.CertFile, client.TLS.KeyFile = manifest.ExtenderClientPaths("mine")
+	far := call("far", "https://10.96.0.7")
+	far.EnableHTTPS, far.TLS = true, &profiles.ExtenderTLS{ServerName: "far.kube-system.svc", CAData: authority}
+	return map[string]func(*Options){
+		"defaults":       func(*Options) {},
+		"node":           func(o *Options) { o.Credentials = CredentialsNode },
+		"node-inline":    func(o *Options) { o.Credentials = CredentialsNodeInline },
+		"hostpath":       func(o *Options) { o.Credentials = CredentialsHostPath },
+		"serviceaccount": func(o *Options) { o.Credentials, o.APIServer = CredentialsServiceAccount, "https://192.0.2.1:6443" },
+		"any node":       func(o *Options) { o.Credentials, o.AnyNode, o.Replicas = CredentialsServiceAccount, true, 3 },
+		"node selector":  func(o *Options) { o.NodeSelector = map[string]string{"pool": "batch"} },
+		"port, resources, flags": func(o *Options) {
+			o.Port, o.PullPolicy, o.Args = 10333, "Always", []string{"--feature-gates=PodOverhead=false"}
+			o.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1536Mi")}
+		},
+		"preset": func(o *Options) { o.Preset = "binpack" },
+		"plugins": func(o *Options) {
+			o.Plugins = []profiles.Plugin{{Name: "MyPlugin", Points: []string{"filter"}}}
+			o.PluginRules = []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"things"}, Verbs: []string{"get"}}}
+		},
+		"extender": func(o *Options) { o.Extenders = []profiles.Extender{call("theirs", "http://theirs.example.com")} },
+		"extender with a client certificate": func(o *Options) {
+			o.Extenders = []profiles.Extender{client}
+			o.ExtenderClients = map[string]manifest.ClientCertificate{"mine": {Cert: []byte("CERT"), Key: []byte("KEY")}}
+		},
+		"extender of pmk-sched": func(o *Options) {
+			o.Wirings = []manifest.Wiring{{Extender: far, ClientSecret: manifest.ExtenderClient("far"), Alone: true}}
+		},
+		"sidecar": func(o *Options) {
+			o.Wirings = []manifest.Wiring{{Extender: call("near", ""), Sidecar: &manifest.Sidecar{
+				Image: "localhost/e:v1", Policies: []manifest.Policy{{Name: "loadaware", Weight: 2, Args: map[string]any{"prometheus": map[string]any{"url": "http://p"}, "n": int64(1000000)}}},
+			}}}
+		},
+	}
+}
+
+// shaped returns the plan of a scheduler on a control-plane node.
+func shaped(t *testing.T, release string, change func(*Options)) *Plan {
+	t.Helper()
+	o := Options{Name: "my-scheduler", Image: "localhost/s:v1", Version: "v9"}
+	change(&o)
+	plan, err := NewPlan(masterInfo(release), nodeCredentials(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func TestRecordOfARevisionGivesTheSameObjectsAndRecord(t *testing.T) {
+	for name, change := range shapes(t) {
+		t.Run(name, func(t *testing.T) {
+			plan := shaped(t, "v1.24.3", change)
+			before := revisionOf(t, 1, plan)
+			again, err := PlanOf(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := again.Render(); err != nil {
+				t.Fatal(err)
+			}
+			if !SameObjects(plan.Objects, again.Objects) {
+				t.Errorf("objects (-want +got):\n%s", cmp.Diff(plan.Objects, again.Objects))
+			}
+			if after := revisionOf(t, 1, again); string(after.Record) != string(before.Record) || after.Description != before.Description {
+				t.Errorf("record (-want +got):\n%s", cmp.Diff(string(before.Record), string(after.Record)))
+			}
+		})
+	}
+}
+
+// The order in which a user deploys an extender and its scheduler does not matter.
+func TestRewiredSchedulerIsTheOneThatIsDeployedWithTheExtender(t *testing.T) {
+	all := shapes(t)
+	for _, name := range []string{"extender of pmk-sched", "sidecar"} {
+		want := shaped(t, "v1.24.3", all[name])
+		plan, err := Rewire(revisionOf(t, 4, shaped(t, "v1.24.3", all["defaults"])), want.from.o.Wirings, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !SameObjects(want.Objects, plan.Objects) || plan.Replaces != 4 {
+			t.Errorf("%s replaces %d (-want +got):\n%s", name, plan.Replaces, cmp.Diff(want.Objects, plan.Objects))
+		}
+		back, err := Rewire(revisionOf(t, 5, plan), nil, []string{want.Wirings[0].Extender.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bare := shaped(t, "v1.24.3", all["defaults"]); !SameObjects(bare.Objects, back.Objects) {
+			t.Errorf("%s was removed (-want +got):\n%s", name, cmp.Diff(bare.Objects, back.Objects))
+		}
+	}
+}
+
+func TestDamagedRecordIsAnErrorWithoutItsContent(t *testing.T) {
+	for name, text := range map[string]string{
+		"does not record how it was deployed":   "",
+		"unexpected end of JSON input":          `{"keys":{"scheduler":"U0VDUkVU"`,
+		"expected a scheduler or an extender":   `{"keys":{"scheduler":"U0VDUkVU"}}`,
+		"the scheduler has no configuration":    `{"scheduler":{"Name":"n"}}`,
+		"cannot unmarshal number into Go value": `1`,
+	} {
+		r := revision(t, 7, "v1.24.3", nil)
+		r.Record = []byte(text)
+		_, err := PlanOf(r)
+		if err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "SECRET") || len(problem.Hints(err)) == 0 {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+	if text := fmt.Sprintf("%v %+v %#v", keys{Server: []byte("KEY")}, keys{Server: []byte("KEY")}, keys{Server: []byte("KEY")}); strings.Contains(text, "KEY") || strings.Contains(text, "75") {
+		t.Errorf("a key is printed: %s", text)
+	}
+}

@@ -1,0 +1,132 @@
+//go:build linux
+
+package extender_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+)
+
+// operation is a command that changes the scheduler sched.
+type operation struct {
+	name string
+	run  func(ctx context.Context, d deploy.Deps) error
+	// calls is the extender that the scheduler calls afterwards, or "".
+	calls string
+}
+
+// operations returns a deployment of the scheduler, which has another image each time, and changes of its extenders.
+func (w *world) operations(t *testing.T) (deployScheduler operation, extender []operation) {
+	image := 1
+	deployScheduler = operation{"deploy", func(ctx context.Context, d deploy.Deps) error {
+		image++
+		_, _, err := extenders.DeployScheduler(ctx, d, extenders.SchedulerDeployment{Options: deploy.Options{
+			Name: "sched", Namespace: w.ns, Image: fmt.Sprintf("localhost/scheduler:v%d", image), Branch: release.String(),
+			Credentials: deploy.CredentialsServiceAccount, Now: time.Now(),
+		}})
+		return err
+	}, ""}
+	for _, name := range []string{"second", "third"} {
+		extender = append(extender, operation{"extender deploy " + name, func(ctx context.Context, d deploy.Deps) error {
+			_, err := extenders.Deploy(ctx, d, w.deployment(t, w.options(name), "sched"))
+			return err
+		}, name})
+	}
+	return deployScheduler, append(extender, operation{"extender uninstall first", func(ctx context.Context, d deploy.Deps) error {
+		_, err := extenders.Uninstall(ctx, d, extenders.UninstallOptions{Name: "first", Namespace: w.ns})
+		return err
+	}, ""})
+}
+
+// A run that was planned before another one changed the scheduler is refused, with the reason: nothing of either is lost.
+func TestTwoRunsAtOnceThatDeployAScheduler(t *testing.T) {
+	w := newWorld(t)
+	w.removeInTheEnd(t, "sched")
+	deployScheduler, _ := w.operations(t)
+	w.atOnce(t, deployScheduler, deployScheduler)
+}
+
+func TestTwoRunsAtOnceThatChangeAScheduler(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"first", "second", "third"} {
+		w.removeInTheEnd(t, name)
+	}
+	w.scheduler(t, "sched")
+	w.deploy(t, w.deployment(t, w.options("first"), "sched"))
+	deployScheduler, wire := w.operations(t)
+	all := append(wire, deployScheduler)
+	for _, late := range all {
+		for _, early := range all {
+			if late.name == early.name && late.name != "deploy" {
+				continue // the same objects: applying them twice loses nothing
+			}
+			w.atOnce(t, early, late)
+			if t.Failed() {
+				return
+			}
+			w.reset(t)
+		}
+	}
+}
+
+// atOnce runs early after late has read the state that it changes, and expects that late is refused.
+func (w *world) atOnce(t *testing.T, early, late operation) {
+	t.Helper()
+	name, done, d := early.name+" while "+late.name+" runs", false, w.deps
+	d.Preflight = func(ctx context.Context, plan *deploy.Plan) error {
+		if plan.Name != "sched" || done {
+			return nil
+		}
+		done = true
+		if err := early.run(ctx, w.deps); err != nil {
+			t.Errorf("%s: the first run: %v", name, err)
+		}
+		return nil
+	}
+	err := late.run(t.Context(), d)
+	if !done {
+		t.Fatalf("%s: the first run did not run: %v", name, err)
+	}
+	if err == nil || !strings.Contains(err.Error(), "another run") || !slices.Contains(problem.Hints(err), "run the command again") {
+		t.Errorf("%s: the second run: %v", name, err)
+	}
+	var calls []string
+	for _, wiring := range w.wired(t, "sched") {
+		calls = append(calls, wiring.Extender.Name)
+	}
+	if early.calls != "" && !slices.Contains(calls, early.calls) || late.calls != "" && slices.Contains(calls, late.calls) {
+		t.Errorf("%s: the scheduler calls %q", name, calls)
+	}
+}
+
+// reset returns to a scheduler that calls the extender first only.
+func (w *world) reset(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"second", "third"} {
+		if _, err := extenders.Uninstall(t.Context(), w.deps, extenders.UninstallOptions{Name: name, Namespace: w.ns}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.deploy(t, w.deployment(t, w.options("first"), "sched"))
+	if diff := cmp.Diff(1, len(w.wired(t, "sched"))); diff != "" {
+		t.Fatalf("extenders after a reset (-want +got):\n%s", diff)
+	}
+}
+
+// deploy deploys an extender.
+func (w *world) deploy(t *testing.T, x extenders.Deployment) {
+	t.Helper()
+	if _, err := extenders.Deploy(t.Context(), w.deps, x); err != nil {
+		t.Fatal(err)
+	}
+}
