@@ -28,7 +28,7 @@ func goList(t *testing.T, args ...string) []string {
 	return strings.Fields(string(out))
 }
 
-// architecture is the document whose table lists every package and what it may import.
+// architecture is the document whose table lists every package and the packages that it may import.
 const architecture = "docs/architecture.md"
 
 // packageRow is one row of the table: a package, or a pattern that ends in `/*`.
@@ -38,7 +38,8 @@ type packageRow struct {
 	grants  []string // packages of this module by path in it, others by import path; patterns too
 }
 
-// readArchitecture returns the rows of the table, which has the columns "package", "what it is for" and "may import".
+// readArchitecture returns the rows of the table. Its columns are the package, its purpose and the
+// packages that it may import.
 func readArchitecture(t *testing.T) []packageRow {
 	t.Helper()
 	text, err := os.ReadFile(architecture)

@@ -8,7 +8,8 @@ import "embed"
 //go:embed scheduler cmd/pmk-extender
 var Sources embed.FS
 
-// GoMod and GoSum are those of this module. A plugin that `pmk-sched plugin new` creates uses their versions in its tests.
+// GoMod and GoSum are the go.mod and go.sum of this module. A plugin that `pmk-sched plugin new`
+// creates uses their versions in its tests.
 var (
 	//go:embed go.mod
 	GoMod []byte

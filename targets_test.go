@@ -133,7 +133,7 @@ func makeTargets(t *testing.T) []string {
 func readTargets(t *testing.T) []goTest {
 	t.Helper()
 	cmd := exec.Command("make", append([]string{"-n", "--no-print-directory"}, makeTargets(t)...)...)
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=") // those of the make that runs this test
+	cmd.Env = append(os.Environ(), "MAKEFLAGS=") // without the flags of the make that runs this test
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("make -n: %v", err)

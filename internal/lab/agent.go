@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// runAgent does what PMK's node agent does when it starts: it writes the static pod and its
-// configuration again, whatever they contain.
+// runAgent imitates the start of PMK's node agent: it overwrites the static pod and its
+// configuration.
 func (n *Node) runAgent(rules versions.Rules) error {
 	l, err := findLayout(n.lab.Layout())
 	if err != nil {

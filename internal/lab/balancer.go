@@ -19,8 +19,8 @@ import (
 const balancer = "haproxy"
 
 // balancerConfiguration renders haproxy's configuration. A server that does not answer /readyz, for
-// example because its etcd does not, gets no new connections; those that it has stay open, as with
-// most load balancers.
+// example because its etcd does not, gets no new connections. Its open connections stay open, as
+// with most load balancers.
 func balancerConfiguration(at netip.AddrPort, masters []*Node) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, `global

@@ -84,7 +84,7 @@ func machineHierarchies() ([]hierarchy, error) {
 	return hs, nil
 }
 
-// group is a cgroup of a lab; it has the same name in every hierarchy. The lab's own group has one
+// group is a cgroup of a lab, with the same name in every hierarchy. The lab's own group has one
 // child for each host. A host sees its group as the root, "/", of a cgroup namespace: everything
 // that a kubelet or a user creates is below it. The host's processes are in its child hostGroup.
 type group struct {
@@ -282,8 +282,8 @@ func (g group) remove(ctx context.Context) error {
 	}
 }
 
-// removeGroupDir removes a group's directory after those below it. The files in it belong to the
-// kernel.
+// removeGroupDir removes a group's directory after its subdirectories. The kernel removes the files
+// in it.
 func removeGroupDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -10,9 +10,10 @@
 // which simulates further workers.
 //
 // A cluster is made in one of two ways. With the layout kubeadm, kubeadm of the release makes it:
-// "init", "join", images with the names and the shape of those that Kubernetes releases. With the layout
-// of PMK the lab itself writes the files of the control-plane nodes, and etcd is a process of each node.
-// Several of them have a virtual address, which keepalived gives to one of them.
+// "init", "join", images with the names and the structure of the Kubernetes release images. With
+// the layout of PMK the lab itself writes the files of the control-plane nodes, and etcd is a
+// process of each node. Several of them have a virtual address, which keepalived gives to one of
+// them.
 //
 // Every process of a lab is in the lab's own cgroups. Mounts, links and packet filter rules are in
 // its namespaces and end with them. That is how Down finds everything, even when Up was killed, and

@@ -23,7 +23,7 @@ import (
 
 // Down removes the lab name in the directory stateDir: processes, mounts, namespaces, link, cgroups
 // and directory. It needs only the name, so it also removes a lab whose Up was killed. The error is
-// ErrNotFound if there is no such lab. If Down fails or ctx ends, calling it again continues.
+// ErrNotFound if the lab does not exist. If Down fails or ctx ends, calling it again continues.
 func Down(ctx context.Context, stateDir, name string, log *zap.Logger) error {
 	if log == nil {
 		log = zap.NewNop()

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
-// Command is what Exec runs on the node.
+// Command is a program that Exec runs on the node.
 type Command struct {
 	// Node is the name of the node; the default is the first one.
 	Node string
@@ -28,10 +28,10 @@ type Command struct {
 	Argv []string
 	// Env is the environment. Exec sets KUBECONFIG, PMK_SCHED_NODE_ROOT, PATH and NO_PROXY.
 	Env []string
-	// Dir is the working directory; the default is that of this process, or / if the node does not
-	// have it.
+	// Dir is the working directory. The default is the working directory of this process, or / if
+	// the node does not have that directory.
 	Dir string
-	// Stdin, Stdout and Stderr are passed to the program; nil means none.
+	// Stdin, Stdout and Stderr are passed to the program. They may be nil.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 }

@@ -171,8 +171,8 @@ func (h host) pid(name string, running []int) int {
 	return pid
 }
 
-// started reports whether a process with the recorded PID exists: the one that was just started,
-// or, much later, any.
+// started reports whether a process with the recorded PID exists. Long after the start another
+// process may have reused the PID.
 func (h host) started(name string) bool {
 	pid := h.written(name)
 	return pid > 0 && syscall.Kill(pid, 0) == nil

@@ -59,9 +59,9 @@ func labImages(n nodeConfig, programs map[string]string, pause, busybox string) 
 	return images
 }
 
-// kubeadmImages returns the images of a lab that kubeadm makes, with the names and the shape of
-// those that Kubernetes releases (build/server-image, cluster/images/etcd, build/pause): no shell,
-// a runner as the entrypoint, and the program is named only by the static pod's command.
+// kubeadmImages returns the images of a lab that kubeadm makes, with the names and the structure of
+// the Kubernetes release images (build/server-image, cluster/images/etcd, build/pause): no shell, a
+// runner as the entrypoint, and the program is named only by the static pod's command.
 func kubeadmImages(names kubeadm.Images, programs map[string]string, pause, busybox string) []labImage {
 	images := append(plainImages(pause, busybox), labImage{
 		ref: names["pause"], entrypoint: []string{"/pause"}, files: []image.File{{Path: "/pause", Source: pause}}, shell: true,

@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/lab/kubeadm"
 )
 
-// secrets are what nodes join a cluster with.
+// secrets are the credentials with which nodes join a cluster.
 type secrets struct{ token, certificateKey string }
 
 // newSecrets returns a random bootstrap token and certificate key
@@ -73,7 +73,7 @@ func (l *Lab) server() (string, error) {
 	return netip.AddrPortFrom(address, uint16(lay.port)).String(), nil
 }
 
-// cluster returns what kubeadm is told about the cluster.
+// cluster returns the cluster-wide input of kubeadm.
 func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: u.secrets.token}
 	if !u.lab.balanced() {

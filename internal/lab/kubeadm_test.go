@@ -161,7 +161,7 @@ func TestImagesOfKubeadmHaveUpstreamsNamesAndShape(t *testing.T) {
 	}
 }
 
-// An image without entrypoint and shell, as that of etcd, can be written and has no command.
+// An image without entrypoint and shell, like the etcd image, can be written and has no command.
 func TestImageWithoutEntrypoint(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "etcd")

@@ -33,7 +33,7 @@ type Options struct {
 	Release versions.Release
 	// Layout is LayoutPMK or LayoutKubeadm; the default is LayoutPMK.
 	Layout string
-	// Masters is the number of control-plane nodes; 0 means one.
+	// Masters is the number of control-plane nodes. The default is one.
 	Masters int
 	// Workers is the number of workers with a kubelet.
 	Workers int
@@ -50,7 +50,7 @@ type Options struct {
 	Keep bool
 	// Programs provides the binaries; by default internal/artifact/build compiles them.
 	Programs Programs
-	// Log receives details; nil means none.
+	// Log receives details. It may be nil.
 	Log *zap.Logger
 	// OnStep is called when a step begins, and its result when the step ends. Both may be nil.
 	OnStep func(name string) (done func(err error))
@@ -74,8 +74,8 @@ type state struct {
 	Created time.Time        `json:"created"`
 	// Ready is set when Up has finished.
 	Ready bool `json:"ready"`
-	// Subnet is the network of the machine and the nodes, such as "198.18.3.0/24"; empty until
-	// it is chosen.
+	// Subnet is the network of the machine and the nodes, such as "198.18.3.0/24". It is empty
+	// until the lab has chosen a network.
 	Subnet string `json:"subnet,omitempty"`
 }
 

@@ -34,7 +34,7 @@ type layout struct {
 	kubeletBinary  string
 	// kubeletAuthorization is AlwaysAllow or Webhook.
 	kubeletAuthorization string
-	// labels and taints are those of the Node object.
+	// labels and taints of the Node object.
 	labels map[string]string
 	taints []corev1.Taint
 	// controlPlane are the names of the static pods, without the suffix of the node.
@@ -42,7 +42,8 @@ type layout struct {
 	// identities returns the files with keys and certificates, which do not change during the life
 	// of the cluster.
 	identities func(nodeConfig) ([]file, error)
-	// settings returns the files that depend on the release, except those of every layout.
+	// settings returns the layout's files that depend on the release. It does not return the files
+	// that all layouts share.
 	settings func(nodeConfig) ([]file, error)
 }
 

@@ -9,7 +9,7 @@ const (
 	kubeadmPKI = kubeadmDir + "/pki"
 )
 
-// kubeadmLayout is what kubeadm of the release makes.
+// kubeadmLayout describes a cluster that kubeadm of the release creates.
 func kubeadmLayout() layout {
 	return layout{
 		name:       LayoutKubeadm,

@@ -44,7 +44,8 @@ func id(dir string) string {
 // to 15 characters.
 func linkName(dir string) string { return "pmklab" + id(dir) }
 
-// groupName returns the name of the lab's cgroup in every hierarchy; those of its hosts are below.
+// groupName returns the name of the lab's cgroup in every hierarchy. The cgroups of its hosts are
+// below it.
 func groupName(dir string) string {
 	return "pmk-sched-lab-" + filepath.Base(dir) + "-" + id(dir)
 }

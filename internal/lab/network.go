@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// podCIDR and serviceCIDR exist only in the lab's network namespaces, so every lab has the same.
+	// podCIDR and serviceCIDR exist only in the lab's network namespaces, so all labs use the same.
 	podCIDR     = "10.244.0.0/16"
 	serviceCIDR = "10.96.0.0/16"
 	serviceIP   = "10.96.0.1"
@@ -88,8 +88,8 @@ func machineNetworks() ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// Addresses in the network of a lab, by their last byte: of this machine, of the first node, the one
-// that moves between control-plane nodes, and that of the network's own host, which has the load
+// Last byte of the addresses in the network of a lab: this machine, the first node, the virtual
+// address that moves between control-plane nodes, and the network's own host, which runs the load
 // balancer.
 const (
 	machineAddress  = 1

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Role is what a node does in its cluster.
+// Role of a node in its cluster.
 type Role string
 
 // Roles of nodes.
@@ -36,7 +36,7 @@ type Node struct {
 // Name returns the name of the Node object.
 func (n *Node) Name() string { return n.name }
 
-// Role returns what the node does in the cluster.
+// Role returns the role of the node in the cluster.
 func (n *Node) Role() Role { return n.role }
 
 // Address returns the address of the node, which this machine can reach.

@@ -36,7 +36,7 @@ func (l *Lab) StopNode(ctx context.Context, name string) error {
 	})
 }
 
-// forget removes what remains of a node without processes: its link, which the kernel removes some
+// forget removes the remains of a node without processes: its link, which the kernel removes some
 // time later, its process IDs, and /run.
 func (n *Node) forget(ctx context.Context) error {
 	remove := `! ip link show dev "$0" >/dev/null 2>&1 || ip link delete dev "$0" 2>/dev/null || ! ip link show dev "$0" >/dev/null 2>&1`
@@ -143,7 +143,7 @@ func (l *Lab) hasQuorum() (bool, error) {
 }
 
 // answers returns an error until the node is ready and its kubelet and its API server answer: right
-// after a start the Node object has the status from before.
+// after a start the Node object still has its old status.
 func (n *Node) answers(ctx context.Context, client kubernetes.Interface) error {
 	if err := n.apiServerAnswers(ctx); err != nil {
 		return err

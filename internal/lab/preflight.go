@@ -26,7 +26,7 @@ type machine struct {
 // need is a program and the Debian package that contains it.
 type need struct{ program, pkg string }
 
-// commonNeeds are what every lab needs.
+// commonNeeds are the programs that every lab requires.
 func commonNeeds() []need {
 	return []need{
 		{"containerd", "containerd"}, {"ctr", "containerd"}, {"containerd-shim-runc-v2", "containerd"},
@@ -37,7 +37,7 @@ func commonNeeds() []need {
 	}
 }
 
-// needs are what this lab needs.
+// needs are the programs that this lab requires.
 func (l *Lab) needs() []need {
 	switch {
 	case l.balanced():
@@ -50,7 +50,7 @@ func (l *Lab) needs() []need {
 
 // MissingError is returned when the machine lacks something that a lab needs.
 type MissingError struct {
-	// Missing describes what is missing; Packages are the Debian packages that contain it.
+	// Missing lists the missing programs and privileges, Packages the Debian packages to install.
 	Missing, Packages []string
 }
 
@@ -58,7 +58,7 @@ func (e *MissingError) Error() string {
 	return "this machine cannot run a lab; missing: " + strings.Join(e.Missing, ", ")
 }
 
-// Hint returns the command that installs what is missing.
+// Hint returns the command that installs the missing packages.
 func (e *MissingError) Hint() string {
 	if len(e.Packages) == 0 {
 		return ""

@@ -62,7 +62,7 @@ func (n *Node) waitReady(ctx context.Context, client kubernetes.Interface) error
 	})
 }
 
-// markNode adds labels and taints to those of the node.
+// markNode adds labels and taints to the node.
 func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
@@ -139,7 +139,7 @@ func (n *Node) waitStaticPods(ctx context.Context, client kubernetes.Interface, 
 	return nil
 }
 
-// checkPod returns what check says of a pod in kube-system.
+// checkPod applies check to a pod in kube-system and returns its error.
 func checkPod(ctx context.Context, client kubernetes.Interface, name string, check func(*corev1.Pod) error) error {
 	pod, err := client.CoreV1().Pods(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

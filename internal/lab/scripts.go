@@ -44,8 +44,8 @@ func boundPaths() []string {
 	}
 }
 
-// statePath is where pmk-sched keeps its state on a node. It is bind-mounted too, before what is
-// kept of the machine, since the labs may be below it.
+// statePath is where pmk-sched keeps its state on a node. It is bind-mounted before the directories
+// in Kept, since the labs may be below it.
 const statePath = "/var/lib/pmk-sched"
 
 // coveredPaths are directories of the machine in which a node needs entries that the machine does
@@ -72,13 +72,13 @@ const cgroupDir = "/sys/fs/cgroup"
 
 // scriptData is the input of the scripts.
 type scriptData struct {
-	// What names the host: the network, or a node.
+	// What is the description of the host in messages: "the network" or "node NAME".
 	Name, Dir, What, Host       string
 	Bridge                      string
 	Link, MAC, Address, Gateway string
 	Prefix                      int
 	Nodes                       []scriptNode
-	Roots, Groups               []string // the host's cgroups, and those of its processes
+	Roots, Groups               []string // the host's cgroups and the cgroups of its processes
 	Trees                       []tree
 	TreeLinks                   map[string]string
 	Covered, Bound              []string
@@ -120,7 +120,7 @@ func render(name, text string, d scriptData) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// hostScripts returns what the scripts of every host need.
+// hostScripts returns the input that the scripts of all hosts share.
 func (l *Lab) hostScripts(h host, g group, what string) scriptData {
 	var groups []string
 	for _, dir := range g.dirs() {

@@ -28,7 +28,7 @@ type Status struct {
 	// Nodes are the nodes with a kubelet; Workers counts the simulated ones.
 	Nodes   []NodeStatus `json:"nodes"`
 	Workers Workers      `json:"workers"`
-	// Processes are those outside of the nodes.
+	// Processes are the processes outside of the nodes.
 	Processes []Process `json:"processes"`
 	// Kubeconfig works on the machine.
 	Kubeconfig string `json:"kubeconfig"`

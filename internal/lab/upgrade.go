@@ -120,8 +120,9 @@ func (l *Lab) upgrade(o Options) (*bringUp, error) {
 	return u, nil
 }
 
-// upgradable refuses what Kubernetes does not support: a downgrade, or skipping a minor. etcd
-// cannot read the data of one two minors older either; kubeadm upgrades it one minor at a time.
+// upgradable returns an error for an upgrade that Kubernetes does not support: a downgrade, or
+// skipping a minor. etcd cannot read data of an etcd two minors older either; kubeadm upgrades it
+// one minor at a time.
 func upgradable(from, to versions.Release, byKubeadm bool) error {
 	const hint = "take the lab down and create one with the other release"
 	switch {
@@ -142,8 +143,7 @@ func (u *bringUp) upgraded(n *Node) nodeConfig {
 	return c
 }
 
-// upgradeControlPlane replaces the static pods of a node with those of the new release and waits
-// until they run.
+// upgradeControlPlane writes the static pods of the new release on a node and waits until they run.
 func (u *bringUp) upgradeControlPlane(ctx context.Context, n *Node) error {
 	files, err := n.settings(u.layout, u.upgraded(n))
 	if err != nil {

@@ -54,7 +54,8 @@ func (u *bringUp) loadImagesEverywhere(ctx context.Context) error {
 	return group.Wait()
 }
 
-// upgradeWithKubeadm upgrades what kubeadm manages on a node, and then the node's own programs.
+// upgradeWithKubeadm runs kubeadm's upgrade command on a node and then replaces the node's own
+// programs.
 func (u *bringUp) upgradeWithKubeadm(ctx context.Context, n *Node, args []string) error {
 	if err := replaceProgram(u.programs["kubeadm"], n.binary("kubeadm")); err != nil {
 		return err

@@ -121,7 +121,7 @@ func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File, 
 	}
 	for _, b := range r.former {
 		if wrote := b.File(saved.Path); b.State == staticpod.Started && wrote != nil && wrote.Written == hash {
-			// The killed run did not verify what it wrote. Its own previous copy is one that was verified.
+			// The killed run did not verify the file that it wrote. It verified its previous copy.
 			previous, err = b.Load(wrote, staticpod.PreviousCopy)
 			return original, previous, err
 		}
@@ -129,8 +129,9 @@ func (r *replaceRun) originals(saved *staticpod.Saved, current *staticpod.File, 
 	return original, current, nil
 }
 
-// markUndone closes the backup of this run, and those of killed runs if the manifest from before them is in place. After a failed undo it
-// does nothing, so that restore can finish.
+// markUndone closes the backup of this run. If the manifest from before the killed runs is in
+// place, it closes their backups too. After a failed undo it does nothing, so that restore can
+// finish.
 func (r *replaceRun) markUndone(context.Context, error) error {
 	if r.backup == nil || r.undoFailed {
 		return nil

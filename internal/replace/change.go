@@ -13,9 +13,9 @@ import (
 type change struct {
 	swapper staticpod.Swapper
 	saved   *staticpod.Saved
-	// old is the file before this run, next the one that it writes.
+	// old is the file before this run, next the file that this run writes.
 	old, next *staticpod.File
-	// previous is the staged file that the undo restores; nil if nothing has to be undone.
+	// previous is the staged file that the undo restores. It is nil if there is nothing to undo.
 	previous *staticpod.Staged
 	// applied reports that next is in place, written by this run or a killed one.
 	applied bool
@@ -59,7 +59,8 @@ func (c *change) revert(current, previous *staticpod.File) error {
 	return c.swapper.Swap(c.saved.Path, current, previous)
 }
 
-// toRevert returns the current file and the one to restore. current is nil if that is in place. An edit by another program is an error.
+// toRevert returns the current file and the file to restore. current is nil if the file to restore
+// is in place. An edit by another program is an error.
 func (r *replaceRun) toRevert(c *change) (current, previous *staticpod.File, err error) {
 	if previous, err = r.backup.Load(c.saved, staticpod.PreviousCopy); err != nil {
 		return nil, nil, err

@@ -29,7 +29,7 @@ const defaultInsecurePort = 10251
 // configStem begins the names of configuration files.
 const configStem = "pmk-sched-"
 
-// configuration is what the new scheduler reads.
+// configuration is the configuration of the new scheduler.
 type configuration struct {
 	text     []byte
 	rendered *profiles.Rendered
@@ -41,7 +41,7 @@ type configuration struct {
 	copies []string
 }
 
-// configure renders the configuration, and has the program of the image check it.
+// configure renders the configuration and lets the program of the image check it.
 func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*configuration, error) {
 	c := &configuration{}
 	from, err := p.findSource(s)
@@ -94,13 +94,14 @@ func (p *planner) configure(ctx context.Context, s *scheduler, image string) (*c
 	return c, nil
 }
 
-// source is what a configuration is made from; file is the current configuration on the node, which the backup keeps.
+// source is the configuration from which the new one is rendered. file is the path of the current
+// configuration on the node, which the backup keeps.
 type source struct {
 	text       []byte
 	name, file string
 }
 
-// findSource returns the configuration that the user gives, else the current one.
+// findSource returns the user's configuration, or else the current configuration.
 func (p *planner) findSource(s *scheduler) (source, error) {
 	from := source{text: p.o.Configuration, name: p.o.ConfigurationName}
 	old, given := staticpod.Flag(s.args, "config")
@@ -127,10 +128,11 @@ func (p *planner) findSource(s *scheduler) (source, error) {
 	return from, nil
 }
 
-// reportedVersion is what kube-scheduler --version prints.
+// reportedVersion matches the output of kube-scheduler --version.
 var reportedVersion = regexp.MustCompile(`Kubernetes (v\S+)`)
 
-// checkWithBinary has the program of the image report its release, and check configuration and flags. It returns the program's hash.
+// checkWithBinary runs the program of the image to read its release and to check configuration and
+// flags. It returns the program's hash.
 func (p *planner) checkWithBinary(ctx context.Context, s *scheduler, image string, c *configuration, kubeconfig string) (sum string, err error) {
 	missing := slices.DeleteFunc(slices.Clone(c.rendered.Args), func(arg string) bool {
 		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")

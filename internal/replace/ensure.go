@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// Ensure is Run, unless this node has the replacement already: its files, its pod and its journal agree. Then it changes nothing, and the
-// outcome has no backup.
+// Ensure calls Run unless this node already has the replacement, that is, its files, its pod and
+// its journal agree. In that case it changes nothing, and the outcome has no backup.
 func Ensure(ctx context.Context, d Deps, info *inspect.Info, o Options) (*Outcome, error) {
 	r := &replaceRun{Deps: d, o: o, info: info}
 	if err := steps.Run(ctx, []steps.Step{{Name: "compare", Do: r.check}}, d.OnStep); err != nil {

@@ -96,7 +96,8 @@ func entry(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// flagsToCheck returns the flags with which the binary checks the configuration: those that name no file, address or server.
+// flagsToCheck returns the flags with which the binary checks the configuration. It leaves out the
+// flags for files, addresses, servers and the Policy.
 func flagsToCheck(args []string) []string {
 	excluded := []string{
 		"config", "kubeconfig", "master", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "secure-port", "address", "port",

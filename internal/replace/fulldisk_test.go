@@ -75,7 +75,8 @@ func withFullDisk(t *testing.T, test func(t *testing.T, n *testNode)) {
 	})
 }
 
-// fillBetween fills the disk before a step, and frees it before another; empty: never.
+// fillBetween fills the disk before step from, and frees it before step to. If to is empty, the
+// disk stays full.
 func (n *testNode) fillBetween(t *testing.T, from, to string) {
 	n.onStep = func(name string) {
 		switch name {
@@ -153,7 +154,7 @@ func TestJournalIsWrittenWhenTheDiskHasSpaceAgain(t *testing.T) {
 	})
 }
 
-// A killed run leaves what a restore on a full disk needs.
+// A killed run leaves all files that a restore on a full disk needs.
 func TestKilledRunIsRestoredOnAFullDisk(t *testing.T) {
 	withFullDisk(t, func(t *testing.T, n *testNode) {
 		good := n.state(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// Target is the static pod of a node's default scheduler, and what is needed to watch it.
+// Target identifies the static pod of a node's default scheduler and describes how to watch it.
 type Target struct {
 	Node string
 	// Pod is the name of the mirror pod in kube-system.

@@ -58,7 +58,7 @@ func eachKill(t *testing.T, killed []string, test func(t *testing.T, n *testNode
 	}
 }
 
-// isUndone fails the test unless the node has the last verified state, and nothing is unfinished.
+// isUndone fails the test unless the node is in the last verified state, without an unfinished run.
 func (n *testNode) isUndone(t *testing.T, good state, replaced bool) {
 	t.Helper()
 	if diff := cmp.Diff(good, n.state(t)); diff != "" {
@@ -160,7 +160,7 @@ func TestFailedRunWithOtherFlagsAfterKilledOnesRestoresThePreviousState(t *testi
 	})
 }
 
-// What any of the killed runs wrote is not taken for an edit.
+// Files that a killed run wrote do not count as edited.
 func TestKilledRunsWithDifferentFlagsAreRestored(t *testing.T) {
 	eachKill(t, []string{"swap"}, func(t *testing.T, n *testNode, _ state, step string, kills int) {
 		n.killWithOtherFlags(t, step, kills)

@@ -18,7 +18,8 @@ type EnvChange struct{ Old, New *staticpod.File }
 
 var schedulerFlags = regexp.MustCompile(`(?m)^(\s*(?:export\s+)?SCHEDULER_FLAGS=)("(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[^\s"'#\\]*)[ \t]*\r?$`)
 
-// readEnv returns the settings in file with --config naming the configuration; nil if the file does not exist.
+// readEnv returns the change of the settings in file that adds --config=config to the scheduler's
+// flags. It returns nil if the file does not exist.
 func readEnv(files staticpod.Files, file, config string) (*EnvChange, error) {
 	old, err := files.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {

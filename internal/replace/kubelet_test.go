@@ -52,7 +52,8 @@ func answer(req *http.Request, status int, body []byte) *http.Response {
 	}
 }
 
-// pod returns the mirror pod of the manifest; nil if there is none. A scheduler that crashes starts again every 10 s.
+// pod returns the mirror pod of the manifest, or nil if the manifest cannot be read. A scheduler
+// that crashes starts again every 10 s.
 func (n *testNode) pod() *corev1.Pod {
 	text, err := os.ReadFile(n.path(n.layout.Manifest))
 	pod := &corev1.Pod{}

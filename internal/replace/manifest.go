@@ -23,7 +23,8 @@ import (
 // configVolume is the volume of the configurations; PMK's pod has one already.
 const configVolume = "pmk-sched-config"
 
-// manifestChange is the manifest with the new scheduler, and what changes with it.
+// manifestChange is the manifest with the new scheduler and the change of the node agent's
+// settings.
 type manifestChange struct {
 	file   *staticpod.File
 	pinned bool
@@ -101,7 +102,7 @@ func (p *planner) kubeletMinor(name string) int {
 	return p.info.Release.Minor
 }
 
-// objects returns what plugins and a Policy need in the cluster.
+// objects returns the API objects that plugins and a Policy need: RBAC objects and a ConfigMap.
 func (p *planner) objects(rendered *profiles.Rendered) ([]*unstructured.Unstructured, error) {
 	objects, err := p.policyObjects(rendered)
 	if err != nil {

@@ -62,8 +62,8 @@ spec:
 	pmkSettings = "export ROLE=master\nexport SCHEDULER_FLAGS=\"--feature-gates=\"\n"
 )
 
-// testNode has the files of a control-plane node in a directory. It is also the transport of a client whose API server shows what a
-// kubelet would run from the manifest of that moment.
+// testNode simulates a control-plane node: its files are in a directory. It is also the transport
+// of a client whose API server shows the pod that a kubelet would run from the current manifest.
 type testNode struct {
 	root     string
 	layout   inspect.Layout
@@ -166,8 +166,8 @@ func (n *testNode) run(t *testing.T, o Options) (*Outcome, error) {
 	return Run(t.Context(), n.deps(t), n.info(), o)
 }
 
-// kill replaces the default scheduler up to the end of a step. What would undo or end the run does not happen; only the lock is released,
-// as the kernel does it.
+// kill replaces the default scheduler up to the end of a step. Neither an undo nor the end of the
+// run follows. Only the lock is released, as the kernel does it.
 func (n *testNode) kill(t *testing.T, o Options, step string) {
 	t.Helper()
 	o.Timeout, o.StableFor = DefaultTimeout, DefaultStableFor

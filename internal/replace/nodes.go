@@ -20,32 +20,35 @@ import (
 type Goal struct {
 	// Restored is the original scheduler, otherwise a replaced one.
 	Restored bool
-	// Image of a replaced scheduler; empty: any.
+	// Image of a replaced scheduler. If it is empty, any image is accepted.
 	Image string
-	// Command is what to run on each node, without its name.
+	// Command is the command line for each node, without the node's name.
 	Command string
 }
 
-// NodePlan is what to do on one of several control-plane nodes, and what the API server shows of its default scheduler.
+// NodePlan is the next action on one of several control-plane nodes, and the state of its default
+// scheduler according to the API server.
 type NodePlan struct {
 	Node string `json:"node"`
 	// Ready reports whether the node is ready, SchedulerReady whether its default scheduler is.
 	Ready          bool `json:"ready"`
 	SchedulerReady bool `json:"schedulerReady"`
 	Leads          bool `json:"leads"`
-	// Image is that of its default scheduler, Replacement identifies its replacement; both are empty if there is none.
+	// Image is the image of the node's default scheduler, Replacement identifies its replacement.
+	// Both are empty if the node runs no default scheduler.
 	Image       string `json:"image"`
 	Replacement string `json:"replacement,omitempty"`
-	// Done reports whether its default scheduler is as wanted, as far as its pod shows: only the node knows its files.
+	// Done reports whether the node's default scheduler has reached the goal, judging by its pod:
+	// only the node knows its files.
 	Done bool `json:"done"`
-	// Command is to run on that node.
+	// Command is the command line to run on the node.
 	Command string `json:"command"`
-	// Programs are those that the command of its default scheduler names.
+	// Programs are the programs that the command of the node's default scheduler names.
 	Programs []string `json:"-"`
 }
 
-// PlanNodes lists the control-plane nodes in the order in which to go through them: the one whose scheduler leads is the last, so that the lease
-// changes hands once.
+// PlanNodes lists the control-plane nodes in processing order. The node with the leading scheduler
+// is last, so that the lease changes hands once.
 func PlanNodes(ctx context.Context, d Deps, info *inspect.Info, goal Goal) ([]NodePlan, error) {
 	if _, err := FindLayout(info.Layout); err != nil && info.Layout != inspect.LayoutUnknown {
 		return nil, err
@@ -143,7 +146,8 @@ func (g Goal) Check(plan []NodePlan) error {
 	return nil
 }
 
-// Directories returns the directories of a node in which replace and restore write, or which have what they read. None is below another.
+// Directories returns the directories of a node that replace and restore read or write. None is
+// below another.
 func Directories(layout inspect.Layout) []string {
 	all := []string{path.Dir(path.Dir(layout.Manifest)), path.Dir(layout.ConfigDir), path.Dir(layout.Kubeconfig), path.Dir(layout.AdminKubeconfig), staticpod.StateDir}
 	if layout.EnvFile != "" {

@@ -17,31 +17,37 @@ const (
 	DefaultStableFor = 25 * time.Second
 )
 
-// Options is what the user asks for. At least one of Image, Preset, Configuration, Plugins, Extenders and PolicyConfigMap is set.
+// Options are the user's settings for Run. At least one of Image, Preset, Configuration, Plugins,
+// Extenders and PolicyConfigMap is set.
 type Options struct {
-	// Image of the new scheduler. [image.ReleaseInTag] in it is replaced by the release. Empty: the current image.
+	// Image of the new scheduler. [image.ReleaseInTag] in it is replaced by the release. If it is
+	// empty, the current image is kept.
 	Image string
-	// Preset names a built-in configuration; Configuration is the user's own, ConfigurationName the name of its file for messages.
-	// Neither: the current configuration.
+	// Preset names a built-in configuration. Configuration is the user's own configuration,
+	// ConfigurationName the name of its file for messages. If neither is set, the current
+	// configuration is kept.
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string
-	// Plugins are compiled into the image. Rules has, by plugin, the permissions that it needs; PluginRules are granted in any case.
+	// Plugins are compiled into the image. Rules maps each plugin to the permissions that it needs;
+	// PluginRules are granted in any case.
 	Plugins     []profiles.Plugin
 	Rules       map[string]manifest.RulesFunc `json:"-"`
 	PluginRules []rbacv1.PolicyRule
-	// Extenders are added to the configuration, after those at the addresses DropExtenders are removed. For names what the replacement is
-	// for if it has no other purpose: undoing that restores the original manifest.
+	// Extenders are added to the configuration after the extenders at the addresses DropExtenders
+	// are removed. For names the purpose of a replacement that has only this purpose: undoing it
+	// restores the original manifest.
 	Extenders     []profiles.Extender
 	DropExtenders []string
 	For           string
-	// PolicyConfigMap has the scheduler read a legacy Policy from a ConfigMap: 1.20–1.22 only.
+	// PolicyConfigMap makes the scheduler read a legacy Policy from a ConfigMap (1.20–1.22 only).
 	PolicyConfigMap bool
-	// Node is the name of this node. Empty: found by Names, the host names and addresses of this machine.
+	// Node is the name of this node. If it is empty, the node is found by Names, the host names and
+	// addresses of this machine.
 	Node  string
 	Names []string
-	// Timeout bounds the wait for the new scheduler; 0: DefaultTimeout. StableFor is how long it has to run without a restart; 0:
-	// DefaultStableFor.
+	// Timeout bounds the wait for the new scheduler, by default DefaultTimeout. StableFor is how
+	// long it has to run without a restart, by default DefaultStableFor.
 	Timeout, StableFor time.Duration
 }
 

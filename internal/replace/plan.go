@@ -26,7 +26,7 @@ const (
 	hashLength = 16
 )
 
-// Plan is what Run does on one node. It is data: making it changes nothing.
+// Plan is the change that Run makes on one node. It is data: making it changes nothing.
 type Plan struct {
 	Target
 	Layout inspect.Layout
@@ -34,14 +34,16 @@ type Plan struct {
 	Image string
 	// ID identifies the replacement; the pod has it in an annotation.
 	ID string
-	// Configuration is what the new scheduler reads from ConfigFile on the node. The name of the file ends in ConfigHash.
+	// Configuration is the configuration that the new scheduler reads from ConfigFile on the node.
+	// The name of the file ends in ConfigHash.
 	Configuration []byte
 	ConfigFile    string
 	ConfigHash    string
 	ConfigMode    fs.FileMode
 	// Old and New are the manifest before and after.
 	Old, New *staticpod.File
-	// Pinned reports whether New has the pod's current UID, so that only changed containers are restarted.
+	// Pinned reports whether New keeps the pod's current UID, so that only changed containers are
+	// restarted.
 	Pinned bool
 	// Env is the change of the node agent's settings, or nil.
 	Env *EnvChange
@@ -55,7 +57,7 @@ type Plan struct {
 	Notes, Warnings []string
 }
 
-// planner collects what the decisions of one plan need.
+// planner collects the input and the messages of one plan.
 type planner struct {
 	Deps
 	info            *inspect.Info
@@ -123,7 +125,8 @@ func FindLayout(name string) (inspect.Layout, error) {
 	return inspect.Layout{}, problem.Invalidf(hint, "the default scheduler of %s is not a static pod: there is no manifest to change", name)
 }
 
-// FindNode returns the name of this control-plane node: node, if the cluster has it, else the one with a name or address among names.
+// FindNode returns the name of this control-plane node: node, if the cluster has it, else the node
+// with a name or address among names.
 func FindNode(info *inspect.Info, node string, names []string) (string, error) {
 	var all, matching []string
 	for _, n := range info.ControlPlane.Nodes {

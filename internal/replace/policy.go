@@ -27,8 +27,8 @@ const (
 	policyStem = corev1.DefaultSchedulerName + "-policy"
 )
 
-// checkPolicyFlags refuses a manifest whose scheduler reads a Policy, which overrides every configuration, or would read
-// another Policy than the one to write.
+// checkPolicyFlags refuses a manifest whose scheduler reads a Policy, which overrides every
+// configuration, or would read another Policy than the Policy to be written.
 func (p *planner) checkPolicyFlags(s *scheduler) error {
 	for _, name := range []string{policyFlag, policyFileFlag} {
 		value, given := staticpod.Flag(s.args, name)

@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// The program is the one that the manifest's command names: the entrypoint of upstream's images is another one.
+// The program is checked that the manifest's command names. The entrypoint of upstream's images is
+// another program.
 func TestCheckedProgramIsThatOfTheCommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		command, image string

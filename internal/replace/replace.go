@@ -27,7 +27,7 @@ type Applier interface {
 	Delete(ctx context.Context, objs []*unstructured.Unstructured) (apply.ChangeSet, error)
 }
 
-// Deps is what Run, Restore and ReadStatus need from outside.
+// Deps are the dependencies of Run, Restore and ReadStatus.
 type Deps struct {
 	// Files are the files of the node.
 	Files staticpod.Files
@@ -37,10 +37,11 @@ type Deps struct {
 	Applier Applier
 	// EnsureImage makes sure that the node's container runtime has an image.
 	EnsureImage func(ctx context.Context, image string) error
-	// Binary finds the kube-scheduler that a container of the image runs; command has the programs that its command names: wrappers, then the
-	// scheduler. dir is a directory to write it to.
+	// Binary finds the kube-scheduler that a container of the image runs, and writes it to
+	// directory dir. command lists the programs that the container's command names: wrappers, then
+	// the scheduler.
 	Binary func(ctx context.Context, image string, command []string, dir string) (configcheck.Binary, error)
-	// Version and Check run it, as those of package configcheck do.
+	// Version and Check run the binary, like the functions of package configcheck.
 	Version func(ctx context.Context, binary configcheck.Binary, dir string) (string, error)
 	Check   func(ctx context.Context, binary configcheck.Binary, dir string, request configcheck.Request) error
 	// Verify proves that the scheduler of the plan schedules a pod that names no scheduler. standby reports that the scheduler of another
@@ -65,7 +66,7 @@ const (
 	keepBackups = 10
 )
 
-// Outcome is what Run did.
+// Outcome is the result of Run.
 type Outcome struct {
 	Node   string `json:"node"`
 	Image  string `json:"image"`
@@ -141,8 +142,8 @@ func (r *replaceRun) steps() []steps.Step {
 	}
 }
 
-// recorded writes a step's name into the journal before the step starts. After the swap a journal that cannot be written is no reason to
-// undo: the scheduler may work.
+// recorded writes a step's name into the journal before the step starts. After the swap a journal
+// that cannot be written does not cause an undo: the scheduler may work.
 func (r *replaceRun) recorded(s steps.Step) steps.Step {
 	do, undo := s.Do, s.Undo
 	s.Do = func(ctx context.Context) error {
@@ -199,7 +200,7 @@ func (r *replaceRun) swap(ctx context.Context) error {
 		r.want.Before = seen
 	}
 	if upToDate || r.want.Before.Replacement == r.plan.ID {
-		// After a killed run, the kubelet may not have read what was written last.
+		// After a killed run, the kubelet may not have read the latest manifest.
 		r.want.Changed, r.want.Uncertain, r.want.Settle = false, true, restoreSettle
 	}
 	if err := r.manifest.apply(r.backup); err != nil {
@@ -216,7 +217,7 @@ func (r *replaceRun) waitRunning(ctx context.Context) (err error) {
 	return r.record(err)
 }
 
-// record keeps what the undo of the swap needs of an error.
+// record keeps the details of an error that the undo of the swap needs.
 func (r *replaceRun) record(err error) error {
 	var away *staticpod.APIAwayError
 	r.apiAway = errors.As(err, &away)

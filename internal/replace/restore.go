@@ -13,7 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// RestoreOutcome is what Restore did.
+// RestoreOutcome is the result of Restore.
 type RestoreOutcome struct {
 	// Node is empty if the default scheduler of the node is not replaced.
 	Node string `json:"node"`
@@ -42,7 +42,7 @@ func (e *EditedError) Error() string {
 	return fmt.Sprintf("restore %s: it was edited after the replacement; restoring it loses that edit:\n%s", e.Path, e.Diff)
 }
 
-// Hint returns what the user can do.
+// Hint returns an instruction for the user.
 func (e *EditedError) Hint() string { return "restore with --force, then make the edit again" }
 
 // restoreRun is one call of Restore.
@@ -192,7 +192,7 @@ func (r *restoreRun) restore(ctx context.Context) error {
 	return nil
 }
 
-// expect says what the pod is when the kubelet runs the restored manifest.
+// expect sets the expected state of the pod that the kubelet runs from the restored manifest.
 func (r *restoreRun) expect(ctx context.Context, f restoredFile) {
 	r.want.Replacement = staticpod.Replacement(f.original.Data)
 	if f.current == nil {
@@ -231,7 +231,8 @@ func layoutOf(b *staticpod.Backup) inspect.Layout {
 	return layout
 }
 
-// mark closes this backup and those of earlier runs, which have the same original or an older one.
+// mark closes this backup and the backups of earlier runs, which have the same original or an older
+// one.
 func (r *restoreRun) mark(context.Context) error {
 	list, err := staticpod.Backups(r.Files)
 	for _, b := range list {

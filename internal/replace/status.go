@@ -17,9 +17,9 @@ import (
 type Status struct {
 	// Nodes are the control-plane nodes whose default scheduler is a static pod.
 	Nodes []NodeStatus `json:"nodes"`
-	// Here is the state of this node; nil if its default scheduler is not replaced.
+	// Here is the state of this node. It is nil if its default scheduler is not replaced.
 	Here *HereStatus `json:"here,omitempty"`
-	// Unknown lists what could not be read.
+	// Unknown lists the errors about the parts of the status that could not be read.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -43,11 +43,11 @@ type HereStatus struct {
 	Backup string          `json:"backup"`
 	// Step is where an unfinished run stopped.
 	Step string `json:"step,omitempty"`
-	// Drift lists the files that differ from what was written.
+	// Drift lists the files that differ from the files that pmk-sched wrote.
 	Drift []Drift `json:"drift,omitempty"`
 }
 
-// Drift is one file that differs from what was written.
+// Drift is one file that differs from the file that pmk-sched wrote.
 type Drift struct {
 	Path string `json:"path"`
 	What string `json:"what"`
@@ -74,7 +74,7 @@ func (e *DriftError) Error() string {
 // CheckFailed reports that the status was read, and that there is drift.
 func (e *DriftError) CheckFailed() bool { return true }
 
-// Hint returns what the user can do.
+// Hint returns an instruction for the user.
 func (e *DriftError) Hint() string {
 	if e.Here.State == staticpod.Started {
 		return "run `pmk-sched replace` again with the same flags, or restore the original with `pmk-sched restore`"
@@ -121,7 +121,7 @@ func (d Deps) nodes(ctx context.Context, s *Status) error {
 	return nil
 }
 
-// here compares this node's files with what was written.
+// here compares this node's files with the files that pmk-sched wrote.
 func (d Deps) here() (*HereStatus, error) {
 	list, err := staticpod.Backups(d.Files)
 	if err != nil {

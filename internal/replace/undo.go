@@ -25,7 +25,7 @@ func (d Deps) swapper(single bool) staticpod.Swapper {
 	return staticpod.Swapper{Files: d.Files, SingleFile: single}
 }
 
-// tidy removes what killed runs staged.
+// tidy removes the staged files of killed runs.
 func (d Deps) tidy(layout inspect.Layout) error {
 	err := d.swapper(layout.SingleFile).Tidy(layout.Manifest)
 	if layout.EnvFile != "" {

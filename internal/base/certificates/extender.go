@@ -1,8 +1,9 @@
-// Package certificates creates certificate authorities and what they sign.
+// Package certificates creates certificate authorities and the certificates they sign.
 //
-// [Ensure] creates the certificates of one extender: an authority that signs nothing else and is never the cluster's, the
-// serving certificate, and the client certificate of the scheduler. The package does no I/O: the caller passes existing
-// certificates, and those that are still valid are kept.
+// [Ensure] creates the certificates of one extender: an authority that signs nothing else and is
+// never the cluster's, the serving certificate, and the client certificate of the scheduler. The
+// package does no I/O: the caller passes existing certificates, and Ensure keeps the certificates
+// that are still valid.
 package certificates
 
 import (
@@ -17,7 +18,8 @@ import (
 const (
 	// authorityLife exceeds the life of a cluster: a new authority requires a new configuration of each scheduler.
 	authorityLife = 20 * 365 * 24 * time.Hour
-	// leafLife is the life of what the authority signs. Only the next deployment renews it.
+	// leafLife is the life of the certificates that the authority signs. Only the next deployment
+	// renews it.
 	leafLife = 5 * 365 * 24 * time.Hour
 	// renewBefore is how long before its expiry a certificate is renewed.
 	renewBefore = 365 * 24 * time.Hour
@@ -25,7 +27,7 @@ const (
 	backdate = time.Hour
 )
 
-// Set has the certificates of one extender.
+// Set is the set of certificates of one extender.
 type Set struct {
 	// CA signs the others. Its key is in a Secret that no pod mounts.
 	CA Pair
@@ -44,8 +46,9 @@ type Request struct {
 	Now time.Time
 }
 
-// Ensure returns live after creating the certificates that are missing, do not match the request, are not signed by the
-// authority or expire within a year. It also returns the names of those, for messages. A new authority replaces all others.
+// Ensure returns live after creating the certificates that are missing, do not match the request,
+// are not signed by the authority or expire within a year. It also returns the names of the
+// certificates created, for messages. A new authority replaces all others.
 func Ensure(live Set, r Request) (Set, []string, error) {
 	var created []string
 	ca, err := ParseAuthority(live.CA)

@@ -1,8 +1,8 @@
-// Package problem has the errors that are meant for the user: what is wrong, what to do about it, and whether the
-// user's input is the cause.
+// Package problem defines errors that are meant for the user: they name the problem, a remedy, and
+// whether the user's input is the cause.
 //
-// Any error type can take part without importing this package, by implementing Hint() string (what to do) or
-// Invalid() bool (the input is wrong).
+// An error type can provide the same without importing this package, by implementing Hint() string
+// (the remedy) or Invalid() bool (the input is wrong).
 package problem
 
 import (
@@ -25,7 +25,7 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap returns the error that the hint was added to.
 func (e *Error) Unwrap() error { return e.err }
 
-// Hint returns what the user can do; it may be empty.
+// Hint returns an instruction for the user. It may be empty.
 func (e *Error) Hint() string { return e.hint }
 
 // Invalid reports whether the user's input is wrong.
@@ -66,7 +66,8 @@ func NodeFile(operation, path string, err error) error {
 	return err
 }
 
-// IsInvalid reports whether the outermost error in err's chain that knows says that the user's input is wrong.
+// IsInvalid reports whether the user's input is wrong, according to the outermost error in err's
+// chain that implements Invalid.
 func IsInvalid(err error) bool {
 	var e interface{ Invalid() bool }
 	return errors.As(err, &e) && e.Invalid()

@@ -24,7 +24,7 @@ type Step struct {
 	Undo func(ctx context.Context, cause error) error
 	// Always runs when the sequence ends, also after a failure.
 	Always func(ctx context.Context) error
-	// Commit reports that a later failure does not undo this step and those before it.
+	// Commit reports that a later failure does not undo this step and the steps before it.
 	Commit bool
 }
 
@@ -38,11 +38,12 @@ const (
 // ErrUndo is returned when an undo fails too.
 var ErrUndo = errors.New("the former state could not be restored")
 
-// ErrStopped is returned when a lock was lost: what was done stays, also in a sequence of which this one is a step.
+// ErrStopped is returned when a lock was lost. No further step is undone then, also not in a
+// sequence that runs this one as a step.
 var ErrStopped = errors.New("stopped without restoring the former state")
 
-// Run does the steps in order. When one fails, or ctx ends, the steps up to then are undone in reverse. The error joins the failure with those
-// of the undos.
+// Run does the steps in order. When one fails, or ctx ends, the steps up to then are undone in
+// reverse. The error joins the failure and the errors of the undos.
 func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 	var undo, always []Step
 	none := context.WithoutCancel(ctx)

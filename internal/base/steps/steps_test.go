@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// script records what its steps do.
+// script records the calls of its steps.
 type script struct {
 	fails map[string]bool // "do b", "undo a"
 	calls []string
@@ -144,8 +144,8 @@ func TestSlowUndoLeavesTimeForAlways(t *testing.T) {
 	})
 }
 
-// The lock of step a is lost: steps and undos that run then get a context that ends, those that follow do not run, and a sequence of which
-// this one is a step is not undone either.
+// When the lock of step a is lost, the context of the running step or undo ends, no further step or
+// undo runs, and an outer sequence that runs this one as a step is not undone either.
 func TestLostLockStopsEverything(t *testing.T) {
 	lost := errors.New("the lock is lost")
 	tests := map[string]struct {

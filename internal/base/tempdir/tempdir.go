@@ -1,4 +1,5 @@
-// Package tempdir creates temporary directories that do not pile up: those that killed runs left are removed by the next run.
+// Package tempdir creates temporary directories and removes the directories that killed runs left
+// behind.
 package tempdir
 
 import (
@@ -13,8 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/flock"
 )
 
-// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files, after it has removed those that killed runs
-// of this user left there for that purpose. Call remove once, when the directory is not needed any more.
+// Make creates the directory pmk-sched-PURPOSE-… in the system's directory for temporary files,
+// after removing the directories that killed runs of this user left there for the same purpose.
+// Call remove once, when the directory is not needed any more.
 //
 // A lock on the directory distinguishes one that is in use from one that is left over. On a file system that cannot lock a directory none is
 // removed.
@@ -46,7 +48,8 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// sweep removes the directories whose lock is free. What cannot be removed is left to the next run.
+// sweep removes the directories whose lock is free. It leaves directories that cannot be removed to
+// the next run.
 func sweep(prefix string) {
 	entries, _ := os.ReadDir(os.TempDir())
 	for _, e := range entries {

@@ -18,11 +18,12 @@ import (
 
 const gonePollInterval = 250 * time.Millisecond
 
-// Apply creates the objects that are missing and updates those that differ. It does not write objects that are equal.
+// Apply creates missing objects and updates objects that differ. It does not write objects that are
+// equal.
 //
-// It first dry-runs all objects, as [Client.Plan] does, and changes nothing unless the API server accepts all of them. Then it
-// applies them in the order of their dependencies. Apply can be stopped at any point and run again. On an error the ChangeSet has
-// the changes made so far.
+// It first dry-runs all objects, as [Client.Plan] does, and changes nothing unless the API server
+// accepts all of them. Then it applies them in the order of their dependencies. Apply can be
+// stopped at any point and run again. On an error the ChangeSet contains the changes made so far.
 func (c *Client) Apply(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	steps, err := c.plan(ctx, objs, ownership.Manager)
 	if err != nil {

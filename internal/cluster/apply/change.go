@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Action is what happened, or would happen, to one object.
+// Action is an actual or planned change of one object.
 type Action string
 
-// What happens to an object.
+// Values of Action.
 const (
 	Created    Action = "created"
 	Configured Action = "configured"
@@ -27,7 +27,8 @@ type Change struct {
 	Note   string `json:"note,omitempty"` // for the user, such as whose change is overwritten
 }
 
-// ChangeSet lists what [Client.Plan], [Client.Apply], [Client.Delete] or [Client.Prune] changed or would change, in that order.
+// ChangeSet lists what [Client.Plan], [Client.Apply], [Client.Delete] or [Client.Prune] changed or
+// would change, in the order of the changes.
 type ChangeSet []Change
 
 // String returns a line for each object: `Deployment/kube-system/my-scheduler configured`.

@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Options of a [Client]. The zero value has the defaults.
+// Options of a [Client]. The zero value means the defaults.
 type Options struct {
 	// Log may be nil.
 	Log *zap.Logger

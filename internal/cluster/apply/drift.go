@@ -15,12 +15,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Comparison is how an object in the cluster differs from what [Client.Apply] would make of it.
+// Comparison is the difference between an object in the cluster and the result of [Client.Apply]
+// for it.
 type Comparison struct {
-	// Object is Kind/namespace/name; Action is what Apply would do.
+	// Object is Kind/namespace/name. Action is the action that Apply would take.
 	Object string
 	Action Action
-	// Live is the object, Applied what it would become, if Action is Configured or Recreated. Data of Secrets are masked.
+	// Live is the object and Applied the result of Apply, if Action is Configured or Recreated.
+	// Secret data is masked.
 	Live, Applied *unstructured.Unstructured
 	// Foreign is set if the object exists without the labels of pmk-sched.
 	Foreign bool
@@ -28,8 +30,8 @@ type Comparison struct {
 	Err error
 }
 
-// Compare is [Client.Plan] for objects that may have been changed in any way: one that cannot be compared does not prevent the comparison of
-// the others. The error is that of the context.
+// Compare is like [Client.Plan], for objects that may have been changed in any way: if one object
+// cannot be compared, Compare continues with the others. The error is the error of the context.
 func (c *Client) Compare(ctx context.Context, objs []*unstructured.Unstructured) ([]Comparison, error) {
 	var before []step
 	var list []Comparison
@@ -51,7 +53,8 @@ func (c *Client) Compare(ctx context.Context, objs []*unstructured.Unstructured)
 	return list, nil
 }
 
-// differing returns the live object, with its managed fields, and what it would become; nil if they do not differ.
+// differing returns the live object, with its managed fields, and the result of applying the step.
+// It returns nil if they do not differ.
 func (s step) differing() (live, applied *unstructured.Unstructured) {
 	switch {
 	case s.change.Action == Configured:

@@ -28,24 +28,25 @@ type LockedError struct {
 	Since  time.Time
 }
 
-// Error has the holder of the lock and since when it holds it.
+// Error names the holder of the lock and the time since when it holds it.
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("scheduler %s is being changed by %s since %s", e.Name, e.Holder, e.Since.UTC().Format(time.RFC3339))
 }
 
-// Hint returns what the user can do.
+// Hint returns an instruction for the user.
 func (e *LockedError) Hint() string {
 	return "wait until it has ended; if it was killed, its lock (Lease " + e.Lease + ") expires 15 s after its last renewal"
 }
 
-// LostLockError is why a lock is not held any more: another run has taken it over because this one could not renew it, or may do so.
+// LostLockError reports that a lock is not held any more: another run has taken it over because
+// this one could not renew it, or may do so.
 type LostLockError struct {
 	Name   string
 	Holder string // present holder; may be empty
 	Err    error  // why the lock could not be renewed, if no other run holds it
 }
 
-// Error has the present holder of the lock.
+// Error names the present holder of the lock.
 func (e *LostLockError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("the lock of scheduler %s expired during the change: %v", e.Name, e.Err)
@@ -59,7 +60,7 @@ func (e *LostLockError) Error() string {
 // Unwrap returns why the lock could not be renewed; it may be nil.
 func (e *LostLockError) Unwrap() error { return e.Err }
 
-// Hint returns what the user can do.
+// Hint returns an instruction for the user.
 func (e *LostLockError) Hint() string {
 	return "run the same command again when no other run changes scheduler " + e.Name + "; `pmk-sched status` shows its state"
 }

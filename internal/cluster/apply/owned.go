@@ -40,22 +40,24 @@ var ownedKinds = []schema.GroupVersionKind{
 // budgetBefore21 is only read if the API server has no newer version: one that has both warns about it.
 var budgetBefore21 = schema.GroupVersionKind{Group: "policy", Version: "v1beta1", Kind: "PodDisruptionBudget"}
 
-// Owned lists all objects with the labels of the scheduler name, in the order of applying: in all namespaces and at cluster scope,
-// revisions included. Without permission to list in all namespaces it lists those in ns and kube-system. It lists only namespaces
-// that a verification left, and not the lock of a running operation.
+// Owned lists all objects with the labels of the scheduler name, in the order of applying: in all
+// namespaces and at cluster scope, revisions included. Without permission to list in all namespaces
+// it lists the objects in ns and kube-system. It lists a Namespace only if a verification left it
+// behind, and does not list the lock of a running operation.
 func (c *Client) Owned(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	return c.labeled(ctx, ownership.Labels(name), ns)
 }
 
-// ByHelm lists the objects of the scheduler name that Helm installed from a chart of pmk-sched, as Owned lists those that pmk-sched
-// deployed.
+// ByHelm lists the objects of the scheduler name that Helm installed from a chart of pmk-sched.
+// Owned lists the objects that pmk-sched deployed.
 func (c *Client) ByHelm(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	found, err := c.labeled(ctx, map[string]string{ownership.LabelManagedBy: ownership.Helm, ownership.LabelInstance: name}, ns)
 	return slices.DeleteFunc(found, func(o *unstructured.Unstructured) bool { return !ownership.IsInstalled(o.GetLabels()) }), err
 }
 
-// Managed lists the objects of all schedulers and extenders, or of the one with that name, that pmk-sched deployed or Helm installed from a
-// chart of pmk-sched. It continues after an error: the error has all, and the objects that could be read are returned.
+// Managed lists the objects of all schedulers and extenders, or only of name if it is set, that
+// pmk-sched deployed or Helm installed from a chart of pmk-sched. It continues after an error: it
+// returns all errors, joined, and the objects that could be read.
 func (c *Client) Managed(ctx context.Context, name, ns string) ([]*unstructured.Unstructured, error) {
 	var managed []*unstructured.Unstructured
 	var failed []error

@@ -25,15 +25,16 @@ var recreatable = []string{"ConfigMap", "Secret", "RoleBinding", "ClusterRoleBin
 
 var immutableField = regexp.MustCompile(`immutable|cannot change roleRef`)
 
-// Plan returns what [Client.Apply] would do, by a dry-run on the API server. Nothing is changed.
+// Plan returns the changes that [Client.Apply] would make, by a dry-run on the API server. It
+// changes nothing.
 //
 // Every object must have the labels of [ownership.Labels]. An object that exists without them is an error.
 func (c *Client) Plan(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	return c.changes(ctx, objs, ownership.Manager)
 }
 
-// PlanHelm returns what an upgrade of a Helm release would change if its chart had these objects, as Plan does. An object that exists
-// and that Helm did not install for the same scheduler is an error.
+// PlanHelm is like Plan for an upgrade of a Helm release whose chart has these objects. An object
+// that exists and that Helm did not install for the same scheduler is an error.
 func (c *Client) PlanHelm(ctx context.Context, objs []*unstructured.Unstructured) (ChangeSet, error) {
 	ofHelm := make([]*unstructured.Unstructured, len(objs))
 	for i, obj := range objs {
@@ -62,7 +63,8 @@ type step struct {
 	wanted *unstructured.Unstructured
 	live   *unstructured.Unstructured // nil: does not exist
 	change Change
-	// current and merged are the live object and what it would become, if it would be configured: without managed fields, Secrets masked.
+	// current and merged are the live object and its state after the change, if Action is
+	// Configured: without managed fields, Secrets masked.
 	current, merged *unstructured.Unstructured
 }
 
@@ -119,7 +121,7 @@ func (c *Client) planOne(ctx context.Context, wanted *unstructured.Unstructured,
 		s.change.Diff, err = textDiff(nil, wanted)
 	case err == nil:
 		s.change.Action, s.current, s.merged = Configured, current, merged
-		if manager == ownership.Manager { // Helm overwrites what others changed, too
+		if manager == ownership.Manager { // Helm also overwrites the changes of others
 			if s.change.Note, err = c.takenOver(ctx, wanted); err != nil {
 				return s, err
 			}
@@ -183,8 +185,8 @@ func ownerOf(live *unstructured.Unstructured) string {
 	return ""
 }
 
-// dependsOnCreated reports whether the dry-run of wanted failed because an earlier step creates what it needs: its namespace, or the
-// role that a binding refers to.
+// dependsOnCreated reports whether the dry-run of wanted failed because an earlier step creates a
+// dependency: its namespace, or the role that a binding refers to.
 func dependsOnCreated(wanted *unstructured.Unstructured, before []step) bool {
 	refKind, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "kind")
 	refName, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "name")
@@ -214,7 +216,8 @@ func innermostStatus(err error) error {
 	return err
 }
 
-// takenOver reports which fields of other managers would be overwritten: those changed after the object was applied.
+// takenOver reports which fields of other managers would be overwritten: fields that were changed
+// after the object was applied.
 func (c *Client) takenOver(ctx context.Context, wanted *unstructured.Unstructured) (string, error) {
 	err := c.api.Apply(ctx, client.ApplyConfigurationFromUnstructured(wanted.DeepCopy()), client.DryRunAll, client.FieldOwner(ownership.Manager))
 	if !apierrors.IsConflict(err) {

@@ -7,7 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reasons of a [RolloutError]: those of the kubelet and the deployment controller where they have one.
+// Reasons of a [RolloutError]. Where the kubelet or the deployment controller has a reason, it is
+// the same.
 const (
 	ReasonCrash                    = "CrashLoopBackOff"
 	ReasonImagePull                = "ImagePullBackOff"

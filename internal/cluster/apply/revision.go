@@ -38,7 +38,7 @@ type Revision struct {
 	Created     time.Time                    `json:"created"`
 	Description string                       `json:"description,omitempty"` // release, image, …
 	By          string                       `json:"by,omitempty"`          // who deployed it, `root@node-1`
-	Origin      string                       `json:"origin,omitempty"`      // `rollback to revision 2`; empty: deploy
+	Origin      string                       `json:"origin,omitempty"`      // `rollback to revision 2`, or empty for deploy
 	Reason      string                       `json:"reason,omitempty"`      // why it failed
 	Objects     []*unstructured.Unstructured `json:"-"`                     // as passed to Apply
 	Record      []byte                       `json:"-"`                     // the caller's own description, JSON; may have keys
@@ -111,8 +111,8 @@ func encodeRevision(r *Revision, writer string) (*corev1.Secret, error) {
 	}, nil
 }
 
-// decodeRevision reads a Secret of encodeRevision. The error is about what identifies the revision; if only its objects are unreadable, it
-// has Damage instead.
+// decodeRevision reads a Secret of encodeRevision. It returns an error if the revision cannot be
+// identified. If only its objects are unreadable, Damage is the reason.
 func decodeRevision(secret *corev1.Secret) (*Revision, error) {
 	number, err := strconv.Atoi(secret.Labels[ownership.LabelRevision])
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 	rolloutFailed      rolloutState = "failed"
 )
 
-// observation is the state of a Deployment at one time, with what is known from earlier observations.
+// observation is the state of a Deployment at one time, with facts from earlier observations.
 type observation struct {
 	now         time.Time
 	deployment  *appsv1.Deployment
@@ -41,7 +41,8 @@ type observation struct {
 	firstSeen map[string]time.Time
 	// away are the nodes that are not ready or cordoned, if pods may be waiting for them.
 	away map[string]bool
-	// ignored is how many restarts of a container (pod UID, name) do not count, such as those after an outage of the API server.
+	// ignored is how many restarts of a container (pod UID, name) do not count, such as restarts
+	// after an outage of the API server.
 	ignored map[string]int32
 }
 
@@ -51,7 +52,7 @@ type verdict struct {
 	reason  string // one of the Reason constants when failed
 	message string
 	pods    []string
-	err     error // what ended the wait, if not the Deployment
+	err     error // ends the wait for another reason than the Deployment
 	// failures are the keys for observation.firstSeen of the next observation.
 	failures []string
 	// fingerprint changes whenever the Deployment is not stable.

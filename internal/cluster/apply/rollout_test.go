@@ -42,7 +42,7 @@ func controlledBy(kind string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{Kind: kind, UID: uid, Controller: &yes}}
 }
 
-// replicaSet is that of a revision of the Deployment.
+// replicaSet returns the ReplicaSet of a revision of the Deployment.
 func replicaSet(revision string) appsv1.ReplicaSet {
 	return appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		UID: types.UID("rs" + revision), OwnerReferences: controlledBy("Deployment", "d"), Annotations: map[string]string{revisionAnnotation: revision},
@@ -192,7 +192,7 @@ func TestStableNeedsTimeAndLooks(t *testing.T) {
 	cases := map[string]struct {
 		looks []verdict
 		step  time.Duration
-		want  int // the look that is the last; 0: never
+		want  int // number of the last look, or 0 if it never becomes stable
 	}{
 		"long and often":                {[]verdict{available, available, available, available, available}, 3 * time.Second, 5},
 		"long but not often":            {[]verdict{available, available}, time.Minute, 0},

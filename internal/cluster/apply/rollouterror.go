@@ -25,7 +25,7 @@ type ContainerLog struct {
 	Err       error    // why the log is unavailable
 }
 
-// Error has the reason in its first line. Events and log lines follow, indented.
+// Error returns the reason in its first line. Events and log lines follow, indented.
 func (e *RolloutError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Deployment/%s failed (%s): %s", e.Deployment, e.Reason, e.Message)
@@ -57,7 +57,7 @@ func (e *RolloutError) Error() string {
 // Unwrap returns the context's error if it ended the wait.
 func (e *RolloutError) Unwrap() error { return e.Err }
 
-// hints are what usually helps.
+// hints are the usual remedies by reason.
 var hints = map[string]string{
 	ReasonCrash:                    "the last log lines show why the scheduler exited; the usual cause is an invalid configuration",
 	ReasonImagePull:                "check that the image is in the registry for the node's architecture and that the node may pull it; without a registry load it into the node's container runtime and set the pull policy Never",
@@ -73,5 +73,5 @@ var hints = map[string]string{
 	ReasonGone:                     "the Deployment was deleted during the rollout: run the command again",
 }
 
-// Hint returns what to check first.
+// Hint returns the first checks for the reason.
 func (e *RolloutError) Hint() string { return hints[e.Reason] }

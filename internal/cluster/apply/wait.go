@@ -18,13 +18,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// WaitOptions define when a Deployment is stable. The zero value has the defaults.
+// WaitOptions define when a Deployment is stable. The zero value means the defaults.
 type WaitOptions struct {
-	StableFor          time.Duration      // how long it must be available without a change; 0: 10 s
-	Seen               int                // minimum number of observations in that time; 0: 5
-	Interval           time.Duration      // between two observations; 0: 1 s, or StableFor / Seen if that is less
-	PullGrace          time.Duration      // how long pulling an image may fail; 0: 5 s
-	UnschedulableGrace time.Duration      // how long a pod may be unschedulable; 0: 30 s
+	StableFor          time.Duration      // how long it must be available without a change, by default 10 s
+	Seen               int                // minimum number of observations in that time, by default 5
+	Interval           time.Duration      // between two observations, by default 1 s, or StableFor / Seen if that is less
+	PullGrace          time.Duration      // how long pulling an image may fail, by default 5 s
+	UnschedulableGrace time.Duration      // how long a pod may be unschedulable, by default 30 s
 	OnProgress         func(state string) // called when the state changes; may be nil
 	OnMissing          func(state string) // called at the end if replicas wait for nodes that are not ready or cordoned; may be nil
 }

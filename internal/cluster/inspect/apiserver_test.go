@@ -201,7 +201,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// forbiddenText is what kube-apiserver says
+// forbiddenText returns the message of kube-apiserver
 // (staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go).
 func forbiddenText(path string) string {
 	part := strings.Split(strings.Trim(path, "/"), "/")

@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// NoNode is a node root that stands for none: no files of the node are read.
+// NoNode is the node root that disables reading files of the node.
 const NoNode = "none"
 
 // FindNodeRoot returns the directory below which a control-plane node's files are: the given one, else / if this machine

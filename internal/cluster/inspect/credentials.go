@@ -32,17 +32,16 @@ type NodeCredentials struct {
 	// certificate.
 	User   string
 	Groups []string
-	// Subject, NotBefore and Expires are those of the client certificate.
+	// Subject, NotBefore and Expires of the client certificate.
 	Subject            string
 	NotBefore, Expires time.Time
 	// CA, Cert and Key are PEM. CA is empty if the kubeconfig has none.
 	CA, Cert, Key []byte
 }
 
-// ReadNodeCredentials reads the kubeconfig at a path of the node whose root is
-// nodeRoot (empty means "/"), and the certificate and key files that it refers
-// to. It fails if a file cannot be read, if there is no client certificate with
-// its key, or if the certificate has expired.
+// ReadNodeCredentials reads the kubeconfig at a path of the node whose root is nodeRoot (empty
+// means "/"), and the certificate and key files that it refers to. It fails if a file cannot be
+// read, if the client certificate or its key is missing, or if the certificate has expired.
 func ReadNodeCredentials(nodeRoot, path string) (*NodeCredentials, error) {
 	credentials, err := LoadNodeCredentials(nodeRoot, path)
 	if err != nil {

@@ -62,7 +62,7 @@ func describeDeployed(deployment *appsv1.Deployment, server versions.Release) De
 		return described
 	}
 	described.Due = server.String()
-	if deployment.Labels[ownership.LabelManagedBy] == ownership.Manager { // what Helm installed, Helm upgrades
+	if deployment.Labels[ownership.LabelManagedBy] == ownership.Manager { // Helm upgrades its own releases
 		described.Command = upgradeCommand(described)
 	}
 	return described

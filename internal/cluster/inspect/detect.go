@@ -49,7 +49,7 @@ type detector struct {
 	core   corev1.CoreV1Interface
 	leases coordinationv1.LeasesGetter
 	apps   appsv1.DeploymentsGetter
-	// trusted has the PEM of the CAs that the caller's configuration trusts.
+	// trusted is the PEM bundle of the CAs that the caller's configuration trusts.
 	trusted []byte
 
 	info   *Info
@@ -122,8 +122,7 @@ func (d *detector) warn(format string, args ...any) {
 	d.info.Warnings = append(d.info.Warnings, fmt.Sprintf(format, args...))
 }
 
-// warnUnread warns that something could not be read and what is unknown
-// therefore.
+// warnUnread warns that something could not be read, and names the unknown consequence.
 func (d *detector) warnUnread(err error, doing, unknown string) {
 	err = kubeapi.Explain(doing, err)
 	d.o.Log.Debug("could not read", zap.String("what", doing), zap.Error(err))

@@ -74,7 +74,7 @@ func TestDetectOnPMKControlPlane(t *testing.T) {
 	if !regexp.MustCompile(`^http://127\.0\.0\.1:[0-9]+$`).MatchString(info.Server.URL) {
 		t.Errorf("URL: %s", info.Server.URL)
 	}
-	// What changes from run to run.
+	// These values change from run to run.
 	info.Server.URL, info.Node.Root = "https://localhost:443", "/"
 	out, err := json.MarshalIndent(info, "", "  ")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// distribution has the traits of a distribution. One of them identifies it.
+// distribution lists the traits of a distribution. Each of them identifies it.
 type distribution struct {
 	name string
 	// layout of its control-plane nodes, or LayoutManaged.
@@ -49,7 +49,7 @@ func distributions() []distribution {
 	}
 }
 
-// traits are what identifies the distribution of a cluster.
+// traits are properties of a cluster that identify its distribution.
 type traits struct {
 	version    string
 	providers  []string

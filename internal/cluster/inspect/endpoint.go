@@ -77,8 +77,9 @@ func withPort(address string) string {
 	return net.JoinHostPort(address, strconv.Itoa(defaultAPIPort))
 }
 
-// dependsOn returns the one of several control-plane nodes whose API server the
-// kubeconfig of a scheduler names, in a ConfigMap for all its replicas.
+// dependsOn returns the control-plane node whose API server the kubeconfig of a scheduler names, if
+// there are several control-plane nodes. The kubeconfig is in a ConfigMap for all replicas of the
+// scheduler.
 func (d *detector) dependsOn(ctx context.Context, deployment *appsv1.Deployment) (node string, err error) {
 	if d.info.ControlPlane.Count < 2 {
 		return "", nil
@@ -118,8 +119,8 @@ func serversOf(text string) []string {
 	return hosts
 }
 
-// NodeAt returns the name of the control-plane node that has a name or an address. An address of
-// several, such as a virtual one that all API servers advertise, is not that of a node.
+// NodeAt returns the name of the control-plane node that has a name or an address. An address that
+// several nodes share, such as a virtual one that all API servers advertise, matches no node.
 func (p ControlPlane) NodeAt(host string) (name string, found bool) {
 	for _, node := range p.Nodes {
 		if host == "" || host != node.Address && !slices.Contains(node.Names, host) {

@@ -57,7 +57,7 @@ func TestDetectAPIServersOfNodes(t *testing.T) {
 	}
 }
 
-// An address that all API servers advertise, such as a virtual one, is not that of a node.
+// An address that all API servers advertise, such as a virtual one, matches no node.
 func TestNodeAtAnAddressOfSeveral(t *testing.T) {
 	p := ControlPlane{Nodes: []ControlPlaneNode{
 		{Name: "a", Address: "10.0.0.1", Names: []string{"a", "10.0.0.1", "192.0.2.100"}},

@@ -13,7 +13,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Gangs is what the cluster has of the API with which Kubernetes itself places groups of pods together or not at all (from 1.35).
+// Gangs describes the cluster's API for gang scheduling: Kubernetes itself places the pods of a
+// group together or not at all (from 1.35).
 type Gangs struct {
 	// API is the apiVersion of the groups in the cluster's release: "scheduling.k8s.io/v1beta1".
 	API string `json:"api"`

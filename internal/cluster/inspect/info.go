@@ -7,8 +7,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Info is what Detect found. Unknown fields have their zero value, and Warnings
-// has the reason.
+// Info is the result of Detect. Unknown fields have their zero value, and Warnings lists the
+// reasons.
 type Info struct {
 	// Server is the API server that answered.
 	Server Server `json:"server"`
@@ -17,29 +17,30 @@ type Info struct {
 	// Layout is the name of one of Layouts, LayoutManaged if the control plane
 	// has no nodes in the cluster, or LayoutUnknown.
 	Layout string `json:"layout"`
-	// Source is what to build the scheduler from.
+	// Source is the source from which to build the scheduler.
 	Source Source `json:"source"`
-	// Configuration has the config APIs of the release.
+	// Configuration lists the config APIs of the release.
 	Configuration Configuration `json:"configuration"`
 	// Nodes counts all nodes of the cluster.
 	Nodes Nodes `json:"nodes"`
-	// ControlPlane has the control-plane nodes.
+	// ControlPlane describes the control-plane nodes.
 	ControlPlane ControlPlane `json:"controlPlane"`
-	// Scheduler has the default scheduler and those deployed by pmk-sched.
+	// Scheduler describes the default scheduler and the schedulers deployed by pmk-sched.
 	Scheduler Scheduler `json:"scheduler"`
-	// Gangs is what the cluster has to place groups of pods without a plugin; nil before 1.35,
-	// and if it is unknown.
+	// Gangs describes the API for gang scheduling without a plugin. It is nil before 1.35, and if
+	// the API is unknown.
 	Gangs *Gangs `json:"gangs,omitempty"`
 	// Node is this machine.
 	Node Node `json:"node"`
 	// Credentials is the default scheduler's kubeconfig on this machine.
 	Credentials Credentials `json:"credentials"`
-	// KnownProblems are known bugs of the kube-scheduler of the cluster's release, and
-	// of deployed ones; never nil.
+	// KnownProblems are known bugs of the kube-scheduler of the cluster's release, and of deployed
+	// schedulers. It is never nil.
 	KnownProblems []KnownProblem `json:"knownProblems"`
-	// Warnings are for the user; never nil.
+	// Warnings are for the user. It is never nil.
 	Warnings []string `json:"warnings"`
-	// Requests is how many requests were sent to the API server; 0 if they were not counted.
+	// Requests is the number of requests that were sent to the API server. It is 0 if they were not
+	// counted.
 	Requests int64 `json:"requests,omitempty"`
 
 	// Release is Source.Branch as a value.
@@ -74,14 +75,13 @@ type Source struct {
 	Go string `json:"go"`
 }
 
-// Configuration has the versions of KubeSchedulerConfiguration of a release, as
-// full apiVersions.
+// Configuration lists the versions of KubeSchedulerConfiguration of a release, as full apiVersions.
 type Configuration struct {
-	// APIVersion is the preferred one of the release.
+	// APIVersion is the preferred version of the release.
 	APIVersion string `json:"apiVersion"`
-	// Accepted are all that the release accepts, oldest first.
+	// Accepted are all versions that the release accepts, oldest first.
 	Accepted []string `json:"accepted"`
-	// Rendered is the one that pmk-sched renders.
+	// Rendered is the version that pmk-sched renders.
 	Rendered string `json:"rendered"`
 }
 
@@ -100,7 +100,7 @@ type KubeletCount struct {
 	Examples []string `json:"examples"`
 }
 
-// ControlPlane has the control-plane nodes.
+// ControlPlane describes the control-plane nodes.
 type ControlPlane struct {
 	// Nodes are sorted by name.
 	Nodes []ControlPlaneNode `json:"nodes"`
@@ -125,7 +125,7 @@ type ControlPlaneNode struct {
 	KubeletVersion string `json:"kubeletVersion"`
 	Ready          bool   `json:"ready"`
 	Unschedulable  bool   `json:"unschedulable,omitempty"`
-	// APIServer is the static pod of the API server on the node; nil if unknown.
+	// APIServer is the static pod of the API server on the node. It is nil if unknown.
 	APIServer *APIServer `json:"apiServer,omitempty"`
 
 	// Names are its name and its addresses.
@@ -139,8 +139,8 @@ type APIServer struct {
 	// BindAddress is the address that it listens on; an unspecified one means every
 	// address.
 	BindAddress string `json:"bindAddress"`
-	// AdvertiseAddress is the address at which others reach it; empty: that of the
-	// node.
+	// AdvertiseAddress is the address at which others reach it. If it is empty, they use the
+	// address of the node.
 	AdvertiseAddress string `json:"advertiseAddress,omitempty"`
 }
 
@@ -157,10 +157,10 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// Scheduler has the default scheduler and those deployed by pmk-sched.
+// Scheduler describes the default scheduler and the schedulers deployed by pmk-sched.
 type Scheduler struct {
-	// Port is the port for the scheduler Options.Name: the one it already uses,
-	// or the first free one from FirstPort on. It is 0 if none is free.
+	// Port is the port for the scheduler Options.Name: its current port, or the first free port
+	// from FirstPort on. It is 0 if no port is free.
 	Port int `json:"port"`
 	// InsecurePort is a second such port, for releases (1.20–1.22) whose
 	// scheduler requires a plain HTTP listener; otherwise 0.
@@ -187,17 +187,17 @@ type DeployedScheduler struct {
 	Release string `json:"release"`
 	// Due is the release to upgrade to, if the API server is of another minor.
 	Due string `json:"due,omitempty"`
-	// Command upgrades the scheduler on a control-plane node; empty without Due.
+	// Command upgrades the scheduler on a control-plane node. It is empty without Due.
 	Command string `json:"command,omitempty"`
-	// Certificate is the one of its certificates that expires first; nil if it has
-	// none, or if that is unknown.
+	// Certificate is the scheduler's certificate that expires first. It is nil if the scheduler has
+	// no certificate or if it is unknown.
 	Certificate *MountedCertificate `json:"certificate,omitempty"`
-	// DependsOn is the control-plane node whose API server all its replicas use,
-	// if there are other control-plane nodes; empty: none, or unknown.
+	// DependsOn is the control-plane node whose API server all its replicas use, if there are other
+	// control-plane nodes. It is empty if their kubeconfig names no single node, or if unknown.
 	DependsOn string `json:"dependsOn,omitempty"`
 }
 
-// FirstPort is the first port to search for a free one: the one after the default
+// FirstPort is the first port of the search for a free port: the port after the default
 // scheduler's.
 const FirstPort = versions.SecurePort + 1
 
@@ -214,7 +214,7 @@ const (
 // TakenPort is a TCP port in use.
 type TakenPort struct {
 	Port int `json:"port"`
-	// By is what uses it: "pod kube-system/etcd-a" or "a process on this node".
+	// By is the user of the port: "pod kube-system/etcd-a" or "a process on this node".
 	By string `json:"by"`
 }
 
@@ -243,7 +243,7 @@ type Lease struct {
 type Node struct {
 	// Root is Options.NodeRoot.
 	Root string `json:"root"`
-	// ControlPlane is set if the machine has the scheduler kubeconfig of a layout.
+	// ControlPlane is set if a layout's scheduler kubeconfig exists on the machine.
 	ControlPlane bool `json:"controlPlane"`
 }
 
@@ -259,7 +259,7 @@ type Credentials struct {
 	Groups []string `json:"groups"`
 	// Subject of the certificate: "CN=system:kube-scheduler,O=…".
 	Subject string `json:"subject"`
-	// Expires is when the certificate expires; nil if unknown.
+	// Expires is when the certificate expires. It is nil if unknown.
 	Expires *time.Time `json:"expires"`
 	// OtherCluster is set if it trusts none of the certificate authorities that the
 	// caller's configuration trusts: it may be for another cluster.

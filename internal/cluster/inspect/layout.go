@@ -1,31 +1,36 @@
 package inspect
 
-// Layout is where a distribution keeps the scheduler's files on a control-plane
-// node. Paths are those of the node.
+// Layout describes where a distribution keeps the scheduler's files on a control-plane node. All
+// paths are paths on the node.
 type Layout struct {
 	Name string
 	// Kubeconfig is the default scheduler's kubeconfig. It identifies a
 	// control-plane node.
 	Kubeconfig string
-	// AdminKubeconfig is the administrator's kubeconfig on every control-plane node; empty if there may be none.
+	// AdminKubeconfig is the administrator's kubeconfig on every control-plane node. It is empty if
+	// a node may lack it.
 	AdminKubeconfig string
-	// Manifest is the static pod manifest of the scheduler; empty if it runs
+	// Manifest is the static pod manifest of the scheduler. It is empty if the scheduler runs
 	// without a pod.
 	Manifest string
 	// Runs is RunsAsStaticPod or RunsInProcess.
 	Runs string
 	// Pod is the name of the scheduler's static pod before "-<node>".
 	Pod string
-	// SingleFile reports whether the kubelet reads the manifest as a single file, not as one of a directory.
+	// SingleFile reports whether the kubelet reads the manifest as a single file instead of a
+	// directory of manifests.
 	SingleFile bool
 	// ConfigDir is the directory, on the node and in the container alike, of the configurations that pmk-sched writes for the static pod.
 	ConfigDir string
-	// EnvFile has the settings from which a node agent makes the manifest; empty if there is none.
+	// EnvFile contains the settings from which a node agent makes the manifest. It is empty if no
+	// node agent does so.
 	EnvFile string
-	// Rewriter is what rewrites the manifest when it starts, or empty; Persist is what the user can do about that.
+	// Rewriter is the program that rewrites the manifest when it starts, or empty. Persist is the
+	// user's remedy.
 	Rewriter, Persist string
-	// APIServerName is a name in the certificates of all API servers, for a layout whose kubeconfigs name the address of their node's API
-	// server: with it, one kubeconfig serves on each node over loopback. Empty: the kubeconfigs name localhost.
+	// APIServerName is a name in the certificates of all API servers, for a layout whose
+	// kubeconfigs name the address of their node's API server: with it, one kubeconfig serves on
+	// each node over loopback. If it is empty, the kubeconfigs name localhost.
 	APIServerName string
 	// DisableScheduler is how the user disables a scheduler that runs in process.
 	DisableScheduler string

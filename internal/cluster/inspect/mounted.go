@@ -106,7 +106,7 @@ func firstIn(object string, text []byte) *MountedCertificate {
 	return first
 }
 
-// orEarlier returns the one that expires first; either may be nil.
+// orEarlier returns the certificate that expires first. Both may be nil.
 func (c *MountedCertificate) orEarlier(other *MountedCertificate) *MountedCertificate {
 	if c == nil || other != nil && other.Expires.Before(c.Expires) {
 		return other

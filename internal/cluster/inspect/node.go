@@ -7,8 +7,8 @@ import (
 	"errors"
 )
 
-// fileLayout returns the layout whose scheduler kubeconfig is on this node. The
-// error has the paths that could not be checked.
+// fileLayout returns the layout whose scheduler kubeconfig is on this node. The error names the
+// paths that could not be checked.
 func (d *detector) fileLayout() (Layout, error) {
 	if d.o.NodeRoot == "" {
 		return Layout{}, nil

@@ -73,9 +73,9 @@ func nodeFileExists(root, path string) (bool, error) {
 	return false, problem.NodeFile("find", path, err)
 }
 
-// OnHost returns the path of a node's file for this process, which has the node's
-// root directory at root (empty means "/"). It follows symbolic links as the node
-// does: an absolute link starts at root, and no link leads out of it.
+// OnHost returns the path at which this process can open a node's file. The node's root directory
+// is at root; an empty root means "/". OnHost follows symbolic links as the node does: an absolute
+// link starts at root, and no link leads out of it.
 func OnHost(root, path string) (string, error) {
 	const maxLinks = 40
 	if root == "" {

@@ -11,22 +11,22 @@ import (
 
 // Options of Detect. With the zero value it inspects only the cluster.
 type Options struct {
-	// NodeRoot is the root directory of this node: "/", or where a container has
-	// it mounted. Empty: not on a node.
+	// NodeRoot is the root directory of this node: "/", or where a container has it mounted. If it
+	// is empty, no files of a node are read.
 	NodeRoot string
-	// Name and SchedulerNamespace are those of the scheduler to deploy: its own
-	// port counts as free. SchedulerNamespace defaults to kube-system.
+	// Name and SchedulerNamespace identify the scheduler to deploy: its current port counts as
+	// free. SchedulerNamespace defaults to kube-system.
 	Name               string
 	SchedulerNamespace string
-	// MaxControlPlaneNodes bounds the control-plane nodes to inspect; 0 means 50.
+	// MaxControlPlaneNodes bounds the control-plane nodes to inspect. The default is 50.
 	MaxControlPlaneNodes int
 	// SourceGo returns the Go version of a release, such as "1.18.3". If it is
 	// nil or fails, the version of the minor is used, with a warning if it failed.
 	SourceGo func(context.Context, versions.Release) (string, error)
-	// Usage returns what a configuration uses of what known problems of a release
-	// depend on. If it is nil, those of deployed schedulers are not looked up.
+	// Usage returns the features of a configuration on which known problems of a release depend. If
+	// it is nil, known problems of deployed schedulers are not looked up.
 	Usage func(configuration []byte, release versions.Release) (versions.Usage, error)
-	// Now is the clock for certificates; nil means time.Now.
+	// Now is the clock for certificates. The default is time.Now.
 	Now func() time.Time
 	// Log may be nil.
 	Log *zap.Logger

@@ -23,7 +23,7 @@ import (
 // ephemeral ports.
 const LastPort = 11259
 
-// ports collects the ports in use and chooses the one for the scheduler.
+// ports collects the ports in use and chooses the port for the scheduler.
 func (d *detector) ports(context.Context) {
 	taken := map[int]string{}
 	own := []int{}
@@ -155,8 +155,8 @@ func flagsOf(container *corev1.Container) map[string]string {
 	return flags
 }
 
-// schedulerPorts returns the ports of kube-scheduler that its pod does not declare:
-// its default, and those in its configuration file.
+// schedulerPorts returns the ports of kube-scheduler that its pod does not declare: its default
+// port, and the ports in its configuration file.
 func (d *detector) schedulerPorts(ctx context.Context, pod *corev1.Pod, container *corev1.Container) []int {
 	flags := flagsOf(container)
 	var ports []int

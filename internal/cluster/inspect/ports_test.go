@@ -45,7 +45,7 @@ func TestParseSockets(t *testing.T) {
 		t.Errorf("IPv6: %v, %v", got, err)
 	}
 	if _, err := parseSockets(strings.NewReader("h\n 0: 0100007F 0 0A\n")); err == nil {
-		t.Error("a line without a port is no error")
+		t.Error("no error for a line without a port")
 	}
 }
 

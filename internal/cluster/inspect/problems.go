@@ -14,22 +14,21 @@ import (
 
 // KnownProblem is a known bug of a kube-scheduler of the cluster.
 type KnownProblem struct {
-	// Scheduler is the scheduler deployed by pmk-sched that has it,
-	// "namespace/name"; empty: each scheduler of the cluster's release.
+	// Scheduler is the affected scheduler deployed by pmk-sched, "namespace/name". If it is empty,
+	// each scheduler of the cluster's release is affected.
 	Scheduler string `json:"scheduler,omitempty"`
 	Release   string `json:"release"`
 	// Issue is the upstream issue: "kubernetes#134400".
 	Issue  string `json:"issue"`
 	Effect string `json:"effect"`
-	// When is the condition under which it matters, "if pods are preempted"; empty
-	// if it always does. What is known of the scheduler's configuration is not in it.
+	// When is the condition under which the bug matters, "if pods are preempted". It is empty if
+	// the bug always matters, and leaves out the known facts about the scheduler's configuration.
 	When string `json:"when,omitempty"`
-	// Fix is the next release with the fix; empty if there is none.
+	// Fix is the next release with the fix. It is empty if there is none.
 	Fix string `json:"fix,omitempty"`
 }
 
-// DescribeProblem describes a problem of a release. when is what is unknown of its
-// condition.
+// DescribeProblem describes a problem of a release. when is the unknown part of its condition.
 func DescribeProblem(scheduler string, release versions.Release, p versions.Problem, when versions.Condition) KnownProblem {
 	described := KnownProblem{Scheduler: scheduler, Release: release.String(), Issue: p.Issue, Effect: p.Effect, When: when.String()}
 	if !p.Fix.IsZero() {
@@ -91,7 +90,7 @@ const (
 	schedulerContainer = "kube-scheduler"
 )
 
-// usage returns what a deployed scheduler uses; nil if that is unknown.
+// usage returns the features that a deployed scheduler uses, or nil if they are unknown.
 func (d *detector) usage(ctx context.Context, deployment *appsv1.Deployment, release versions.Release) *versions.Usage {
 	for _, volume := range deployment.Spec.Template.Spec.Volumes {
 		if volume.Name != configVolume || volume.ConfigMap == nil {

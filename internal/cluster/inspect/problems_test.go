@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// issues returns the issues and conditions of the known problems of a scheduler; "" are those of the release.
+// issues returns the issues and conditions of the known problems of a scheduler. With scheduler ""
+// it returns the problems of the cluster's release.
 func issues(info *Info, scheduler string) []string {
 	var found []string
 	for _, p := range info.KnownProblems {
@@ -40,7 +41,8 @@ func TestDetectListsKnownProblemsOfTheRelease(t *testing.T) {
 	}
 }
 
-// What a deployed scheduler uses is read from its configuration and its flags: the conditions that are left are those about pods.
+// The usage of a deployed scheduler is read from its configuration and its flags. Only conditions
+// about pods remain.
 func TestDetectListsKnownProblemsThatDeployedSchedulersMeet(t *testing.T) {
 	scheduler := func(name string, command ...string) appsv1.Deployment {
 		d := deployment("gpu", name, "v1.34.0", "localhost/s:v1.34.0")

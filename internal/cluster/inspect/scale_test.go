@@ -31,8 +31,8 @@ func largeCluster(nodes int) *apiServer {
 	return s
 }
 
-// BenchmarkDetect5000Nodes reports what one look at a cluster of 5,000 nodes
-// costs, the test's own API server included.
+// BenchmarkDetect5000Nodes measures one inspection of a cluster of 5,000 nodes, the test's own API
+// server included.
 func BenchmarkDetect5000Nodes(b *testing.B) {
 	cfg := largeCluster(5000).start(b)
 	o := Options{Now: func() time.Time { return testNow }}

@@ -12,9 +12,8 @@ import (
 	"strings"
 )
 
-// listeningPorts returns the TCP ports with a listener on any address of the node.
-// In a container with the node's root mounted, the node's first process has the
-// network of the node.
+// listeningPorts returns the TCP ports with a listener on any address of the node. In a container
+// that mounts the node's root, the node's first process is in the network namespace of the node.
 func listeningPorts(root string) ([]int, error) {
 	dir := "/proc/net"
 	if filepath.Clean(root) != "/" {

@@ -42,7 +42,7 @@ func (d *detector) lease(ctx context.Context) {
 	}
 }
 
-// checkAll warns about problems in what was found.
+// checkAll warns about problems in the collected information.
 func (d *detector) checkAll(context.Context) {
 	d.checkKubelets()
 	d.checkControlPlane()

@@ -13,14 +13,15 @@ import (
 
 // ConnectOptions choose a cluster and a user, like the flags of kubectl with the same names.
 type ConnectOptions struct {
-	// Kubeconfig is a file; empty: $KUBECONFIG, ~/.kube/config, then the pod's ServiceAccount.
+	// Kubeconfig is the path of a kubeconfig. If it is empty, $KUBECONFIG, ~/.kube/config and then
+	// the pod's ServiceAccount are used.
 	Kubeconfig string
-	// Context, Cluster, User and Server take the place of what the kubeconfig selects.
+	// Context, Cluster, User and Server override the selection of the kubeconfig.
 	Context, Cluster, User, Server string
 	// As and AsGroups impersonate a user.
 	As       string
 	AsGroups []string
-	// RequestTimeout bounds one request; 0: 30 seconds.
+	// RequestTimeout bounds one request. The default is 30 seconds.
 	RequestTimeout time.Duration
 	// UserAgent names the program in the audit log of the API server.
 	UserAgent string

@@ -45,7 +45,8 @@ func DefaultSchedulerPods(ctx context.Context, client corev1client.CoreV1Interfa
 	return found, nil
 }
 
-// schedulerNames lists the pods in kube-system whose names are those of static pods with a default scheduler.
+// schedulerNames lists the pods in kube-system that have the name of a static pod with a default
+// scheduler.
 func schedulerNames(ctx context.Context, client corev1client.CoreV1Interface) ([]string, error) {
 	var names []string
 	err := ReadTable(ctx, client.RESTClient(), metav1.NamespaceSystem, "pods", []string{"Name"}, func(cells []string) {

@@ -39,7 +39,7 @@ type UnreachableError struct {
 	Err    error
 }
 
-// Error has the operation, the server and the cause.
+// Error returns the operation, the server and the cause.
 func (e *UnreachableError) Error() string {
 	server := "the API server"
 	if e.Server != "" {
@@ -51,7 +51,7 @@ func (e *UnreachableError) Error() string {
 // Unwrap returns the error of the client.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Hint returns what to check.
+// Hint returns an instruction for the user.
 func (e *UnreachableError) Hint() string {
 	switch e.Cause {
 	case CauseNoSuchHost:
@@ -71,14 +71,14 @@ func (e *UnreachableError) Hint() string {
 type ForbiddenError struct {
 	Doing     string // operation and object
 	User      string // user name; may be empty
-	Verb      string // create, patch, …; empty if the server's message does not have it
+	Verb      string // create, patch, …, or empty if the server's message lacks it
 	Resource  string // resource.group, `deployments.apps`
 	Name      string // of the object; may be empty
-	Namespace string // empty: cluster scope
+	Namespace string // empty for cluster scope
 	Err       error
 }
 
-// Error has the user, the verb and the resource.
+// Error returns the user, the verb and the resource.
 func (e *ForbiddenError) Error() string {
 	if e.Verb == "" {
 		return fmt.Sprintf("%s: no permission: %v", e.Doing, e.Err)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// acquired is what leader election of every release writes when it gets the lease (client-go, tools/leaderelection/leaderelection.go,
-	// with a capital letter in 0.36).
+	// acquired is the message of leader election of every release when it gets the lease
+	// (client-go, tools/leaderelection/leaderelection.go, with a capital letter in 0.36).
 	acquired = "uccessfully acquired lease"
 	// logMargin is how far the clocks of a node and of the lease may differ, maxLog how much of a log is read.
 	logMargin = time.Minute
@@ -31,9 +31,10 @@ func HostOf(lease *coordinationv1.Lease) string {
 	return host
 }
 
-// PodOfLeader returns the pod of the process that holds a lease; nil if none does or if it is unknown. It is the pod of the holder's host
-// name, see [PodOfHost]. The host name of a machine may be in no object of the cluster, as on PMK, which names its nodes by address: then it
-// is the only pod on the host network whose container's log says that it acquired the lease.
+// PodOfLeader returns the pod of the process that holds a lease, or nil if no process holds it or
+// its pod is unknown. It is the pod of the holder's host name, see [PodOfHost]. The host name of a
+// machine may be in no object of the cluster, as on PMK, which names its nodes by address. Then it
+// is the only pod on the host network whose container logged that it acquired the lease.
 func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordinationv1.Lease, pods []corev1.Pod, container string) (*corev1.Pod, error) {
 	host := HostOf(lease)
 	if host == "" {
@@ -63,7 +64,8 @@ func PodOfLeader(ctx context.Context, kube kubernetes.Interface, lease *coordina
 	return nil, failed
 }
 
-// acquiredLease reports whether the log of a running container says that it acquired its lease. A process that loses the lease ends.
+// acquiredLease reports whether a running container logged that it acquired its lease. A process
+// that loses the lease ends.
 func acquiredLease(ctx context.Context, kube kubernetes.Interface, pod *corev1.Pod, container string, since *metav1.MicroTime) (bool, error) {
 	limit := int64(maxLog)
 	options := &corev1.PodLogOptions{Container: container, LimitBytes: &limit}

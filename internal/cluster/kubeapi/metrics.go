@@ -18,7 +18,8 @@ const metricsTime = 5 * time.Second
 // its metrics to anonymous requests, and the API server forwards no credentials.
 type Metrics struct {
 	Pods corev1client.PodsGetter
-	// Machine are the names and addresses of this machine. Local reads the metrics at a port of it; nil if there is no way to.
+	// Machine lists the names and addresses of this machine. Local reads the metrics at one of its
+	// ports. It is nil if that is impossible.
 	Machine []string
 	Local   func(ctx context.Context, port int) (string, error)
 }

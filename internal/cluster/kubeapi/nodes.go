@@ -37,8 +37,8 @@ func Tolerates(tolerations []corev1.Toleration, taint corev1.Taint) bool {
 	})
 }
 
-// NodesOf returns the labels that a node must have for a pod: those of its node selector and of its required node affinity, if
-// that has a single term, as those of pmk-sched do.
+// NodesOf returns the labels that a node must have for a pod: the pod's node selector, and its
+// required node affinity if that has a single term, as in pods of pmk-sched.
 func NodesOf(pod *corev1.PodSpec) (labels.Selector, error) {
 	needed := &metav1.LabelSelector{MatchLabels: pod.NodeSelector}
 	if pod.Affinity != nil && pod.Affinity.NodeAffinity != nil && pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {

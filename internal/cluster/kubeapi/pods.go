@@ -13,8 +13,9 @@ func PodReady(pod *corev1.Pod) bool {
 	})
 }
 
-// PodOfHost returns the pod of the process with a host name, or nil. The host name of a pod is its own name or, in the host's network,
-// that of the machine, which may differ from the node's name: then it is the only pod.
+// PodOfHost returns the pod of the process with a host name, or nil. The host name of a pod is its
+// own name or, on the host network, the host name of the machine. If that differs from the node's
+// name, the pod is found only if it is the only pod.
 func PodOfHost(pods []corev1.Pod, host string) *corev1.Pod {
 	for i := range pods {
 		if pods[i].Name == host || pods[i].Spec.HostNetwork && pods[i].Spec.NodeName == host {

@@ -10,7 +10,8 @@ func ObjectName(kind, namespace, name string) string {
 	return kind + "/" + namespace + "/" + name
 }
 
-// ResourceName returns what a permission is about: `pods/log in namespace a`, `deployments.apps x`.
+// ResourceName returns the resource of a permission: `pods/log in namespace a`, `deployments.apps
+// x`.
 func ResourceName(r authorizationv1.ResourceAttributes) string {
 	text := r.Resource
 	if r.Group != "" {

@@ -59,7 +59,7 @@ func tablePageOf(ctx context.Context, client rest.Interface, namespace, resource
 		request = request.Param("continue", next)
 	}
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil { // unlike that of Raw, it is the message of the API server
+	if err := result.Error(); err != nil { // the message of the API server, unlike the error of Raw
 		return nil, err
 	}
 	raw, err := result.Raw()

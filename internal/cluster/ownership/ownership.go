@@ -1,10 +1,11 @@
-// Package ownership has the labels and annotations by which pmk-sched recognizes its objects. An object is only changed or deleted
-// if it has the labels of [Labels].
+// Package ownership defines the labels and annotations by which pmk-sched recognizes its objects.
+// An object is only changed or deleted if it has all [Labels].
 package ownership
 
-// Keys of labels and annotations. Those of app.kubernetes.io are the recommended labels of Kubernetes.
+// Keys of labels and annotations. Keys of app.kubernetes.io are the recommended labels of
+// Kubernetes.
 const (
-	// LabelManagedBy has the value [Manager] on every object that pmk-sched creates.
+	// LabelManagedBy is [Manager] on every object that pmk-sched creates.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// LabelInstance is the name of the scheduler or extender of an object.
 	LabelInstance = "app.kubernetes.io/instance"
@@ -36,10 +37,12 @@ const (
 	ComponentSimulation = "simulation"
 )
 
-// Helm is the value of [LabelManagedBy] that Helm sets on every object of a chart, whatever the chart says.
+// Helm is the value of [LabelManagedBy] that Helm sets on every object of a chart, overriding the
+// chart.
 const Helm = "Helm"
 
-// Installed selects the objects that pmk-sched, or Helm from a chart of pmk-sched, installed; more may be selected: see [IsInstalled].
+// Installed selects the objects that pmk-sched, or Helm from a chart of pmk-sched, installed. It
+// may select more objects: see [IsInstalled].
 const Installed = LabelManagedBy + " in (" + Manager + "," + Helm + ")," + LabelName + " in (" + Scheduler + "," + Extender + ")"
 
 // IsInstalled reports whether an object that [Installed] selects is of pmk-sched: other charts have kube-schedulers too.
@@ -52,7 +55,8 @@ func Labels(name string) map[string]string {
 	return map[string]string{LabelManagedBy: Manager, LabelInstance: name}
 }
 
-// Owns reports whether labels are those of an object of the scheduler or extender with that name.
+// Owns reports whether an object with these labels is part of the scheduler or extender with that
+// name.
 func Owns(labels map[string]string, name string) bool {
 	return labels[LabelManagedBy] == Manager && labels[LabelInstance] == name
 }

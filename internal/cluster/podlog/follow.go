@@ -66,8 +66,8 @@ func started(pod *corev1.Pod, container string) bool {
 	return false
 }
 
-// followPod prints the log of a pod, that of restarted containers too, until the pod is gone or ctx ends. It returns an error if the log must
-// not be read or cannot be written.
+// followPod prints the log of a pod, including restarted containers, until the pod is gone or ctx
+// ends. It returns an error if the log must not be read or cannot be written.
 func (p *printer) followPod(ctx context.Context, pod *corev1.Pod) error {
 	since, warned := p.since(), false
 	for {

@@ -29,11 +29,11 @@ type Options struct {
 	Name, Namespace string
 	// Container is the container of each pod.
 	Container string
-	// Since is how far back to begin; 0: at the beginning.
+	// Since is how far back to begin. If it is 0, the whole log is printed.
 	Since time.Duration
 	// Follow prints new lines, of new pods too, until the context ends.
 	Follow bool
-	// Warn reports that a log cannot be read; it may be nil.
+	// Warn reports that a log cannot be read. It may be nil.
 	Warn func(text string)
 	Log  *zap.Logger
 }
@@ -53,11 +53,12 @@ type printer struct {
 
 	mu     sync.Mutex
 	w      io.Writer
-	leader string // name of the leading pod; empty: unknown
+	leader string // name of the leading pod, or empty if unknown
 }
 
-// Print prints the logs of the replicas of a scheduler to w. Each line begins with the name of its pod, and "leader" if the pod leads when the
-// line is read. It returns an error if there is no pod, or if no log can be read.
+// Print prints the logs of the replicas of a scheduler to w. Each line begins with the name of its
+// pod, and "leader" if the pod leads when the line is read. It returns an error if no pod exists or
+// if no log can be read.
 func Print(ctx context.Context, cfg *rest.Config, o Options, w io.Writer) error {
 	p, err := newPrinter(cfg, o, w)
 	if err != nil {
@@ -142,7 +143,8 @@ func (p *printer) refresh(ctx context.Context) ([]corev1.Pod, error) {
 	return list.Items, nil
 }
 
-// readLeader returns the name of the pod that holds the lease; empty if none does, or if the lease must not be read.
+// readLeader returns the name of the pod that holds the lease. It returns "" if no pod holds it, or
+// without permission to read the lease.
 func (p *printer) readLeader(ctx context.Context, pods []corev1.Pod) (string, error) {
 	var leader *corev1.Pod
 	err := p.retry.Do(ctx, "read Lease/"+p.Namespace+"/"+p.Name, func(ctx context.Context) error {

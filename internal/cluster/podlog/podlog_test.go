@@ -141,7 +141,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
 
-// lines collects lines until those that are wanted are there.
+// lines collects output until it contains want, and then calls done.
 type lines struct {
 	mu   sync.Mutex
 	text string

@@ -1,4 +1,5 @@
-// Package sysdump writes what a bug report needs of a cluster to one archive. All that is written passes through a redactor.
+// Package sysdump writes the facts about a cluster that a bug report needs to one archive.
+// Everything written passes through a redactor.
 package sysdump
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 )
 
-// errorsName is the name of the last file: what could not be read.
+// errorsName is the name of the last file, which lists the read errors.
 const errorsName = "errors.txt"
 
 // Archive is an archive that is being written.
@@ -86,7 +87,7 @@ func (a *Archive) write(name, text string) {
 	a.bytes += int64(len(text))
 }
 
-// Close writes what could not be read, and ends the archive.
+// Close writes the list of read errors and ends the archive.
 func (a *Archive) Close() error {
 	text := "All was read.\n"
 	if len(a.errors) > 0 {
@@ -109,7 +110,7 @@ type Summary struct {
 	Errors []string `json:"errors"`
 }
 
-// Summary describes what was written.
+// Summary describes the written archive.
 func (a *Archive) Summary(file string) *Summary {
 	return &Summary{Archive: file, Files: a.files, Bytes: a.bytes, Errors: append([]string{}, a.errors...)}
 }

@@ -28,17 +28,18 @@ const page = 250
 // PodName names a pod.
 type PodName struct{ Namespace, Name string }
 
-// Cluster reads what concerns schedulers and extenders from an API server into an archive.
+// Cluster reads the objects, logs and metrics of schedulers and extenders from an API server into
+// an archive.
 type Cluster struct {
-	// Name limits it to one scheduler or extender; empty: all.
+	// Name limits it to one scheduler or extender. If it is empty, all are read.
 	Name string
 	// Namespace is read without permission for all namespaces.
 	Namespace string
 	// Managed are the objects that pmk-sched manages.
 	Managed []*unstructured.Unstructured
-	// Others are further pods: those of the default scheduler.
+	// Others are further pods: the pods of the default scheduler.
 	Others []PodName
-	// Metrics reads those of a pod.
+	// Metrics reads the metrics of a pod.
 	Metrics kubeapi.Metrics
 
 	archive *Archive
@@ -50,7 +51,8 @@ type Cluster struct {
 	dumped map[string]bool
 }
 
-// Write reads and writes all. It returns an error only if ctx ends; what cannot be read is noted in the archive.
+// Write reads and writes everything. It returns an error only if ctx ends. Other errors are noted
+// in the archive.
 func (c *Cluster) Write(ctx context.Context, cfg *rest.Config, a *Archive, r *redact.Redactor, log *zap.Logger) error {
 	kube, err := kubernetes.NewForConfig(kubeapi.ClientConfig(cfg, log))
 	if err != nil {
@@ -143,7 +145,7 @@ func (c *Cluster) writePods(context.Context) {
 	}
 }
 
-// secrets learns the values of the managed Secrets, and of those that the pods refer to.
+// secrets learns the values of the managed Secrets and of the Secrets that the pods refer to.
 func (c *Cluster) secrets(ctx context.Context) {
 	wanted := map[PodName]bool{}
 	for _, o := range c.Managed {

@@ -23,7 +23,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 )
 
-// serve answers requests for objects with JSON, for text with the text, and says that others are not found.
+// serve answers requests for objects with JSON and requests for texts with the text. Everything
+// else is not found.
 func serve(objects map[string]any, texts map[string]string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if text, ok := texts[r.URL.Path+"?"+r.URL.Query().Get("previous")]; ok {

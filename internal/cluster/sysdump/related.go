@@ -23,7 +23,8 @@ const (
 	defaultLease = "kube-scheduler"
 )
 
-// related writes what belongs to the managed objects and is not managed itself: leases, ReplicaSets, endpoints and the cluster's roles.
+// related writes objects that are related to managed objects but not managed themselves: leases,
+// ReplicaSets, endpoints and the cluster's roles.
 func (c *Cluster) related(ctx context.Context) {
 	for _, at := range append(c.instances(), PodName{metav1.NamespaceSystem, defaultLease}) {
 		c.get(ctx, "read "+kubeapi.ObjectName("Lease", at.Namespace, at.Name), func(ctx context.Context) error {
@@ -76,7 +77,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// nodeFacts are what a bug report needs of a node.
+// nodeFacts are the facts about a node that a bug report needs.
 type nodeFacts struct {
 	Name          string              `json:"name"`
 	Labels        map[string]string   `json:"labels"`
@@ -126,7 +127,7 @@ func factsOf(node *corev1.Node) nodeFacts {
 	return f
 }
 
-// logs writes the log of each container, and that of the one before if it restarted.
+// logs writes the log of each container, and the log of its previous instance if it restarted.
 func (c *Cluster) logs(ctx context.Context) {
 	for i := range c.pods {
 		pod := &c.pods[i]

@@ -1,5 +1,5 @@
-// Package apiserver runs etcd and the kube-apiserver of a release as processes on loopback. There are no controllers, kubelets or
-// schedulers: a caller that needs one does its work.
+// Package apiserver runs etcd and the kube-apiserver of a release as processes on loopback. It runs
+// no controllers, kubelets or schedulers: a caller that needs one does its work.
 package apiserver
 
 import (
@@ -33,7 +33,7 @@ const (
 	pollInterval = 100 * time.Millisecond
 )
 
-// Options say what to run.
+// Options configure the processes.
 type Options struct {
 	// KubeAPIServer and Etcd are the paths of the programs.
 	KubeAPIServer, Etcd string
@@ -168,7 +168,8 @@ func (s *Server) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// kube-apiserver may be writing the file: clients of a file use for minutes what they read first (transport/ca_rotation.go of client-go).
+	// kube-apiserver may be writing the file: a client keeps the first content that it reads from a
+	// file for minutes (transport/ca_rotation.go of client-go).
 	cfg.CAFile, cfg.CAData = "", ca
 	kube, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -197,8 +198,8 @@ func (s *Server) Config() *rest.Config {
 // EtcdURL returns the address of etcd, which only this machine reaches.
 func (s *Server) EtcdURL() string { return "http://" + s.etcdAddress }
 
-// WriteKubeconfig writes a kubeconfig to a file: for a user with no permissions but those of RBAC objects, or, without a user, with all
-// permissions.
+// WriteKubeconfig writes a kubeconfig to a file: for a user whose only permissions come from RBAC
+// objects, or, without a user, with all permissions.
 func (s *Server) WriteKubeconfig(file, user string) error {
 	access := s.Config()
 	return clientcmd.WriteToFile(clientcmdapi.Config{

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Whatever takes the port at 127.0.0.1 meanwhile: an outgoing connection, or another server.
+// The port stays free although an outgoing connection or another server takes the same port at
+// 127.0.0.1.
 func TestFreeAddressStaysFree(t *testing.T) {
 	address, err := FreeAddress()
 	if err != nil {

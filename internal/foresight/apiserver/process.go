@@ -28,7 +28,8 @@ func StartProcess(log, program string, args ...string) (*Process, error) {
 	return startProcess(log, []string{}, program, args...)
 }
 
-// startProcess starts a program with an environment, which is not nil: that would be the one of this process.
+// startProcess starts a program with an environment, which must not be nil: nil means the
+// environment of this process.
 func startProcess(log string, environment []string, program string, args ...string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *Process) LimitLog(most int64) error {
 	return os.Truncate(p.log, 0)
 }
 
-// Tail returns the end of what the process wrote, after its name.
+// Tail returns the name of the process and the end of its log.
 func (p *Process) Tail() string {
 	if p == nil {
 		return ""

@@ -30,7 +30,7 @@ const (
 	// definitions is the prefix of the keys of definitions of custom resources; PLURAL.GROUP follows.
 	definitions = registry + "apiextensions.k8s.io/customresourcedefinitions/"
 	apiServices = registry + "apiregistration.k8s.io/apiservices/"
-	// resetTime is how long the API server may take to see what was removed in etcd.
+	// resetTime is how long the API server may take to see the deletions in etcd.
 	resetTime = time.Minute
 )
 
@@ -51,9 +51,11 @@ type rangeAnswer struct {
 	} `json:"kvs"`
 }
 
-// Reset removes all objects that were created after a revision, including those that wait for a finalizer: no controller would remove these.
-// It removes them in etcd, so that the API server need not be started again. Objects that the API server creates for itself stay. When Reset
-// returns, the API server has seen that nodes and pods are gone, and no longer serves the groups of removed custom resources.
+// Reset removes all objects that were created after a revision, including objects that wait for a
+// finalizer, since no controller would remove the finalizer. It removes them in etcd, so that the
+// API server need not be started again. Objects that the API server creates for itself stay. When
+// Reset returns, the API server has seen that nodes and pods are gone, and no longer serves the
+// groups of removed custom resources.
 func (s *Server) Reset(ctx context.Context, revision int64) error {
 	var created rangeAnswer
 	err := s.askEtcd(ctx, "range", map[string]any{
@@ -101,8 +103,9 @@ func (s *Server) deleteKeys(ctx context.Context, deletions []any) error {
 	return nil
 }
 
-// awaitReset waits until the API server has seen the deletions: its watch cache and the groups that it serves follow etcd. A client that
-// is told of a group which is gone a moment later gets 404 for its resources.
+// awaitReset waits until the API server has seen the deletions: its watch cache and the groups that
+// it serves follow etcd. A client that discovers a group which is gone a moment later gets 404 for
+// its resources.
 func (s *Server) awaitReset(ctx context.Context, groups map[string]bool) error {
 	kube, err := kubernetes.NewForConfig(s.Config())
 	if err != nil {
@@ -121,7 +124,8 @@ func (s *Server) awaitReset(ctx context.Context, groups map[string]bool) error {
 	}
 }
 
-// leftAfterReset returns what the API server still has in its watch cache or serves; empty: nothing.
+// leftAfterReset returns an object kind or a group that the API server still has in its watch cache
+// or serves, or "" if nothing is left.
 func leftAfterReset(ctx context.Context, kube kubernetes.Interface, groups map[string]bool) (string, error) {
 	cached := metav1.ListOptions{ResourceVersion: "0", Limit: 1}
 	nodes, err := kube.CoreV1().Nodes().List(ctx, cached)

@@ -1,4 +1,5 @@
-// Package bench has the speed of schedulers: how many pods a second each binds, how long an attempt takes, and what takes the time. It does no I/O.
+// Package bench computes the speed of schedulers: how many pods a second each binds, how long an
+// attempt takes, and which plugins take the time. It does no I/O.
 package bench
 
 import (
@@ -14,7 +15,7 @@ type Sample struct {
 	Pods  int
 	// Nodes is how many nodes there were.
 	Nodes int
-	// Metrics are those of the scheduler afterwards, in Prometheus' text format.
+	// Metrics are the scheduler's metrics after the measurement, in Prometheus' text format.
 	Metrics string
 }
 
@@ -64,10 +65,11 @@ type Side struct {
 	Unbound int `json:"unbound"`
 	// Attempt is how long a scheduling attempt took.
 	Attempt Latency `json:"attempt"`
-	// Plugins and Points are what takes the time, the slowest first.
+	// Plugins and Points are the times of plugins and extension points, the slowest first.
 	Plugins []PluginTime `json:"plugins"`
 	Points  []PointTime  `json:"points"`
-	// Ratio is the rate of the measured scheduler divided by Rate, for those that it is compared with; 0 if one has no rate.
+	// Ratio is the rate of the measured scheduler divided by Rate, for a scheduler that it is
+	// compared with. It is 0 if one of them has no rate.
 	Ratio float64 `json:"ratio,omitempty"`
 
 	samples []Sample
@@ -92,7 +94,7 @@ type Result struct {
 	Nodes    int    `json:"nodes"`
 	Pods     int    `json:"pods"`
 	Samples  int    `json:"samples"`
-	// This is the scheduler, Against are those that it is compared with.
+	// This is the measured scheduler. Against are the schedulers that it is compared with.
 	This    Side     `json:"this"`
 	Against []Side   `json:"against"`
 	Notes   []string `json:"notes,omitempty"`
@@ -105,7 +107,7 @@ type DataItem struct {
 	Labels map[string]string  `json:"labels"`
 }
 
-// NewSide returns what the samples of a scheduler show.
+// NewSide evaluates the samples of a scheduler.
 func NewSide(source, scheduler, release string, samples []Sample) Side {
 	s := Side{Source: source, Scheduler: scheduler, Release: release, Rates: []float64{}, samples: samples}
 	all := &histogram{buckets: map[float64]float64{}}
@@ -155,14 +157,14 @@ func New(workload string, this Side, against ...Side) *Result {
 	}
 	for _, s := range r.Sides() {
 		if s.Unbound > 0 {
-			r.Notes = append(r.Notes, fmt.Sprintf("%s did not bind %d pods: there is no room for them; the rate is that of the others", s.Source, s.Unbound))
+			r.Notes = append(r.Notes, fmt.Sprintf("%s did not bind %d pods: no node has room for them; the rate counts the bound pods", s.Source, s.Unbound))
 		}
 		r.DataItems = append(r.DataItems, s.items(workload)...)
 	}
 	return r
 }
 
-// Sides returns all schedulers, the one that is compared with the others first.
+// Sides returns all schedulers, the measured one first.
 func (r *Result) Sides() []Side { return append([]Side{r.This}, r.Against...) }
 
 // items returns the measurements of a scheduler, with the names that scheduler_perf gives them (test/integration/scheduler_perf/util.go).

@@ -35,7 +35,7 @@ scheduler_scheduling_attempt_duration_seconds_sum{profile="default-scheduler",re
 scheduler_scheduling_attempt_duration_seconds_count{profile="default-scheduler",result="unschedulable"} 9
 `
 
-// attemptsOld are those of 1.20 to 1.22.
+// attemptsOld are the metrics of attempts in 1.20 to 1.22.
 const attemptsOld = `scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.001"} 50
 scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.002"} 90
 scheduler_e2e_scheduling_duration_seconds_bucket{profile="default-scheduler",result="scheduled",le="0.004"} 100

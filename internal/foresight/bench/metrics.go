@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// histogram is what Prometheus' text format has of a histogram.
+// histogram is a histogram in Prometheus' text format.
 type histogram struct {
 	sum     float64
 	count   float64
@@ -58,8 +58,8 @@ var (
 	labelPair  = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 )
 
-// parseHistograms returns the histograms of a metric by the values of some labels, joined with a slash. Others are added together. A series whose labels
-// differ from those of where is left out.
+// parseHistograms returns the histograms of a metric by the values of some labels, joined with a
+// slash. Others are added together. A series whose labels differ from where is left out.
 func parseHistograms(text, metric string, where map[string]string, by ...string) map[string]*histogram {
 	all := map[string]*histogram{}
 	for _, found := range metricLine.FindAllStringSubmatch(text, -1) {
@@ -135,9 +135,11 @@ type PluginTime struct {
 // bindingPoints are the extension points of the binding cycle.
 func bindingPoints() []string { return []string{"PreBind", "Bind", "PostBind"} }
 
-// plugins returns the time of each plugin, the slowest first, those of the binding cycle last. One in ten scheduling cycles measures its calls, and of these the
-// scheduler keeps 1000 a second (metricRecorder in pkg/scheduler/metrics), so that their sum says nothing, and a plugin may be missing after few pods. What they
-// say is how the time of the extension point, which every cycle measures, is divided.
+// plugins returns the time of each plugin, the slowest first, plugins of the binding cycle last.
+// One in ten scheduling cycles measures its calls, and the scheduler keeps 1000 of these a second
+// (metricRecorder in pkg/scheduler/metrics). So their sum is meaningless, and a plugin may be
+// missing after few pods. The calls only show how plugins share the time of the extension point,
+// which every cycle measures.
 func plugins(texts []string, ofPoints []PointTime) []PluginTime {
 	sums, pointSums := map[string]*histogram{}, map[string]float64{}
 	for _, text := range texts {

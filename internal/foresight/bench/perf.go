@@ -27,8 +27,9 @@ type perfWorkload struct {
 	FeatureGates map[string]bool `json:"featureGates"`
 }
 
-// ParsePerf reads a workload of a file in the format of scheduler_perf. which is CASE/WORKLOAD; read returns a template by the path in the file. The
-// errors are those of the input (package problem).
+// ParsePerf reads a workload of a file in the format of scheduler_perf. which is CASE/WORKLOAD.
+// read returns a template by the path in the file. The errors are about the user's input (package
+// problem).
 func ParsePerf(file string, text []byte, which string, read func(path string) ([]byte, error)) (*Workload, error) {
 	var cases []perfCase
 	if err := yaml.Unmarshal(text, &cases); err != nil {

@@ -115,7 +115,7 @@ func TestPerfWorkloadsThatAreRefused(t *testing.T) {
 		}
 	}
 	if _, err := ParsePerf("perf.yaml", []byte("kind: Pod"), "a/b", template); err == nil || !problem.IsInvalid(err) {
-		t.Errorf("a file that is no list: %v", err)
+		t.Errorf("a file that is not a list: %v", err)
 	}
 }
 

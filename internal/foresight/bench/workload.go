@@ -5,21 +5,22 @@ import (
 	"maps"
 )
 
-// Workload is what is scheduled.
+// Workload is the input of a measurement.
 type Workload struct {
 	Name string
 	// Objects are created first: namespaces and nodes.
 	Objects []map[string]any
-	// Before are pods that are scheduled before the measurement, Measured those of it.
+	// Before are pods that are scheduled before the measurement. Measured are the measured pods.
 	Before, Measured []map[string]any
 	// Notes are for the result.
 	Notes []string
 }
 
-// namespace is that of pods that are alike.
+// namespace of the pods of [Alike].
 const namespace = "pmk-sched-bench"
 
-// Alike returns a workload of pods that are all alike, on new nodes and those of a snapshot. The pods are small, so that nodes take as many as they allow.
+// Alike returns a workload of identical pods and new nodes, in addition to the nodes of a snapshot.
+// The pods are small, so that nodes take as many as they allow.
 func Alike(nodes, pods int) *Workload {
 	w := &Workload{Name: fmt.Sprintf("Alike/%dPods", pods)}
 	for i := range nodes {

@@ -29,7 +29,7 @@ const (
 	noProvisioner = "kubernetes.io/no-provisioner"
 )
 
-// claimFindings describes what is wrong with the claims of the pod's volumes.
+// claimFindings describes the problems of the claims of the pod's volumes.
 func claimFindings(in Input) []Finding {
 	var findings []Finding
 	for _, c := range in.Claims {
@@ -133,7 +133,7 @@ func where(in Input) string {
 	return strings.Join(parts, "; ")
 }
 
-// zoneLabels are the labels of volumes that plugin VolumeZone compares with those of nodes.
+// zoneLabels are the labels of volumes that plugin VolumeZone compares with the labels of nodes.
 func zoneLabels() []string {
 	return []string{corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaZone, corev1.LabelFailureDomainBetaRegion}
 }

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// detail adds what the pod requires.
+// detail adds the pod's requirements.
 func (f *Finding) detail(in Input) {
 	switch f.Cause {
 	case PodAffinity:

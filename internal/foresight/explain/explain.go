@@ -12,21 +12,22 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Input is what was read of the cluster.
+// Input is the state of the cluster that explains a pod.
 type Input struct {
 	Namespace, Name string
-	// Pod is nil if there is no pod of that name.
+	// Pod is nil if it does not exist.
 	Pod *corev1.Pod
-	// Events are those of the pod, or, without a pod, those of workloads that may not create it; the last one is the first.
+	// Events are the events of the pod or, without a pod, the events of workloads that may not
+	// create it. The latest event is the first.
 	Events []corev1.Event
 	Nodes  []corev1.Node
-	// Usage is what the pods on a node use, by the node's name.
+	// Usage is the resource usage of the pods on a node, by the node's name.
 	Usage map[string]*Usage
 	// Claims are the claims of the pod's volumes, in the order of the volumes.
 	Claims []Claim
 	// Classes are the StorageClasses of the cluster.
 	Classes []storagev1.StorageClass
-	// Schedulers are those that the cluster has.
+	// Schedulers are the schedulers of the cluster.
 	Schedulers []Scheduler
 	// Unknown has a message for each kind of object that could not be read.
 	Unknown []string
@@ -83,16 +84,16 @@ const (
 // Finding is one reason.
 type Finding struct {
 	Cause Cause `json:"cause"`
-	// Resource is what is insufficient: cpu, memory, ….
+	// Resource is the insufficient resource: cpu, memory, ….
 	Resource string `json:"resource,omitempty"`
 	// By is the plugin or extender that decided it.
 	By string `json:"by,omitempty"`
-	// Nodes is the number of nodes that it applies to; 0: it does not depend on the node.
+	// Nodes is the number of nodes that it applies to. It is 0 if it does not depend on the node.
 	Nodes int `json:"nodes,omitempty"`
 	// Examples are some of these nodes.
 	Examples []string `json:"examples,omitempty"`
 	Text     string   `json:"text"`
-	// Fix is what would make the pod fit.
+	// Fix is a change that would make the pod fit.
 	Fix string `json:"fix,omitempty"`
 
 	// excluded is set if the pod's node selector excludes these nodes too.
@@ -124,7 +125,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 	// Message is the complete message of the scheduler that last tried to place the pod.
 	Message string `json:"message,omitempty"`
-	// Schedulers are the names of those that exist.
+	// Schedulers are the names of the existing schedulers.
 	Schedulers []string `json:"schedulers"`
 	// Unknown has a message for each kind of object that could not be read.
 	Unknown []string `json:"unknown,omitempty"`

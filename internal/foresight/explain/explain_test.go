@@ -71,14 +71,15 @@ func tolerateAll(in *Input) {
 	in.Pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 }
 
-// preemption is what releases from 1.24 on add to a message.
+// preemption is the suffix of a message in releases from 1.24 on.
 const preemption = " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 
 // explained is a pending pod with its cause, and the messages that releases give it.
 type explained struct {
 	name string
 	set  func(*Input)
-	// messages are those of the condition PodScheduled by release, as the sources of the releases print them.
+	// messages are the messages of the condition PodScheduled by release, as the sources of the
+	// releases print them.
 	messages map[string]string
 	want     Finding // Text and Fix are parts
 }
@@ -345,7 +346,7 @@ func TestAllReasonsAreFindings(t *testing.T) {
 	}
 }
 
-// Of a cluster's nodes the pod's node selector excludes most: what is wrong with the others is the cause.
+// If the pod's node selector excludes most nodes, the problem of the other nodes is the cause.
 func TestExcludedNodesAreNotTheCause(t *testing.T) {
 	cases := map[string]struct {
 		label, message string

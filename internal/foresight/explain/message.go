@@ -14,7 +14,7 @@ import (
 type fitMessage struct {
 	nodes   int
 	reasons []countedReason
-	// preemption is what PostFilter plugins report.
+	// preemption contains the messages of PostFilter plugins.
 	preemption string
 }
 

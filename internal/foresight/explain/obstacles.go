@@ -25,7 +25,8 @@ type obstacle struct {
 	short shortage
 }
 
-// obstacles returns what keeps the pod from each node, as far as it follows from the node and the pods on it alone.
+// obstacles returns the reasons why each node refuses the pod, as far as they follow from the node
+// and the pods on it alone.
 func obstacles(in Input) []obstacle {
 	var found []obstacle
 	for i := range in.Nodes {
@@ -76,7 +77,8 @@ func allObstacles(in Input, node *corev1.Node) []obstacle {
 	return found
 }
 
-// Node returns what keeps a pod from one node, as far as it follows from the node and the pods on it alone.
+// Node returns the reasons why one node refuses a pod, as far as they follow from the node and the
+// pods on it alone.
 func Node(in Input, name string) []Finding {
 	var findings []Finding
 	for i := range in.Nodes {

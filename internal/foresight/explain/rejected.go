@@ -32,8 +32,9 @@ func rejected(in Input, text string) []Finding {
 	return findings
 }
 
-// weight orders findings: those of the pod first, then those of most nodes. Taints, and nodes that the pod's node selector excludes, usually are
-// what they should be: they come last, unless the selector matches no node.
+// weight orders findings: findings about the pod first, then findings about the most nodes. Taints,
+// and nodes that the pod's node selector excludes, usually are intended: they come last, unless the
+// selector matches no node.
 func weight(in Input, f Finding) int {
 	const rank = 1 << 30
 	w := f.Nodes
@@ -66,7 +67,7 @@ func matching(in Input) (n int) {
 	return n
 }
 
-// reasonFindings describes a reason of the scheduler with what the objects add to it.
+// reasonFindings describes a reason of the scheduler, with details from the objects.
 func reasonFindings(in Input, reason countedReason, groups []group) []Finding {
 	if reason.text == generic {
 		return nil
@@ -100,8 +101,8 @@ func resourceOf(text string) string {
 	return string(corev1.ResourcePods)
 }
 
-// withGroup adds what was computed for the same cause. The number of nodes stays that of the scheduler, unless it includes nodes that have another
-// obstacle: up to 1.24.9 all plugins judge each node.
+// withGroup adds the computed details of the same cause. It keeps the scheduler's number of nodes,
+// unless that includes nodes with another obstacle: up to 1.24.9 all plugins judge each node.
 func withGroup(in Input, f Finding, groups []group) Finding {
 	at := slices.IndexFunc(groups, func(g group) bool { return g.cause == f.Cause && g.resource == f.Resource })
 	if at < 0 {
@@ -190,7 +191,8 @@ func foreign(in Input, reason countedReason) Finding {
 	return f
 }
 
-// mergeClaims replaces what the scheduler reports of claims by what is wrong with them, which is more precise.
+// mergeClaims replaces the scheduler's findings about claims by the findings about the claims
+// themselves, which are more precise.
 func mergeClaims(findings, claims []Finding) []Finding {
 	if len(claims) == 0 {
 		return findings

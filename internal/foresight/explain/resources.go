@@ -11,13 +11,14 @@ import (
 	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// Usage is what the pods on a node use.
+// Usage is the resource usage of the pods on a node.
 type Usage struct {
 	Requests corev1.ResourceList
 	Pods     int
 	// Ports are the host ports, as protocol/port, with the pod that uses each.
 	Ports map[string]string
-	// Terminating are the pods that are being deleted; Lower is the number of pods whose priority is lower than that of the explained pod.
+	// Terminating are the pods that are being deleted. Lower is the number of pods with a lower
+	// priority than the explained pod.
 	Terminating []string
 	Lower       int
 }
@@ -60,13 +61,13 @@ func hostPorts(pod *corev1.Pod) []string {
 	return ports
 }
 
-// shortage is what a node lacks of a resource.
+// shortage is the missing amount of a resource on a node.
 type shortage struct {
 	node            string
 	lacks, capacity resource.Quantity
 }
 
-// shortages returns what a node lacks for a pod, by resource.
+// shortages returns the amounts that a node lacks for a pod, by resource.
 func shortages(pod *corev1.Pod, node *corev1.Node, used *Usage) map[string]shortage {
 	found := map[string]shortage{}
 	requests := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{})
@@ -94,7 +95,7 @@ func (u *Usage) of(name corev1.ResourceName) resource.Quantity {
 	return u.Requests[name]
 }
 
-// shortText describes what nodes lack: "2 nodes lack 500m CPU; 1 node lacks 1500m".
+// shortText describes the shortages of nodes: "2 nodes lack 500m CPU, 1 node lacks 1500m".
 func shortText(name string, short []shortage) string {
 	amounts := map[string]int{}
 	var order []shortage
@@ -119,7 +120,7 @@ func shortText(name string, short []shortage) string {
 	return strings.Join(parts, ", ")
 }
 
-// shortFix returns what would make a pod fit on one of the nodes that lack a resource.
+// shortFix returns a change that would make a pod fit on one of the nodes that lack a resource.
 func shortFix(pod *corev1.Pod, name string, short []shortage) string {
 	if name == string(corev1.ResourcePods) {
 		return "remove a pod from node " + short[0].node + ", or raise maxPods of its kubelet"

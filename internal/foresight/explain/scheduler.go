@@ -8,13 +8,14 @@ import (
 
 // Scheduler is a scheduler of the cluster.
 type Scheduler struct {
-	// Name is what pods name.
+	// Name is the schedulerName of pods.
 	Name string
 	// Where names its objects: Deployment/kube-system/x, Lease/kube-system/x.
 	Where string
-	// Problem is why it does not schedule; empty: it does, as far as is known.
+	// Problem is why it does not schedule. It is empty if no problem is known.
 	Problem string
-	// Plugins are those of its profile that kube-scheduler does not have; Extenders are the URLs of those that it calls.
+	// Plugins are the plugins of its profile that kube-scheduler does not have. Extenders are the
+	// URLs of the extenders that it calls.
 	Plugins   []string
 	Extenders []string
 }
@@ -78,7 +79,8 @@ func reportedBy(in Input, name string) bool {
 	return false
 }
 
-// suspects returns the plugin or extender that may have given a reason: the one that the reason names, or all candidates.
+// suspects returns the plugin or extender that may have given a reason: the plugin that the reason
+// names, or all candidates.
 func (s *Scheduler) suspects(text string) string {
 	var all []string
 	for _, p := range s.Plugins {
@@ -93,7 +95,8 @@ func (s *Scheduler) suspects(text string) string {
 	return strings.Join(all, " or ")
 }
 
-// extenderOf returns the URL of the configured extender to which the URL of a request belongs.
+// extenderOf returns the URL of the configured extender whose URL is a prefix of the URL of a
+// request.
 func (s *Scheduler) extenderOf(url string) string {
 	for _, e := range s.Extenders {
 		if strings.HasPrefix(url, e) {

@@ -47,7 +47,8 @@ type side struct {
 	Cells []cell
 }
 
-// bar is a node: what it has, what is requested, and the borders between its pods.
+// bar is the bar of a node: its allocatable and requested amounts, and the borders between its
+// pods.
 type bar struct {
 	Y               int
 	Has, Used       string // widths
@@ -99,12 +100,14 @@ func (c chart) Total() int { return c.Left + c.Width + 2 }
 const (
 	// labelLength is the number of letters that a label has at most.
 	labelLength = 24
-	// letterWidth is the mean width of a letter in a wide font, labelMargin what is left and right of a label.
+	// letterWidth is the mean width of a letter in a wide font, labelMargin the space left and
+	// right of a label.
 	letterWidth = 6
 	labelMargin = 10
 )
 
-// commonDomain returns what all names have from their first period on, empty if they differ.
+// commonDomain returns the domain of all names, which begins after their first period. It returns
+// "" if their domains differ.
 func commonDomain(names []string) string {
 	common := ""
 	for i, name := range names {

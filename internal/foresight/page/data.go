@@ -7,7 +7,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// data is what the script of the page reads. Nodes have the same order before and after.
+// data is the input of the page's script. Nodes have the same order before and after.
 type data struct {
 	Nodes      []string  `json:"nodes"`
 	Resources  []string  `json:"resources"`

@@ -25,7 +25,7 @@ const (
 	mostPods = 30_000
 )
 
-// view is what the template shows.
+// view is the input of the template.
 type view struct {
 	*report.Report
 	Title     string

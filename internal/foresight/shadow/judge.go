@@ -12,14 +12,15 @@ import (
 const (
 	// decisionTime is how long a decision may take.
 	decisionTime = 15 * time.Second
-	// forgetTime is how long the shadow may take to forget a decision that could not be carried out.
+	// forgetTime is how long the shadow may take to forget a decision after its binding was
+	// refused.
 	forgetTime = 5 * time.Second
 	// evictionTime is how much later than the shadow the observed scheduler may evict a pod: a scheduler from 1.32 on reports first that there is no
 	// node for the other pod.
 	evictionTime = time.Minute
 )
 
-// judge asks the shadow about pods, one at a time, and remembers what it and the observed scheduler did.
+// judge asks the shadow about pods, one at a time, and remembers the decisions of both schedulers.
 type judge struct {
 	log *zap.Logger
 	// turn is held while the shadow is asked.
@@ -31,13 +32,15 @@ type judge struct {
 	watching bool                // the shadow has read the pods, and watches them
 	pods     map[string]standing // of the cluster, by UID
 	verdicts map[string]verdict  // by UID
-	// evictions are what the shadow wants to delete, and when; running are the keys of pods with a node that are not being deleted anyway.
+	// evictions are the evictions that the shadow requested, and when. running are the keys of pods
+	// with a node that are not already being deleted.
 	evictions map[Eviction]time.Time
 	running   map[string]bool
 	missed    int
 }
 
-// standing is what is known of a pod: it waits for the observed scheduler, or it is on a node. The zero value is that of unknown pods.
+// standing is the known state of a pod: it waits for the observed scheduler, or it is on a node.
+// The zero value means that the pod is unknown.
 type standing int
 
 const (
@@ -167,7 +170,8 @@ type stage interface {
 	settle(ctx context.Context) (waited bool, err error)
 }
 
-// decide asks the shadow about a pod, and compares with the node that the observed scheduler gave it; empty: none.
+// decide asks the shadow about a pod and compares its decision with node, the choice of the
+// observed scheduler. node is empty if that found none.
 func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error {
 	j.turn.Lock()
 	defer j.turn.Unlock()
@@ -203,7 +207,8 @@ func (j *judge) decide(ctx context.Context, s stage, p *pod, node string) error 
 	return nil
 }
 
-// ask asks the shadow once. Each copy of a pod has its own UID: the shadow may still be busy with the one before.
+// ask asks the shadow once. Each copy of a pod has its own UID: the shadow may still be busy with
+// the previous copy.
 func (j *judge) ask(ctx context.Context, s stage, p *pod, round int) (answer, error) {
 	q := &question{namespace: p.namespace, name: p.name, answer: make(chan answer, 2)}
 	j.mu.Lock()
@@ -235,7 +240,8 @@ func (j *judge) ask(ctx context.Context, s stage, p *pod, round int) (answer, er
 	return a, s.hide(p, q.uid, round)
 }
 
-// answer records a decision about a pod; an empty UID is that of the pod that was asked about. It reports whether that was asked.
+// answer records a decision about a pod. If uid is empty, the decision is about the pod in
+// question. It reports whether the shadow was asked about the pod and had not answered before.
 func (j *judge) answer(namespace, name, uid string, a answer) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

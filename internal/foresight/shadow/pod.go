@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// pod is a pod in JSON, with what is read of it.
+// pod is a pod in JSON, with its parsed fields.
 type pod struct {
 	fields                                map[string]any
 	namespace, name, uid, scheduler, node string
@@ -96,10 +96,10 @@ func probe(version string) *pod {
 	return p
 }
 
-// notObserved is the scheduler of pods that the shadow must not look at.
+// notObserved is the scheduler of pods that the shadow must not schedule.
 const notObserved = "pmk-sched-not-observed"
 
-// names are schedulers: the one that is observed, and those that the shadow is.
+// names are the names of schedulers: the observed one, the shadow, and the shadow's profiles.
 type names struct {
 	observed, shadow string
 	profiles         []string
@@ -123,11 +123,12 @@ func (n names) prepare(p *pod) {
 	}
 }
 
-// placesPerVersion is how many versions the shadow sees for each of the cluster: those between are of copies of pods.
+// placesPerVersion is how many versions the shadow sees for each version of the cluster. The
+// versions in between are for copies of pods.
 const placesPerVersion = 1000
 
-// shadowVersion returns a resource version of the cluster as the shadow sees it, or one of those after it. Versions that are not numbers do not
-// change.
+// shadowVersion returns a resource version of the cluster as the shadow sees it, or a version
+// between it and the next one. Versions that are not numbers do not change.
 func shadowVersion(version string, place int) string {
 	if n, err := strconv.ParseUint(version, 10, 64); err == nil {
 		return strconv.FormatUint(n*placesPerVersion+uint64(place), 10)
@@ -151,7 +152,8 @@ func clusterVersion(version string) string {
 	return version
 }
 
-// setVersion sets the version in the metadata of an object or a list to what the shadow sees.
+// setVersion sets the version in the metadata of an object or a list to the version that the shadow
+// sees.
 func setVersion(metadata map[string]any) {
 	if version := text(metadata, "resourceVersion"); version != "" {
 		metadata["resourceVersion"] = shadowVersion(version, 0)

@@ -40,7 +40,7 @@ func (p *proxy) pods(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil && r.Context().Err() == nil {
 		p.log.Warn("the shadow reads the pods again", zap.Error(err))
-		panic(http.ErrAbortHandler) // what the shadow has of the answer is not complete
+		panic(http.ErrAbortHandler) // the shadow has only a part of the response
 	}
 }
 
@@ -57,8 +57,8 @@ func (p *proxy) readPods(r *http.Request, query url.Values) (*http.Response, err
 	return p.RoundTrip(out)
 }
 
-// listPods writes a list of pods without those that wait for the observed scheduler, one pod at a time: a large cluster has more than fits into
-// memory as JSON.
+// listPods writes a list of pods without the pods that wait for the observed scheduler, one pod at
+// a time: as JSON, the pods of a large cluster do not fit into memory.
 func (p *proxy) listPods(w io.Writer, from io.Reader) error {
 	d := json.NewDecoder(from)
 	d.UseNumber()

@@ -25,7 +25,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// sessions matches what opens a connection to a pod, a node or a service. It is a read by its method only.
+// sessions matches requests that open a connection to a pod, a node or a service. Only by their
+// method they are reads.
 var sessions = regexp.MustCompile(`^/api/v1/(namespaces/[^/]+/(pods|services)|nodes)/[^/]+/(exec|attach|portforward|proxy)(/|$)`)
 
 // retryInterval is how long a watch waits before it is tried again.
@@ -84,7 +85,8 @@ func newProxy(cfg *rest.Config, log *zap.Logger) (*proxy, error) {
 	return p, nil
 }
 
-// ServeHTTP implements [http.Handler]. Only the shadow has the token: others on this machine have none of its permissions.
+// ServeHTTP implements [http.Handler]. Only the shadow has the token: other processes on this
+// machine do not get its permissions.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("Bearer "+p.token)) != 1 {
 		refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "the token is not that of the shadow")
@@ -141,7 +143,8 @@ func (p *proxy) answered(response *http.Response) error {
 	return nil
 }
 
-// refused returns an error for what the shadow could not read for some time, and cannot yet.
+// refused returns an error if the API server has refused a read of the shadow for at least age, and
+// still refuses it.
 func (p *proxy) refused(age time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,8 +164,9 @@ func (p *proxy) refused(age time.Duration) error {
 	return first
 }
 
-// RoundTrip implements [http.RoundTripper]: it sends a read to the API server. A watch waits for one that does not respond. A client up to 1.21 begins
-// again with a list if a watch fails (tools/cache/reflector.go of client-go): it would have no events of what happened in the meantime.
+// RoundTrip implements [http.RoundTripper]: it sends a read to the API server. A watch waits for an
+// API server that does not respond. A client up to 1.21 begins again with a list if a watch fails
+// (tools/cache/reflector.go of client-go): it would miss the events in the meantime.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	query := r.URL.Query()
 	for {

@@ -54,7 +54,8 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// podJSON returns a pod: of a scheduler, on a node, at a version. A reason is that of its scheduler.
+// podJSON returns a pod: of a scheduler, on a node, at a version. A reason is the reason of its
+// scheduler for not placing it.
 func podJSON(name, scheduler, node string, version int, reason string) map[string]any {
 	status := map[string]any{"phase": "Pending"}
 	if reason != "" {
@@ -292,7 +293,8 @@ func TestEachPodIsDecidedWhenTheObservedSchedulerHasDecided(t *testing.T) {
 	}
 }
 
-// A watch that continues between two versions begins again at the first, and what was decided before is not decided again.
+// A watch that continues between two versions of the cluster begins again at the first, and does
+// not repeat earlier decisions.
 func TestWatchesContinue(t *testing.T) {
 	c := &cluster{events: make(chan string, 10)}
 	c.events <- eventLine(t, "ADDED", podJSON("web", "default-scheduler", "", 10, ""))

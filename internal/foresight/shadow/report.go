@@ -5,15 +5,17 @@ import (
 	"slices"
 )
 
-// Report is what a scheduler would have done differently.
+// Report compares the decisions of the shadow with the observed scheduler's.
 type Report struct {
-	// Release is that of the shadow, such as v1.24.3, Scheduler its name. Observed is the name of the scheduler that it is compared with.
+	// Release is the release of the shadow, such as v1.24.3, Scheduler its name. Observed is the
+	// name of the scheduler that it is compared with.
 	Release   string  `json:"release"`
 	Scheduler string  `json:"scheduler"`
 	Observed  string  `json:"observed"`
 	Seconds   float64 `json:"seconds"`
-	// Same is how many pods both treat the same. Differences are those that the shadow treats differently. Noise are ties: the shadow, asked again,
-	// selects the observed node too, or one of many.
+	// Same is the number of pods that both treat the same. Differences are the pods that the shadow
+	// treats differently. Noise are ties: the shadow, asked again, selects the observed node too,
+	// or one of many.
 	Same        int          `json:"same"`
 	Differences []Difference `json:"differences"`
 	Noise       []Difference `json:"noise"`
@@ -23,12 +25,12 @@ type Report struct {
 	Missed int `json:"missed"`
 	// Evictions are the pods that the shadow would have evicted.
 	Evictions []Eviction `json:"evictions"`
-	// Notes are what the shadow could not read at the end.
+	// Notes are the errors of the shadow's reads that still failed at the end.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Difference is a pod with the node of the shadow and that of the observed scheduler. A pod without a node has an empty one, and the reason of the
-// shadow for it.
+// Difference is a pod with the shadow's node and the observed scheduler's node. If the shadow found
+// no node, Node is empty and Reason is its reason.
 type Difference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -44,13 +46,13 @@ type Eviction struct {
 	For       string `json:"for"`
 }
 
-// verdict is what both schedulers did with a pod.
+// verdict compares the decisions of both schedulers about a pod.
 type verdict struct {
 	Difference
 	tied, undecided bool
 }
 
-// add adds a verdict to the list that it belongs to.
+// add adds a verdict to its list.
 func (r *Report) add(v verdict) {
 	switch {
 	case v.undecided:

@@ -30,9 +30,9 @@ const (
 	mostLog = 16 << 20
 )
 
-// Options say what to run and what to compare it with.
+// Options configure the shadow and the scheduler that it is compared with.
 type Options struct {
-	// Config is that of a client of the cluster, which needs permissions to read only.
+	// Config is the configuration of a client of the cluster, which only needs permissions to read.
 	Config    *rest.Config
 	Scheduler simulate.Scheduler
 	// Observed is the name of the scheduler that the pods name.
@@ -45,8 +45,8 @@ type Options struct {
 	Log    *zap.Logger
 }
 
-// Run runs the scheduler for a while, and returns what it would have done differently. If the context ends before, the report has what was
-// observed until then, and there is an error.
+// Run runs the scheduler for a while and reports how it would have decided differently. If the
+// context ends before, it returns an error and a report of the time until then.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
 	p, err := newProxy(o.Config, o.Log)
 	if err != nil {

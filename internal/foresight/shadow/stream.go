@@ -15,8 +15,9 @@ import (
 // initialEventsEnd is the annotation of the bookmark that ends the initial events of a watch.
 const initialEventsEnd = "k8s.io/initial-events-end"
 
-// ahead is how many events of pods are read before the shadow has decided about those before them. The API server closes a watch that is not read
-// (staging/src/k8s.io/apiserver/pkg/storage/cacher), and keeps events for minutes only.
+// ahead is how many events of pods are read before the shadow has decided about earlier pods. The
+// API server closes a watch that is not read (staging/src/k8s.io/apiserver/pkg/storage/cacher), and
+// keeps events for minutes only.
 const ahead = 10000
 
 // settleTime is how long the shadow, which has nothing else to do, may take to process an event.
@@ -124,7 +125,7 @@ func (s *stream) rehearse(ctx context.Context) error {
 	}
 }
 
-// event passes an event on, or asks the shadow what it decides.
+// event passes an event on, or asks the shadow for a decision.
 func (s *stream) event(ctx context.Context, kind string, object map[string]any) error {
 	switch kind {
 	case "ADDED", "MODIFIED", "DELETED":
@@ -174,7 +175,7 @@ func (s *stream) decided(ctx context.Context, kind string, one *pod) (bool, erro
 		return true, nil
 	case observed && j.waits(one.uid):
 		if err := j.decide(ctx, s, one, one.node); err != nil {
-			return false, err // the next watch has the event again
+			return false, err // the next watch gets the event again
 		}
 	}
 	j.bound(one)
@@ -191,8 +192,9 @@ func (s *stream) hide(one *pod, uid string, round int) error {
 	return s.write("DELETED", one.copied(uid, shadowVersion(one.after, 2+2*round), s.proxy.names.profile()))
 }
 
-// settle implements [stage]. Up to 1.34 kube-scheduler handles pods with a node in one goroutine and pods that wait in another
-// (pkg/scheduler/eventhandlers.go adds two handlers), and may decide about a pod before it has processed the one before.
+// settle implements [stage]. Up to 1.34 kube-scheduler handles pods with a node in one goroutine
+// and pods that wait in another (pkg/scheduler/eventhandlers.go adds two handlers), and may decide
+// about a pod before it has processed the pod of an earlier event.
 func (s *stream) settle(ctx context.Context) (bool, error) {
 	left := settleTime - time.Since(s.passed)
 	if left <= 0 {
@@ -213,7 +215,7 @@ func (s *stream) write(kind string, object map[string]any) error {
 	return nil
 }
 
-// flusher returns what sends everything that was written to a client.
+// flusher returns a function that flushes the buffered data to a client.
 func flusher(w http.ResponseWriter) func() {
 	c := http.NewResponseController(w)
 	return func() { _ = c.Flush() } // the next write fails if the client is gone

@@ -20,7 +20,7 @@ const mostBytes = 8 << 20
 // selectedNode is the annotation of a claim that names the node of its first pod (pkg/scheduler/framework/plugins/volumebinding).
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// Paths of what a scheduler writes to decide.
+// Paths of the writes by which a scheduler decides.
 var (
 	bindingPath = regexp.MustCompile(`^/api/v1/namespaces/([^/]+)/pods/([^/]+)/binding$`)
 	statusPath  = regexp.MustCompile(`^/api/v1/namespaces/([^/]+)/pods/([^/]+)/status$`)
@@ -31,7 +31,7 @@ var (
 	eventsPath  = regexp.MustCompile(`^/apis?/.*/events/[^/]+$`)
 )
 
-// write answers what would be a write, as if it had been done, except for bindings.
+// write answers a write as if it had been done, except for bindings.
 func (p *proxy) write(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *proxy) write(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPatch && eventsPath.MatchString(path):
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the shadow's events are not kept")
 		return
-	case r.Method == http.MethodPatch: // the object as it is
+	case r.Method == http.MethodPatch: // answered with the unchanged object
 		read := r.Clone(r.Context())
 		read.Method, read.Body, read.ContentLength, read.URL.RawQuery = http.MethodGet, http.NoBody, 0, ""
 		read.URL.Path = strings.TrimSuffix(path, "/status")
@@ -116,7 +116,7 @@ func (p *proxy) status(w http.ResponseWriter, namespace, name string, body []byt
 func (p *proxy) claim(body []byte) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if decodeObject(body, claim) != nil {
-		return // what cannot be read names no node
+		return // an unreadable object names no node
 	}
 	node := claim.Annotations[selectedNode]
 	if node != "" {
@@ -168,7 +168,7 @@ func (p *proxy) lease(w http.ResponseWriter, r *http.Request) {
 	echo(w, r, body)
 }
 
-// echo answers with what was written.
+// echo answers with the written object.
 func echo(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 	if r.Method == http.MethodPost {

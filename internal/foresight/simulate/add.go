@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// loadCopies creates what comes with an object of the snapshot.
+// loadCopies creates the scenario's copies of an object of the snapshot.
 func (r *run) loadCopies(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
 	if r.o.Scenario.Copies == nil {
 		return nil
@@ -36,7 +36,7 @@ func (r *run) loadCopies(ctx context.Context, kind *snapshot.Kind, version strin
 	return nil
 }
 
-// loadAdded creates the objects that the scenario adds, and has the pods of its workloads wait.
+// loadAdded creates the objects that the scenario adds, and enqueues the pods of its workloads.
 func (r *run) loadAdded(ctx context.Context) error {
 	for _, o := range r.o.Scenario.Objects {
 		key, err := o.Kind.Key(o.Fields)
@@ -99,8 +99,10 @@ func (r *run) prepare(ctx context.Context, replica scenario.Replica) error {
 // mostCopies is how many copies are tried at the same time.
 const mostCopies = 128
 
-// fill adds copies of the workloads until a pod does not fit. It creates several at once. If one of them does not fit although pods of later ones do, it
-// removes it and those after it and continues with one, so that the answer is that of a scheduler that gets one copy after the other.
+// fill adds copies of the workloads until a pod does not fit. It creates several copies at once. If
+// a pod does not fit although pods of later copies do, fill removes its copy and the later ones and
+// continues with one copy at a time, so that the answer is the same as if the scheduler got one
+// copy after the other.
 func (r *run) fill(ctx context.Context, s *scheduler) error {
 	f := filling{r: r, s: s, decided: len(r.waiting)}
 	var err error
@@ -165,8 +167,9 @@ type filling struct {
 	decided int // pods that the scheduler counts as bound or refused
 }
 
-// try adds copies, and returns how many fit one after the other, and the first pod that did not. That is certain if no pod of a later copy has taken
-// its room. Otherwise that copy and those after it are removed.
+// try adds copies, and returns how many fit one after the other, and the first pod that did not.
+// certain is set if no pod of a later copy has taken its room. Otherwise its copy and the later
+// copies are removed.
 func (f *filling) try(ctx context.Context, size int) (fit int, stop *report.Unplaced, certain bool, err error) {
 	batch, starts := make([][]scenario.Replica, size), make([][]int, size)
 	for i := range batch {

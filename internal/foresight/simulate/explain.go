@@ -29,8 +29,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Explain schedules one pod and returns what the scheduler decided about each node. The log has the scores. No release logs who refuses a node: that
-// is observed with a profile for each plugin that filters, which gets the pod first, and with recorders around the extenders.
+// Explain schedules one pod and observes the scheduler's decision about each node. The log contains
+// the scores. No release logs which plugins and extenders refuse a node: Explain observes that with
+// a profile for each plugin that filters, which gets the pod first, and with recorders around the
+// extenders.
 func Explain(ctx context.Context, o Options, namespace, pod string) (in *decision.Input, err error) {
 	server, err := StartServer(ctx, o)
 	if err != nil {
@@ -68,7 +70,7 @@ const (
 	defaultTime = time.Minute
 )
 
-// observer observes what the scheduler decides about one pod.
+// observer observes the scheduler's decision about one pod.
 type observer struct {
 	namespace, pod string
 	recorder       *recorder.Recorder
@@ -191,7 +193,7 @@ func (ob *observer) awaitRefusal(ctx context.Context, s *scheduler, kube kuberne
 	}
 }
 
-// input combines what was observed with the result of the run.
+// input combines the observations with the result of the run.
 func (ob *observer) input(result *report.Report) (*decision.Input, error) {
 	in := &decision.Input{
 		Namespace: ob.namespace, Pod: ob.pod, Release: result.Release, Scheduler: ob.profile,

@@ -25,7 +25,7 @@ const (
 	mostSettleTime = 2 * time.Second
 )
 
-// probeOne has the scheduler refuse the pod with a profile that never places it.
+// probeOne makes the scheduler refuse the pod with a profile that never places it.
 func (ob *observer) probeOne(ctx context.Context, r *run, s *scheduler, kube kubernetes.Interface, profile string) (*corev1.PodCondition, error) {
 	var owned []string
 	err := r.eachDeferred(r.waiting[0], func(kind *snapshot.Kind, _ string, o map[string]any) error {
@@ -93,7 +93,8 @@ func (ob *observer) createHeld(ctx context.Context, r *run, pod map[string]any, 
 	return clock.Sleep(ctx, settle)
 }
 
-// hold has the scheduler wait for the answer of the recorder about another pod, until release is called. It schedules one pod after the other.
+// hold makes the scheduler wait for the answer of the recorder about another pod, until release is
+// called. It schedules one pod after the other.
 func (ob *observer) hold(ctx context.Context, r *run, s *scheduler) (release func(), err error) {
 	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"namespace": ob.namespace, "name": "pmk-sched-explain-hold"},

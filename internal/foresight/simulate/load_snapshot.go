@@ -78,7 +78,8 @@ func (r *run) loadOne(ctx context.Context, kind *snapshot.Kind, version string, 
 	return r.loader.Add(ctx, kind, version, o)
 }
 
-// wait has a pod wait for the scheduler, and owned for the pod. created is its place among the pods of its priority; empty: that of its age.
+// wait enqueues a pod for the scheduler, and defers the objects that it owns until it exists.
+// created is its place among the pods of its priority. If it is empty, the age of the pod decides.
 func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Object) error {
 	text, err := snapshot.Encode(pod)
 	if err != nil {
@@ -102,7 +103,7 @@ func (r *run) wait(key, created string, pod map[string]any, owned []scenario.Obj
 	return nil
 }
 
-// deferObject keeps an object for later; what refers to it in turn comes later too.
+// deferObject keeps an object for later. Objects that refer to it come later too.
 func deferObject(list []deferredObject, kind *snapshot.Kind, version string, o map[string]any) ([]deferredObject, error) {
 	text, err := snapshot.Encode(o)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 // serverGCPercent leaves more of the processors to the scheduler that is measured.
 const serverGCPercent = 400
 
-// Measure measures how fast a scheduler binds the pods of a workload. All of them exist before the scheduler starts, so that its own speed is seen and not
-// that of creating them. The API server is new, so that no measurement depends on those before.
+// Measure measures how fast a scheduler binds the pods of a workload. All of them exist before the
+// scheduler starts, so that the speed of creating them does not matter. The API server is new, so
+// that no measurement depends on earlier ones.
 func Measure(ctx context.Context, o Options, w *bench.Workload) (sample *bench.Sample, err error) {
 	o.Scenario = scenario.Running()
 	server, err := startServer(ctx, o, serverGCPercent)

@@ -96,7 +96,7 @@ func (r *run) readResult(ctx context.Context) error {
 	return r.summarize(ctx, kube, &after)
 }
 
-// placed adds a pod to the result, and removes it from those that are gone and those that wait.
+// placed adds a pod to the result, and removes it from gone and from the waiting pods.
 func (r *run) placed(pod *corev1.Pod, gone map[string]string, after *report.Usage) {
 	key := pod.Namespace + "/" + pod.Name
 	delete(gone, key)
@@ -125,7 +125,8 @@ func reason(pod *corev1.Pod) string {
 	return "the scheduler gave no reason"
 }
 
-// summarize adds the numbers. The nodes are those of the API server: a scenario may have changed them.
+// summarize adds the numbers. It reads the nodes from the API server: a scenario may have changed
+// them.
 func (r *run) summarize(ctx context.Context, kube kubernetes.Interface, after *report.Usage) error {
 	token := ""
 	for {

@@ -181,10 +181,11 @@ func (s *scheduler) read(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// metrics are what the scheduler counts.
+// metrics are the counters of the scheduler.
 type metrics struct {
 	cachedNodes, cachedPods int
-	// active are the pods that it will look at, refused those that it has found no node for or that have gates.
+	// active is the number of pods that it will try, refused the number of pods without a fitting
+	// node or with scheduling gates.
 	active, refused int
 	scheduled       int
 }

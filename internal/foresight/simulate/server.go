@@ -74,8 +74,9 @@ func (s *Server) run(ctx context.Context, o Options, observer *observer) (*repor
 	return r.report, nil
 }
 
-// apiServerArgs turn off what would change or refuse the objects of a snapshot, which have passed admission in their cluster
-// (test/integration/scheduler_perf does the same), and the limits of requests.
+// apiServerArgs disable request limits and the admission plugins that would change or refuse the
+// objects of a snapshot, which have passed admission in their cluster
+// (test/integration/scheduler_perf does the same).
 func apiServerArgs(release versions.Release) []string {
 	off := "ServiceAccount,TaintNodesByCondition,Priority,DefaultTolerationSeconds,DefaultStorageClass,LimitRanger,RuntimeClass," +
 		"StorageObjectInUseProtection,ResourceQuota,MutatingAdmissionWebhook,ValidatingAdmissionWebhook"

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Snapshot has the objects to load. Package archive and package spool have them.
+// Snapshot contains the objects to load. Packages archive and diskqueue provide them.
 type Snapshot interface {
 	// Each calls do with each object, in the order of [snapshot.Kinds].
 	Each(do func(kind *snapshot.Kind, version string, object map[string]any) error) error
@@ -30,20 +30,20 @@ type Scheduler struct {
 	// Program is the path of the binary, Release its release.
 	Program string
 	Release versions.Release
-	// Name is that of the profile for pods that name a scheduler without a profile.
+	// Name is the name of the profile for pods that name a scheduler without a profile.
 	Name string
 	// Configuration returns the configuration with the path of a kubeconfig in it. insecurePort is a free port, for releases that need one.
 	Configuration func(kubeconfig string, insecurePort int) (*Configuration, error)
 }
 
-// Configuration is that of a scheduler.
+// Configuration is the configuration of a scheduler.
 type Configuration struct {
 	YAML []byte
 	// Args are more flags, Profiles the names of its profiles.
 	Args, Profiles []string
 }
 
-// Options say what to simulate and with what.
+// Options are the scenario, the snapshot and the programs of a simulation.
 type Options struct {
 	Scenario  scenario.Scenario
 	Snapshot  Snapshot
@@ -54,11 +54,14 @@ type Options struct {
 	Dir string
 	// Timeout bounds the time that the scheduler gets to decide about all pods.
 	Timeout time.Duration
-	// Undecided has the result after Timeout be that of the pods about which the scheduler has decided. Otherwise it is an error.
+	// Undecided accepts pods without a decision after Timeout: the report notes it. Otherwise it is
+	// an error.
 	Undecided bool
-	// Before is called with the API server when the objects are loaded, before the scheduler starts; it may be nil.
+	// Before is called with the API server when the objects are loaded, before the scheduler
+	// starts. It may be nil.
 	Before func(ctx context.Context, cfg *rest.Config) error
-	// After is called with the API server when the pods are scheduled, before more are tried; it may be nil.
+	// After is called with the API server when the pods are scheduled, before more are tried. It
+	// may be nil.
 	After  func(ctx context.Context, cfg *rest.Config) error
 	OnStep func(name string) func(error)
 	Log    *zap.Logger
@@ -86,16 +89,18 @@ type run struct {
 	waits map[string]bool
 	// deferred are the objects that refer to a pod in waiting, by the UID of the pod in the snapshot.
 	deferred map[string][]deferredObject
-	// before are the nodes of the pods that stay bound, and from those of the pods that are scheduled again, by namespace and name.
+	// before are the nodes of the pods that stay bound, and from the former nodes of the pods that
+	// are scheduled again, by namespace and name.
 	before, from map[string]string
 	// nodes are the names of the nodes, and pods the keys of the pods of the snapshot.
 	nodes, pods map[string]bool
 	// addedNodes and addedPods are how many the scenario adds before the scheduler starts.
 	addedNodes, addedPods int
-	// left are the pending pods that the scheduler does not look at.
+	// left is the number of pending pods that the scheduler ignores.
 	left       int
 	priorities scenario.Priorities
-	// next is the number of the next pod of each workload of the scenario, and copies the copy that an added pod belongs to.
+	// next is the number of the next pod of each workload of the scenario, and copies the number of
+	// the copy of an added pod, by namespace and name.
 	next   []int
 	copies map[string]int
 	usage  report.Usage

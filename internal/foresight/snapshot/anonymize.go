@@ -17,11 +17,12 @@ import (
 // replacement depends on a key: two snapshots that are anonymized with the same key can be compared, and no one without the key can check a
 // guess of a name.
 //
-// An Anonymizer keeps what schedulers and their configuration refer to: names of resources, drivers, device classes and schedulers,
-// labels and taints of Kubernetes (their keys, and values that are not names), attributes of devices, and numbers.
+// An Anonymizer keeps the values to which schedulers and their configuration refer: names of
+// resources, drivers, device classes and schedulers, labels and taints of Kubernetes (their keys,
+// and values that are not names), attributes of devices, and numbers.
 type Anonymizer struct {
 	key []byte
-	// claims are the names of the claims of ephemeral volumes: that of the pod, a dash, and that of the volume.
+	// claims maps the names of the claims of ephemeral volumes, POD-VOLUME, to their replacements.
 	claims map[string]string
 }
 
@@ -68,7 +69,7 @@ func (a *Anonymizer) learnClaims(pod object) {
 	}
 }
 
-// value replaces a value by the tree of its fields. What the tree does not have is dropped.
+// value replaces a value by the tree of its fields. It drops fields that are not in the tree.
 func (a *Anonymizer) value(t *tree, value any) any {
 	if t.children == nil {
 		return a.replace(t.treatment, value)
@@ -186,8 +187,9 @@ func (a *Anonymizer) labelKey(text string) string {
 	return a.text(text)
 }
 
-// image replaces the name of an image. ImageLocality adds :latest to a name without a tag before it compares it with those of nodes
-// (pkg/scheduler/framework/plugins/imagelocality, normalizedImageName).
+// image replaces the name of an image. ImageLocality adds :latest to a name without a tag before it
+// compares it with the image names of nodes (pkg/scheduler/framework/plugins/imagelocality,
+// normalizedImageName).
 func (a *Anonymizer) image(text string) string {
 	if text == "" {
 		return ""

@@ -111,7 +111,7 @@ func (a *Anonymizer) avoidPods(value any) any {
 	return string(result)
 }
 
-// isPublicGroup reports whether an API group is one of Kubernetes. Those without a domain are.
+// isPublicGroup reports whether an API group is one of Kubernetes. Groups without a domain are.
 func isPublicGroup(group string) bool { return !strings.Contains(group, ".") || isPublicDomain(group) }
 
 // isPublicDomain reports whether the prefix of a key is one of Kubernetes.
@@ -124,7 +124,8 @@ func isPublicDomain(domain string) bool {
 	return false
 }
 
-// isPublicText reports whether a name or a value identifies no one: it is a number or one of those that Kubernetes itself uses.
+// isPublicText reports whether a name or a value identifies no one: it is a number or a name that
+// Kubernetes itself uses.
 func isPublicText(text string) bool {
 	if _, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return true

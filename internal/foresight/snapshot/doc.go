@@ -1,4 +1,5 @@
-// Package snapshot knows what a kube-scheduler reads of a cluster: the kinds of objects, and their fields.
+// Package snapshot defines the objects of a cluster that a kube-scheduler reads: their kinds and
+// their fields.
 //
 // [Kinds] lists the kinds. [Kind.Strip] removes everything else from an object, above all environment variables, commands, volumes that a
 // scheduler does not read, and annotations. An [Anonymizer] replaces names, so that the references between objects still match. [Role]

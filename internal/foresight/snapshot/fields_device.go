@@ -70,8 +70,8 @@ func claimFields() fields {
 		"status.devices.conditions.reason":             plain,
 		"status.devices.conditions.lastTransitionTime": plain,
 	}
-	// A request has its fields itself up to v1beta1, and in "exactly" later. The name of a request in a result may have that of one of its
-	// alternatives after a slash.
+	// Up to v1beta1 the fields of a request are its own, later they are in "exactly". In a result,
+	// the name of a request may be followed by a slash and the name of one of its alternatives.
 	f = f.with("spec.devices.requests", request).with("spec.devices.requests.exactly", request).with("spec.devices.requests.firstAvailable", request)
 	f = f.with("status.allocation.nodeSelector", nodeSelectorFields())
 	return f.with("status.allocation.devices.results", fields{

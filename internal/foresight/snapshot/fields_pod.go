@@ -48,7 +48,8 @@ func podFields() fields {
 	return f.with("spec.volumes", volumeFields())
 }
 
-// containerFields are those of a container. The restart policy of an init container makes it a sidecar.
+// containerFields are the fields of a container. The restart policy of an init container makes it a
+// sidecar.
 func containerFields() fields {
 	return fields{
 		"name": name, "image": image, "restartPolicy": plain,
@@ -73,19 +74,21 @@ func affinityFields() fields {
 	return f
 }
 
-// nodeSelectorFields are those of a v1.NodeSelector, nodeTermFields those of one of its terms.
+// nodeSelectorFields are the fields of a v1.NodeSelector, nodeTermFields the fields of one of its
+// terms.
 func nodeSelectorFields() fields { return fields{}.with("nodeSelectorTerms", nodeTermFields()) }
 
 func nodeTermFields() fields {
 	return fields{"matchExpressions": requirements, "matchFields": fieldRequirements}
 }
 
-// volumeFields are those of the volumes that VolumeBinding, VolumeRestrictions and NodeVolumeLimits read.
+// volumeFields are the fields of the volumes that VolumeBinding, VolumeRestrictions and
+// NodeVolumeLimits read.
 func volumeFields() fields {
 	return fields{
 		"name":                            name,
 		"persistentVolumeClaim.claimName": name, "persistentVolumeClaim.readOnly": plain,
-		// The claim of an ephemeral volume has the name of the pod and the volume.
+		// The claim of an ephemeral volume is named POD-VOLUME.
 		"ephemeral.volumeClaimTemplate.spec.accessModes":      plain,
 		"ephemeral.volumeClaimTemplate.spec.resources":        plain,
 		"ephemeral.volumeClaimTemplate.spec.storageClassName": name,
@@ -113,8 +116,8 @@ func isConditionRead(condition map[string]any) bool {
 	return false
 }
 
-// nodeFields are the fields of nodes that schedulers read (framework.NodeInfo.SetNode), and the addresses, which the bundled plugin
-// loadaware compares with those of metrics.
+// nodeFields are the fields of nodes that schedulers read (framework.NodeInfo.SetNode), and the
+// addresses, which the bundled plugin loadaware compares with the addresses in metrics.
 func nodeFields() fields {
 	return fields{
 		"spec.unschedulable": plain, "spec.taints": whole,

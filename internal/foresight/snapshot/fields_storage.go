@@ -59,7 +59,8 @@ func storageKinds() []*Kind {
 	}
 }
 
-// persistentVolumeFields has, of the sources, what NodeVolumeLimits counts (k8s.io/csi-translation-lib): not what reaches the volume.
+// persistentVolumeFields includes the fields of volume sources that NodeVolumeLimits counts
+// (k8s.io/csi-translation-lib), but no field that gives access to the volume.
 func persistentVolumeFields() fields {
 	return fields{
 		"spec.capacity": plain, "spec.accessModes": plain, "spec.storageClassName": name, "spec.volumeMode": plain,
@@ -74,7 +75,7 @@ func persistentVolumeFields() fields {
 	}.with("spec.nodeAffinity.required", nodeSelectorFields())
 }
 
-// keepName has an Anonymizer keep the name of the objects: that of a driver.
+// keepName makes an Anonymizer keep the name of the objects, which is the name of a driver.
 func (t *tree) keepName() *tree {
 	t.at("metadata.name").treatment = plain
 	return t

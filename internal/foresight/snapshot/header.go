@@ -2,8 +2,8 @@ package snapshot
 
 import "time"
 
-// Format and Version identify the files that this package describes. The version is raised when a reader of the one before would
-// misunderstand a file.
+// Format and Version identify the files that this package describes. The version is raised when a
+// reader of the previous version would misunderstand a file.
 const (
 	Format  = "pmk-sched.io/snapshot"
 	Version = 1
@@ -32,11 +32,11 @@ type Header struct {
 	Anonymized bool `json:"anonymized"`
 	// Resources are the kinds of objects in the order in which the file has them.
 	Resources []Resource `json:"resources"`
-	// Skipped are the kinds that are missing, and why.
+	// Skipped are the missing kinds, each with a reason.
 	Skipped []Skipped `json:"skipped,omitempty"`
 	// Pods counts the pods by their state.
 	Pods PodCounts `json:"pods"`
-	// Notes are what is special about the source.
+	// Notes describe special properties of the source.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -52,7 +52,8 @@ type Resource struct {
 	Objects int  `json:"objects"`
 	// Bytes is the size of the objects before compression.
 	Bytes int64 `json:"bytes"`
-	// ResourceVersion is the version at which the objects were read, if it differs from that of the snapshot.
+	// ResourceVersion is the version at which the objects were read, if it differs from the
+	// snapshot's ResourceVersion.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 }
 

@@ -8,10 +8,11 @@ import (
 
 // Kind is a kind of object that a scheduler reads.
 type Kind struct {
-	// Group is the API group; empty for the core group.
+	// Group is the API group. It is empty for the core group.
 	Group string
-	// Versions are the versions that schedulers of the supported releases read, the preferred one first. Those of a custom kind are empty: it
-	// is read in the version that the API server prefers.
+	// Versions are the versions that schedulers of the supported releases read, the preferred one
+	// first. It is empty for a custom kind, which is read in the version that the API server
+	// prefers.
 	Versions []string
 	// Resource is the plural name, such as pods; Name is the name of the kind, such as Pod.
 	Resource, Name string
@@ -38,7 +39,8 @@ func (k *Kind) HasVersion(version string) bool {
 	return k.Custom || slices.Contains(k.Versions, version)
 }
 
-// Find returns the kind of objects with an apiVersion and a kind, and the version; nil if no scheduler reads them.
+// Find returns the kind of objects with an apiVersion and a kind, and the version. The kind is nil
+// if no scheduler reads the objects.
 func Find(kinds []*Kind, apiVersion, name string) (kind *Kind, version string) {
 	group, version := splitAPIVersion(apiVersion)
 	for _, k := range kinds {
@@ -85,8 +87,8 @@ func CustomKind(groupResource string) (*Kind, error) {
 	return &Kind{Group: group, Resource: resource, Custom: true, fields: reads(nil)}, nil
 }
 
-// Kinds returns the kinds that schedulers of the supported releases read, in the order in which a snapshot has them: an object comes
-// after those that it is checked against when it is created.
+// Kinds returns the kinds that schedulers of the supported releases read, in the order of a
+// snapshot: an object comes after the objects against which the API server checks it at creation.
 func Kinds() []*Kind {
 	return slices.Concat([]*Kind{
 		{

@@ -88,7 +88,8 @@ func decodePod(t *testing.T, object map[string]any) *corev1.Pod {
 	return &pod
 }
 
-// schedulingFields clears what no scheduler reads of a pod. It is written against the types, apart from the paths in the package.
+// schedulingFields clears the fields of a pod that no scheduler reads. It is written against the
+// types, apart from the paths in the package.
 func schedulingFields(pod *corev1.Pod) {
 	m := &pod.ObjectMeta
 	pod.ObjectMeta = metav1.ObjectMeta{

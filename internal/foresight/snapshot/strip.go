@@ -5,7 +5,8 @@ import "fmt"
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// reads returns the tree of the fields of a kind, with those that every object has: its type and the metadata that schedulers read.
+// reads returns the tree of the fields of a kind, including the fields of every object: its type
+// and the metadata that schedulers read.
 func reads(f fields) *tree {
 	metadata := fields{
 		"name": name, "namespace": name, "uid": uid, "labels": labels, "creationTimestamp": plain, "deletionTimestamp": plain, "ownerReferences": owners,
@@ -43,7 +44,8 @@ func (k *Kind) Strip(o map[string]any) map[string]any {
 	return kept
 }
 
-// Key returns the key by which the objects of a kind are ordered, namespace/name or name: that of etcd.
+// Key returns the key by which the objects of a kind are ordered, namespace/name or name, as in
+// etcd.
 func (k *Kind) Key(o map[string]any) (string, error) {
 	metadata, _ := o["metadata"].(object)
 	name, _ := metadata["name"].(string)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// treatment is what an [Anonymizer] does to the value of a field.
+// treatment is how an [Anonymizer] changes the value of a field.
 type treatment int
 
 const (
@@ -22,13 +22,13 @@ const (
 	owners                             // owner references
 	nameKeys                           // a map whose keys are names
 	avoidPods                          // the value of the annotation preferAvoidPods
-	whole                              // kept with all its fields; an Anonymizer removes those that are not in the tree
+	whole                              // kept with all its fields; an Anonymizer removes fields that are not in the tree
 )
 
 // fields are the fields of a kind that a scheduler reads: dotted paths, which lead into lists without an index.
 type fields map[string]treatment
 
-// with returns the fields and those of more below prefix.
+// with returns the fields, and the fields of more below prefix.
 func (f fields) with(prefix string, more fields) fields {
 	all := maps.Clone(f)
 	for path, t := range more {
@@ -41,7 +41,8 @@ func (f fields) with(prefix string, more fields) fields {
 type tree struct {
 	children  map[string]*tree
 	treatment treatment
-	// reads reports whether a scheduler reads an element of a list; nil: all of them.
+	// reads reports whether a scheduler reads an element of a list. If it is nil, a scheduler reads
+	// all elements.
 	reads func(element map[string]any) bool
 }
 

@@ -1,7 +1,8 @@
 package kubeadm
 
-// The audit log of an API server is on its control-plane node. It lists who bound which pod, and who
-// held the leases of the control plane: what shows that no two schedulers were the leader.
+// The audit log of an API server is on its control-plane node. It lists who bound which pod, and
+// who held the leases of the control plane, to prove that two schedulers were never leaders at the
+// same time.
 const (
 	AuditPolicyPath = "/etc/kubernetes/audit-policy.yaml"
 	AuditLogDir     = "/var/log/kubernetes"

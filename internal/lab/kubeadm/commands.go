@@ -26,7 +26,7 @@ func ImagesArgs(config string) []string {
 	return []string{"config", "images", "list", "--config=" + config}
 }
 
-// The checks of an upgrade would fail on what a lab lacks. The health check's pod may run on a
+// A lab does not meet all preflight checks of an upgrade. The health check's pod may run on a
 // simulated worker, where it never ends.
 const ignoreChecks = "--ignore-preflight-errors=all"
 

@@ -15,7 +15,7 @@ import (
 // Port is the port of every API server.
 const Port = 6443
 
-// Cluster is what the nodes of a cluster have in common.
+// Cluster is the configuration that all nodes of a cluster share.
 type Cluster struct {
 	Release versions.Release
 	// Endpoint is the host and port of the load balancer in front of the API servers. It is empty if
@@ -124,7 +124,7 @@ func (c Cluster) extraArgs(args map[string]string) any {
 	return list
 }
 
-// kubelet is the configuration of every kubelet; kubeadm sets what is not given.
+// kubelet is the configuration of every kubelet. kubeadm sets the other fields.
 func (c Cluster) kubelet() object {
 	k := object{
 		"apiVersion":      "kubelet.config.k8s.io/v1beta1",

@@ -1,5 +1,6 @@
-// Package noderun runs pmk-sched on a control-plane node from elsewhere, in a short-lived privileged pod: what it has to do there is in a
-// Secret that the pod mounts, and its result is the termination message of the pod, a [Report].
+// Package noderun runs pmk-sched on a control-plane node from another machine, in a short-lived
+// privileged pod. A Secret that the pod mounts holds the request, and the termination message of
+// the pod is the result, a [Report].
 package noderun
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 )
 
-// Namespace has the pods. Clusters that restrict privileged pods allow them there, and critical pods.
+// Namespace of the pods. Clusters that restrict privileged pods allow them there, and critical
+// pods.
 const Namespace = metav1.NamespaceSystem
 
 // Paths in the containers of the pod.
@@ -23,7 +25,7 @@ const (
 	Program = "/usr/local/bin/pmk-sched"
 	// RequestFile has [Task.Request].
 	RequestFile = "/run/pmk-sched/request.json"
-	// SchedulerDir has the program of the scheduler's image, see [Task.Scheduler].
+	// SchedulerDir contains the program of the scheduler's image, see [Task.Scheduler].
 	SchedulerDir = "/run/scheduler"
 	// ReportFile is where the program writes its [Report]. The kubelet reads it (TerminationMessagePathDefault).
 	ReportFile = corev1.TerminationMessagePathDefault
@@ -47,25 +49,27 @@ const (
 	mainContainer      = "pmk-sched"
 )
 
-// undoTime is how long pmk-sched may take to undo what it has not finished when the pod is deleted: the former scheduler has to run again.
+// undoTime is how long pmk-sched may take to undo an unfinished change when the pod is deleted,
+// until the former scheduler runs again.
 const undoTime = 5 * time.Minute
 
-// unprivileged is the user of the containers that need no rights.
+// unprivileged is the user of the containers that need no privileges.
 const unprivileged = 65534
 
-// Task is what to do on a node.
+// Task is a task for pmk-sched on a node.
 type Task struct {
 	// Node is the name of the node.
 	Node string
-	// Image has pmk-sched at [Program].
+	// Image is an image with pmk-sched at [Program].
 	Image string
-	// Scheduler is the image of a scheduler whose program is read by the kubelet's own pull and put into [SchedulerDir]; empty: none. Programs
-	// are those that the command of the scheduler names.
+	// Scheduler is the image of a scheduler. The kubelet pulls it, and an init container copies its
+	// program to [SchedulerDir]. It is empty if the task needs no scheduler. Programs are the
+	// programs that the scheduler's command names.
 	Scheduler string
 	Programs  []string
 	// Kubeconfig is a file of the node.
 	Kubeconfig string
-	// Directories of the node are mounted where they are; those in Created may be missing.
+	// Directories of the node are mounted at the same path. Directories in Created may be missing.
 	Directories, Created []string
 	// Request is read by the program.
 	Request []byte
@@ -92,8 +96,8 @@ func (t Task) Secret() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: t.meta(), Data: map[string][]byte{path.Base(RequestFile): t.Request}}
 }
 
-// Pod returns the pod. Only its last container, whose files are those of pmk-sched's image, has rights on the node: the program of the
-// scheduler's image is read by a container without any.
+// Pod returns the pod. Only its last container, which runs pmk-sched's image, is privileged: an
+// unprivileged container reads the program of the scheduler's image.
 func (t Task) Pod() *corev1.Pod {
 	no, grace, deadline := false, int64(undoTime/time.Second), int64(t.Timeout/time.Second)
 	pod := &corev1.Pod{
@@ -124,8 +128,9 @@ func (t Task) Pod() *corev1.Pod {
 // directories are all directories of the node.
 func (t Task) directories() []string { return slices.Concat(t.Directories, t.Created) }
 
-// main is the container that does the task. It is privileged because SELinux and AppArmor keep other containers from writing to the node's
-// directories and from seeing the kubelet, and because the scheduler's program is checked in namespaces of its own.
+// main is the container that does the task. It is privileged because SELinux and AppArmor keep
+// other containers from writing to the node's directories and from seeing the kubelet, and because
+// the scheduler's program is checked in separate namespaces.
 func (t Task) main() corev1.Container {
 	yes, root := true, int64(0)
 	c := container(mainContainer, t.Image, []string{Program, "--kubeconfig", t.Kubeconfig, "--cache-dir", tempDir + "/cache", Command, RunRequest})

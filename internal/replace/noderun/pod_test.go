@@ -22,7 +22,7 @@ func replaceTask() Task {
 	}
 }
 
-// The golden files are what docs/security.md describes.
+// docs/security.md describes the objects in the golden files.
 func TestObjectsOfATask(t *testing.T) {
 	restore := replaceTask()
 	restore.Scheduler, restore.Programs, restore.Directories = "", nil, []string{"/etc/pf9"}

@@ -13,9 +13,9 @@ import (
 // maxReport is how much of a termination message the kubelet keeps (pkg/kubelet/container, MaxContainerTerminationMessageLength).
 const maxReport = 4096
 
-// Report is what pmk-sched did on a node.
+// Report is the result of pmk-sched on a node.
 type Report struct {
-	// Result is the outcome of the command; empty if it failed.
+	// Result is the outcome of the command. It is empty if the command failed.
 	Result json.RawMessage `json:"result,omitempty"`
 	// Error is why it failed, with Hints.
 	Error string   `json:"error,omitempty"`

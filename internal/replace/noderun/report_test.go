@@ -61,7 +61,7 @@ func TestReportOfAFailureKeepsItsHintsAndItsKind(t *testing.T) {
 	}
 }
 
-// The kubelet cuts longer messages off, and what is left would not be JSON.
+// The kubelet truncates longer messages, and a truncated report would not be JSON.
 func TestReportFitsInATerminationMessage(t *testing.T) {
 	var warnings []string
 	for i := range 100 {

@@ -40,8 +40,9 @@ func New(kube kubernetes.Interface, log *zap.Logger) *Runner {
 	return &Runner{kube: kube, retry: &kubeapi.Retrier{Patience: patience, Log: log}, poll: pollInterval}
 }
 
-// Run does a task and returns its report. It first waits until a pod of a killed run has ended. The pod is deleted in any case: if it still
-// runs because ctx has ended, Run waits until pmk-sched in it has undone what it had not finished.
+// Run does a task and returns its report. It first waits until a pod of a killed run has ended. The
+// pod is deleted in any case: if it still runs because ctx has ended, Run waits until pmk-sched in
+// it has undone its unfinished change.
 func (r *Runner) Run(ctx context.Context, t Task) (report *Report, err error) {
 	if err := r.clear(ctx, t); err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ func (r *Runner) Run(ctx context.Context, t Task) (report *Report, err error) {
 	return report, nil
 }
 
-// clear removes what a killed run left, after it has ended: pmk-sched in the pod finishes or undoes its work without that run.
+// clear removes the objects of a killed run after its pod has ended: pmk-sched in the pod finishes
+// or undoes its work without that run.
 func (r *Runner) clear(ctx context.Context, t Task) error {
 	pod, err := r.read(ctx, t)
 	if err != nil || pod == nil {
@@ -82,7 +84,7 @@ func (r *Runner) clear(ctx context.Context, t Task) error {
 func (r *Runner) create(ctx context.Context, t Task) error {
 	secrets := r.kube.CoreV1().Secrets(Namespace)
 	err := r.retry.Do(ctx, "create Secret/"+Namespace+"/"+t.name(), func(ctx context.Context) error {
-		// One that is left is of a run that was killed before it created the pod.
+		// A Secret without a pod is left over from a run that was killed before it created the pod.
 		if err := secrets.Delete(ctx, t.name(), metav1.DeleteOptions{}); client.IgnoreNotFound(err) != nil {
 			return err
 		}
@@ -158,7 +160,7 @@ func (r *Runner) remove(ctx context.Context, t Task) error {
 	return problem.WithHint(fmt.Errorf("remove Pod/%s/%s: %w", Namespace, t.name(), err), fmt.Sprintf("delete it with `kubectl -n %s delete pod,secret %s`", Namespace, t.name()))
 }
 
-// read returns the pod; nil if there is none.
+// read returns the pod, or nil if it does not exist.
 func (r *Runner) read(ctx context.Context, t Task) (*corev1.Pod, error) {
 	var pod *corev1.Pod
 	err := r.retry.Do(ctx, "read Pod/"+Namespace+"/"+t.name(), func(ctx context.Context) (err error) {

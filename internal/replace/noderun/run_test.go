@@ -24,10 +24,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// testServer is the transport of a client whose API server has the objects of one task, and a kubelet that sets the status of its pod.
+// testServer is the transport of a client. It simulates an API server with the objects of one task,
+// and a kubelet that sets the status of the pod.
 type testServer struct {
 	mu sync.Mutex
-	// kubelet is called with the pod before it is read; looks counts that.
+	// kubelet is called with the pod before it is read; looks counts the calls.
 	kubelet func(pod *corev1.Pod, looks int)
 	looks   int
 	pod     *corev1.Pod
@@ -113,7 +114,7 @@ func (s *testServer) runner(t *testing.T) *Runner {
 	return r
 }
 
-// left reports what a run left.
+// left fails the test if a run left a pod or a Secret behind.
 func (s *testServer) left(t *testing.T) {
 	t.Helper()
 	if s.pod != nil || s.secret {
@@ -193,7 +194,7 @@ func TestAnInterruptedRunWaitsUntilThePodHasUndoneItsWork(t *testing.T) {
 	s.left(t)
 }
 
-// What a killed run left on a node finishes its work before the next pod starts there.
+// The pod of a killed run finishes its work before the next pod starts on the node.
 func TestAPodOfAKilledRunIsWaitedFor(t *testing.T) {
 	for name, end := range map[string]func(*corev1.Pod, int){
 		"that succeeds": reports(`{"result":{}}`),

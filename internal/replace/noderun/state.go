@@ -20,13 +20,14 @@ var (
 	finalReasons = []string{"ErrImageNeverPull", "InvalidImageName", "CreateContainerError", "RunContainerError"}
 )
 
-// state is what a pod shows.
+// state is the state of the task, read from the status of its pod.
 type state struct {
 	// ended reports that its containers have ended, or that it was rejected.
 	ended bool
 	// message is the termination message of its last container.
 	message string
-	// failure is why there is no message, or why the pod does not start; grace is how long the latter may last.
+	// failure is why there is no message, or why the pod does not start. grace is how long a
+	// failure to start may last.
 	failure string
 	grace   time.Duration
 	// started reports that the last container was started: then only it knows the state of the node.

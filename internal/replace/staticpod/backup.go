@@ -50,7 +50,7 @@ type Backup struct {
 	Updated time.Time `json:"updated"`
 
 	Layout string `json:"layout"`
-	// Node is the name of the node, Pod that of its mirror pod.
+	// Node is the name of the node, Pod the name of its mirror pod.
 	Node      string `json:"node"`
 	Pod       string `json:"pod"`
 	Namespace string `json:"namespace"`
@@ -93,8 +93,9 @@ type Saved struct {
 	GID  int         `json:"gid"`
 	// Name is the file name in the directories original, previous and written.
 	Name string `json:"name"`
-	// Original, Previous and Written are hashes: of the file that restore writes, of the last one that
-	// is known to work, which a failed run restores, and of the one that this run writes.
+	// Original, Previous and Written are hashes. Restore writes the original file. A failed run
+	// restores the previous file, the last one that is known to work. This run writes the written
+	// file.
 	Original string `json:"original"`
 	Previous string `json:"previous,omitempty"`
 	Written  string `json:"written,omitempty"`
@@ -106,7 +107,7 @@ type Saved struct {
 // Manifest returns the entry of the manifest.
 func (b *Backup) Manifest() *Saved { return &b.Files[0] }
 
-// File returns the entry of the file at a path; nil if there is none.
+// File returns the entry of the file at a path, or nil if it does not exist.
 func (b *Backup) File(path string) *Saved {
 	for i := range b.Files {
 		if b.Files[i].Path == path {

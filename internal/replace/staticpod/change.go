@@ -55,7 +55,7 @@ type Change struct {
 	Config string
 	// Flag is the name of the flag to set; the default is config.
 	Flag string
-	// Mount is a volume to mount; nil for none.
+	// Mount is a volume to mount. It may be nil.
 	Mount *Mount
 	// RunAsRoot sets runAsUser to 0 unless the manifest sets a user.
 	RunAsRoot bool
@@ -66,7 +66,7 @@ type Change struct {
 	UID types.UID
 }
 
-// Apply returns the changed manifest. Everything else stays as it is: Apply decodes the result
+// Apply returns the changed manifest. Everything else is unchanged: Apply decodes the result
 // strictly and compares it with the old pod.
 func (m *Manifest) Apply(c Change) ([]byte, error) {
 	e := &editor{Manifest: m, change: c}

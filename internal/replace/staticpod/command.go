@@ -61,7 +61,7 @@ func wrapped(words []string) int {
 	return 0
 }
 
-// Words returns the flags of a container's program: what follows it in the command and the
+// Words returns the flags of a container's program: the words after it in the command and the
 // arguments. It fails if the program is not the expected one or runs in a shell.
 func Words(c *corev1.Container, program string) ([]string, error) {
 	s, err := startOf(c, program)

@@ -7,5 +7,5 @@
 // state with a journal that is written before every step, so that a run that was killed at any
 // point can be resumed or reverted. [Watch] waits until the kubelet runs the manifest.
 //
-// Paths are those of the node; [Files] maps them to paths of this process.
+// All paths are paths on the node. [Files] maps them to paths of this process.
 package staticpod

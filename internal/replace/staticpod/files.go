@@ -55,8 +55,8 @@ func (f Files) Read(path string) (_ *File, err error) {
 	return file, nil
 }
 
-// Write replaces a file atomically and durably: after a crash the path has the old or the new file.
-// Write creates missing directories.
+// Write replaces a file atomically and durably: after a crash the old or the new file is at the
+// path. Write creates missing directories.
 func (f Files) Write(path string, file *File) error {
 	at, err := f.Resolve(path)
 	if err != nil {
@@ -94,8 +94,8 @@ func (f Files) RemoveEmpty(path string) {
 	}
 }
 
-// CheckSpace checks that a directory, or its nearest existing parent, is writable and has the given
-// number of bytes free.
+// CheckSpace checks that a directory, or its nearest existing parent, is writable and that the
+// given number of bytes is free.
 func (f Files) CheckSpace(path string, bytes uint64) error {
 	at, err := f.Resolve(path)
 	if err != nil {

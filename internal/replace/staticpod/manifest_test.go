@@ -183,7 +183,7 @@ func TestApplySupportsOrRefusesEveryYAMLStyle(t *testing.T) {
 		return strings.Replace(kubeadmStyle, from, to, 1)
 	}
 	for name, c := range map[string]struct {
-		manifest, refused string // refused: part of the error; empty: no error
+		manifest, refused string // refused: part of the error, or empty
 	}{
 		"CRLF":                           {manifest: strings.ReplaceAll(kubeadmStyle, "\n", "\r\n")},
 		"mixed line ends":                {manifest: replace("kind: Pod\n", "kind: Pod\r\n"), refused: "CRLF"},

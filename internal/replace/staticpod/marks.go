@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Replacement returns the annotation [AnnotationReplacement] of a manifest; empty if the manifest
-// has none or cannot be decoded.
+// Replacement returns the annotation [AnnotationReplacement] of a manifest. It returns "" if the
+// annotation is missing or the manifest cannot be decoded.
 func Replacement(manifest []byte) string {
 	var pod struct {
 		Metadata struct {

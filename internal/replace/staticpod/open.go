@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Open returns the backups that describe the present state, the newest first: those of killed runs, and
-// that of the last successful replacement. It returns nil if the node runs its original manifest.
+// Open returns the backups that describe the present state, the newest first: the backups of killed
+// runs and the backup of the last successful replacement. It returns nil if the node runs its
+// original manifest.
 func Open(list []*Backup) []*Backup {
 	var open []*Backup
 	for _, b := range list {
@@ -21,7 +22,7 @@ func Open(list []*Backup) []*Backup {
 	return open
 }
 
-// Current returns the newest open backup; nil if there is none.
+// Current returns the newest open backup, or nil if no backup is open.
 func Current(list []*Backup) *Backup {
 	if open := Open(list); len(open) > 0 {
 		return open[0]

@@ -35,8 +35,8 @@ type Swapper struct {
 // ErrEdited is returned when a file changed since it was read.
 var ErrEdited = errors.New("the file was edited in the meantime")
 
-// Swap replaces the file at path in one rename if its content is still that of old; nil: if there is
-// still no file. The old or the new file exists at all times.
+// Swap replaces the file at path in one rename if its content still equals old. If old is nil, the
+// file must still be missing. The old or the new file exists at all times.
 func (s Swapper) Swap(node string, old, next *File) (err error) {
 	staged, err := s.Stage(node, next)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s Swapper) Stage(node string, next *File) (*Staged, error) {
 	return staged, nil
 }
 
-// Swap replaces the file at the destination if its content is still that of old; nil: if there is
-// still no file.
+// Swap replaces the file at the destination if its content still equals old. If old is nil, the
+// file must still be missing.
 func (g *Staged) Swap(old *File) error {
 	now, err := os.ReadFile(g.at)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -127,8 +127,9 @@ func removeStaged(at, part string) error {
 	return err
 }
 
-// stageDir returns the directory for staged files: the one above the directory that the kubelet reads if
-// it is on the same file system, else that one, where kubelets ignore names that begin with a dot.
+// stageDir returns the directory for staged files: the parent of the directory that the kubelet
+// reads if it is on the same file system, else the directory itself, where kubelets ignore names
+// that begin with a dot.
 func (s Swapper) stageDir(at string) string {
 	dir := filepath.Dir(at)
 	if above := filepath.Dir(dir); !s.SingleFile && sameDevice(dir, above) {
@@ -137,7 +138,8 @@ func (s Swapper) stageDir(at string) string {
 	return dir
 }
 
-// findStaged returns a staged file with the content, mode and owner of next; empty if there is none.
+// findStaged returns the path of a staged file with the content, mode and owner of next, or "" if
+// there is none.
 func findStaged(dir string, next *File) (string, error) {
 	left, err := filepath.Glob(filepath.Join(dir, partPrefix+"*"))
 	if err != nil {
@@ -232,8 +234,8 @@ func touchHeld(at string) error {
 	return err
 }
 
-// release removes the link to the current file, which exists without it, and links that no process watches:
-// those from before the last start of the kubelet. If no kubelet is visible, these stay.
+// release removes the link to the current file, which exists without it, and links that no process
+// watches, from before the last start of the kubelet. If no kubelet is visible, the latter stay.
 func release(at string) error {
 	links := held(at)
 	if len(links) == 0 {

@@ -96,8 +96,8 @@ func (t *text) span(n *yaml.Node) (at, end int, err error) {
 	return at, at + length, nil
 }
 
-// quotedLength returns the length of the quoted scalar at the beginning of line; 0 if it does not
-// end on the line.
+// quotedLength returns the length of the quoted scalar at the beginning of line, or 0 if it does
+// not end on the line.
 func quotedLength(line string, quote byte) int {
 	for i := 1; i < len(line); i++ {
 		switch {

@@ -24,7 +24,7 @@ type wait struct {
 	known     []string
 	away      time.Time
 	mirror    time.Time
-	// holds is the time since when nothing is missing.
+	// holds is the time since when all conditions hold.
 	holds    time.Time
 	election election
 	reason   string
@@ -72,7 +72,8 @@ func (t *wait) until(ctx context.Context, enough func(*Ran) bool) (*Ran, error) 
 	}
 }
 
-// check sets reason to what is missing. It returns an error if the pod cannot become ready.
+// check sets reason to the first condition that does not hold. It returns an error if the pod
+// cannot become ready.
 func (t *wait) check(ctx context.Context, seen *Seen, err error) error {
 	if err != nil {
 		if t.reason == "" || !outOfTime(err) {
@@ -148,7 +149,7 @@ func (t *wait) podRestarts(seen *Seen) bool {
 	return false
 }
 
-// missing returns the first condition that does not hold; empty if all do.
+// missing returns the first condition that does not hold, or "" if all conditions hold.
 func (t *wait) missing(ctx context.Context, seen *Seen, status *corev1.ContainerStatus) string {
 	id := status.ContainerID
 	switch {

@@ -37,7 +37,7 @@ const (
 type Watch struct {
 	Kube      kubernetes.Interface
 	Namespace string
-	// Pod is the name of the mirror pod, Container that of the scheduler's container.
+	// Pod is the name of the mirror pod, Container the name of the scheduler's container.
 	Pod, Container string
 	// HoldsAPI is set if the API server is a container of the same pod.
 	HoldsAPI bool
@@ -54,7 +54,7 @@ type Watch struct {
 type Seen struct {
 	// Hash is the kubelet's hash of the manifest, Replacement the annotation.
 	Hash, Replacement string
-	// Image, ContainerID and ImageID are those of the scheduler's container.
+	// Image, ContainerID and ImageID describe the scheduler's container.
 	Image, ContainerID, ImageID string
 	Ready                       bool
 	// Holder is the holder of the lease.
@@ -94,15 +94,15 @@ func (w *Watch) Look(ctx context.Context) (*Seen, error) {
 
 // Want is the expected state of the pod.
 type Want struct {
-	// Before is the observation before the swap; nil if there was none.
+	// Before is the observation before the swap. It is nil if there was none.
 	Before *Seen
 	// Forward is set if the new manifest was swapped in: a failure ends the wait at once. When the
 	// old manifest is restored, the wait continues.
 	Forward bool
-	// Replacement is the annotation of the expected manifest; empty if it has none.
+	// Replacement is the annotation of the expected manifest. It is empty if the manifest has none.
 	Replacement string
-	// Changed is set if the manifest differs from the previous one; Pinned if it has the same UID
-	// nevertheless. Otherwise the UID is the hash of the file.
+	// Changed is set if the manifest differs from the previous one. Pinned is set if it
+	// nevertheless has the same UID; otherwise the UID is the hash of the file.
 	Changed, Pinned bool
 	// Uncertain is set if it is unknown which manifest the kubelet read last.
 	Uncertain bool
@@ -115,7 +115,7 @@ type Want struct {
 // Ran is the result of Wait.
 type Ran struct {
 	Seen
-	// Leads is set if the scheduler of this node holds the lease, not that of another node.
+	// Leads is set if the scheduler of this node, not of another node, holds the lease.
 	Leads bool
 	// Without is how long no scheduler held the lease, according to its renew and acquire times. It
 	// is at most 2 s too long, the renew interval. It is zero if unknown.

@@ -128,7 +128,7 @@ func TestDeleteWithoutAControllerManager(t *testing.T) {
 	})
 }
 
-// A Deployment that is being deleted, by a run that ended early, equals the one that is to be applied.
+// The spec of a Deployment that an interrupted run is still deleting equals the spec to apply.
 func TestApplyCreatesADeploymentAgainThatIsBeingDeleted(t *testing.T) {
 	ctx, client, ns := testContext(t), newClient(t, server.Config(), impatient), server.Namespace(t)
 	if _, err := client.Apply(ctx, objects(t, "leaving", ns, "a")); err != nil {
@@ -170,7 +170,7 @@ func TestDeployWithoutAControllerManagerLeavesNothing(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 		if kinds := ownedKinds(ctx, t, client, "alone", ns); strings.TrimSpace(strings.ReplaceAll(kinds, "Secret", "")) != "" {
-			t.Errorf("left, besides revisions: %s", kinds)
+			t.Errorf("left in addition to revisions: %s", kinds)
 		}
 	}
 	if _, err := server.Client(t).AppsV1().Deployments(ns).Get(ctx, "alone", metav1.GetOptions{}); !apierrors.IsNotFound(err) {

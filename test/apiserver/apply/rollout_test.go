@@ -98,7 +98,7 @@ func startRollout(ctx context.Context, t *testing.T, ns, name, node string) *rol
 	return r
 }
 
-// status is what the kubelet and the controller say next: whether the pod is ready, and its container's state.
+// status updates the status of the pod and of the Deployment, as the kubelet and the controller do.
 func (r *rollout) status(ctx context.Context, ready bool, container corev1.ContainerStatus) error {
 	container.Name, container.Image = "kube-scheduler", "localhost/scheduler:1"
 	pod := r.pod.DeepCopy()

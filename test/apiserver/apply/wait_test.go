@@ -152,7 +152,7 @@ func TestWaitStableSurvivesARestartOfTheAPIServer(t *testing.T) {
 func TestWaitStableEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	cfg := server.Config()
-	cfg.QPS, cfg.Burst = 1, 1 // a rate limiter has an error of its own near the deadline
+	cfg.QPS, cfg.Burst = 1, 1 // a rate limiter returns its own error near the deadline
 	client := newClient(t, cfg)
 	r := applied(testContext(t), t, client, "endless", "")
 	t.Run("deadline", func(t *testing.T) {

@@ -155,7 +155,7 @@ func testStatusOfNodeFiles(t *testing.T, pmkSched func(...string) run.Result) {
 	write(config, configuration+"parallelism: 1\n")
 	expect("configuration edited", "node-files-drift "+node).Prints(t, "the configuration was edited")
 	write(config, configuration)
-	expect("as it was written")
+	expect("configuration restored")
 	b.Image = "registry.example.com/my-scheduler:" + apiserver.Release
 	if err := b.Note("verify", staticpod.Replaced); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ const (
 var controlPlane = []string{"cp-1", "cp-2", "cp-3"}
 
 // kubeadmCluster makes three control-plane nodes of kubeadm with the static pods of their
-// schedulers, and returns what runs pmk-sched.
+// schedulers, and returns a function that runs pmk-sched.
 func kubeadmCluster(t *testing.T) func(args ...string) run.Result {
 	t.Helper()
 	empty(t)

@@ -51,7 +51,8 @@ profiles:
   plugins: {score: {disabled: [{name: NodeResourcesLeastAllocated}], enabled: [{name: NodeResourcesMostAllocated, weight: 5}]}}
 `
 
-// testUpgradeCheck: what is at the cluster's release is up to date, what is behind is reported with what an upgrade would do, and nothing changes.
+// testUpgradeCheck checks that a scheduler at the cluster's release is up to date, that older
+// schedulers are reported with the changes of an upgrade, and that the check changes no objects.
 func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	const image = "registry.example.com/scheduler:"
 	record(t, deploy.Options{Name: "current", Image: image + apiserver.Release, Branch: apiserver.Release})
@@ -104,7 +105,7 @@ func testUpgradeCheck(t *testing.T, pmkSched func(...string) run.Result) {
 	}
 }
 
-// resourceVersions returns those of the objects of all schedulers.
+// resourceVersions returns the resource versions of the objects of all schedulers.
 func resourceVersions(t *testing.T) map[string]string {
 	t.Helper()
 	kube, err := kubernetes.NewForConfig(server.Config())

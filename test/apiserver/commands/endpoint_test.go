@@ -23,7 +23,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// port is the port of the API server, on which those of all nodes answer in these tests.
+// port returns the port of the API server. In these tests the API servers of all nodes use it.
 func port(t *testing.T) string {
 	t.Helper()
 	host, err := url.Parse(server.Config().Host)
@@ -63,7 +63,8 @@ current-context: scheduler
 	return root
 }
 
-// startAPIServers makes the static pods of the nodes' API servers with these flags, in place of those before.
+// startAPIServers makes the static pods of the nodes' API servers with these flags. It deletes the
+// former pods.
 func startAPIServers(ctx context.Context, t *testing.T, kube kubernetes.Interface, flags ...string) {
 	t.Helper()
 	no, now := false, int64(0)

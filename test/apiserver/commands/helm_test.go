@@ -35,7 +35,7 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	if got := []int32{replicas("my-scheduler"), replicas("other")}; !slices.Equal(got, []int32{1, 1}) {
 		t.Errorf("replicas after install: %v", got)
 	}
-	// Without controllers they have no pods. What Helm installed has no revisions, and so no drift.
+	// Without controllers they have no pods. A Helm release has no revisions, and so no drift.
 	said := pmksched.PMKSched(t, "--kubeconfig", config, "status")
 	said.Fails(t, 3, "scheduler my-scheduler in namespace ", "scheduler other in namespace ", "0 of 1 replicas exist [replica-missing]")
 	if strings.Contains(said.String(), "[drift]") || strings.Contains(said.String(), "no deployed revision") {
@@ -67,8 +67,8 @@ func TestChartInstallsUpgradesRollsBackAndUninstalls(t *testing.T) {
 	}
 }
 
-// diff compares a scheduler that Helm installed with the chart of its description: what Helm adds to the objects is no difference, what the
-// release has otherwise is one.
+// diff compares a scheduler that Helm installed with the chart of its description. It ignores the
+// metadata that Helm adds to objects, and reports all other differences.
 func TestDiffComparesAHelmReleaseWithItsChart(t *testing.T) {
 	empty(t)
 	kube := server.Client(t)

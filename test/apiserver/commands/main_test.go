@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package commands tests commands of pmk-sched, and what they do, against a real API server:
-// status, verify, checks before deploying, several control-plane nodes, upgrades, charts,
-// certificates and sysdump. Nodes and pods are objects without kubelets.
+// Package commands tests commands of pmk-sched against a real API server: status, verify, checks
+// before deploying, several control-plane nodes, upgrades, charts, certificates and sysdump. Nodes
+// and pods are objects without kubelets.
 package commands
 
 import (
@@ -17,8 +17,8 @@ var server *apiserver.Server
 
 func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 
-// empty gives a test that reads the whole cluster, or leaves objects in it, the API server without
-// those of others.
+// empty deletes the objects of other tests from the API server, for a test that reads the whole
+// cluster or leaves objects in it.
 func empty(t *testing.T) {
 	t.Helper()
 	server.Clear(t)

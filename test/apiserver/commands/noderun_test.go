@@ -30,8 +30,8 @@ func nodeTask(node string) noderun.Task {
 	}
 }
 
-// playKubelet does what a kubelet does with the pod of a task, until the test ends: it reports the status that act sets as soon as the Secret of the
-// pod exists, and deletes a deleted pod.
+// playKubelet acts as the kubelet for the pod of a task, until the test ends: it reports the status
+// that act sets as soon as the Secret of the pod exists, and deletes a deleted pod.
 func playKubelet(ctx context.Context, t *testing.T, name string, act func(status *corev1.PodStatus)) {
 	t.Helper()
 	kube := server.Client(t).CoreV1()
@@ -80,7 +80,7 @@ func playKubelet(ctx context.Context, t *testing.T, name string, act func(status
 	}()
 }
 
-// leftOnNode lists what a task left.
+// leftOnNode lists the pods and Secrets that tasks left.
 func leftOnNode(ctx context.Context, t *testing.T) (left []string) {
 	t.Helper()
 	selector := metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=node-run"}

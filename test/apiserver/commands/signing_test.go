@@ -28,8 +28,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// schedulerUser is that of the default scheduler's certificate: the API server grants it the role
-// system:kube-scheduler.
+// schedulerUser is the user in the default scheduler's certificate. The API server grants it the
+// role system:kube-scheduler.
 const schedulerUser = "system:kube-scheduler"
 
 // certifier does the work of administrators and signers for the authority of the API server's
@@ -76,7 +76,8 @@ func (c *certifier) as(name string) *rest.Config {
 	return cfg
 }
 
-// await waits for the request whose name has the prefix, until it has a condition of that type; any if it is empty.
+// await waits for the request whose name has the prefix, until it has a condition of that type. If
+// condition is empty, it waits only until the request exists.
 func (c *certifier) await(t *testing.T, prefix string, condition certificatesv1.RequestConditionType) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	var found *certificatesv1.CertificateSigningRequest
@@ -141,13 +142,14 @@ func (c *certifier) sign(ctx context.Context, t *testing.T, o *certificatesv1.Ce
 	}
 }
 
-// outcome is what a request ended with.
+// outcome is the result of a request.
 type outcome struct {
 	certificates.Pair
 	err error
 }
 
-// request requests a certificate while the test does the work of others.
+// request requests a certificate in the background, while the test acts as administrator and
+// signer.
 func request(t *testing.T, cfg *rest.Config, r signing.Request) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -202,7 +204,8 @@ func (c *certifier) addRequester(t *testing.T) {
 	})
 }
 
-// approvedByAnother: a user who may not approve the request is told how, and gets the certificate.
+// approvedByAnother: a user who may not approve the request gets the command for an administrator,
+// and then the certificate.
 func approvedByAnother(t *testing.T, c *certifier) {
 	notes := make(chan string, 1)
 	done := request(t, c.as(requesterName), signing.Request{

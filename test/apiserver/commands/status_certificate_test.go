@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
 )
 
-// nodeCredentials are those of a control-plane node, valid until then.
+// nodeCredentials returns credentials of a control-plane node that expire at until.
 func nodeCredentials(t *testing.T, until time.Time) *inspect.NodeCredentials {
 	t.Helper()
 	signed, err := certificates.NewAuthority(x509.Certificate{

@@ -36,7 +36,8 @@ type second struct {
 	name, ns, node string
 	client         *apply.Client
 	plan           *deploy.Plan
-	// release is that of the API server, unreachable why it does not reach the extender.
+	// release is the release of the API server, unreachable the reason why the API server does not
+	// reach the extender.
 	release     versions.Release
 	unreachable error
 	later       time.Time
@@ -319,7 +320,7 @@ func TestStatusReportsASchedulerThatDependsOnOneOfSeveralNodes(t *testing.T) {
 	credentials := nodeCredentials(t, time.Now().AddDate(1, 0, 0))
 	credentials.Server = "https://10.9.8.7:6443"
 	s.deploy(ctx, t, credentials, deploy.Options{})
-	s.expect(ctx, t) // the address is that of a load balancer
+	s.expect(ctx, t) // the address of a load balancer
 	err := setNode(ctx, t, s.node, func(n *corev1.Node) {
 		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.9.8.7"}}
 	})

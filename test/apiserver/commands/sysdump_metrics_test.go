@@ -19,8 +19,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A real scheduler that shows its metrics to authenticated users only: the archive that is made on its node has them, and errors.txt has the
-// replica on another node.
+// A real scheduler serves its metrics to authenticated users only. An archive that is made on its
+// node contains the metrics, and errors.txt lists the replica on another node.
 func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 	empty(t)
 	ctx := run.Context(t)
@@ -61,7 +61,7 @@ func TestArchiveHasTheMetricsOfTheSchedulerOfThisNode(t *testing.T) {
 	run.PMKSched(t, "--kubeconfig", plane.Kubeconfig, "--node-root", "none", "sysdump", "--archive", file).OK(t)
 	files := archives.Read(t, file)
 	if metrics := files["bug/metrics/kube-system/metered-here.txt"]; !strings.Contains(metrics, `scheduler_schedule_attempts_total{profile="metered",result="scheduled"} 1`) {
-		t.Errorf("the archive has no metrics of the scheduler on this node, but\n%.2000s\n%s", metrics, files["bug/errors.txt"])
+		t.Errorf("the archive lacks the metrics of the scheduler on this node, but has\n%.2000s\n%s", metrics, files["bug/errors.txt"])
 	}
 	if files["bug/metrics/kube-system/metered-there.txt"] != "" || !strings.Contains(files["bug/errors.txt"], "read the metrics of Pod/kube-system/metered-there") {
 		t.Errorf("metrics of another node: errors.txt has\n%s", files["bug/errors.txt"])

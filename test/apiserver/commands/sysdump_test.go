@@ -84,7 +84,7 @@ func TestArchiveHasNoSecret(t *testing.T) {
 	}
 }
 
-// A user without permissions gets an archive that lists what is missing.
+// The archive of a user without permissions lists the objects that could not be read.
 func TestWhatCannotBeReadIsListed(t *testing.T) {
 	dir := t.TempDir()
 	kubeconfig := filepath.Join(dir, "kubeconfig")
@@ -101,7 +101,7 @@ func TestWhatCannotBeReadIsListed(t *testing.T) {
 	}
 }
 
-// createDumped creates a scheduler with secrets wherever objects may have them.
+// createDumped creates a scheduler with a secret in every field that may contain one.
 func createDumped(ctx context.Context, t *testing.T, kube kubernetes.Interface) {
 	t.Helper()
 	labels := ownership.Labels(dumped)
@@ -136,7 +136,7 @@ func createDumped(ctx context.Context, t *testing.T, kube kubernetes.Interface) 
 	must(kube.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
 	}}, metav1.CreateOptions{}))
-	spec.NodeName = "gone" // the API server has the empty log of a pod without a node
+	spec.NodeName = "gone" // for a pod without a node the API server returns an empty log and no error
 	pod, err := core.Pods(metav1.NamespaceSystem).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: dumped + "-1", Labels: labels}, Spec: spec}, metav1.CreateOptions{})
 	must(pod, err)
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "kube-scheduler", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}

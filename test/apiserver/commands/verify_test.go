@@ -25,8 +25,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 )
 
-// play does what a cluster has besides its API server, for the namespaces that verifications of scheduler name make: the service
-// account controller, which takes its time, the namespace controller, and a scheduler that does to a pod what bind says.
+// play acts as the controllers and the scheduler of a cluster, in the namespaces that verifications
+// of scheduler name create: the service account controller, with a delay, the namespace controller,
+// and a scheduler that calls bind for a pod.
 func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.Context, pod *corev1.Pod) error) {
 	t.Helper()
 	kube := server.Client(t).CoreV1()
@@ -74,7 +75,8 @@ func play(ctx context.Context, t *testing.T, name string, bind func(ctx context.
 	}()
 }
 
-// bindTo binds a pod to a node and writes the event of it as a scheduler does, through the API that writer says.
+// bindTo returns a function that binds a pod to a node, and writes the event of the binding with
+// writer.
 func bindTo(t *testing.T, node string, writer func(ctx context.Context, pod *corev1.Pod) error) func(context.Context, *corev1.Pod) error {
 	return func(ctx context.Context, pod *corev1.Pod) error {
 		binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name, Namespace: pod.Namespace}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
@@ -135,8 +137,8 @@ func deployed(ctx context.Context, t *testing.T, name, ns, node string) {
 	}
 }
 
-// leftovers returns what verifications of scheduler name have left: namespaces that are not being
-// deleted, and pods.
+// leftovers returns the namespaces and pods that verifications of scheduler name left, except for
+// namespaces that are being deleted.
 func leftovers(t *testing.T, name string) (left []string) {
 	t.Helper()
 	kube := server.Client(t).CoreV1()

@@ -92,9 +92,9 @@ func TestAnOutageOfTheAPIServerLeavesWhatIsKnown(t *testing.T) {
 	c.until("the cache knows what happened afterwards", func() bool { return c.filtered(running, "outage-b") == "[outage-b] map[]" })
 }
 
-// The watch breaks, a pod is created again under its name (as by a StatefulSet), and neither the
-// API server nor etcd knows any more what happened meanwhile, so that the extender lists again: it
-// sees another pod and no deletion.
+// The watch breaks, a pod is created again under its name (as by a StatefulSet), and the events in
+// between are lost in the API server and in etcd, so that the extender lists again: it sees another
+// pod and no deletion.
 func TestAPodThatWasCreatedAgainDuringAGapOfTheWatchCountsOnce(t *testing.T) {
 	c := newScene(t, "again")
 	c.node("again-a")
@@ -106,7 +106,7 @@ func TestAPodThatWasCreatedAgainDuringAGapOfTheWatchCountsOnce(t *testing.T) {
 	c.gone("web-0")
 	second := c.pod("web-0", "again-a")
 	c.must(server.Compact(c.ctx))
-	c.must(server.StopAPI()) // it has the events in memory
+	c.must(server.StopAPI()) // because it keeps the events in memory
 	c.must(server.StartAPI(c.ctx))
 	line.restore()
 	counted := func() (uids []types.UID) {

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package extender deploys extenders to a real API server, wires them into schedulers and removes
-// them again; and runs an extender against it: what it sees of nodes and pods, what it binds, and
-// which permissions it needs.
+// them again; and runs an extender against it to test its cache of nodes and pods, its bindings and
+// its permissions.
 package extender_test
 
 import (
@@ -35,7 +35,8 @@ func TestMain(m *testing.M) { os.Exit(apiserver.Main(m, &server)) }
 // notStable makes every wait for the Deployment of that name fail while it runs an image of that name.
 type notStable struct{ deployment, image string }
 
-// client is a client whose Deployments are stable at once, for there is no kubelet, but for one.
+// client is a client whose Deployments are stable at once, since no kubelet runs, except for the
+// Deployment in fails.
 type client struct {
 	*apply.Client
 	fails notStable
@@ -99,7 +100,8 @@ func (w *world) scheduler(t *testing.T, name string, wirings ...manifest.Wiring)
 	}
 }
 
-// removeInTheEnd leaves the names, which are those of objects at cluster scope too, to the next test.
+// removeInTheEnd uninstalls name when the test ends: the next test uses the names of its
+// cluster-scoped objects too.
 func (w *world) removeInTheEnd(t *testing.T, name string) {
 	t.Cleanup(func() {
 		if _, err := deploy.Uninstall(context.WithoutCancel(t.Context()), w.deps, w.ns, name); err != nil {
@@ -153,7 +155,7 @@ func (w *world) state(t *testing.T, names ...string) map[string]any {
 	return state
 }
 
-// configuration is what the scheduler reads: the ConfigMap that its pods mount.
+// configuration returns the scheduler's configuration from the ConfigMap that its pods mount.
 func (w *world) configuration(t *testing.T, name string) string {
 	t.Helper()
 	d, err := w.kube.AppsV1().Deployments(w.ns).Get(t.Context(), name, metav1.GetOptions{})

@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
 )
 
-// A file lists a scheduler with its extenders: deploy makes both or neither, changes nothing when it is run again, and says which extender is
-// not called any more.
+// A file lists a scheduler with its extenders: deploy creates both or neither, changes nothing when
+// it is run again, and warns about an extender that is not called any more.
 func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
 	w := newWorld(t)
 	w.removeInTheEnd(t, "sched")
@@ -31,7 +31,7 @@ func TestSchedulerIsDeployedWithItsExtenders(t *testing.T) {
 
 	w.client.fails = notStable{"sched", "localhost/scheduler"}
 	if _, _, err := extenders.DeployScheduler(t.Context(), w.deps, request); err == nil {
-		t.Fatal("a scheduler that is not stable is no error")
+		t.Fatal("no error for a scheduler that is not stable")
 	}
 	if left := w.state(t, "sched", "ext"); len(left) > 0 {
 		t.Errorf("the failed deployment left %v", left)

@@ -42,8 +42,8 @@ var everyday = []behavior{
 	{"a pod held by LoadAware is bound when the load falls", heldByLoad},
 }
 
-// TestBundledPlugins runs all behaviors of a release on one API server, one after the other: what happens to the pods and nodes of one would
-// wake pods of another.
+// TestBundledPlugins runs all behaviors of a release on one API server, one after the other: events
+// of the pods and nodes of one behavior would requeue pods of another one.
 func TestBundledPlugins(t *testing.T) {
 	for _, release := range releases() {
 		t.Run(release, func(t *testing.T) {
@@ -98,7 +98,8 @@ type cluster struct {
 // rulesOf returns the permissions that a plugin declares.
 type rulesOf func(scheduler.Arguments) ([]rbacv1.PolicyRule, error)
 
-// start starts a scheduler with the permissions of system:kube-scheduler and those that the plugin declares. Everything ends with the test.
+// start starts a scheduler with the permissions of system:kube-scheduler and the rules of the
+// plugin. Everything ends with the test.
 func (s subject) start(t *testing.T, name string, plugin profiles.Plugin, rules rulesOf) *cluster {
 	t.Helper()
 	x := s.prepare(t, name, plugin, rules)
@@ -190,7 +191,8 @@ func (x *cluster) taintedNode(t *testing.T, name string, room amounts, labels ma
 	}
 }
 
-// untaint does what the controller for the life cycle of nodes does when the kubelet is ready.
+// untaint removes the taints of a node, as the node lifecycle controller does when the kubelet is
+// ready.
 func (x *cluster) untaint(t *testing.T, name string) {
 	t.Helper()
 	if _, err := x.Kube.CoreV1().Nodes().Patch(t.Context(), x.name+"-"+name, types.MergePatchType, []byte(`{"spec": {"taints": null}}`), metav1.PatchOptions{}); err != nil {
@@ -198,8 +200,9 @@ func (x *cluster) untaint(t *testing.T, name string) {
 	}
 }
 
-// followsNodes returns when the scheduler has placed a pod on a node that is new. It knows the nodes that were added before then: it adds nodes in
-// the order of their events, except those that exist when it starts.
+// followsNodes returns when the scheduler has placed a pod on a node that is new. It knows the
+// nodes that were added before then: it adds nodes in the order of their events, except for nodes
+// that exist when it starts.
 func (x *cluster) followsNodes(t *testing.T, name string) {
 	t.Helper()
 	x.node(t, name, nil, map[string]string{controlplane.GroupLabel: x.name + "-" + name})
@@ -293,7 +296,8 @@ func (x *cluster) wakes(t *testing.T, what string, event func(), pods ...string)
 	})
 }
 
-// withoutFlush checks that the flush has no part in what do waits for. How long do takes is logged only: it depends on the machine.
+// withoutFlush checks that no pod was requeued by the periodic flush while do ran. The duration of
+// do is only logged, since it depends on the machine.
 func (x *cluster) withoutFlush(t *testing.T, what string, do func()) {
 	t.Helper()
 	before, began := x.moved(t), time.Now()

@@ -67,7 +67,7 @@ func startGangs(t *testing.T, s subject, name string, nodes, slotsOfNode int) ga
 	return x
 }
 
-// createWith creates the pods of a group. A size of 0 is no label.
+// createWith creates the pods of a group. If size is 0, the pods get no size label.
 func (x gangs) createWith(t *testing.T, group string, pods, size, slotsOfPod int) {
 	t.Helper()
 	labels := map[string]string{groupLabel: group}

@@ -88,7 +88,8 @@ func (x teams) awaitReason(t *testing.T, namespace, name, reason string) {
 	})
 }
 
-// run does what a kubelet does. PodDisruptionBudgets do not protect pending pods.
+// run sets the phase of a pod to Running, as a kubelet does. PodDisruptionBudgets do not protect
+// pending pods.
 func (x teams) run(t *testing.T, namespace, name string) {
 	t.Helper()
 	if _, err := x.Kube.CoreV1().Pods(namespace).Patch(t.Context(), name, types.MergePatchType, []byte(`{"status": {"phase": "Running"}}`), metav1.PatchOptions{}, "status"); err != nil {
@@ -123,7 +124,8 @@ func borrowingTeams(t *testing.T, s subject) {
 	})
 	x.awaitEvent(t, "b-2")
 
-	// What is left of b's borrowing cannot be evicted, and guaranteed pods are not.
+	// The budget protects b-3, the last pod on a borrowed seat, and guaranteed pods are not
+	// evicted.
 	x.create(t, "quota-a", "a-1", 0, nil) // of a higher priority it would evict a-0
 	x.awaitReason(t, "quota-a", "a-1", "Insufficient example.com/seats")
 	if err := budgets.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {

@@ -63,7 +63,8 @@ func hugeGang(t *testing.T, s subject) {
 	}
 }
 
-// The size is that of a PodGroup, which is created together with its definition after the pods.
+// The size comes from a PodGroup, which is created together with its CustomResourceDefinition after
+// the pods.
 func sizedGang(t *testing.T, s subject) {
 	x := startGangs(t, s, "sized", 2, 2)
 	x.createWith(t, "a", 3, 0, 1)

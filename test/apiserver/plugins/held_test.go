@@ -21,8 +21,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// A pod that LoadAware rejected is bound when the load falls in a cluster where nothing else happens, by a scheduler that has the permissions of
-// system:kube-scheduler only. While the load is high the pod is left alone.
+// In a cluster without other events, a pod that LoadAware rejected is bound when the load falls, by
+// a scheduler with only the permissions of system:kube-scheduler. While the load is high the pod is
+// left alone.
 func heldByLoad(t *testing.T, s subject) {
 	load := startLoad(t, "held-1")
 	load.percent.Store(95)

@@ -114,8 +114,8 @@ func tokenFile(t *testing.T) string {
 	return file
 }
 
-// awaitScores waits until the nodes have these scores, give or take what counters and a loaded machine differ by, and until
-// exactly the given nodes pass the filter.
+// awaitScores waits until the nodes have these scores, with a tolerance for counters and a loaded
+// machine, and until exactly the nodes in passing pass the filter.
 func awaitScores(ctx context.Context, t *testing.T, what string, plugin *loadaware.LoadAware, nodes map[string]scheduler.NodeInfo, want map[string]int64, passing []string) {
 	t.Helper()
 	const tolerance = 4

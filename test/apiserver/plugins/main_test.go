@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package plugins tests the bundled plugins against what they talk to: a real API server and a real Prometheus.
+// Package plugins tests the bundled plugins against a real API server and a real Prometheus.
 package plugins
 
 import (
@@ -34,7 +34,8 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// handle is what a scheduler would give to a plugin, with the identity of a user of the API server.
+// handle is the handle that a plugin gets from a scheduler, with the identity of a user of the API
+// server.
 type handle struct {
 	scheduler.Handle
 	config   *rest.Config
@@ -121,7 +122,8 @@ func (l *lines) count(part string) (n int) {
 	return n
 }
 
-// user makes a user who may do what the rules say and nothing else, and returns the configuration of a client of his.
+// user creates a user with only the permissions of rules, and returns the configuration of a client
+// for that user.
 func user(ctx context.Context, t *testing.T, name string, rules []rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	rbac := server.Client(t).RbacV1()

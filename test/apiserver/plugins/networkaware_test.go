@@ -102,7 +102,8 @@ func TestNetworkAwareWithoutPermissionIsNeutral(t *testing.T) {
 	expectScores(ctx, t, plugin, "forbidden", nil)
 }
 
-// expectScores waits until the nodes node-1 to node-4 have these scores; nil is that scoring is skipped.
+// expectScores waits until the nodes node-1 to node-4 have these scores. If want is nil, scoring
+// must be skipped.
 func expectScores(ctx context.Context, t *testing.T, plugin *networkaware.NetworkAware, what string, want map[string]int64) {
 	t.Helper()
 	var nodes []scheduler.NodeInfo

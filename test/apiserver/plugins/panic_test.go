@@ -13,8 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
-// Wherever a plugin panics the scheduler ends, with the place in its log; what was bound stays bound, the pod in flight is scheduled
-// by the next scheduler once nothing makes the plugin panic, and until then that one ends too.
+// When a plugin panics at any extension point, the scheduler ends, with the stack trace in its log.
+// Bound pods stay bound. The next scheduler ends too, until the plugin no longer panics; then it
+// schedules the pod in flight.
 func TestAPluginThatPanicsEndsTheScheduler(t *testing.T) {
 	t.Parallel()
 	s := newSubject(t, apiserver.Release)

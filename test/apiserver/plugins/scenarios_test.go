@@ -29,7 +29,7 @@ func newPluginModule(t *testing.T) string {
 	return dir
 }
 
-// pluginTestArgs are those of `plugin test` for scenarios of a plugin's directory.
+// pluginTestArgs returns the arguments of `plugin test` for scenarios of a plugin's directory.
 func pluginTestArgs(dir string, args ...string) []string {
 	return append([]string{"plugin", "test", "-f", filepath.Join(dir, "pmk-sched.yaml"), "--branch", apiserver.Release}, args...)
 }
@@ -57,7 +57,8 @@ func TestNewPluginPassesItsScenario(t *testing.T) {
 	}
 }
 
-// A plugin that reads a custom resource finds it; expectations that are not met are printed with what happened, and the status is 3.
+// A plugin that reads a custom resource finds it; expectations that are not met are printed with
+// the actual result, and the exit status is 3.
 func TestExpectationsThatAreNotMetFail(t *testing.T) {
 	t.Parallel()
 	dir := newPluginModule(t)

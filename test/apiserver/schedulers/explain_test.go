@@ -47,7 +47,8 @@ profiles:
   plugins: {filter: {enabled: [{name: BlockAll}]}}
 `
 
-// pending is a pod and what keeps it from a node. Each has a namespace and two nodes of its own, with 16 CPUs each, that set changes.
+// pending is a reason why a pod stays pending. set creates the reason in a namespace and on two
+// nodes of 16 CPUs that no other test uses.
 type pending struct {
 	set func(ctx context.Context, t *testing.T, s scene, group string, pod *corev1.Pod)
 	// want is the first finding: By and Text are parts, and Nodes is 2, 0, or others if the
@@ -168,8 +169,8 @@ func (s scene) check(t *testing.T, group string, c pending) {
 }
 
 // also reports whether a finding after the first one is right: it says why no pod is preempted, or
-// is about the nodes of other tests, of which the scheduler counts those that the pod's node
-// selector excludes. Findings about the nodes of the test have their names.
+// is about the nodes of other tests, which the scheduler counts as excluded by the pod's node
+// selector. Findings about the nodes of the test have their names.
 func (p pending) also(f explain.Finding, group string) bool {
 	ofTest := slices.ContainsFunc(f.Examples, func(node string) bool { return strings.HasPrefix(node, group+"-") })
 	return f.Cause == explain.Priority || !ofTest || p.want.Cause == explain.Preempting && f.Cause == explain.Resource
@@ -256,7 +257,7 @@ func (s scene) exceedQuota(ctx context.Context, t *testing.T, namespace string) 
 	}
 }
 
-// request makes a pod request a resource, and not tolerate what others in these tests do.
+// request makes quantity of the resource the only request of the pod.
 func request(pod *corev1.Pod, name corev1.ResourceName, quantity string) {
 	pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{name: resource.MustParse(quantity)}
 	pod.Spec.Containers[0].Resources.Limits = nil
@@ -277,7 +278,7 @@ func (s scene) running(ctx context.Context, t *testing.T, group string, change f
 	}
 }
 
-// apart keeps a pod from those of an app.
+// apart is anti-affinity to the pods of an app.
 func apart(app, key string) *corev1.PodAntiAffinity {
 	return &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: together(app, key).RequiredDuringSchedulingIgnoredDuringExecution}
 }

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Package schedulers runs the kube-schedulers of releases: where they place pods with each preset,
-// what `pmk-sched explain` says of pods that they do not place, and whether they have the metrics
-// that rules and dashboards use. Nodes are objects without kubelets, since where a pod is bound is
-// the scheduler's work alone.
+// how `pmk-sched explain` explains pending pods, and whether they serve the metrics that rules and
+// dashboards use. Nodes are objects without kubelets, since where a pod is bound is the scheduler's
+// work alone.
 package schedulers
 
 import (

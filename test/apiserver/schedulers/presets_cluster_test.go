@@ -30,7 +30,8 @@ type cluster struct {
 	scheduler *controlplane.Process
 }
 
-// newCluster makes what a kube-scheduler with the rendered preset needs, for pods that name it.
+// newCluster creates a namespace, and returns it with a kube-scheduler for the rendered preset,
+// which start starts.
 func newCluster(t *testing.T, preset, scenario string) *cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*run.Patience)
@@ -69,7 +70,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// amounts are so many percent of a node, of CPU and memory alike.
+// amounts returns a percentage of a node's CPU and memory.
 func amounts(percent int64) corev1.ResourceList {
 	return corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewMilliQuantity(100*percent, resource.DecimalSI),
@@ -77,7 +78,7 @@ func amounts(percent int64) corev1.ResourceList {
 	}
 }
 
-// node makes a node of which so many percent are taken.
+// node creates a node of which taken percent are requested by a pod.
 func (c *cluster) node(name string, taken int64, labels map[string]string) {
 	c.t.Helper()
 	node := c.newNode(name, labels)
@@ -120,7 +121,7 @@ func (c *cluster) nodes(count int) {
 	})
 }
 
-// pod is one that takes so many percent of a node.
+// pod returns a pod that requests percent of a node.
 func (c *cluster) pod(name string, percent int64) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{
 		SchedulerName: c.name, NodeSelector: map[string]string{controlplane.GroupLabel: c.name},

@@ -58,7 +58,8 @@ func TestNodesThatAPresetUsesForABurst(t *testing.T) {
 	}
 }
 
-// The article's weight of 3 for the emptiest node outweighs what a pod merely prefers; the default weight of 1 does not.
+// The article's weight of 3 for the emptiest node outweighs the pod's preferred node affinity. The
+// default weight of 1 does not.
 func TestSpreadOutweighsAPreferenceForALoadedNode(t *testing.T) {
 	for preset, want := range map[string]string{"default": "preferred", "spread": "empty"} {
 		t.Run(preset, func(t *testing.T) {
@@ -109,7 +110,8 @@ func TestTopologySpreadTakesTheOtherZone(t *testing.T) {
 	}
 }
 
-// feasible is what kube-scheduler logs when it has bound the pod p. Nodes of the other tests that it looked at are not among them.
+// feasible matches the log line of kube-scheduler after it has bound the pod p. The count excludes
+// the nodes of other tests.
 var feasible = regexp.MustCompile(`"Successfully bound pod to node" pod="[^"]*/p" .* feasibleNodes=(\d+)`)
 
 // On a large cluster the preset throughput stops looking when it has enough nodes. 100 is Kubernetes' least

@@ -22,7 +22,7 @@ type relay struct {
 	connections []net.Conn
 }
 
-// newRelay returns a relay in front of the API server of a kubeconfig, with a kubeconfig of its own.
+// newRelay returns a relay in front of the API server of a kubeconfig, with its own kubeconfig.
 func newRelay(t *testing.T, kubeconfig string) *relay {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(kubeconfig)

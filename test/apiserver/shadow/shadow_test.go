@@ -35,7 +35,7 @@ const (
 	space = "shop"
 )
 
-// permit creates what `shadow --rbac` prints.
+// permit creates the objects that `shadow --rbac` prints.
 func permit(t *testing.T, p *controlplane.Plane) {
 	t.Helper()
 	p.Namespace(t.Context(), t, "tools")
@@ -110,7 +110,8 @@ func (o *observer) decided(t *testing.T, times int) {
 	})
 }
 
-// end interrupts the shadow and its scheduler, as Ctrl-C in a terminal does, and returns what it reports nevertheless.
+// end interrupts the shadow and its scheduler, as Ctrl-C in a terminal does, and returns the report
+// that it still prints.
 func (o *observer) end(t *testing.T) shadow.Report {
 	t.Helper()
 	if err := syscall.Kill(-o.cmd.Process.Pid, syscall.SIGINT); err != nil {
@@ -299,7 +300,7 @@ func onlyReads(t *testing.T, log string) {
 	}
 	t.Logf("requests of the shadows: %v", verbs)
 	if verbs["list"] == 0 || verbs["watch"] == 0 {
-		t.Errorf("the API server has no requests of the shadows: %v", verbs)
+		t.Errorf("the shadows sent no requests to list or watch: %v", verbs)
 	}
 	for verb, n := range verbs {
 		if verb != "get" && verb != "list" && verb != "watch" {
@@ -329,7 +330,7 @@ func reportsWhatGoesWrong(t *testing.T, release string) {
 		binder := run.WriteFile(t, "binder.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: \"http://127.0.0.1:1\", bindVerb: bind}]\n")
 		pmkSched("--config", binder).Fails(t, 2, "binds pods, which a shadow must not do")
 	})
-	t.Run("there are no pods", func(t *testing.T) {
+	t.Run("without pods", func(t *testing.T) {
 		pmkSched("--for", "1s").OK(t).Prints(t, "default-scheduler "+release+" compared with default-scheduler for 1s", "pods: 0 same, 0 different, 0 tied")
 	})
 	p.Namespace(t.Context(), t, space)
@@ -342,7 +343,8 @@ func reportsWhatGoesWrong(t *testing.T, release string) {
 	t.Run("pods are evicted", func(t *testing.T) { agreesOnAnEviction(t, p) })
 }
 
-// survivesALostConnection has the default scheduler bind pods while the shadow does not reach the API server. It decides about them later.
+// survivesALostConnection makes the default scheduler bind pods while the shadow does not reach the
+// API server. The shadow decides about these pods later.
 func survivesALostConnection(t *testing.T, p *controlplane.Plane) {
 	t.Helper()
 	r := newRelay(t, p.Kubeconfig)
@@ -399,7 +401,7 @@ func tiesOnlyWhereNodesAreEqual(t *testing.T, p *controlplane.Plane) {
 		t.Errorf("different: %+v", report.Differences)
 	}
 	if len(report.Noise) == 0 {
-		t.Error("there is no tie")
+		t.Error("no ties")
 	}
 	for _, d := range report.Noise {
 		if !strings.HasPrefix(d.Name, "choice-") {
@@ -408,7 +410,8 @@ func tiesOnlyWhereNodesAreEqual(t *testing.T, p *controlplane.Plane) {
 	}
 }
 
-// agreesOnAnEviction has the default scheduler evict a pod for another one. The shadow would have done so too.
+// agreesOnAnEviction checks that the shadow reports no difference when the default scheduler evicts
+// a pod that the shadow would evict too.
 func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
 	t.Helper()
 	_, err := p.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}, metav1.CreateOptions{})
@@ -422,7 +425,7 @@ func agreesOnAnEviction(t *testing.T, p *controlplane.Plane) {
 	urgent.Spec.PriorityClassName = "urgent"
 	p.Create(t.Context(), t, space, urgent)
 	o.decided(t, 2)
-	now := int64(0) // there is no kubelet that stops it
+	now := int64(0) // without a kubelet nothing else deletes the pod
 	if err := p.Kube.CoreV1().Pods(space).Delete(t.Context(), "victim", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		t.Fatal(err)
 	}

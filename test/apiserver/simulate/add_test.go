@@ -36,7 +36,7 @@ func requesting(resources string) string {
 	return "{name: main, image: web, resources: {requests: {" + resources + "}}}"
 }
 
-// The copies that were asked for are in the result; those that were tried are not.
+// The result contains the requested copies, and not the copies that were only tried.
 func TestCountAndLimitOfCopies(t *testing.T) {
 	t.Parallel()
 	manifests := deployment("web", 2, requesting("cpu: 1"), "")
@@ -84,7 +84,7 @@ func TestAddedPodsHaveTheirPriority(t *testing.T) {
 	equal(t, "placed, evicted and copies", [3]int{1, 1, 1}, [3]int{len(r.Placements), len(r.Evicted), r.Capacity.Copies})
 }
 
-// New nodes take pending pods; those of DaemonSets are on them.
+// New nodes already run the DaemonSet pods, and get pending pods.
 func TestPendingPodsGoToNewNodes(t *testing.T) {
 	t.Parallel()
 	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"

@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// How many copies fit follows from the resources of the nodes, and the scheduler says what the next one lacks.
+// How many copies fit follows from the resources of the nodes, and the scheduler reports the reason
+// why the next copy does not fit.
 func TestAsManyCopiesFitAsArithmeticSays(t *testing.T) {
 	t.Parallel()
 	const four = `cpu: "4", memory: 8Gi, pods: "110"`

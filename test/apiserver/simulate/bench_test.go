@@ -86,7 +86,7 @@ func TestSlowPluginIsNamedAndFails(t *testing.T) {
 	}
 }
 
-// The nodes are those of a snapshot, with the pods on them: pods that do not fit are reported.
+// Nodes of a snapshot are measured with the pods on them. Pods that do not fit are reported.
 func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 	t.Parallel()
 	file := snapshotOf(t, node("a", 4, "", "")+node("b", 4, "", "unschedulable: true, taints: [{key: node.kubernetes.io/unschedulable, effect: NoSchedule}]")+
@@ -98,7 +98,8 @@ func TestNodesOfASnapshotAreMeasured(t *testing.T) {
 	run.PMKSched(t, "bench", "--nodes", "5", "--snapshot", file).Fails(t, 2, "mutually exclusive")
 }
 
-// Pods of a workload of scheduler_perf that are not measured are scheduled first: those that are measured fit only if they evict them.
+// The unmeasured pods of a scheduler_perf workload are scheduled first. The measured pods fit only
+// if they evict the unmeasured ones.
 func TestWorkloadOfSchedulerPerfIsMeasured(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

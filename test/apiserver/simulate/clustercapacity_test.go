@@ -14,9 +14,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// The outcomes that cluster-capacity publishes for its examples (github.com/kubernetes-sigs/cluster-capacity, README.md and doc/cluster-capacity.md).
-// Where it does not say how large the nodes are, they are so large that its outcome follows. Its example with a quota of four pods in the namespace is
-// left out: a simulation has no quotas.
+// The outcomes that cluster-capacity publishes for its examples
+// (github.com/kubernetes-sigs/cluster-capacity, README.md and doc/cluster-capacity.md). Where they
+// do not specify the size of the nodes, this test uses a size that gives the same outcome. The
+// example with a quota of four pods in the namespace is left out: a simulation has no quotas.
 func TestAnswersOfClusterCapacity(t *testing.T) {
 	t.Parallel()
 	const small = "apiVersion: v1\nkind: Pod\nmetadata: {name: small-pod, namespace: shop}\nspec: {containers: [{name: main, image: web, resources: {%[1]s: {cpu: %[2]s, memory: 100Mi}}}], %[3]s}\n"

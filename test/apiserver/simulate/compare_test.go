@@ -39,7 +39,8 @@ func TestSchedulersAreCompared(t *testing.T) {
 	}
 }
 
-// The same scheduler on equal nodes: most of what differs is noise, and the pods that have no choice are the same.
+// The same scheduler on equal nodes: most differences are noise, and pods that fit on one node only
+// have no difference.
 func TestTiesAreNoise(t *testing.T) {
 	t.Parallel()
 	var objects strings.Builder

@@ -81,8 +81,9 @@ func TestEachNodeHasItsScoresOrWhoRefusesIt(t *testing.T) {
 	equal(t, "refused nodes", want, refused(r))
 	equal(t, "node, and the order of nodes", [3]string{"small", "small", "large"}, [3]string{r.Node, r.Nodes[0].Name, r.Nodes[1].Name})
 	equal(t, "notes", 0, len(r.Notes))
-	// NodeResourcesFit: the mean of what is free of CPU and of memory, of which a pod without a request counts 200 MB. NodeResourcesBalancedAllocation:
-	// 100 minus half the difference of the shares.
+	// NodeResourcesFit: the mean of the free shares of CPU and memory. A pod without a memory
+	// request counts as 200 MB. NodeResourcesBalancedAllocation: 100 minus half the difference of
+	// the shares.
 	for name, want := range map[string]map[string]int64{
 		"small": {"NodeAffinity": 200, "NodeResourcesFit": (50 + 97) / 2, "NodeResourcesBalancedAllocation": 75},
 		"large": {"NodeAffinity": 0, "NodeResourcesFit": (75 + 97) / 2, "NodeResourcesBalancedAllocation": 87},
@@ -130,8 +131,9 @@ profiles:
 	}
 }
 
-// A scheduler up to 1.28 counts the nodes that have an image when it hears of a node: only the last one would get the score of an image that all have,
-// which is that of its size between 23 and 1000 MiB.
+// Up to 1.28, kube-scheduler counts the nodes that have an image when it adds a node to its cache.
+// Of nodes that all have the image, only the last one would get the full score: the position of the
+// image's size between 23 and 1000 MiB, in percent.
 func TestNodesWithTheSameImageHaveTheSameScore(t *testing.T) {
 	t.Parallel()
 	manifests := pod("web", "1", "", "", "phase: Pending")
@@ -235,7 +237,8 @@ func TestPodsThatFitNowhereAreExplained(t *testing.T) {
 	equal(t, "refused nodes", map[string][]string{"a": {"NodeResourcesFit"}, "b": {"TaintToleration"}}, refused(r))
 }
 
-// scratch is a class with volumes in zone a, the claim of the ephemeral volume of pod web, and what nodes count: node full holds no volume.
+// scratch is a StorageClass with volumes in zone a, the claim of the ephemeral volume of pod web,
+// and a CSINode: node full can attach no volume.
 const scratch = `---
 apiVersion: storage.k8s.io/v1
 kind: StorageClass

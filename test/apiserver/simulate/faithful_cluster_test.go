@@ -9,7 +9,7 @@ import (
 
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// shopNamespace is the namespace of the pods, with what the admission of pods needs.
+// shopNamespace is the namespace of the pods, with the ServiceAccount that admission requires.
 const shopNamespace = `---
 apiVersion: v1
 kind: Namespace

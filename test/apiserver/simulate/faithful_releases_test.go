@@ -68,7 +68,7 @@ func withPlugins(t *testing.T, release versions.Release) *faithful {
 	return f
 }
 
-// portablePlugin copies an example into a module of its own.
+// portablePlugin copies an example into a new module.
 func portablePlugin(t *testing.T) (dir string) {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(run.Root(), "examples", "cheapnodes", "cheapnodes.go"))
@@ -249,8 +249,10 @@ spec:
 `, name, replicas, class, size)
 }
 
-// withPreemption has full nodes, and pods of a high priority. The scheduler evicts those whose most important pod matters least, and of equal ones those
-// that started last; a budget protects the least important ones. Pods that may not evict others get no node.
+// withPreemption has full nodes, and pods of a high priority. The scheduler evicts the victims on
+// the node whose most important victim has the lowest priority, and of equal nodes the victims that
+// started last; a budget protects the pods with the lowest priority. Pods that may not evict others
+// get no node.
 func withPreemption(_ *testing.T, release versions.Release) *faithful {
 	var cluster strings.Builder
 	cluster.WriteString(shopNamespace)

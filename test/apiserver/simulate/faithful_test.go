@@ -28,10 +28,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// faithful is a cluster, what is added to it, and the scheduler that schedules it: in a simulation, and for real.
+// faithful is a test case: a cluster, the objects that are added to it, and a scheduler. The test
+// simulates it and runs it for real.
 type faithful struct {
 	cluster, added string
-	// configuration is the scheduler's file without its head; empty: the scheduler has no file.
+	// configuration is the scheduler's configuration without apiVersion and kind. If it is empty,
+	// the scheduler has no configuration file.
 	configuration string
 	// with are the plugins that are compiled in.
 	with []string
@@ -140,7 +142,7 @@ func configurationHead(release versions.Release) string {
 	return "apiVersion: kubescheduler.config.k8s.io/" + version + "\nkind: KubeSchedulerConfiguration\n"
 }
 
-// scheduler returns the release's kube-scheduler as it is in a cluster. pmk-sched does not configure it.
+// scheduler returns the release's kube-scheduler, configured as in a cluster and not by pmk-sched.
 func (f *faithful) scheduler(t *testing.T, w *world) *controlplane.Process {
 	t.Helper()
 	args := []string{"--secure-port=0", "--leader-elect=false", "--kubeconfig=" + w.Kubeconfig}
@@ -199,8 +201,9 @@ func (w *world) createAll(t *testing.T, pods []addedPod, want map[string]string)
 	})
 }
 
-// follow creates one pod after the other. A pod that gets another node than in the simulation must have had the choice: the real scheduler's log has the
-// same highest score for both. It is then bound to the node of the simulation, so that the next pod finds the same state.
+// follow creates one pod after the other. A pod that gets another node than in the simulation must
+// have had several best nodes: both have the same highest score in the real scheduler's log. It is
+// then bound to the node of the simulation, so that the next pod finds the same state.
 func (w *world) follow(t *testing.T, scheduler *controlplane.Process, pods []addedPod, want map[string]string) {
 	t.Helper()
 	ties := 0
@@ -278,9 +281,9 @@ func (w *world) move(t *testing.T, scheduler *controlplane.Process, p addedPod, 
 // logWarning matches a line of klog's format that is a warning or an error.
 var logWarning = regexp.MustCompile(`(?m)^[EW]\d{4} .*$`)
 
-// awaitCache waits until the scheduler's cache has the nodes and bound pods of the API server and no
-// others. Up to 1.34 kube-scheduler handles them independently of new pods, so that the next pod can be
-// scored before.
+// awaitCache waits until the scheduler's cache contains exactly the nodes and bound pods of the API
+// server. Up to 1.34 kube-scheduler handles them independently of new pods, so that the next pod
+// can be scored before.
 func (w *world) awaitCache(t *testing.T, scheduler *controlplane.Process) {
 	t.Helper()
 	want, pending := w.cacheable(t)

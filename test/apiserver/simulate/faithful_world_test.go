@@ -227,7 +227,7 @@ func decided(pod *corev1.Pod) (node string, ok bool) {
 	return pod.Spec.NodeName, ok || pod.Spec.NodeName != ""
 }
 
-// control does what kubelets and the controllers of volumes do, with the delay that these have.
+// control acts as the kubelets and the volume controllers, with a realistic delay.
 func (w *world) control(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/apiserver"
 )
 
-// definition returns the definition of a custom resource in a group of its own.
+// definition returns a CustomResourceDefinition in the group.
 func definition(t *testing.T, group string) map[string]any {
 	t.Helper()
 	return readManifests(t, fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1

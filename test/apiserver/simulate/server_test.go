@@ -32,8 +32,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// simulators are those that no test uses at the moment, by release: a command starts an API server of
-// its own.
+// simulators are the idle simulators, by release. A command would start its own API server.
 var simulators struct {
 	mu   sync.Mutex
 	free map[string][]*simulator
@@ -199,8 +198,8 @@ func readManifests(t *testing.T, text string) (all []map[string]any) {
 	return all
 }
 
-// simulateAdd schedules copies of the pods of manifests, next to those of a snapshot, with the
-// default scheduler.
+// simulateAdd schedules copies of the pods of manifests, in addition to the pods of a snapshot,
+// with the default scheduler.
 func simulateAdd(t *testing.T, snapshot, manifests string, count, limit int) report.Report {
 	t.Helper()
 	s, err := scenario.Add(readManifests(t, manifests), count, limit)
@@ -210,7 +209,8 @@ func simulateAdd(t *testing.T, snapshot, manifests string, count, limit int) rep
 	return simulated(t, s, snapshot, profiles.Request{})
 }
 
-// explained explains what a scheduler decides about the pod web, and node if it is not empty.
+// explained explains a scheduler's decision about the pod web. If node is not empty, it compares
+// that node with the selected one.
 func explained(t *testing.T, manifests, release, node string, scheduler profiles.Request) decision.Result {
 	t.Helper()
 	objects := newObjects(t, manifests)
@@ -222,7 +222,7 @@ func explained(t *testing.T, manifests, release, node string, scheduler profiles
 	return *decision.New(*in, node)
 }
 
-// objects are those of manifests, as a snapshot has them.
+// objects is a snapshot with the objects of manifests.
 type objects struct {
 	resources []snapshot.Resource
 	spool     *diskqueue.Spool
@@ -273,7 +273,7 @@ func (o *objects) Each(do func(kind *snapshot.Kind, version string, object map[s
 	return nil
 }
 
-// equal checks that something has a value.
+// equal checks that got equals want.
 func equal(t *testing.T, what string, want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

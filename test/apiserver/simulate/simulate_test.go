@@ -175,7 +175,7 @@ func TestVolumesDecideTheZone(t *testing.T) {
 	}
 }
 
-// What admission and other schedulers would do in the cluster does not change the pods of a snapshot.
+// Admission and the names of other schedulers do not change the pods of a snapshot.
 func TestObjectsAreLoadedAsTheyAre(t *testing.T) {
 	t.Parallel()
 	r := simulatePending(t, `apiVersion: v1
@@ -214,7 +214,8 @@ func TestSnapshotWithoutNamesIsSimulated(t *testing.T) {
 	}
 }
 
-// Pods of a drained node go elsewhere, except for those of DaemonSets; scheduled again, all pods fit on one node.
+// Pods of a drained node go to other nodes, except for DaemonSet pods. Scheduled again, all pods
+// fit on one node.
 func TestPodsThatCanMoveAreScheduledAgain(t *testing.T) {
 	t.Parallel()
 	const daemon = "ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: 11111111-0000-0000-0000-000000000009}]"

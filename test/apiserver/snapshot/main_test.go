@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package snapshot takes snapshots of a real API server: what is in them and what is not, with which permissions, and while objects change.
+// Package snapshot tests snapshots of a real API server: their contents, the required permissions,
+// and changes of objects in the meantime.
 package snapshot
 
 import (

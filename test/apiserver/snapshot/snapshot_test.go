@@ -70,7 +70,8 @@ func makeSecrets(t *testing.T, ns string) {
 	}
 }
 
-// What `snapshot --rbac` prints is enough for a snapshot, permits nothing else, and what must not leave the cluster does not.
+// The permissions that `snapshot --rbac` prints are sufficient for a snapshot and grant nothing
+// else. The snapshot contains no secrets.
 func TestSnapshotHasNoSecrets(t *testing.T) {
 	kube := server.Client(t)
 	user := grant(t, kube, nil)
@@ -101,7 +102,7 @@ func TestSnapshotHasNoSecrets(t *testing.T) {
 	refused(t, user)
 }
 
-// refused checks that a user has no permission beyond those of a snapshot.
+// refused checks that a user has only the permissions of a snapshot.
 func refused(t *testing.T, user string) {
 	t.Helper()
 	for _, verb := range []string{"get", "watch", "create", "update", "patch", "delete"} {
@@ -235,7 +236,8 @@ func slide(ctx context.Context, t *testing.T, ns string) error {
 	return ctx.Err()
 }
 
-// checkWindow checks that the pods are consecutive, and that the last Service is that of the last pod or of the next one.
+// checkWindow checks that the pods are consecutive, and that the number of the last Service is the
+// number of the last pod or of the next one.
 func checkWindow(t *testing.T, pods, services []string) {
 	t.Helper()
 	for i := 1; i < len(pods); i++ {
@@ -262,7 +264,7 @@ func number(t *testing.T, name string) int {
 	return n
 }
 
-// sink keeps the keys of what is collected, and lets a test act after the first pod.
+// sink keeps the keys of the collected objects, and calls firstPod after the first pod.
 type sink struct {
 	keys     map[string][]string
 	firstPod func()

@@ -73,8 +73,8 @@ func BenchmarkPrograms(b *testing.B) {
 	b.Logf("alone %.0f s, together %.0f s: %.2f of the time", alone, together, together/alone)
 }
 
-// childrenTime returns the processor time of the commands that have ended. It depends less than the
-// time on a clock on what else the machine does.
+// childrenTime returns the processor time of the commands that have ended. It depends less on other
+// load on the machine than wall-clock time.
 func childrenTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

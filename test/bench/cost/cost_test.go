@@ -1,13 +1,13 @@
 //go:build linux
 
-// Package cost measures what bundled plugins cost a scheduling cycle on 5,000 nodes, side by side
-// with the plugin of sigs.k8s.io/scheduler-plugins that does the same, if there is one, compiled
-// unchanged into the same release.
+// Package cost measures the cost of bundled plugins in a scheduling cycle on 5,000 nodes, side by
+// side with the plugin of sigs.k8s.io/scheduler-plugins that does the same, if there is one,
+// compiled unchanged into the same release.
 //
 // Both plugins of a pair are profiles of one scheduler, and their pods come in turn. The cost of a
 // plugin is the CPU time of its extension points for each pod, from CPU profiles of the scheduler,
 // in which samples count whose stack leads from the framework to the plugin. Unlike the durations
-// in the scheduler's metrics it does not depend on what else the machine does; and of
+// in the scheduler's metrics it does not depend on other load on the machine; and of
 // scheduler_plugin_execution_duration_seconds, which measures single calls, the scheduler drops
 // most values if a cycle has thousands.
 package cost
@@ -98,7 +98,7 @@ type plugin struct {
 	binary string
 }
 
-// bench is what all pairs share.
+// bench is the state that all pairs share.
 type bench struct {
 	*controlplane.Plane
 	// load answers as a Prometheus and as a load watcher.
@@ -110,8 +110,8 @@ type bench struct {
 func BenchmarkCost(b *testing.B) {
 	x := &bench{Plane: controlplane.Start(b, release), load: serveLoad(b), compiled: map[string]plugin{}}
 	all := pairs(x.load)
-	// With the scheme the scheduler would decode the arguments of the bundled Coscheduling as those
-	// of the other one, which has this name too.
+	// With the scheme the scheduler would decode the arguments of the bundled Coscheduling as
+	// arguments of the other Coscheduling.
 	x.build(b, all[:1])
 	x.build(b, all[1:], scheme)
 	x.createCluster(b)
@@ -138,8 +138,8 @@ func (p plugin) with(args string) plugin {
 	return p
 }
 
-// compare measures several rounds. The ratio is that of the means, and its noise that of so many
-// samples of the profiles: a plugin costs more than the other one if the ratio exceeds 1 by more
+// compare measures several rounds. The ratio compares the means, and its noise follows from the
+// number of profile samples: a plugin costs more than the other one if the ratio exceeds 1 by more
 // than the noise.
 func (x *bench) compare(b *testing.B, p pair) {
 	b.Helper()
@@ -238,7 +238,7 @@ profiles:
 	return text
 }
 
-// start starts the scheduler, and returns it when it has read what it needs.
+// start starts the scheduler, and returns it when it is idle because its caches are filled.
 func (x *bench) start(ctx context.Context, b *testing.B, p pair) (*controlplane.Process, *scheduler) {
 	b.Helper()
 	config := filepath.Join(b.TempDir(), "config.yaml")

@@ -24,7 +24,7 @@ const (
 	patience              = 15 * time.Minute
 )
 
-// measure makes all pods pending and lets the scheduler read what it needs before it schedules the
+// measure makes all pods pending and lets the scheduler fill its caches before it schedules the
 // first one. It returns the CPU time of each plugin until all pods are bound, for each pod.
 func (x *bench) measure(b *testing.B, p pair) map[string]time.Duration {
 	b.Helper()
@@ -36,7 +36,7 @@ func (x *bench) measure(b *testing.B, p pair) map[string]time.Duration {
 	process, s := x.start(ctx, b, p)
 	defer process.Kill()
 	x.release(ctx, b)
-	var parts [][]byte // read in the end, since what happens between two parts is not measured
+	var parts [][]byte // parsed in the end, since the time between two parts is not measured
 	for pending := -1; pending != 0; pending = x.pending(ctx, b, process) {
 		parts = append(parts, s.profile(ctx, b, profileSeconds))
 	}

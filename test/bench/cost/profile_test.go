@@ -49,7 +49,8 @@ func (s *scheduler) get(ctx context.Context, path string) ([]byte, error) {
 
 var cpuTime = regexp.MustCompile(`(?m)^process_cpu_seconds_total (\S+)$`)
 
-// awaitIdle waits until the process has read what it needs: it uses little CPU for two seconds.
+// awaitIdle waits until the scheduler has filled its caches: it then uses little CPU for two
+// seconds.
 func (s *scheduler) awaitIdle(ctx context.Context, b *testing.B) {
 	b.Helper()
 	const pause, little, enough, patience = 500 * time.Millisecond, 0.03, 4, 3 * time.Minute
@@ -86,7 +87,7 @@ func (s *scheduler) awaitIdle(ctx context.Context, b *testing.B) {
 // others are in the plugins.
 const (
 	framework = "k8s.io/kubernetes/pkg/scheduler/framework/runtime.(*frameworkImpl)."
-	portable  = "github.com/pmk-sched/pmk-sched/scheduler/" // plugins and what adapts them
+	portable  = "github.com/pmk-sched/pmk-sched/scheduler/" // plugins and their adapters
 	others    = "sigs.k8s.io/scheduler-plugins/"
 	wrappers  = "example.com/"
 )

@@ -1,9 +1,9 @@
 //go:build linux
 
-// Package extender measures what an extender costs: pods bound per second by one scheduler with the
-// same policy as a service over HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and, for
-// comparison, no policy at all and an extender of the usual kind that reads whole nodes. Nodes are
-// objects, so that nothing else takes the machine's time.
+// Package extender measures the cost of an extender: pods bound per second by one scheduler with
+// the same policy as a service over HTTPS, as a sidecar on 127.0.0.1, compiled in as a plugin, and,
+// for comparison, no policy at all and an extender of the usual kind that reads whole nodes. Nodes
+// are objects, so that nothing else takes the machine's time.
 package extender
 
 import (
@@ -56,8 +56,8 @@ func loads(b *testing.B, names []string) *httptest.Server {
 	return server
 }
 
-// wholeNodes is an extender of the usual kind: it decodes all nodes, keeps those that fit, and
-// answers with them whole.
+// wholeNodes is an extender of the usual kind: it decodes all nodes, and answers with all of them
+// whole.
 func wholeNodes(b *testing.B) string {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var args extenderv1.ExtenderArgs
@@ -79,17 +79,17 @@ func wholeNodes(b *testing.B) string {
 	return server.URL
 }
 
-// bench is what all sides share.
+// bench is the state that all sides share.
 type bench struct {
 	*controlplane.Plane
 	prometheus string
-	// memory is what a sidecar held at most, in megabytes; processor the time that they took in
-	// all.
+	// memory is the peak memory of a sidecar, in megabytes; processor is the CPU time of all
+	// sidecars.
 	memory    float64
 	processor time.Duration
 }
 
-// The sides are measured in turn, several times, and the median counts: what else the machine does
+// The sides are measured in turn, several times, and the median counts: other load on the machine
 // affects all of them.
 func BenchmarkExtender(b *testing.B) {
 	x := &bench{Plane: controlplane.Start(b, release)}
@@ -99,7 +99,8 @@ func BenchmarkExtender(b *testing.B) {
 	x.prometheus = loads(b, names).URL
 	sides := []struct {
 		name string
-		// start starts what the scheduler is to ask, and returns what ends it.
+		// start starts the extender of a side, and returns the scheduler to measure and a function
+		// that ends the extender.
 		start func(context.Context, *testing.B) (controlplane.Scheduler, func())
 	}{{"none", x.none}, {"plugin", x.plugin}, {"sidecar", x.sidecar}, {"service", x.service}, {"whole-nodes", x.whole}}
 	rates := map[string]samples.Set{}
@@ -128,12 +129,12 @@ func (x *bench) none(context.Context, *testing.B) (controlplane.Scheduler, func(
 	return controlplane.Scheduler{}, func() {}
 }
 
-// arguments are those of loadaware, as a plugin and as a policy.
+// arguments returns the arguments of loadaware, as a plugin and as a policy.
 func (x *bench) arguments() string {
 	return fmt.Sprintf(`{"prometheus": {"url": %q}, "metrics": [{"name": "cpu", "maxPercent": 95}, {"name": "memory"}]}`, x.prometheus)
 }
 
-// plugin has the policy compiled in.
+// plugin returns a scheduler with the policy compiled in.
 func (x *bench) plugin(ctx context.Context, b *testing.B) (controlplane.Scheduler, func()) {
 	plugin, err := plugins.Parse("builtin:loadaware")
 	if err != nil {
@@ -200,7 +201,7 @@ func (x *bench) whole(_ context.Context, b *testing.B) (controlplane.Scheduler, 
 	}}}, func() {}
 }
 
-// measure makes all pods pending before the scheduler starts, so that creating them is not what is
+// measure makes all pods pending before the scheduler starts, so that their creation is not
 // measured, and counts from the first pod bound to the last.
 func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
@@ -224,7 +225,7 @@ func (x *bench) measure(b *testing.B, s controlplane.Scheduler) float64 {
 	return rate
 }
 
-// memory is what a process held at most, in megabytes.
+// memory returns the peak memory of a process, in megabytes.
 func memory(b *testing.B, pid int) float64 {
 	b.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

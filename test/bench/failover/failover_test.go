@@ -29,8 +29,8 @@ const (
 	workers   = 20
 	// rounds is how often each failure of each scheduler is measured, unless ROUNDS is set.
 	rounds = 5
-	// goal is the longest median of the deployed scheduler, and slack how much longer than that of
-	// the default scheduler it may be.
+	// goal is the maximum of the deployed scheduler's median, and slack the time by which it may
+	// exceed the default scheduler's median.
 	goal, slack = 20 * time.Second, 3 * time.Second
 	// limit is how long a pod may stay pending.
 	limit = 3 * time.Minute
@@ -129,7 +129,7 @@ func newRound(b *testing.B, n *labs.Node, f fault, s scheduler, number int) roun
 }
 
 // run breaks the leader, measures from the beginning of the failure until a pod is bound that was
-// created after it, repairs what was broken, and checks the bindings of all pods that were created
+// created after it, repairs the failure, and checks the bindings of all pods that were created
 // meanwhile.
 func (r round) run(b *testing.B) time.Duration {
 	b.Helper()

@@ -2,8 +2,7 @@
 
 // Package gpus repeats with a real kube-scheduler the comparison of Weng et al., "Beware of
 // Fragmentation" (USENIX ATC 2023): a cluster is filled with pods drawn from the openb trace until
-// they ask for more GPUs than it has, and the GPUs that were allocated are compared with those
-// asked for.
+// they ask for more GPUs than it has, and the allocated GPUs are compared with the requested ones.
 package gpus
 
 import (
@@ -34,7 +33,7 @@ import (
 
 const (
 	release = "v1.36.3"
-	// overcommitment is how many GPUs the pods ask for in relation to those of the cluster.
+	// overcommitment is the number of requested GPUs as a multiple of the cluster's GPUs.
 	overcommitment = 1.3
 )
 
@@ -50,8 +49,8 @@ type side struct {
 	title, plugins, config string
 }
 
-// sides differ in how nodes are scored. In all of them the plugin filters nodes by what is free on
-// each device, and chooses the device, because kube-scheduler knows sums only.
+// sides differ in how nodes are scored. In all of them the plugin filters nodes by the free share
+// of each device, and chooses the device, because kube-scheduler knows sums only.
 var sides = []side{
 	{"default", "default scores", "multiPoint: {enabled: [{name: GPUPacking}]}, score: {disabled: [{name: GPUPacking}]}", ""},
 	{"mostallocated", "MostAllocated", "multiPoint: {enabled: [{name: GPUPacking}, {name: NodeResourcesFit, weight: 100}]}, score: {disabled: [{name: GPUPacking}]}",
@@ -110,8 +109,8 @@ profiles: [{schedulerName: %s, plugins: {%s}, pluginConfig: [{name: GPUPacking, 
 `, s.name, s.plugins, arguments, s.config)
 }
 
-// seeds returns the numbers in the environment variable SEEDS, with which pods are drawn, or those
-// from 1 on if it is not set.
+// seeds returns the numbers in the environment variable SEEDS, with which pods are drawn, or the
+// numbers from 1 on if it is not set.
 func seeds(b *testing.B, draws int) (all []uint64) {
 	b.Helper()
 	given := os.Getenv("SEEDS")
@@ -146,11 +145,11 @@ func draw(pods []*corev1.Pod, nodes []*corev1.Node, seed uint64) (drawn []*corev
 	return drawn, capacity
 }
 
-// askedFor are the amounts of GPUs asked for, in percent of those of the cluster, at which what is
-// allocated is reported.
+// askedFor are the requested GPUs, in percent of the cluster's GPUs, at which the allocated GPUs
+// are reported.
 var askedFor = []float64{95, 100, 105, 130}
 
-// addAllocated adds what is allocated of one draw.
+// addAllocated adds the allocated GPUs of one draw.
 func addAllocated(at *samples.Table, side string, line []chart.Point) {
 	for _, percent := range askedFor {
 		i := slices.IndexFunc(line, func(p chart.Point) bool { return p.X >= percent })
@@ -232,8 +231,8 @@ func fill(b *testing.B, x *controlplane.Plane, name string, process *controlplan
 	}
 }
 
-// allocation returns the GPUs that were allocated against those asked for, in percent of those of
-// the cluster, from 80 percent asked for on.
+// allocation returns the allocated GPUs against the requested GPUs, both in percent of the
+// cluster's GPUs, from 80 percent requested on.
 func allocation(drawn []*corev1.Pod, placed []bool, capacity int64) []chart.Point {
 	var points []chart.Point
 	asked, allocated, next := int64(0), int64(0), 80.0

@@ -41,8 +41,8 @@ var policies = []struct {
 	{"gpupacking-ties-by-chance", 100, func(x *filling, seed uint64) score { return x.steepestByChance(random(seed)) }},
 }
 
-// BenchmarkPolicies fills the cluster without a scheduler, once for each of ten draws: for changes
-// of the plugin, before BenchmarkAllocatedGPUs shows what they achieve among the other plugins of a
+// BenchmarkPolicies fills the cluster without a scheduler, once for each of ten draws. It compares
+// changes of the plugin, before BenchmarkAllocatedGPUs measures them among the other plugins of a
 // scheduler.
 func BenchmarkPolicies(b *testing.B) {
 	const draws = 10
@@ -71,8 +71,8 @@ type filling struct {
 	// scored is the number of nodes with room that are scored for a pod, and next the node at which
 	// the search for them begins.
 	scored, next int
-	// known is what the plugin answered for pods with a signature, for each node. It is right for
-	// as long as the node has the same pods.
+	// known are the plugin's answers for pods with a signature, by node. An answer is valid while
+	// the number of pods on the node is the same.
 	known map[any][]answer
 }
 
@@ -176,7 +176,7 @@ func (x *filling) feasible(pod *corev1.Pod) []int {
 	return nodes
 }
 
-// ask returns what the plugin answers for a pod and a node.
+// ask returns the plugin's answer for a pod and a node.
 func (x *filling) ask(pod *corev1.Pod, node int) answer {
 	x.b.Helper()
 	ctx := x.b.Context()

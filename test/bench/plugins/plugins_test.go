@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package plugins measures what a portable plugin costs: a scheduler with a portable Filter and
+// Package plugins measures the cost of a portable plugin: a scheduler with a portable Filter and
 // Score, one with the same logic as a native plugin, and one without, on 1000 nodes.
 package plugins
 
@@ -30,7 +30,7 @@ const (
 	scheduler = "none"
 )
 
-// The sides are profiles of one scheduler, and their pods come in turn: what else the machine does
+// The sides are profiles of one scheduler, and their pods come in turn: other load on the machine
 // affects all of them.
 var sides = []string{"none", "native", "portable"}
 

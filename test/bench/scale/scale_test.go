@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package scale measures what `status` and `detect` cost on a large cluster: CPU time and memory of
-// the process, and the requests that the API server logs.
+// Package scale measures the cost of `status` and `detect` on a large cluster: CPU time and memory
+// of the process, and the requests that the API server logs.
 package scale
 
 import (
@@ -33,8 +33,8 @@ import (
 const (
 	nodes         = 5_000
 	controlPlanes = 3
-	// agents are the pods of each node in kube-system, those of two DaemonSets; apps are all
-	// others, of which one in ten waits for the second scheduler.
+	// agents is the number of pods in kube-system on each node, from two DaemonSets; apps is the
+	// number of all other pods, of which one in ten waits for the second scheduler.
 	agents = 2
 	apps   = 10_000
 	// rounds is how often each command is measured; the median counts.
@@ -130,7 +130,8 @@ func BenchmarkStatusAndDetect(b *testing.B) {
 	}
 }
 
-// check compares the requests with what the command may send and what it reported.
+// check checks that the command lists pods in pages, and that its report matches the requests and
+// the cluster.
 func check(b *testing.B, requests []audit.Request, got report) {
 	b.Helper()
 	for _, r := range requests {
@@ -172,7 +173,7 @@ func summary(requests []audit.Request) string {
 	return strings.Join(lines, "\n")
 }
 
-// report is what is read of the JSON of both commands.
+// report is the part of the JSON of both commands that the benchmark reads.
 type report struct {
 	Requests   int64
 	Schedulers []struct {
@@ -182,7 +183,7 @@ type report struct {
 	Nodes any
 }
 
-// missed returns what the report lacks of the cluster, "" if it has all.
+// missed returns a difference between the report and the cluster, and "" if they agree.
 func (r report) missed() string {
 	if counted, isDetect := r.Nodes.(map[string]any); isDetect {
 		if got := fmt.Sprint(counted["count"]); got != fmt.Sprint(nodes) {

@@ -20,13 +20,14 @@ const (
 	gain = 2.0
 	// perSide is the number of samples of each scheduler.
 	perSide = 5
-	// noise is what two measurements of the same scheduler differ by on a machine with other work.
+	// noise is the relative difference of two measurements of the same scheduler on a machine with
+	// other work.
 	noise = 0.1
 )
 
-// BenchmarkPresets compares the pods per second of the presets with those of the default scheduler,
-// as Kubernetes configures it (stock) and without the rate limit of its client (default): five
-// samples each, in turn.
+// BenchmarkPresets compares the pods per second of the presets with the default scheduler, as
+// Kubernetes configures it (stock) and without the rate limit of its client (default): five samples
+// each, in turn.
 func BenchmarkPresets(b *testing.B) {
 	for _, x := range []struct {
 		release     string

@@ -20,8 +20,8 @@ import (
 const (
 	workers = 500
 	pods    = 1000
-	// rounds is how often each side is measured. The sides take turns, so that what else the
-	// machine does affects both; the median counts.
+	// rounds is how often each side is measured. The sides take turns, so that other load on the
+	// machine affects both; the median counts.
 	rounds = 5
 )
 

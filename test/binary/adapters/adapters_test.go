@@ -79,7 +79,7 @@ func transcript(t *testing.T, name string) string {
 	}
 	writeDriver(t, release.Minor, filepath.Join(result.Dir, "cmd/kube-scheduler"))
 	transcript := filepath.Join(t.TempDir(), "transcript.txt")
-	// The flags are those of the build, so that the test uses its compiled packages.
+	// The flags equal the flags of the build, so that the test uses its compiled packages.
 	cmd := exec.Command("go", "test", "-vet=off", "-count=1", "-trimpath", "-tags", strings.Join(rules.BuildTags, ","), "-ldflags", "-s -w", "-run", "TestTranscript", "./cmd/kube-scheduler")
 	cmd.Dir = result.Dir
 	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=go"+result.Info.Go, "GOFLAGS=-mod=mod", "CGO_ENABLED=0", "TRANSCRIPT="+transcript, "POINTS="+points(t, release.Minor))

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package build tests what `pmk-sched build` makes of real releases of Kubernetes: schedulers with bundled plugins, with one that
-// `plugin new` made and with those of other projects; an extender; and an image that is pushed to a registry.
+// Package build tests `pmk-sched build` with real releases of Kubernetes: schedulers with bundled
+// plugins, with a plugin from `plugin new` and with plugins of other projects; an extender; and an
+// image that is pushed to a registry.
 package build
 
 import (
@@ -33,7 +34,7 @@ func pmkSched(t *testing.T, dir string, args ...string) run.Result {
 	return run.Command(t, cmd)
 }
 
-// built is what `build -o json` prints.
+// built is the output of `build -o json`.
 type built struct {
 	Reference, Inputs string
 	// Go is the version of the compiler.
@@ -124,7 +125,8 @@ func TestNewPluginPassesItsTestsAndBuilds(t *testing.T) {
 	}
 }
 
-// What plugin new makes for one release's own framework is compiled and tested with the Go of that release.
+// A plugin that plugin new creates for the framework of one release is compiled and tested with the
+// Go version of that release.
 func TestNewNativePluginPassesItsTestsAndBuilds(t *testing.T) {
 	dir := t.TempDir()
 	if r := pmkSched(t, dir, "plugin", "new", "--native", "--branch", "v1.24.3", "KeepOff").OK(t); strings.Contains(r.Stderr, "warning: keepoff") {
@@ -135,7 +137,7 @@ func TestNewNativePluginPassesItsTestsAndBuilds(t *testing.T) {
 	if len(b.Plugins) != 1 || b.Plugins[0].Name != "KeepOff" || strings.Join(b.Plugins[0].Points, " ") != "filter" {
 		t.Errorf("plugins: %+v", b.Plugins)
 	}
-	// With the flags of the build, what is compiled already is compiled once.
+	// With the flags of the build, the test reuses its compiled packages.
 	test := exec.CommandContext(t.Context(), "go", "test", "-trimpath", "-tags", "selinux,notest", "-v", "./...")
 	test.Dir, test.Env = plugin, append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED=0", "GOTOOLCHAIN=go"+b.Go)
 	if readme, err := os.ReadFile(filepath.Join(plugin, "README.md")); err != nil || !strings.Contains(string(readme), "GOTOOLCHAIN=go"+b.Go+" go test ./...") {
@@ -166,7 +168,8 @@ func TestNativePluginOfAnotherMinorIsRefusedBeforeItIsCompiled(t *testing.T) {
 	}
 }
 
-// What plugin new makes for an extender passes its tests, and builds as an extender whose image has the program.
+// An extender that plugin new creates passes its tests, and builds as an extender whose image
+// contains the program.
 func TestNewExtenderPassesItsTestsAndBuilds(t *testing.T) {
 	dir := t.TempDir()
 	pmkSched(t, dir, "plugin", "new", "--extender", "--branch", "v1.24.3", "Curfew").OK(t)

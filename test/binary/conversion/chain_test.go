@@ -13,8 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// No release reads v1beta1 and anything newer than v1beta2, so only 1.22 can compare a v1beta1 document with its conversion; later
-// releases compare the next steps. The direct conversion, from v1beta1 to what a release reads, has the same effect as the steps.
+// No release reads v1beta1 and anything newer than v1beta2, so only 1.22 can compare a v1beta1
+// document with its conversion; later releases compare the next steps. The direct conversion, from
+// v1beta1 to a config API of a release, must have the same effect as the steps.
 func TestDirectConversionHasTheEffectOfSteps(t *testing.T) {
 	known := read(t)
 	oldest, err := versions.Parse("v1.22.2")

@@ -1,5 +1,6 @@
-// Package conversion compares documents with what profiles.Convert makes of them in the schedulers of the releases: where one release
-// reads two config APIs, both must have the same effect.
+// Package conversion compares documents with their conversions by profiles.Convert in the
+// schedulers of the releases: if a release reads both config APIs, both documents must have the
+// same effect.
 package conversion
 
 import (
@@ -24,8 +25,9 @@ import (
 // atOnce is how many schedulers run at a time.
 const atOnce = 4
 
-// Both are accepted by the release's own binary, and what it writes out for them (--write-config-to) is the same text, or, where the
-// config APIs say the same in different words, its framework comes to the same effect.
+// The release's own binary accepts a document and its conversion. It writes the same text for both
+// (--write-config-to), or, if the config APIs express the same setting differently, its framework
+// runs the same plugins with the same settings.
 func TestDocumentsKeepTheirMeaning(t *testing.T) {
 	known := read(t)
 	for _, release := range releases(t) {
@@ -121,7 +123,7 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 		c.t.Errorf("%s: %v\n%s", what, err, d.Text)
 		return
 	case err == nil && lossy:
-		c.t.Errorf("%s: it was converted without losses, and the document says that it cannot be", what)
+		c.t.Errorf("%s: converted without losses, but the document is marked as lossy", what)
 		return
 	case lossy:
 		c.lossy(ctx, d, api, what)
@@ -141,7 +143,8 @@ func (c *comparison) conversion(ctx context.Context, d documents.Document, api, 
 	c.pending = append(c.pending, pair{what, d, api, converted})
 }
 
-// compareEffects compares the effects of the pairs: they are the same, unless the document says that they differ.
+// compareEffects compares the effects of the pairs: they are the same, unless the document is
+// marked as different.
 func (c *comparison) compareEffects(ctx context.Context) {
 	var texts [][]byte
 	for _, p := range c.pending {
@@ -170,7 +173,7 @@ func (c *comparison) compare(p pair, before, after schedulers.Outcome) {
 	}
 	if d.Differs(p.api, c.scheduler.Release) {
 		if before.Effect.Text == after.Effect.Text || len(converted.Notes) == 0 {
-			c.t.Errorf("%s: it should differ, and a note should say so", p.what)
+			c.t.Errorf("%s: want a different effect and a note", p.what)
 		}
 		c.count(&c.differs)
 		return

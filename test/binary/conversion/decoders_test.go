@@ -15,7 +15,8 @@ import (
 // startup matches the error of a scheduler that has decoded and validated its configuration and cannot create the plugins.
 var startup = regexp.MustCompile(`initializing profiles|couldn't create scheduler|(initializing|building) (plugin|scheduler)|creating profile`)
 
-// What package profiles/validate has recorded about the decoders is what the scheduler of the release does.
+// The scheduler of a release accepts and rejects the documents that package profiles/validate has
+// recorded for its decoder.
 func TestDecodersAcceptWhatIsRecorded(t *testing.T) {
 	text, err := os.ReadFile("../../../profiles/validate/testdata/decoders.yaml")
 	if err != nil {

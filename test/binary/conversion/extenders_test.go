@@ -33,7 +33,8 @@ func extenders(t *testing.T) []profiles.Extender {
 	}
 }
 
-// extendersOf returns what a scheduler wrote out of its extenders.
+// extendersOf returns the extenders in a configuration that a scheduler wrote, without fields that
+// are false.
 func extendersOf(t *testing.T, written string) []map[string]any {
 	t.Helper()
 	var doc struct{ Extenders []map[string]any }
@@ -88,7 +89,7 @@ func requestFor(release versions.Release, preset string, extenders []profiles.Ex
 	}
 }
 
-// Validate reports exactly what a release refuses to start with.
+// Validate reports a problem exactly if the release refuses to start with the configuration.
 func TestValidateRefusesExtendersThatTheReleaseRefuses(t *testing.T) {
 	const start = "extenders: [{urlPrefix: 'https://127.0.0.1:1', filterVerb: f, enableHTTPS: true"
 	for _, release := range versions.Releases() {

@@ -16,7 +16,7 @@ func FuzzGeneratedDocumentsKeepTheirMeaning(f *testing.F) {
 	c := newComparison(f, chosen)
 	apis := documents.APIs(c.scheduler.Rules)
 	f.Fuzz(func(t *testing.T, seed uint64, api uint8) {
-		// The scheduler is built once; failures are those of this seed.
+		// The scheduler is built once; failures are reported for this seed.
 		one := &comparison{t: t, scheduler: c.scheduler}
 		one.document(t.Context(), documents.Generate(apis[int(api)%len(apis)], chosen.Minor, seed))
 		one.compareEffects(t.Context())

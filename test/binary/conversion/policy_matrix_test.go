@@ -119,7 +119,7 @@ func TestPresetsAsPoliciesKeepTheirMeaning(t *testing.T) {
 	}
 }
 
-// readPolicy returns what the scheduler makes of a Policy.
+// readPolicy returns the configuration that the scheduler writes for a Policy.
 func readPolicy(ctx context.Context, t *testing.T, s *schedulers.Scheduler, file string) string {
 	t.Helper()
 	dir := t.TempDir()

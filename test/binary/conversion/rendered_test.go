@@ -8,8 +8,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
 )
 
-// No plugin runs twice at an extension point in what is deployed: neither in a preset nor in a document that is rendered. Up to
-// 1.29.0 one does where several default plugins are enabled again, and then no pod is scheduled.
+// No plugin runs twice at an extension point, neither in a preset nor in a rendered document. Up to
+// 1.29.0 a plugin would run twice if several default plugins were enabled again, and then no pod
+// would be scheduled.
 func TestRenderedConfigurationsRunNoPluginTwice(t *testing.T) {
 	known := read(t)
 	for _, release := range releases(t) {
@@ -30,7 +31,7 @@ func TestRenderedConfigurationsRunNoPluginTwice(t *testing.T) {
 				request.Release, request.SchedulerName, request.LeaderElect = release, "my-scheduler", true
 				request.Kubeconfig = schedulers.Kubeconfigs()[0]
 				rendered, err := profiles.Render(request)
-				if strings.HasSuffix(request.SourceName, "-several-profiles") { // none has the name of the scheduler
+				if strings.HasSuffix(request.SourceName, "-several-profiles") { // no profile is named my-scheduler
 					if err == nil || !strings.Contains(err.Error(), "my-scheduler") {
 						t.Errorf("%s is rendered with the error %v", request.SourceName, err)
 					}

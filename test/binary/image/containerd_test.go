@@ -150,7 +150,6 @@ func TestBusyboxImageRunsAsNonroot(t *testing.T) {
 	}
 }
 
-// lay writes a file of an image to its place.
 func lay(t *testing.T, at string, f file) {
 	t.Helper()
 	err := os.MkdirAll(filepath.Dir(at), 0o755)

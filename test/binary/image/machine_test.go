@@ -1,5 +1,5 @@
-// Package image_test holds what needs root and programs of the machine: images in
-// a real containerd, and the Dockerfile built by a real builder.
+// Package image_test holds tests that need root and programs of the machine: images in a real
+// containerd, and the Dockerfile built by a real builder.
 package image_test
 
 import (
@@ -47,7 +47,7 @@ func needs(t *testing.T, packages string, programs ...string) {
 	}
 }
 
-// run runs a program and returns what it prints.
+// run runs a program and returns its standard output.
 func run(t *testing.T, dir, program string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
@@ -60,8 +60,8 @@ func run(t *testing.T, dir, program string, args ...string) string {
 	return stdout.String()
 }
 
-// options are those of an image with a busybox as base, and also as the
-// kube-scheduler: any program will do.
+// options returns the options of an image with a busybox as base, and also as the kube-scheduler,
+// since any program will do.
 func options() image.Options {
 	labels := image.Description{
 		Title: "kube-scheduler", Version: "v1.24.3-1", URL: "https://example.com/source", Release: "v1.24.3",
@@ -95,7 +95,7 @@ func configOf(t *testing.T, img v1.Image) v1.Config {
 	return file.Config
 }
 
-// file is what a test compares of a file in an image.
+// file holds the properties of a file in an image that tests compare.
 type file struct {
 	Mode     os.FileMode
 	UID, GID int

@@ -20,8 +20,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// upstreamOptions are those of an image shaped like registry.k8s.io/kube-scheduler: the scheduler is in PATH, and the entrypoint is a
-// program that fails with the scheduler's flags.
+// upstreamOptions returns the options of an image shaped like registry.k8s.io/kube-scheduler: the
+// scheduler is in PATH, and the entrypoint is a program that fails with the scheduler's flags.
 func upstreamOptions(scheduler string) image.Options {
 	o := options()
 	o.Files[host] = []image.File{{Path: "/go-runner", Source: busybox}, {Path: image.SchedulerPath, Source: scheduler}}

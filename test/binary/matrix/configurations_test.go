@@ -40,7 +40,8 @@ func presets(t *testing.T, s *schedulers.Scheduler) count {
 	return c
 }
 
-// converted makes the scheduler read every converted document, and counts those with losses.
+// converted makes the scheduler read every converted document, and counts the documents with
+// losses.
 func converted(t *testing.T, s *schedulers.Scheduler, known []documents.Document) (c count, losses int) {
 	t.Helper()
 	var good, lost atomic.Int32
@@ -77,7 +78,8 @@ func api(s *schedulers.Scheduler) string {
 	return s.Rules.Render[len("kubescheduler.config.k8s.io/"):]
 }
 
-// configAPIs has the scheduler read an empty configuration of each config API: it accepts those that versions names, and no other.
+// configAPIs makes the scheduler read an empty configuration of each config API: it accepts only
+// the config APIs in package versions.
 func configAPIs(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	for _, name := range []string{"v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3", "v1", "v2"} {

@@ -14,8 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// flags compares the flags that the scheduler takes with those that versions names: all that --help shows are among them; each of
-// them is taken, also where --help hides it because it is deprecated; and those of other releases are not.
+// flags compares the flags that the scheduler accepts with the flags in package versions: versions
+// lists every flag in --help; the scheduler accepts every listed flag, also if --help hides it
+// because it is deprecated; and it rejects flags of other releases.
 func flags(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	help, err := s.Run(t.Context(), "--help")

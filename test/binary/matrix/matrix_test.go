@@ -18,16 +18,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-var update = flag.Bool("update", false, "rewrite the README's table of releases")
+var update = flag.Bool("update", false, "rewrite the table in docs/releases.md")
 
-// envReleases names the releases to test, separated by spaces; empty means all of releases.txt.
+// envReleases names the releases to test, separated by spaces. If it is empty, all releases of
+// releases.txt are tested.
 const envReleases = "PMK_SCHED_MATRIX"
 
 // atOnce is how many runs of a scheduler there are at a time.
 const atOnce = 4
 
-// Each release is built, packed, and asked everything below. A release that fails does not keep the others from being tested. What is
-// in pmk-sched's cache is not compiled again, so that an interrupted run resumes.
+// Each release is built, packed, and asked everything below. A release that fails does not keep the
+// others from being tested. Programs in pmk-sched's cache are not compiled again, so that an
+// interrupted run resumes.
 func TestEveryRelease(t *testing.T) {
 	known, err := documents.Read("../../testdata")
 	if err != nil {
@@ -100,7 +102,8 @@ func says(t *testing.T, s *schedulers.Scheduler) {
 	}
 }
 
-// refused returns nil if the scheduler refuses a configuration, and says why with one of the words.
+// refused returns nil if the scheduler refuses a configuration with a message that contains one of
+// the words.
 func refused(ctx context.Context, s *schedulers.Scheduler, config string, words ...string) error {
 	_, err := s.Read(ctx, []byte(config))
 	if err == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/schedulers"
 )
 
-// linked compares the modules that the scheduler was linked from with the release's own go.mod: every module that both name has the
-// version that upstream builds with.
+// linked compares the modules that the scheduler was linked from with the release's own go.mod:
+// modules in both must have the version that upstream builds with.
 func linked(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	info, err := buildinfo.ReadFile(s.Path)
@@ -51,8 +51,9 @@ func linked(t *testing.T, s *schedulers.Scheduler) {
 	}
 }
 
-// upstream returns the versions that the release's go.mod requires, as its replace directives change them. What it replaces by a
-// directory below staging is published under the release's own number.
+// upstream returns the versions that the release's go.mod requires, as its replace directives
+// change them. Modules that it replaces by a directory below staging are published under the
+// release's own number.
 func upstream(t *testing.T, s *schedulers.Scheduler) map[string]string {
 	t.Helper()
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()

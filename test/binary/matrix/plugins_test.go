@@ -16,15 +16,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// What a scheduler says of a plugin that it does not have, and of one that it has and refuses in a config API.
+// Messages of a scheduler about a plugin that it does not have, and about a plugin that it has and
+// refuses in a config API.
 const (
 	missing       = "does not exist"
 	rejectedThere = "was removed in version"
 	invalidThere  = "was invalid in version"
 )
 
-// plugins enables every in-tree plugin of any release, in each config API that the release reads: those that versions names are
-// accepted at one extension point at least, unless the config API rejects them; all others are rejected.
+// plugins enables every in-tree plugin of any release, in each config API that the release reads:
+// plugins in package versions are accepted at one extension point at least, unless the config API
+// rejects them; all others are rejected.
 func plugins(t *testing.T, s *schedulers.Scheduler) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())
@@ -70,7 +72,8 @@ func everyPlugin(t *testing.T) []string {
 	return slices.Compact(all)
 }
 
-// enabledSomewhere returns nil if a plugin can be enabled at an extension point, alone there; else what the scheduler said at each.
+// enabledSomewhere returns nil if a plugin can be enabled at an extension point, alone there, and
+// otherwise the scheduler's error for each extension point.
 func enabledSomewhere(ctx context.Context, s *schedulers.Scheduler, api, name string) error {
 	points := []string{"filter", "score", "queueSort", "bind", "postFilter"}
 	if s.Release.Minor >= 26 { // in v1beta2 and v1beta3 it is accepted and ignored

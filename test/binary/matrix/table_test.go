@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// row is what was found out about one release.
+// row is the result for one release.
 type row struct {
 	Release            versions.Release
 	Outcome, Built     string
@@ -35,7 +35,7 @@ func (r *row) describe(s *schedulers.Scheduler) {
 	r.APIs = strings.Join(documents.APIs(s.Rules), ", ")
 }
 
-// cells are those of the README: what is the same in every run.
+// cells returns the columns of the table in docs/releases.md, which are the same in every run.
 func (r row) cells() []string {
 	converted := r.Documents.String()
 	if r.Losses > 0 {
@@ -44,7 +44,8 @@ func (r row) cells() []string {
 	return []string{r.Release.String(), r.Go, r.APIs, r.Binary, r.Image, r.Presets.String(), converted}
 }
 
-// printed is the README's row, with what this run was like: the time is that of this machine, and of no use to others.
+// printed returns the cells, and the build time and outcome of this run. The time is not in the
+// table, since it depends on the machine.
 func (r row) printed() []string { return append(r.cells(), r.Built, r.Outcome) }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+500_000)/1_000_000) }
@@ -73,7 +74,7 @@ func packed(t *testing.T, s *schedulers.Scheduler) string {
 	return megabytes(size)
 }
 
-// table is a table as Markdown has it.
+// table returns a Markdown table.
 func table(head []string, rows []row, cells func(row) []string) string {
 	var text strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&text, "| %s |\n", strings.Join(cells, " | ")) }
@@ -85,7 +86,7 @@ func table(head []string, rows []row, cells func(row) []string) string {
 	return text.String()
 }
 
-// readme compares the rows of the README's table with what was found out, or writes them.
+// readme compares the rows of the table in docs/releases.md with the results, or writes them.
 func readme(t *testing.T, rows []row) {
 	t.Helper()
 	const path = "../../../docs/releases.md"
@@ -101,7 +102,7 @@ func readme(t *testing.T, rows []row) {
 		case *update:
 			text = regexp.MustCompile(`(?m)^\| `+regexp.QuoteMeta(r.Release.String())+` \|.*\n`).ReplaceAllLiteralString(text, line)
 		default:
-			t.Errorf("the README's table of releases has no line\n%s(go test -tags matrix ./test/binary/matrix -update writes it)", line)
+			t.Errorf("the table in docs/releases.md has no line\n%s(go test -tags matrix ./test/binary/matrix -update writes it)", line)
 		}
 	}
 	if *update {

@@ -1,6 +1,6 @@
 //go:build linux && releases
 
-// Package releases tests what differs between releases of Kubernetes, on binaries of those releases.
+// Package releases tests differences between releases of Kubernetes, on binaries of these releases.
 package releases
 
 import (
@@ -57,7 +57,8 @@ func TestSchedulerOfEveryReleaseReadsWhatIsRenderedForIt(t *testing.T) {
 	}
 }
 
-// accepts has the binary decode, default and validate what is rendered for its release; it needs no API server for that.
+// accepts makes the binary decode, default and validate the configuration that is rendered for its
+// release. It needs no API server for that.
 func accepts(t *testing.T, scheduler, branch string, request profiles.Request) {
 	t.Helper()
 	dir := t.TempDir()

@@ -25,7 +25,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "keep the screenshots in `DIR`")
 
-// views are those of a phone, a laptop and a large screen, each light and dark.
+// views are the windows of a phone, a laptop and a large screen, each light and dark.
 var views = []browser.View{
 	{Width: 390, Height: 844}, {Width: 390, Height: 844, Dark: true},
 	{Width: 1280, Height: 800}, {Width: 1280, Height: 800, Dark: true},
@@ -103,7 +103,8 @@ func write(t *testing.T, r *report.Report) string {
 // sizes are results that the page shows with bars, and with heat maps.
 var sizes = map[string]struct{ nodes, pods int }{"bars": {40, 8}, "heat": {1000, 8}}
 
-// unreadable is a script that returns the texts whose contrast with what is behind them is too low: WCAG 2 wants 4.5.
+// unreadable is a script that returns the elements whose text has too little contrast with the
+// background: WCAG 2 requires 4.5.
 const unreadable = `(function () {
   function color(text) { var n = text.match(/[\d.]+/g).map(Number); return n.length < 4 ? n.concat(1) : n; }
   function luminance(c) {
@@ -124,7 +125,8 @@ const unreadable = `(function () {
   return count < 50 ? ["only " + count + " texts"] : Array.from(bad);
 }())`
 
-// wide is a script that returns what is wider than the window although it does not scroll.
+// wide is a script that returns elements that extend beyond the window and are not in a scrollable
+// element.
 const wide = `Array.from(document.querySelectorAll("body *")).filter(function (e) {
   var box = e.getBoundingClientRect();
   return box.width && (box.right > innerWidth + 1 || box.left < -1) && !e.closest(".scroll");
@@ -174,7 +176,7 @@ func keep(t *testing.T, name string, shot []byte) {
 	}
 }
 
-// checkPicture checks that a screenshot has the size of the window and is not empty.
+// checkPicture checks that a screenshot is as large as the window and not empty.
 func checkPicture(t *testing.T, shot []byte, view browser.View) {
 	t.Helper()
 	picture, err := png.Decode(bytes.NewReader(shot))

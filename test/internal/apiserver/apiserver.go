@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package apiserver runs a real kube-apiserver with its etcd on loopback, for tests of server-side apply, field ownership, RBAC and
-// admission. There are no controllers, no kubelet and no scheduler: a test that needs one does its work.
+// Package apiserver runs a real kube-apiserver with its etcd on loopback, for tests of server-side
+// apply, field ownership, RBAC and admission. It runs without controllers, kubelet and scheduler: a
+// test that needs one does its work.
 package apiserver
 
 import (
@@ -84,7 +85,8 @@ func memory() string {
 	return dir
 }
 
-// ConfigFor returns the configuration of a client that is a user with no permissions but those of RBAC objects.
+// ConfigFor returns the configuration of a client that acts as a user, with only the permissions of
+// RBAC objects.
 func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
 	cfg := s.Config()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}

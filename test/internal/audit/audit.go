@@ -1,5 +1,5 @@
-// Package audit reads the audit logs of the API servers of a lab, and checks what schedulers did: that each pod was bound once, and that
-// only the leader bound pods.
+// Package audit reads the audit logs of the API servers of a lab, and checks the bindings of
+// schedulers: each pod is bound once, and only the leader binds pods.
 package audit
 
 import (
@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// Log is what the API servers of a cluster logged, in the order in which the requests were received.
+// Log holds the bindings and lease renewals that the API servers of a cluster logged, in the order
+// in which the requests were received.
 type Log struct {
 	Bindings []Binding
 	Renewals []Renewal
@@ -26,8 +27,8 @@ type Binding struct {
 	// Code is the HTTP status, 0 if there was no response.
 	Code int
 	At   time.Time
-	// Server is the node whose API server logged the request. It is the node of the replica: schedulers on control-plane nodes use the
-	// API server of their own node.
+	// Server is the node whose API server logged the request. It is the node of the replica:
+	// schedulers on control-plane nodes use the API server of the same node.
 	Server string
 }
 
@@ -36,8 +37,8 @@ type File struct{ Node, Path string }
 
 func (b Binding) bound() bool { return b.Code == 200 || b.Code == 201 }
 
-// unknown reports whether the pod may be bound or not: there was no response, or an error of the server, such as a request to etcd that
-// timed out and was carried out.
+// unknown reports whether the pod may be bound or not: there was no response, or an error of the
+// server, such as a request to etcd that took effect after its timeout.
 func (b Binding) unknown() bool { return b.Code == 0 || b.Code >= 500 }
 
 // Renewal is a change of a lease that succeeded.
@@ -47,7 +48,7 @@ type Renewal struct {
 	At            time.Time
 }
 
-// event is an event of audit.k8s.io/v1, as far as it is needed.
+// event is an event of audit.k8s.io/v1, with the fields that this package reads.
 type event struct {
 	AuditID   string `json:"auditID"`
 	Stage     string `json:"stage"`
@@ -60,7 +61,8 @@ type event struct {
 		Target   struct{ Name string }
 		Spec     struct{ HolderIdentity string }
 	} `json:"requestObject"`
-	// Received is not later than the effect of the request; the other time of an event may be later than what the client did next.
+	// Received is not later than the effect of the request; the other time of an event may be later
+	// than the client's next action.
 	Received time.Time `json:"requestReceivedTimestamp"`
 }
 
@@ -117,13 +119,13 @@ func (l *Log) addRenewal(e event) {
 	l.Renewals = append(l.Renewals, Renewal{Lease: name, Holder: e.RequestObject.Spec.HolderIdentity, At: e.Received})
 }
 
-// Of returns the log with the bindings of those pods only whose namespace/name begins with prefix.
+// Of returns the log with only the bindings of pods whose namespace/name begins with prefix.
 func (l Log) Of(prefix string) Log {
 	l.Bindings = slices.DeleteFunc(slices.Clone(l.Bindings), func(b Binding) bool { return !strings.HasPrefix(b.Pod, prefix) })
 	return l
 }
 
-// Count counts the bindings that an API server refused, and those of which it is unknown whether they were carried out.
+// Count counts the bindings that an API server refused, and the bindings with an unknown result.
 func (l Log) Count() (refused, unknown int) {
 	for _, b := range l.Bindings {
 		switch {

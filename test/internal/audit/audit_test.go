@@ -86,7 +86,7 @@ func TestNotOnce(t *testing.T) {
 		"killed before the response": {
 			[]Binding{bound("p", "", 0)}, map[string]string{"default/p": "w1"}, nil,
 		},
-		"an error of the server that was carried out": {
+		"an error of the server after the binding took effect": {
 			[]Binding{bound("p", "w1", 504)}, map[string]string{"default/p": "w1"}, nil,
 		},
 		"an error of the server, and another node": {

@@ -88,7 +88,8 @@ func (v View) String() string {
 type Page struct {
 	b       *Browser
 	session string
-	// Problems are errors and warnings of the console, exceptions of scripts, and requests for something else than the page.
+	// Problems are errors and warnings of the console, exceptions of scripts, and requests for
+	// other resources than the page.
 	Problems []string
 }
 
@@ -135,7 +136,7 @@ func (p *Page) Show(t testing.TB, view View) {
 	p.call(t, "Emulation.setEmulatedMedia", params{"features": []params{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// Eval returns the value of an expression as JSON has it.
+// Eval returns the value of an expression, decoded from JSON.
 func (p *Page) Eval(t testing.TB, expression string) any {
 	t.Helper()
 	var answer struct {
@@ -172,13 +173,13 @@ func (p *Page) mouse(t testing.TB, event string, x, y float64) {
 	p.call(t, "Input.dispatchMouseEvent", what, nil)
 }
 
-// Type types a text into what has the focus.
+// Type types a text into the focused element.
 func (p *Page) Type(t testing.TB, text string) {
 	t.Helper()
 	p.call(t, "Input.insertText", params{"text": text}, nil)
 }
 
-// Screenshot returns what the window shows, as PNG.
+// Screenshot returns the contents of the window as PNG.
 func (p *Page) Screenshot(t testing.TB) []byte {
 	t.Helper()
 	var shot struct{ Data string }

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// params are those of a command.
+// params are the parameters of a command.
 type params map[string]any
 
 // message is a command, an answer or an event of the DevTools protocol (chromedevtools.github.io/devtools-protocol).

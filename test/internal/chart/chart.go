@@ -1,4 +1,4 @@
-// Package chart draws the pictures of the documentation from what benchmarks measure.
+// Package chart draws the pictures of the documentation from the results of benchmarks.
 package chart
 
 import (
@@ -33,7 +33,8 @@ const (
 	left, right, top, bottom = 56.0, 150.0, 36.0, 48.0
 )
 
-// colors can be told apart by people who confuse red and green (the palette of Okabe and Ito); the lines also differ in their dashes.
+// styles returns the color and the dashes of each line. The colors differ for red-green color-blind
+// readers too (the palette of Okabe and Ito).
 func styles() [][2]string {
 	return [][2]string{{"#0072b2", ""}, {"#d55e00", "8 3"}, {"#009e73", "2 3"}, {"#cc79a7", "10 3 2 3"}, {"#000000", "4 2"}, {"#e69f00", "1 2"}}
 }

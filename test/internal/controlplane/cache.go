@@ -12,7 +12,8 @@ import (
 )
 
 var (
-	// cacheDump matches what a kube-scheduler writes at SIGUSR2 (cache/debugger/dumper.go).
+	// cacheDump matches the cache dump that a kube-scheduler writes at SIGUSR2
+	// (cache/debugger/dumper.go).
 	cacheDump = regexp.MustCompile(`(?s)Dump of cached NodeInfo(.*?)Dump of scheduling queue`)
 	// cachedObject matches a node, unless it is deleted and still has pods, or the UID of a pod.
 	// Newlines are escaped in some releases and indented in others.

@@ -30,7 +30,8 @@ type Extender struct {
 	Client *http.Client
 }
 
-// NewExtender prepares an extender that serves http or https, as scheme says; for https args name the certificate.
+// NewExtender prepares an extender that serves http or https, as scheme specifies; for https args
+// name the certificate.
 func (p *Plane) NewExtender(t testing.TB, scheme string, args ...string) *Extender {
 	t.Helper()
 	address := FreeAddress(t)
@@ -38,7 +39,7 @@ func (p *Plane) NewExtender(t testing.TB, scheme string, args ...string) *Extend
 	return &Extender{Process: NewProcess(t, run.Extender(t), args...), URL: scheme + "://" + address, Client: &http.Client{Timeout: 10 * time.Second}}
 }
 
-// Trust makes Client accept what an authority signed, PEM.
+// Trust makes Client accept certificates of an authority, given as PEM.
 func (e *Extender) Trust(t testing.TB, authority []byte) {
 	t.Helper()
 	pool := x509.NewCertPool()

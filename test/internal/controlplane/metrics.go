@@ -71,7 +71,7 @@ func Get(ctx context.Context, url, token string) (string, error) {
 	return string(text), err
 }
 
-// ReadMetrics returns the metrics of a scheduler that has the flags of [ServeMetrics].
+// ReadMetrics returns the metrics of a scheduler that runs with the flags of [ServeMetrics].
 func ReadMetrics(ctx context.Context, address string) (Metrics, error) {
 	text, err := Get(ctx, "https://"+address+"/metrics", "")
 	return Metrics(text), err
@@ -87,7 +87,8 @@ const (
 // Metrics are metrics in the text format of Prometheus.
 type Metrics string
 
-// By returns the sums of the values of a metric by a label; those of series without it, and with label "" of all series, are at "".
+// By returns the sums of the values of a metric by a label. The sum of series without the label is
+// at "". If label is "", the sum of all series is at "".
 func (m Metrics) By(t testing.TB, name, label string) map[string]float64 {
 	t.Helper()
 	of := regexp.MustCompile(`^` + name + `(?:\{(.*)\})? (\S+)$`)
@@ -111,7 +112,7 @@ func (m Metrics) By(t testing.TB, name, label string) map[string]float64 {
 	return sums
 }
 
-// Increase returns by how much the values of after exceed those of before.
+// Increase returns the differences between after and before, without unchanged values.
 func Increase(before, after map[string]float64) map[string]float64 {
 	more := maps.Clone(after)
 	maps.DeleteFunc(more, func(key string, value float64) bool { return value == before[key] })

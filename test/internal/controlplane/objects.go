@@ -31,7 +31,8 @@ const GroupLabel = "test-group"
 // atOnce is how many objects are made at the same time.
 const atOnce = 20
 
-// room is what each node has, and whole what a pod requests that leaves room for no other such pod.
+// room is the capacity of each node, and whole a request that leaves no room for a second pod with
+// the same request.
 var (
 	room  = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("1000")}
 	whole = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("9")}
@@ -100,7 +101,8 @@ func (p *Plane) Create(ctx context.Context, t testing.TB, namespace string, pods
 	}
 }
 
-// create creates a pod. The API server refuses one whose priority class is so new that its own cache does not have it.
+// create creates a pod. It tries again while the API server refuses the pod because its cache does
+// not have the pod's new priority class yet.
 func (p *Plane) create(ctx context.Context, namespace string, pod *corev1.Pod) error {
 	const pause = 100 * time.Millisecond
 	tooNew := func(err error) bool {
@@ -112,8 +114,9 @@ func (p *Plane) create(ctx context.Context, namespace string, pod *corev1.Pod) e
 	})
 }
 
-// Place creates a pod and returns the node that it is bound to. As long as events say that it does not fit, something happens to the
-// nodes: a scheduler before 1.28 does not look at such a pod again for minutes where nothing does.
+// Place creates a pod and returns the node that it is bound to. As long as events report that the
+// pod does not fit, Place changes the nodes: a scheduler before 1.28 does not try such a pod again
+// for minutes unless an object changes.
 func (p *Plane) Place(ctx context.Context, t testing.TB, namespace string, pod *corev1.Pod) (node string) {
 	t.Helper()
 	p.Create(ctx, t, namespace, pod)
@@ -161,8 +164,9 @@ func (p *Plane) Clear(t testing.TB, names ...string) {
 	}
 }
 
-// DeletePods deletes all pods of a namespace and waits until they are gone. The API server deletes the pods of a collection one after the
-// other, so that many take longer than a request may on a slow machine; what is left then is deleted by the next request.
+// DeletePods deletes all pods of a namespace and waits until they are gone. The API server deletes
+// the pods of a collection one after the other, so that many take longer than a request may on a
+// slow machine; the next request deletes the remaining pods.
 func DeletePods(ctx context.Context, t testing.TB, kube kubernetes.Interface, namespace string) {
 	t.Helper()
 	now := int64(0)
@@ -189,7 +193,8 @@ func (p *Plane) Unbound(ctx context.Context, t testing.TB, namespace string) int
 	return len(list.Items)
 }
 
-// Failures returns what events say of why a pod is not bound, of all pods of a namespace where name is empty.
+// Failures returns the messages of the FailedScheduling events of a pod. If name is empty, it
+// returns the messages for all pods of the namespace.
 func (p *Plane) Failures(ctx context.Context, t testing.TB, namespace, name string) (messages []string) {
 	t.Helper()
 	selector := fields.Set{"reason": "FailedScheduling"}

@@ -20,12 +20,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Plane is a running API server, with what schedulers and extenders need to reach it.
+// Plane is a running API server, with a client and a kubeconfig for schedulers and extenders.
 type Plane struct {
 	Release versions.Release
 	// Kube has all permissions.
 	Kube kubernetes.Interface
-	// Kubeconfig is the path of a file that says how to reach the API server, with all permissions.
+	// Kubeconfig is the path of a kubeconfig for the API server, with all permissions.
 	Kubeconfig string
 
 	server    *apiserver.Server

@@ -29,7 +29,8 @@ type Process struct {
 	done    chan struct{}
 }
 
-// NewProcess prepares a process; Start starts it. When the test fails, the end of what it wrote is shown.
+// NewProcess prepares a process; Start starts it. When the test fails, the end of its output is
+// logged.
 func NewProcess(t testing.TB, program string, args ...string) *Process {
 	t.Helper()
 	p := &Process{t: t, program: program, args: args, log: filepath.Join(t.TempDir(), "log")}
@@ -103,7 +104,7 @@ func (p *Process) AwaitEnd(ctx context.Context) int {
 	return code
 }
 
-// Log returns what it has written so far.
+// Log returns the output of the process so far.
 func (p *Process) Log() string {
 	text, err := os.ReadFile(p.log)
 	if err != nil {

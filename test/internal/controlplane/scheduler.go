@@ -17,25 +17,27 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-// Scheduler says what a kube-scheduler is to do.
+// Scheduler describes a kube-scheduler.
 type Scheduler struct {
-	// Name is what pods call it.
+	// Name is the schedulerName of its pods.
 	Name string
-	// Extenders are those that it asks.
+	// Extenders are the extenders that it calls.
 	Extenders []profiles.Extender
-	// Policy has it read predicates, priorities and extenders from a legacy Policy in a ConfigMap.
+	// Policy makes the scheduler read predicates, priorities and extenders from a legacy Policy in
+	// a ConfigMap.
 	Policy bool
-	// Plugins are those that Binary has in addition to the in-tree ones.
+	// Plugins are the plugins in Binary in addition to the in-tree ones.
 	Plugins []string
 	// Enable are plugins that Binary has and that the configuration enables.
 	Enable []profiles.Plugin
-	// Source is the rest of its configuration, empty for the defaults.
+	// Source is the rest of its configuration. If it is empty, the defaults apply.
 	Source []byte
 	// User has only the permissions of RBAC objects. If it is empty, the scheduler has all permissions.
 	User string
-	// Binary is the program; empty is the release's own.
+	// Binary is the path of the program. If it is empty, the release's own kube-scheduler runs.
 	Binary string
-	// LeaderElect has it lead with a lease of its name in kube-system.
+	// LeaderElect enables leader election, with a lease in kube-system that is named after the
+	// scheduler.
 	LeaderElect bool
 	// Args are more flags, which win.
 	Args []string

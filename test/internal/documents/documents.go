@@ -1,5 +1,5 @@
-// Package documents holds the configurations that conversions are tested with: those in test/testdata/configurations, Platform9's
-// article, and ones made at random.
+// Package documents holds the configurations that conversions are tested with: the files in
+// test/testdata/configurations, Platform9's article, and random ones.
 package documents
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Document is a configuration as a user may have written it.
 type Document struct {
-	// Name is what to call it in a report.
+	// Name identifies the document in a report.
 	Name string
 	// API is the config API it is written in, without the group.
 	API  string
@@ -29,7 +29,7 @@ type Document struct {
 //
 //	# read: 1.26-          only these minors accept it; otherwise every one that reads its config API
 //	# lossy: v1beta2 1.23- to these config APIs, or for these minors, it cannot be converted without losses; v1beta2@1.27 is both
-//	# differs: v1 1.29-    something else replaces what is gone there, and a note says so
+//	# differs: v1 1.29-    another setting replaces one that was removed there, and a note reports it
 var heads = regexp.MustCompile(`(?m)^# (read|lossy|differs): (.*)$`)
 
 // Read returns the documents below the directory test/testdata, sorted by name.
@@ -80,17 +80,18 @@ func (d Document) ReadBy(release versions.Release, rules versions.Rules) bool {
 	return slices.Contains(APIs(rules), d.API) && (len(d.read) == 0 || within(d.read, release.Minor))
 }
 
-// Lossy reports whether the conversion to a config API for a release loses something.
+// Lossy reports whether the conversion to a config API for a release loses settings.
 func (d Document) Lossy(api string, release versions.Release) bool {
 	return holds(d.lossy, api, release.Minor)
 }
 
-// Differs says whether something else takes the place of what the config API, or the minor, no longer has.
+// Differs reports whether another setting replaces one that the config API, or the minor, no longer
+// has.
 func (d Document) Differs(api string, release versions.Release) bool {
 	return holds(d.differs, api, release.Minor)
 }
 
-// holds says whether one of the conditions "v1beta2", "1.20-1.25" and "v1beta2@1.27" is met.
+// holds reports whether one of the conditions "v1beta2", "1.20-1.25" and "v1beta2@1.27" is met.
 func holds(conditions []string, api string, minor int) bool {
 	return slices.ContainsFunc(conditions, func(condition string) bool {
 		name, minors, both := strings.Cut(condition, "@")
@@ -101,7 +102,7 @@ func holds(conditions []string, api string, minor int) bool {
 	})
 }
 
-// within says whether a minor is in one of the ranges "1.20-1.25", "1.23-", "1.28".
+// within reports whether a minor is in one of the ranges "1.20-1.25", "1.23-", "1.28".
 func within(ranges []string, minor int) bool {
 	for _, text := range ranges {
 		first, last, open := strings.Cut(text, "-")

@@ -8,9 +8,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Generate makes a configuration at random that a minor reads in the given config API. The same arguments give the same document.
-// What it may contain are the fields of the schema (staging/src/k8s.io/kube-scheduler/config/<api>) with values that pass the
-// validation, and only what every other config API of that minor can say too.
+// Generate makes a configuration at random that a minor reads in the given config API. The same
+// arguments give the same document. The document contains only fields of the schema
+// (staging/src/k8s.io/kube-scheduler/config/<api>) with values that pass the validation, and that
+// every other config API of that minor can express too.
 func Generate(api string, minor int, seed uint64) Document {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(minor))), api: api, minor: minor}
 	config := object{"apiVersion": "kubescheduler.config.k8s.io/" + api, "kind": "KubeSchedulerConfiguration"}

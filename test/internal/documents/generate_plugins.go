@@ -153,7 +153,7 @@ func (g *generator) shape() []object {
 	return list
 }
 
-// arguments are those of the other in-tree plugins, each with a kind in every config API.
+// arguments returns arguments of the other in-tree plugins, each with a kind in every config API.
 func (g *generator) arguments() []object {
 	var configs []object
 	add := func(plugin string, arguments object) {

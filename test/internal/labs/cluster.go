@@ -171,7 +171,8 @@ func (n *Node) AwaitWhole(t testing.TB, leases ...string) {
 	}
 }
 
-// missing returns what a whole cluster has and this one has not.
+// missing returns an error that names the first missing part of the cluster, and nil if the cluster
+// is whole.
 func (n *Node) missing(ctx context.Context, clients map[string]kubernetes.Interface, leases []string) error {
 	var kube kubernetes.Interface
 	for name, client := range clients {
@@ -213,7 +214,8 @@ func isReady(conditions []corev1.NodeCondition) bool {
 	return false
 }
 
-// missingPods checks that every pod of kube-system is ready, and that it has those of the control plane and of the Deployments.
+// missingPods checks that every pod of kube-system is ready, and that all pods of the control plane
+// and of the Deployments exist.
 func missingPods(ctx context.Context, kube kubernetes.Interface, masters int) error {
 	pods, err := kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 	if err != nil {

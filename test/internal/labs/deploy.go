@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// Load builds an image on this machine, which has the modules, into the node's containerd, once for each reference.
+// Load builds an image on this machine, where the modules are, into the node's containerd, once for
+// each reference.
 func (n *Node) Load(t testing.TB, reference string, args ...string) {
 	t.Helper()
 	n.once(t, n.NodeName+"."+reference, func() {
@@ -59,7 +60,8 @@ func (n *Node) TryDeploy(t testing.TB, name, image string, more ...string) run.R
 	return n.PMKSched(t, n.DeployArgs(t, name, image, more...)...)
 }
 
-// UninstallLater uninstalls a scheduler when the test ends. If the test failed, it logs what the scheduler's pods did.
+// UninstallLater uninstalls a scheduler when the test ends. If the test failed, it logs the
+// scheduler's pods and their logs.
 func (n *Node) UninstallLater(t testing.TB, name string) {
 	t.Cleanup(func() { n.Uninstall(t, name) })
 	t.Cleanup(func() {

@@ -181,7 +181,8 @@ func (n *Node) ScheduledBy(t testing.TB, namespace, deployment string) map[strin
 	return count
 }
 
-// refused are the lines that a scheduler logs when it must not read or write something. Some it would wait for silently.
+// refused matches the lines that a scheduler logs when a request is refused, or when it panics. The
+// scheduler would retry some requests without an error.
 var refused = regexp.MustCompile(`(?i)forbidden|failed to (list|watch)|conflict|the object has been modified|panic`)
 
 // logPods logs the restarts and the last lines of the pods of a deployed scheduler.
@@ -196,8 +197,8 @@ func (n *Node) logPods(t testing.TB, name string) {
 	}
 }
 
-// CleanLog fails the test unless the pods of a deployed scheduler logged that they started, had no trouble other than what is expected,
-// and were not restarted.
+// CleanLog fails the test unless the pods of a deployed scheduler logged that they serve, logged no
+// trouble except for the expected texts, and were not restarted.
 func (n *Node) CleanLog(t testing.TB, name string, expected ...string) {
 	t.Helper()
 	ctx := run.Context(t)

@@ -80,7 +80,7 @@ func Shared(t testing.TB, layout string) *Node {
 }
 
 // Exclusive returns another lab of a layout, which no other test uses until this one ends: for
-// tests that restart what the others rely on, or replace the default scheduler.
+// tests that restart components of the lab, or replace the default scheduler.
 func Exclusive(t testing.TB, layout string) *Node {
 	t.Helper()
 	inParallel(t)
@@ -108,7 +108,7 @@ func use(t testing.TB, kind, layout string) *Node {
 }
 
 // bringUp starts the lab unless it is up. The file with the extension .up is its lock, .done and
-// .failed have what `lab up` printed.
+// .failed have the output of `lab up`.
 func (n *Node) bringUp(t testing.TB) {
 	t.Helper()
 	defer lock(t, n.Name+".up")()
@@ -154,7 +154,7 @@ func Start(t testing.TB, o Options) *Node {
 	return n
 }
 
-// lock takes a lock of the pool, across processes, and returns what releases it.
+// lock takes a lock of the pool, across processes, and returns a function that releases it.
 func lock(t testing.TB, name string) (unlock func()) {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(Dir(), name), os.O_CREATE|os.O_RDWR, 0o600)

@@ -59,8 +59,9 @@ func (n *Node) AtStep(t testing.TB, step string, do func(pid int), args ...strin
 	return run.Result{Stdout: stdout.String(), Stderr: printed.String(), Code: cmd.ProcessState.ExitCode()}
 }
 
-// HangUpAtStep runs pmk-sched on the node, on a terminal of its own that is closed as soon as a step has passed, as when an SSH session is
-// lost. It returns when pmk-sched has ended; what it prints to the closed terminal is lost.
+// HangUpAtStep runs pmk-sched on the node, on a new terminal that is closed as soon as a step has
+// passed, as when an SSH session is lost. It returns when pmk-sched has ended; its output to the
+// closed terminal is lost.
 func (n *Node) HangUpAtStep(t testing.TB, step string, args ...string) {
 	t.Helper()
 	terminaltest.ReceiveSignals(t)

@@ -16,7 +16,8 @@ import (
 // memoryBytes is how much memory each node has.
 const memoryBytes = 8 << 30
 
-// Exporter stands in for node_exporter on several nodes; a node's metrics are at /<name>.
+// Exporter serves metrics as node_exporter does, for several nodes. A node's metrics are at
+// /<name>.
 type Exporter struct {
 	*httptest.Server
 	mu    sync.Mutex

@@ -28,8 +28,8 @@ type Server struct {
 	done    chan struct{}
 }
 
-// New configures a Prometheus that is to listen on a free port of ip and to scrape nodes of the exporter as often as every says.
-// instances are the labels that it gives to the nodes, by name.
+// New configures a Prometheus that listens on a free port of ip and scrapes the nodes of the
+// exporter at the interval every. instances are the labels that it gives to the nodes, by name.
 func New(t *testing.T, ip string, every time.Duration, e *Exporter, instances map[string]string) *Server {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(ip, "0"))

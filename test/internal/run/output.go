@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Output collects what a process writes, which a test reads meanwhile. The zero value is empty.
+// Output collects the output of a process while a test reads it. The zero value is empty.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -18,14 +18,14 @@ func (o *Output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// String returns what was written since the last Reset.
+// String returns the output since the last Reset.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()
 }
 
-// Reset forgets what was written.
+// Reset discards the output.
 func (o *Output) Reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

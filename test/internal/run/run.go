@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// Environment variables that name the binaries under test; without them, they are those that `make build` writes into bin.
+// Environment variables that name the binaries under test. Without them, tests use the binaries
+// that `make build` writes into bin.
 const (
 	envProgram  = "PMK_SCHED_TEST_PROGRAM"
 	envExtender = "PMK_SCHED_TEST_EXTENDER"
@@ -136,7 +137,8 @@ func PMKSched(t testing.TB, args ...string) Result {
 // Patience is how long Eventually waits: conditions hold much sooner, except on an overloaded machine.
 const Patience = 5 * time.Minute
 
-// Eventually polls a condition until it holds. It fails the test with what the condition saw last when Patience is over.
+// Eventually polls a condition until it holds. When Patience is over, it fails the test with the
+// last value of seen.
 func Eventually(t testing.TB, what string, condition func(context.Context) (ok bool, seen string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), Patience)

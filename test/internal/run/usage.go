@@ -16,12 +16,13 @@ import (
 // envMeasure names the file into which a process that [Measure] started writes the usage of its command.
 const envMeasure = "PMK_SCHED_TEST_MEASURE"
 
-// Usage is what a process used: CPU time in seconds, and the memory that it had at most in MiB.
+// Usage is the resource usage of a process: CPU time in seconds, and peak memory in MiB.
 type Usage struct{ CPU, MiB float64 }
 
-// Measure runs a command in a process of its own. A process inherits the peak of the memory of the one that starts it (getrusage(2), ru_maxrss,
-// is kept across execve), and that of a test with thousands of objects would hide the command's: a small copy of the test starts it. TestMain
-// must call [Measured] first.
+// Measure runs a command in a separate process. A process inherits the peak memory of its parent
+// (getrusage(2), ru_maxrss, is kept across execve), and the peak of a test with thousands of
+// objects would hide the command's: a small copy of the test starts it. TestMain must call
+// [Measured] first.
 func Measure(t testing.TB, args ...string) (Result, Usage) {
 	t.Helper()
 	self, err := os.Executable()

@@ -1,4 +1,5 @@
-// Package samples summarizes what benchmarks measure: several samples of each side, taken in turn.
+// Package samples summarizes the results of benchmarks: several samples of each side, taken in
+// turn.
 package samples
 
 import (
@@ -52,8 +53,8 @@ func (s Set) report(b *testing.B, center string, value float64, name, unit strin
 	b.ReportMetric(slices.Max(s), name+"-max-"+unit)
 }
 
-// Turn returns the sides in the order of a round: each side is the first one in turn, so that what
-// a side leaves behind affects all others alike.
+// Turn returns the sides in the order of a round: each side is the first one in turn, so that the
+// after-effects of a side affect all others alike.
 func Turn[T any](sides []T, round int) []T {
 	first := round % len(sides)
 	return slices.Concat(sides[first:], sides[:first])
@@ -74,7 +75,7 @@ func Rounds(b *testing.B, otherwise int) int {
 	return rounds
 }
 
-// Table has the samples of each row and side, in the order in which they were added.
+// Table holds the samples of each row and side, in the order in which they were added.
 type Table struct {
 	rows, sides []string
 	sets        map[[2]string]Set

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// printed is what the program prints.
+// printed is the output of the program effect for one configuration.
 type printed struct {
 	Configuration map[string]any                  `json:"configuration"`
 	Running       map[string]map[string]pluginSet `json:"running"`
@@ -41,7 +41,7 @@ func (s *Scheduler) canonical(text string) (Effect, error) {
 				e.Twice = append(e.Twice, fmt.Sprintf("%s, %s: %s", name, point, plugin))
 			}
 		}
-		// The sets as they were written; what they come to is in running.
+		// These are the sets as written. The resulting plugins are in running.
 		delete(profile, "Plugins")
 		settleScoring(profile, running)
 		onlyRunning(profile, running)
@@ -50,10 +50,10 @@ func (s *Scheduler) canonical(text string) (Effect, error) {
 		}
 		profile["Running"] = points(running)
 	}
-	// Each profile has its own, or that of the whole.
+	// Each profile now has a value, its own or the common one.
 	delete(p.Configuration, "PercentageOfNodesToScore")
 	if !s.Rules.InsecurePort {
-		// Nothing listens there any more; v1beta2 still has the fields.
+		// Nothing listens there any more, although v1beta2 still defines the fields.
 		delete(p.Configuration, "HealthzBindAddress")
 		delete(p.Configuration, "MetricsBindAddress")
 	}
@@ -83,8 +83,9 @@ func points(running map[string]pluginSet) map[string]any {
 		for _, p := range set.Enabled {
 			switch {
 			case point == "Score" && p.Name == "VolumeBinding":
-				// Enabled by multiPoint. It gives every node 0 unless a feature gate, off in every release, has it
-				// score (pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, Score).
+				// Enabled by multiPoint. It gives every node 0 unless a feature gate, off in every
+				// release, makes it score
+				// (pkg/scheduler/framework/plugins/volumebinding/volume_binding.go, Score).
 				continue
 			case point == "Score":
 				names = append(names, fmt.Sprintf("%s %d", p.Name, p.Weight))
@@ -103,7 +104,8 @@ func points(running map[string]pluginSet) map[string]any {
 	return all
 }
 
-// onlyRunning leaves out the arguments of plugins that run nowhere: multiPoint has them made even where every point disables them.
+// onlyRunning leaves out the arguments of plugins that do not run: multiPoint creates their
+// arguments even if every extension point disables them.
 func onlyRunning(profile map[string]any, running map[string]pluginSet) {
 	configs, _ := profile["PluginConfig"].([]any)
 	kept := []any{}

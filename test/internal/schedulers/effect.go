@@ -23,25 +23,29 @@ import (
 //go:embed testdata/effect/*.go
 var effectFiles embed.FS
 
-// Effect is what a scheduler makes of a configuration.
+// Effect is the effect of a configuration on a scheduler.
 type Effect struct {
-	// Text is JSON that is the same for the same effect: each setting in the release's internal form, which no config API shows
-	// through, and the plugins that its framework runs at each extension point.
+	// Text is JSON that is the same for the same effect: each setting in the release's internal
+	// form, which is independent of the config API, and the plugins that its framework runs at each
+	// extension point.
 	Text string
-	// Twice names the plugins that would run twice at one extension point, each as "profile, point: plugin". Up to 1.29.0 the
-	// framework does that to two default plugins that are also enabled at one point besides multiPoint (expandMultiPointPlugins deletes
-	// from the list that it iterates over); their weight then counts twice, and where it is not 1 no pod is scheduled at all.
+	// Twice names the plugins that would run twice at one extension point, each as "profile, point:
+	// plugin". Up to 1.29.0 the framework does that to two default plugins that are enabled in
+	// multiPoint and also at one point (expandMultiPointPlugins deletes from the list that it
+	// iterates over); their weight then counts twice, and where it is not 1 no pod is scheduled at
+	// all.
 	Twice []string
 }
 
-// Outcome is what a scheduler made of a configuration, or why it refused it.
+// Outcome is the effect of a configuration, or the error with which the scheduler refused it.
 type Outcome struct {
 	Effect Effect
 	Err    error
 }
 
-// Effects returns what the scheduler makes of configurations. --write-config-to does not show it: that writes multiPoint as multiPoint
-// and a set as a set. So a small program, linked from the same source as the scheduler, asks the framework itself.
+// Effects returns the effects of configurations on the scheduler. --write-config-to does not show
+// them: it writes multiPoint as multiPoint and a set as a set. So a small program, linked from the
+// same source as the scheduler, asks the framework itself.
 func (s *Scheduler) Effects(ctx context.Context, configs ...[]byte) ([]Outcome, error) {
 	s.effect.once.Do(func() { s.effect.program, s.effect.err = s.effectProgram(ctx) })
 	if s.effect.err != nil {

@@ -40,8 +40,10 @@ func (s *Scheduler) writeFiles() error {
 
 func (s *Scheduler) standIn(name string) string { return filepath.Join(s.dir, filepath.Base(name)) }
 
-// Read makes the scheduler decode, default and validate a configuration, and initialise its plugins with it. It returns what the
-// scheduler wrote with --write-config-to, or an error with its message. That needs no API server. Without flags, the same configuration is read once.
+// Read makes the scheduler decode, default and validate a configuration, and initialise its plugins
+// with it. It returns the configuration that the scheduler wrote with --write-config-to, or an
+// error with its message. That needs no API server. Without flags, the same configuration is read
+// once.
 func (s *Scheduler) Read(ctx context.Context, config []byte, flags ...string) (string, error) {
 	if len(flags) > 0 {
 		return s.read(ctx, config, flags...)
@@ -77,12 +79,12 @@ func (s *Scheduler) read(ctx context.Context, config []byte, flags ...string) (s
 	return s.restore(string(written)), nil
 }
 
-// Run runs the scheduler with flags and returns what it printed.
+// Run runs the scheduler with flags and returns its standard output.
 func (s *Scheduler) Run(ctx context.Context, flags ...string) (string, error) {
 	return s.run(ctx, s.Path, flags...)
 }
 
-// place writes a configuration to a directory of its own.
+// place writes a configuration to a new directory.
 func (s *Scheduler) place(config []byte) (dir, path string, err error) {
 	if dir, err = os.MkdirTemp(s.dir, "run-"); err != nil {
 		return "", "", err
@@ -95,7 +97,7 @@ func (s *Scheduler) place(config []byte) (dir, path string, err error) {
 	return dir, path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// restore replaces the paths of the test by those of the documents.
+// restore replaces the paths of the test by the paths in the documents.
 func (s *Scheduler) restore(text string) string {
 	for _, name := range Kubeconfigs() {
 		text = strings.ReplaceAll(text, s.standIn(name), name)
@@ -111,10 +113,10 @@ type Failure struct {
 	Err    error
 }
 
-// Error shows the end of what was printed.
+// Error returns the program, its error and the end of its output.
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %v: %s", f.Program, f.Err, tail(f.Output)) }
 
-// Unwrap returns how the process ended.
+// Unwrap returns the error of the process.
 func (f *Failure) Unwrap() error { return f.Err }
 
 // ownNetwork returns a command that runs another in its own network namespace: 1.20–1.22 listen on the configured ports while they read a
@@ -138,7 +140,8 @@ func (s *Scheduler) run(ctx context.Context, program string, arguments ...string
 	return stdout.String(), nil
 }
 
-// tail returns the last lines of what was printed, without the command's usage that follows the error in old releases.
+// tail returns the last lines of an output, without the command's usage that follows the error in
+// old releases.
 func tail(text string) string {
 	text, _, _ = strings.Cut(text, "\nUsage:\n")
 	lines := strings.Split(strings.TrimSpace(text), "\n")

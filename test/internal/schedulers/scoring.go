@@ -2,9 +2,10 @@ package schedulers
 
 import "slices"
 
-// settleScoring puts the three plugins of v1beta1 that score by resources and the strategies of NodeResourcesFit, which took their
-// place in v1beta2, into one form: the plugin's name and what its strategy says. In 1.22, the one release that reads both config
-// APIs, they run the same code (pkg/scheduler/framework/plugins/noderesources: leastResourceScorer and its siblings).
+// settleScoring converts the three plugins of v1beta1 that score by resources to strategies of
+// NodeResourcesFit, which replaced them in v1beta2. In 1.22, the one release that reads both config
+// APIs, they run the same code (pkg/scheduler/framework/plugins/noderesources: leastResourceScorer
+// and its siblings).
 func settleScoring(profile map[string]any, running map[string]pluginSet) {
 	strategies := map[string]string{
 		"NodeResourcesLeastAllocated": "LeastAllocated", "NodeResourcesMostAllocated": "MostAllocated",
@@ -43,7 +44,7 @@ func settleScoring(profile map[string]any, running map[string]pluginSet) {
 		}
 	}
 	if !scores("NodeResourcesFit") && fit != nil {
-		// Without the plugin among those that score, its strategy says nothing.
+		// If NodeResourcesFit does not score, its strategy has no effect.
 		delete(fit, "ScoringStrategy")
 	}
 	profile["PluginConfig"] = slices.DeleteFunc(configs, func(c any) bool {

@@ -74,14 +74,15 @@ func newChurn(t *testing.T, n *labs.Node) *churn {
 	return c
 }
 
-// deploy deploys the scheduler with a configuration of its own, so that all replicas are replaced.
+// deploy deploys the scheduler with a configuration that depends on number, so that all replicas
+// are replaced.
 func (c *churn) deploy(t *testing.T, image string, number int) run.Result {
 	t.Helper()
 	config := run.WriteFile(t, "config.yaml", fmt.Sprintf("apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nparallelism: %d\n", number+8))
 	return c.PMKSched(t, "deploy", "--name", scheduler, "--image", image, "--config", config)
 }
 
-// operation is what happens while pods are created.
+// operation is an operation that runs while pods are created.
 type operation struct {
 	name string
 	// begin starts it and, unless end is set, waits for its end. end is called when the pods of the operation exist.
@@ -182,7 +183,8 @@ func newPod(number int) *corev1.Pod {
 	}
 }
 
-// check compares the pods with what the API servers logged. No pod is deleted, so what fits in the end did all the time.
+// check compares the pods with the audit logs of the API servers. No pod is deleted, so pods that
+// fit on their nodes in the end fitted at any time.
 func (c *churn) check(t *testing.T, want int) {
 	t.Helper()
 	c.AwaitWhole(t, scheduler, "kube-scheduler")
@@ -215,7 +217,7 @@ func (c *churn) check(t *testing.T, want int) {
 	}
 }
 
-// logFailed logs the bindings that were not carried out.
+// logFailed logs the bindings that failed.
 func (c *churn) logFailed(t *testing.T, log audit.Log) {
 	t.Helper()
 	for _, b := range log.Bindings {

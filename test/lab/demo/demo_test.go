@@ -14,7 +14,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 
-// The demo uses a lab that is up already, as it does when it is run a second time; its lab has the layout of PMK.
+// The demo uses a lab that is up already, as it does when it is run a second time; its lab uses the
+// layout of PMK.
 func TestDemoShowsThatACustomSchedulerBindsAPod(t *testing.T) {
 	const name = "demo"
 	n := labs.Shared(t, "pmk")

@@ -150,7 +150,7 @@ func (n *node) empty(ctx context.Context, t *testing.T) {
 	}
 }
 
-// schedulerState is what the scheduler runs as, and what it may do.
+// schedulerState returns the spec of the scheduler's Deployment and its RBAC objects.
 func (n *node) schedulerState(t *testing.T) string {
 	t.Helper()
 	const own = "-l=app.kubernetes.io/instance=" + scheduler
@@ -191,7 +191,8 @@ func TestAnExtenderThatIsNotReachedIsUndone(t *testing.T) {
 	notReached(t, connect(t, labs.Shared(t, "kubeadm")), true)
 }
 
-// notReached deploys an extender that the scheduler cannot reach, and has it undone.
+// notReached deploys an extender that the scheduler cannot reach, and checks that the deployment is
+// reverted.
 func notReached(t *testing.T, n *node, ignorable bool) {
 	t.Helper()
 	const name = "alone"
@@ -233,7 +234,7 @@ func TestExtenderForTheDefaultScheduler(t *testing.T) {
 	original := n.defaultManifest(t)
 	file := run.WriteFile(t, "pmk-sched.yaml", fmt.Sprintf(defaultFile, name, imageV1, namespace))
 	if said := n.extender(t, "deploy", "-f", file, "--default", "--yes"); !strings.Contains(said, "✓ prove that scheduler default-scheduler calls extender "+name) {
-		t.Errorf("there is no proof that the scheduler calls it:\n%s", said)
+		t.Errorf("deploy did not prove that the scheduler calls it:\n%s", said)
 	}
 	n.Create(ctx, t, namespace, controlplane.Pod("", group, "p"))
 	run.Eventually(t, "the event of the pod says why it is held back", func(ctx context.Context) (bool, string) {

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// scheduler and extender are the names of what is deployed.
+// scheduler and extender are the names of the deployed scheduler and extender.
 const scheduler, extender = "asking", "asked"
 
 func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(labs.Main(m)) }
 // workers are the nodes that a scheduler chooses among.
 var workers = []string{"worker-001", "worker-002"}
 
-// node is the control-plane node, with what makes pods for groups of nodes.
+// node is the control-plane node, with a Plane that creates pods for groups of nodes.
 type node struct {
 	*labs.Node
 	controlplane.Plane
@@ -46,7 +46,7 @@ func connect(t *testing.T, n *labs.Node) *node {
 }
 
 // extender runs a subcommand of `pmk-sched extender` on the node, which has to succeed, and returns
-// what it prints.
+// its output.
 func (n *node) extender(t *testing.T, args ...string) string {
 	t.Helper()
 	r := n.PMKSched(t, extenderArgs(args...)...).OK(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// What the user sees when a flag or a file cannot work on a cluster that works.
+// These tests check the messages for flags and files that cannot work on a working cluster.
 
 func TestDeployReportsAnImageThatCannotBePulledAndUndoesEverything(t *testing.T) {
 	n, name := labs.Shared(t, "pmk"), labs.SchedulerName(t)
@@ -30,7 +30,7 @@ func TestDeployReportsAnImageThatCannotBePulledAndUndoesEverything(t *testing.T)
 	n.LeftNothing(t, name)
 }
 
-// hasImage fails the test unless the Deployment of a scheduler has the image.
+// hasImage fails the test unless the Deployment of a scheduler uses the image.
 func hasImage(t *testing.T, n *labs.Node, name, want string) {
 	t.Helper()
 	if got := n.Kubectl(t, "get", "deployment", name, "-n", "kube-system", "-o", "jsonpath={.spec.template.spec.containers[0].image}"); got != want {
@@ -48,7 +48,7 @@ func TestDeployOfACrashingSchedulerShowsItsLogAndRestoresTheFormer(t *testing.T)
 	n.PMKSched(t, "verify", "--name", name).OK(t)
 }
 
-// With --no-rollback what failed stays, so that the user can inspect it.
+// With --no-rollback a failed deployment stays, so that the user can inspect it.
 func TestDeployWithoutRollbackLeavesWhatFailed(t *testing.T) {
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
 	image := n.Image(t)
@@ -58,7 +58,8 @@ func TestDeployWithoutRollbackLeavesWhatFailed(t *testing.T) {
 	hasImage(t, n, name, crash)
 }
 
-// A dry run reports what deploy would do and does none of it; check does the preflight checks alone.
+// A dry run reports the changes that deploy would make, and makes none. check runs only the
+// preflight checks.
 func TestDryRunAndCheckChangeNothing(t *testing.T) {
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
 	image := n.Image(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// statusReport is what is read of status -o json.
+// statusReport is the part of status -o json that these tests read.
 type statusReport struct {
 	Server     string `json:"server"`
 	Requests   int    `json:"requests"`

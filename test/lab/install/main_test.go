@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package install tests a second scheduler on the control-plane nodes of both layouts: detect, build, deploy, verify, uninstall, and
-// what happens when something goes wrong.
+// Package install tests a second scheduler on the control-plane nodes of both layouts: detect,
+// build, deploy, verify, uninstall, and the handling of failures.
 package install
 
 import (

@@ -50,7 +50,7 @@ type detected struct {
 	Warnings []string `json:"warnings"`
 }
 
-// layouts are those that a lab can have, with what detect finds there.
+// layouts are the layouts of labs, with the values that detect reports there.
 var layouts = []struct {
 	layout, kubeconfig, labelKey, taint string
 }{

@@ -28,8 +28,8 @@ func TestLogsMarkTheLeaderAndFollow(t *testing.T) {
 	n.Shell(t, fmt.Sprintf(followScript, run.Program(t), name, filepath.Join(t.TempDir(), "log")))
 }
 
-// followScript follows the log of a scheduler while a pod is bound, and fails unless the log then has the pod and the end of following is no
-// failure.
+// followScript follows the log of a scheduler while a pod is bound, and fails unless the log then
+// has a line about the pod, and `logs -f` succeeds when it is interrupted.
 const followScript = `
 program=%s name=%s log=%s
 "$program" logs --name "$name" -f >"$log" &
@@ -55,7 +55,7 @@ type credentialsReport struct {
 
 const schedulerConf = "/etc/kubernetes/scheduler.conf"
 
-// unchanged is what `credentials refresh` prints, by mode, when there is nothing to do.
+// unchanged is the output of `credentials refresh`, by mode, when there is nothing to do.
 var unchanged = map[string]string{
 	"node":           "the scheduler already uses the certificate of " + schedulerConf,
 	"node-inline":    "the scheduler already uses the certificate of " + schedulerConf,

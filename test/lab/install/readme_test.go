@@ -14,8 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// block is a shell block of the README and where its marker says that it runs: "master", "machine",
-// "benchmark", or "" for make targets.
+// block is a shell block of the README. place is the place where it runs, from its marker:
+// "master", "machine", "benchmark", or "" for make targets.
 type block struct{ place, script string }
 
 func readmeBlocks(t *testing.T) []block {
@@ -34,8 +34,8 @@ func readmeBlocks(t *testing.T) []block {
 	return blocks
 }
 
-// Every command that the README shows for a control-plane node works as it is printed there, in its
-// order. The stability window is short.
+// Every command that the README shows for a control-plane node works as printed, in the order of
+// the README. The stability window is short.
 func TestCommandsOfTheREADMEWorkOnTheNode(t *testing.T) {
 	n := labs.Shared(t, "pmk")
 	uninstalled := true
@@ -51,7 +51,7 @@ func TestCommandsOfTheREADMEWorkOnTheNode(t *testing.T) {
 	}
 }
 
-// So do those for the machine itself, and no block is left out.
+// The commands for this machine work too, and no block is left out.
 func TestCommandsOfTheREADMEWorkOnThisMachine(t *testing.T) {
 	t.Parallel()
 	for _, b := range readmeBlocks(t) {

@@ -137,7 +137,8 @@ func bind(ctx context.Context, n *labs.Node, namespace, scheduler, name string) 
 	return time.Since(created), fmt.Errorf("pod %s of scheduler %s was not bound: %w", name, scheduler, err)
 }
 
-// The certificate of two schedulers expires. The one that was refreshed before binds pods all the time, the other none.
+// The certificate of two schedulers expires. The scheduler that got a new certificate before binds
+// pods all the time, the other one binds none.
 func TestRefreshedCertificateKeepsTheSchedulerBinding(t *testing.T) {
 	n, name := labs.Shared(t, "kubeadm"), labs.SchedulerName(t)
 	left := name + "-left"
@@ -190,7 +191,7 @@ func TestRefreshByACertificateSigningRequest(t *testing.T) {
 		return run.Decode[credentialsReport](t, n.PMKSched(t, "credentials", "show", "--name", name, "-o", "json").OK(t).Stdout)
 	}
 	before := show()
-	// As on an administrator's machine, which has no files of a node.
+	// As on an administrator's machine, without the files of a node.
 	refresh := append([]string{"credentials", "refresh", "--name", name, "--node-root", "none"}, labs.Stable("1s")...)
 	n.PMKSched(t, refresh...).Fails(t, 2, "this machine is not one", "--csr")
 	printed := n.PMKSched(t, append(refresh, "--csr")...).OK(t)

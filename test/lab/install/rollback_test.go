@@ -28,7 +28,7 @@ func history(t *testing.T, n *labs.Node, name string) []revision {
 	return run.Decode[[]revision](t, n.PMKSched(t, "history", "--name", name, "-o", "json").OK(t).Stdout)
 }
 
-// deployer returns what deploys a scheduler, each time on the same port.
+// deployer returns a function that deploys a scheduler, each time on the same port.
 func deployer(t *testing.T, n *labs.Node, name string) func(image string, more ...string) run.Result {
 	n.UninstallLater(t, name)
 	args := append([]string{"deploy", "--name", name, "--port", n.Port(t)}, labs.Stable("1s")...)

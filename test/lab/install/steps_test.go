@@ -26,8 +26,8 @@ func passedSteps(stderr string) []string {
 	return steps
 }
 
-// convergesAfterKill kills a deployment after a step and runs it again: the scheduler then schedules, and nothing differs from what the
-// flags ask for.
+// convergesAfterKill kills a deployment after a step and runs it again: the scheduler then
+// schedules, and its objects match the flags.
 func convergesAfterKill(t *testing.T, n *labs.Node, step string) {
 	t.Helper()
 	name, image := labs.SchedulerName(t), n.Image(t)

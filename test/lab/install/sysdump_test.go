@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// The archive has the logs and metrics of a running scheduler, and none of the keys and tokens that the lab has: those of all Secrets, and those in
-// the files of the node.
+// The archive contains the logs and metrics of a running scheduler, and none of the keys and tokens
+// in the Secrets and in the files of the node.
 func TestSysdumpHasNoSecretOfTheLab(t *testing.T) {
 	for _, mode := range []string{"node", "node-inline", "serviceaccount"} {
 		t.Run(mode, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// helper, set to a state directory, makes the test binary start a lab in it: a process to kill. With helperMasters kubeadm makes it, with
-// so many control-plane nodes.
+// helper, set to a state directory, makes the test binary start a lab in it: a process to kill.
+// With helperMasters, kubeadm creates the lab with that number of control-plane nodes.
 const helper, helperMasters = "PMK_SCHED_LABTEST_UP", "PMK_SCHED_LABTEST_MASTERS"
 
 func TestMain(m *testing.M) {
@@ -56,12 +56,14 @@ func bringUp(stateDir string) int {
 	return 0
 }
 
-// killPoint is when lab up is killed: after it began a step, and something of the step is there.
+// killPoint is the time when lab up is killed: after it began a step, and when the first files of
+// the step exist.
 type killPoint struct {
 	name, step string
 	// made returns a pattern of files, one of which exists when it is time.
 	made func(l *lab.Lab) string
-	// masters is the number of control-plane nodes that kubeadm sets up; 0 for a lab without kubeadm.
+	// masters is the number of control-plane nodes that kubeadm sets up. It is 0 for a lab without
+	// kubeadm.
 	masters int
 }
 

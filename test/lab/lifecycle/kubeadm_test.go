@@ -93,7 +93,8 @@ func runPodOn(t *testing.T, l *lab.Lab, label, value string) {
 	kubectl(t, l, "wait", "--for=condition=Ready", "--timeout=5m", "pod/shell")
 }
 
-// isMadeByKubeadm checks what only kubeadm sets up, and the shape of upstream's images.
+// isMadeByKubeadm checks objects and files that only kubeadm creates, and the shape of upstream's
+// images.
 func isMadeByKubeadm(t *testing.T, l *lab.Lab) {
 	for _, n := range l.Nodes()[:3] {
 		if got := kubectl(t, l, "get", "pods", "-n", "kube-system", "--field-selector", "spec.nodeName="+n.Name(), "-o", "jsonpath={.items[*].metadata.labels.component}"); got != "etcd kube-apiserver kube-controller-manager kube-scheduler" {

@@ -218,7 +218,7 @@ func commandsRun(t *testing.T, l *lab.Lab) {
 	if out, _ := on(t, l, "sh", "-c", "grep -l '[s]leep.9[78]' /proc/[0-9]*/cmdline 2>/dev/null"); out != "" {
 		t.Errorf("cancelled, but still running: %s", out)
 	}
-	// A container that is started by hand belongs to the lab too.
+	// A container that is started by hand is part of the lab too.
 	if _, status := on(t, l, "ctr", "-n", "k8s.io", "run", "-d", lab.BusyboxImage, "by-hand", "sleep", "600"); status != 0 {
 		t.Error("ctr run fails")
 	}

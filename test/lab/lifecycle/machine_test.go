@@ -18,7 +18,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/labs"
 )
 
-// conntrack is a setting that is not there until something on the machine first tracks connections.
+// conntrack is a setting that does not exist until a process on the machine first tracks
+// connections.
 const conntrack = "net/netfilter/nf_conntrack_max"
 
 // traces are everything on the machine that a lab could leave behind, a line each.
@@ -110,7 +111,8 @@ func processes(t *testing.T) map[int]string {
 	return found
 }
 
-// machine compares the machine after a test with what it was before.
+// machine is the state of the machine before a test. Its methods compare it with the state after
+// the test.
 type machine struct {
 	before    traces
 	processes map[int]string
@@ -121,8 +123,9 @@ func watchMachine(t *testing.T) *machine {
 	return &machine{before: look(t), processes: processes(t)}
 }
 
-// unchanged fails the test for everything that is new on the machine, and for everything that is gone. The kernel and the machine's first
-// process take a moment to release what has ended.
+// unchanged fails the test for everything that is new on the machine, and for everything that is
+// gone. The kernel and the machine's first process take a moment to release the resources of ended
+// processes.
 func (m *machine) unchanged(t *testing.T) {
 	t.Helper()
 	var left []string
@@ -162,8 +165,9 @@ func (m *machine) differences(t *testing.T) []string {
 	return out
 }
 
-// isOthers reports whether a trace belongs to a lab or test of another package, to the session that runs the tests, or to what systemd
-// starts and ends on its own. A network link of any other lab than the shared ones is from here.
+// isOthers reports whether a trace comes from a lab or test of another package, from the session
+// that runs the tests, or from a unit that systemd starts and ends on its own. Network links come
+// from this package, except for the links of the shared labs.
 func (m *machine) isOthers(t *testing.T, line string) bool {
 	if strings.Contains(line, "/pmk-sched-lab-") {
 		return !strings.Contains(line, "/pmk-sched-lab-"+prefix)

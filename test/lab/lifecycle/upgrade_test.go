@@ -29,8 +29,9 @@ type upgradeStep struct {
 	upgrade bool
 }
 
-// A second scheduler with the article's configuration and a plugin, and a replaced default scheduler, survive each upgrade of a cluster of
-// kubeadm. After each, status reports both, and the commands that it prints repair them. What cannot work is rolled back.
+// A second scheduler with the article's configuration and a plugin, and a replaced default
+// scheduler, survive each upgrade of a cluster of kubeadm. After each, status reports both, and the
+// commands that it prints repair them. An upgrade that cannot work is rolled back.
 func TestSchedulersAreUpgradedAfterTheirCluster(t *testing.T) {
 	for _, chain := range []struct {
 		from  string
@@ -88,7 +89,7 @@ func upgradesWithItsCluster(t *testing.T, from string, steps []upgradeStep) {
 	n.Uninstall(t, "my-scheduler")
 }
 
-// checkDue returns what `upgrade --check` reports of the one scheduler, which is due.
+// checkDue returns the report of `upgrade --check` for the only scheduler, which is due.
 func checkDue(t *testing.T, n *labs.Node) session.Upgrade {
 	t.Helper()
 	r := n.PMKSched(t, "upgrade", "--check", "-o", "json")
@@ -114,7 +115,8 @@ func isRolledBack(t *testing.T, n *labs.Node, image, release string) {
 	n.PMKSched(t, "verify", "--name", "my-scheduler").OK(t)
 }
 
-// keepsItsConfiguration checks that the configuration for a release has the article's setting and the plugin.
+// keepsItsConfiguration checks that the configuration for a release contains the article's setting
+// and the plugin.
 func keepsItsConfiguration(t *testing.T, n *labs.Node, release string) {
 	t.Helper()
 	config := n.Kubectl(t, "get", "configmaps", "-n", "kube-system", "-l", "app.kubernetes.io/instance=my-scheduler,pmk-sched.io/release="+release, "-o", "yaml")

@@ -12,8 +12,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// In a cluster with coordinated leader election the default scheduler is a candidate for its lease, and a second scheduler is not: one with
-// the feature gate on registers for that lease whatever its configuration is.
+// In a cluster with coordinated leader election the default scheduler is a candidate for its lease,
+// and a second scheduler is not: one with the feature gate on registers for that lease
+// independently of its configuration.
 func TestSecondSchedulerIsNoCandidateForTheDefaultOnesLease(t *testing.T) {
 	n := up(t, subject{release: "v1.34.2", layout: "kubeadm", api: "v1"})
 	const gate = "--feature-gates=CoordinatedLeaderElection=true"

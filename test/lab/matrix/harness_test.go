@@ -31,7 +31,7 @@ func (s subject) minor(t *testing.T) int {
 // image is the reference of the scheduler that is built for the release.
 func (s subject) image() string { return "localhost/my-scheduler:" + s.release }
 
-// labelKey and taint are those of the control-plane node.
+// labelKey returns the key of the control-plane node's role label.
 func (s subject) labelKey() string {
 	if s.layout == "pmk" {
 		return "node-role.kubernetes.io/master"

@@ -84,7 +84,7 @@ func (n node) build(t *testing.T) {
 	n.PMKSched(t, "build", "--busybox", "/bin/busybox", "--tag", n.image(), "--load", "containerd").OK(t)
 }
 
-// deploysUnchanged deploys what is deployed already: nothing may differ.
+// deploysUnchanged runs the same deploy again, which must change no object.
 func (n node) deploysUnchanged(t *testing.T, name string, more ...string) {
 	t.Helper()
 	again := n.PMKSched(t, append([]string{"deploy", "--name", name, "--image", n.image()}, more...)...).OK(t)

@@ -2,7 +2,8 @@
 
 package matrix
 
-// subjects are the releases where something begins or ends for a node or a scheduler, on both shapes of master.
+// subjects returns the releases that change the behavior of a node or a scheduler, with both
+// layouts of control-plane nodes.
 func subjects() []subject {
 	return []subject{
 		{release: "v1.20.15", layout: "pmk", api: "v1beta1"},

@@ -14,7 +14,7 @@ import (
 // stages are the columns of the table that a run ends with.
 var stages = []string{"lab up", "detect", "build", "deploy", "again", "verify", "pods", "serviceaccount", "uninstall"}
 
-// row is what became of one subject.
+// row is the result for one subject.
 type row struct {
 	subject
 	seconds map[string]float64
@@ -24,7 +24,7 @@ type row struct {
 // rows are filled by one test after the other.
 var rows []*row
 
-// begin opens the row of a subject, which says in the end whether the test passed.
+// begin adds the row of a subject. When the test ends, the row records whether it passed.
 func begin(t *testing.T, s subject) *row {
 	t.Helper()
 	r := &row{subject: s, seconds: map[string]float64{}}

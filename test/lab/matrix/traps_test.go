@@ -30,9 +30,9 @@ func (n node) lease(t *testing.T, name string) electionLease {
 	return run.Decode[electionLease](t, n.Kubectl(t, "get", "lease", "-n", "kube-system", name, "-o", "json"))
 }
 
-// leadsItselfOnly fails the test unless the deployed scheduler holds the lease of its own name, which up to 1.21 no flag besides a
-// configuration can set, and the default scheduler still holds its own. With coordinated leader election, from 1.31 on, the deployed
-// scheduler is not a candidate for it.
+// leadsItselfOnly fails the test unless the deployed scheduler holds the lease named after it,
+// which up to 1.21 only a configuration can set, and the default scheduler still holds its own.
+// With coordinated leader election, from 1.31 on, the deployed scheduler is not a candidate for it.
 func (n node) leadsItselfOnly(t *testing.T, before electionLease) {
 	t.Helper()
 	if after := n.lease(t, "kube-scheduler"); after != before {
@@ -95,7 +95,7 @@ func (n node) ask(t *testing.T, address, path string) run.Result {
 	return n.Exec(t, "kubectl", "--server", "https://"+address, "--insecure-skip-tls-verify", "get", "--raw", path)
 }
 
-// socket is a TCP port that something listens on.
+// socket is a TCP port on which a process listens.
 type socket struct {
 	port     int
 	loopback bool
@@ -184,7 +184,8 @@ func listening(t *testing.T, process string) []socket {
 	return sockets
 }
 
-// standbysDoNotBlock deploys two replicas. The one that does not lead fills its caches only when it does, and deploy does not wait for that.
+// standbysDoNotBlock deploys two replicas. The standby replica fills its caches only when it leads,
+// and deploy does not wait for that.
 func (n node) standbysDoNotBlock(t *testing.T) {
 	t.Helper()
 	if n.minor(t) < 28 {

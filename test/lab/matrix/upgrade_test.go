@@ -79,7 +79,7 @@ func TestReplacedDefaultSchedulerIsUpgraded(t *testing.T) {
 	n.PMKSched(t, "restore", "--yes").OK(t)
 }
 
-// deployed is what detect says of the one scheduler that is deployed.
+// deployed returns the only deployed scheduler in the report of detect.
 func (n node) deployed(t *testing.T) inspect.DeployedScheduler {
 	t.Helper()
 	info := run.Decode[inspect.Info](t, n.PMKSched(t, "detect", "-o", "json").OK(t).Stdout)

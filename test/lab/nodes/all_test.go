@@ -19,13 +19,14 @@ import (
 // podImage is the image of pmk-sched for the pods of a run through all nodes.
 const podImage = "localhost/pmk-sched:test"
 
-// result is what a run through all nodes prints of a node.
+// result is the output of a run through all nodes for one node.
 type result struct {
 	Node, Image, Manifest, Backup string
 	Changed                       bool
 }
 
-// allNodes are the nodes of a cluster with what the tests of runs through all nodes need of them.
+// allNodes are the nodes of a cluster and their original manifests, for tests of runs through all
+// nodes.
 type allNodes struct {
 	nodes     []*labs.Node
 	originals [][]byte

@@ -1,3 +1,3 @@
-// Package nodes tests schedulers on clusters with three control-plane nodes: kubeadm's own, and those with the layout of PMK. It needs the
-// build tag labs.
+// Package nodes tests schedulers on clusters with three control-plane nodes: kubeadm's clusters,
+// and clusters with the layout of PMK. It needs the build tag labs.
 package nodes

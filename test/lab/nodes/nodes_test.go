@@ -57,7 +57,8 @@ func three(t *testing.T, release, layout string) []*labs.Node {
 	return nodes
 }
 
-// deployed deploys a scheduler without flags that say how, and has a replica on each of the nodes, which have a label.
+// deployed deploys a scheduler with default flags, and checks that the nodes have the label and a
+// replica each.
 func deployed(t *testing.T, nodes []*labs.Node, label string) {
 	t.Helper()
 	first := nodes[0]

@@ -18,8 +18,9 @@ import (
 
 const pmkManifest = "/etc/pf9/kube.d/master.yaml"
 
-// On PMK each component uses the API server of its node, https://localhost:443, clients use a virtual address, and the node agent writes the
-// manifest again when it starts. The releases are those of PMK's public node agent and of its article.
+// On PMK each component uses the API server of its node, https://localhost:443, clients use a
+// virtual address, and the node agent writes the manifest again when it starts. The releases come
+// from PMK's public node agent and from its article.
 func TestSchedulersOnThreeControlPlaneNodesOfPMK(t *testing.T) {
 	for _, release := range []string{"v1.21.3", labs.Release} {
 		t.Run(release, func(t *testing.T) { onThreeOfPMK(t, release) })
@@ -54,8 +55,9 @@ func onThreeOfPMK(t *testing.T, release string) {
 	uninstalled(t, nodes[0])
 }
 
-// moves loses the node that has the virtual address: another one gets it, an API server answers there, and pods of the deployed scheduler are
-// bound. When the node is back, one node has the address.
+// moves loses the node that holds the virtual address: another one gets it, an API server answers
+// there, and pods of the deployed scheduler are bound. When the node is back, one node holds the
+// address.
 func moves(t *testing.T, nodes []*labs.Node, lose, undo func(*lab.Lab, context.Context, string) error) {
 	l, before := nodes[0].Lab, holder(t, nodes)
 	rest := slices.DeleteFunc(slices.Clone(nodes), func(n *labs.Node) bool { return n.NodeName == before })
@@ -86,7 +88,7 @@ func moves(t *testing.T, nodes []*labs.Node, lose, undo func(*lab.Lab, context.C
 	})
 }
 
-// holder waits until one of the nodes has the virtual address, and returns its name.
+// holder waits until one of the nodes holds the virtual address, and returns its name.
 func holder(t *testing.T, nodes []*labs.Node) (name string) {
 	t.Helper()
 	server, err := url.Parse(nodes[0].Config.Host)

@@ -85,7 +85,7 @@ func TestBundledPlugins(t *testing.T) {
 	}
 }
 
-// noResource is what is logged until the resource that NetworkAware reads is defined.
+// noResource are the log messages until the resource that NetworkAware reads is defined.
 var noResource = []string{"the server could not find the requested resource", "NetworkAware: the resource does not exist"}
 
 // deploy deploys the scheduler of a file with a kind of credentials.
@@ -202,7 +202,8 @@ func example(t *testing.T, name string) *unstructured.Unstructured {
 	return object
 }
 
-// followsTheNetwork expects LoadAware to have no say.
+// followsTheNetwork checks that pods follow NetworkAware. It requires that LoadAware prefers no
+// node.
 func (n *node) followsTheNetwork(t *testing.T) {
 	t.Helper()
 	for name, latency := range map[string]float64{one: 30, two: 1.5, three: 30} {

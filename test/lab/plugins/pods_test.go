@@ -70,7 +70,7 @@ func (n *node) list(t *testing.T, namespace string) []corev1.Pod {
 	return list.Items
 }
 
-// awaitBound waits until so many pods of a namespace are bound, and returns all of them.
+// awaitBound waits until count pods of a namespace are bound, and returns all its pods.
 func (n *node) awaitBound(t *testing.T, namespace string, count int) (pods []corev1.Pod) {
 	t.Helper()
 	run.Eventually(t, fmt.Sprintf("%d pods of %s are bound", count, namespace), func(context.Context) (bool, string) {
@@ -88,7 +88,7 @@ func (n *node) awaitBound(t *testing.T, namespace string, count int) (pods []cor
 	return pods
 }
 
-// whyPending is what the scheduler says of a pod that it has not bound.
+// whyPending returns the scheduler's message about a pod that it has not bound.
 func whyPending(pod corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -98,7 +98,8 @@ func whyPending(pod corev1.Pod) string {
 	return ""
 }
 
-// awaitRejected waits until the scheduler says of a pod that it cannot be scheduled, because of what is given.
+// awaitRejected waits until the scheduler reports that a pod cannot be scheduled, with a message
+// that contains because.
 func (n *node) awaitRejected(t *testing.T, namespace, name, because string) {
 	t.Helper()
 	run.Eventually(t, "pod "+name+" is rejected", func(context.Context) (bool, string) {
@@ -116,8 +117,9 @@ func (n *node) remove(t *testing.T, namespace string) {
 	controlplane.DeletePods(run.Context(t), t, n.Kube, namespace)
 }
 
-// place has the scheduler place so many pods at once, and counts them by node. Their names are new each time: kwok deletes a pod by its name
-// after its deletion, also one that has the name by then (pkg/kwok/controllers/pod_controller.go, deleteResource).
+// place makes the scheduler place count pods at once, and counts them by node. Their names are new
+// each time: kwok deletes a pod by its name after its deletion, also a new pod of that name
+// (pkg/kwok/controllers/pod_controller.go, deleteResource).
 func (n *node) place(t *testing.T, count int) map[string]int {
 	t.Helper()
 	namespace := n.namespace(t, "placed")
@@ -136,8 +138,9 @@ func (n *node) place(t *testing.T, count int) map[string]int {
 	return placed
 }
 
-// placesOn waits until pods are placed on exactly these nodes, and expects that of the next pods too: until a plugin knows what has changed they may go
-// anywhere, and from then on none does. By chance pods that may go to three nodes leave one of them out once in 700,000 times.
+// placesOn waits until pods are placed on exactly these nodes, and expects the same of the next
+// pods: until a plugin knows the change, pods may go to any node, and afterwards only to these. By
+// chance pods that may go to three nodes leave one of them out once in 700,000 times.
 func (n *node) placesOn(t *testing.T, what string, nodes ...string) {
 	t.Helper()
 	place := func(context.Context) (bool, string) {

@@ -29,8 +29,8 @@ const (
 	pace = 100 * time.Millisecond
 )
 
-// others are the release of PMK's public node agent, and the newest, whose kubelet sees no change
-// in a container other than that of its image.
+// others are the release of PMK's public node agent, and the newest, whose kubelet detects no
+// change in a container except for its image.
 var others = []labs.Options{
 	{Release: "v1.21.3", Layout: lab.LayoutPMK, Workers: 3}, {Release: "v1.37.1", Layout: lab.LayoutKubeadm, Workers: 3},
 }
@@ -49,8 +49,8 @@ func BenchmarkReplaceOtherReleases(b *testing.B) {
 	}
 }
 
-// measure replaces and restores. It reports the longest wait of a pod in each round, and what
-// replace reports itself.
+// measure replaces and restores. It reports the longest wait of a pod in each round, and the time
+// without a scheduler that replace reports.
 func measure(b *testing.B, n *node) {
 	b.Helper()
 	image := n.Image(b, "timestamp")

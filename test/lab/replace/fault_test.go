@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// What cannot work is refused before anything is changed.
+// A replacement that cannot work is refused before anything is changed.
 func TestReplaceRefusesWhatCannotWork(t *testing.T) {
 	n := unchanged(t, labs.Shared(t, lab.LayoutKubeadm), manifests[lab.LayoutKubeadm])
 	unknown := run.WriteFile(t, "unknown.yaml", "apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\nprofiles:\n- plugins: {score: {enabled: [{name: NoSuchPlugin}]}}\n")

@@ -154,7 +154,7 @@ func TestFaultReplaceResumesBeforeTheKubeletHasReadTheManifest(t *testing.T) {
 	}
 }
 
-// A replaced scheduler that ends, after an edit by hand, is a finding of its own.
+// A replaced scheduler that ends, after an edit by hand, is a separate finding.
 func TestFaultStatusReportsAReplacedSchedulerThatEnds(t *testing.T) {
 	n := exclusive(t, lab.LayoutKubeadm)
 	n.replace(t, "--image", n.Image(t, "timestamp")).OK(t)
@@ -170,8 +170,9 @@ func TestFaultStatusReportsAReplacedSchedulerThatEnds(t *testing.T) {
 	n.PMKSched(t, "status").OK(t)
 }
 
-// The kubelet and containerd are restarted between the swap and the new scheduler's start. The replacement then either succeeded, and the
-// new scheduler runs, or reverted itself and says why.
+// The kubelet and containerd are restarted between the swap and the new scheduler's start. The
+// replacement then either succeeded, and the new scheduler runs, or it was reverted and pmk-sched
+// prints the reason.
 func TestFaultReplaceSurvivesARestartOfTheNode(t *testing.T) {
 	for _, layout := range layouts {
 		t.Run(layout, func(t *testing.T) {

@@ -34,7 +34,8 @@ var manifests = map[string]string{
 	lab.LayoutPMK:     "/etc/pf9/kube.d/master.yaml",
 }
 
-// exclusive returns the node of an exclusive lab. The kubelet does not remember what tests before did.
+// exclusive returns the node of an exclusive lab. The kubelet does not remember the restarts of
+// earlier tests.
 func exclusive(t testing.TB, layout string) *node {
 	t.Helper()
 	n := prepare(t, labs.Exclusive(t, layout), manifests[layout])

@@ -22,7 +22,8 @@ type outcome struct {
 	SecondsWithoutScheduler float64
 }
 
-// stamped makes a Deployment of twenty pods that name no scheduler, and counts those that the timestamp plugin stamped.
+// stamped makes a Deployment of twenty pods that name no scheduler, and counts the pods that the
+// timestamp plugin stamped.
 func (n *node) stamped(t testing.TB, name string) (stamped int) {
 	t.Helper()
 	const replicas = 20
@@ -45,8 +46,9 @@ func (n *node) stamped(t testing.TB, name string) (stamped int) {
 	return stamped
 }
 
-// replaceAndRestore replaces the default scheduler by one with a plugin: every pod is scheduled by it, the API server is not touched, and
-// restore writes the original bytes and removes what the plugin was granted. Another replacement at the same time is refused.
+// replaceAndRestore replaces the default scheduler by one with a plugin: every pod is scheduled by
+// it, the API server is not touched, and restore writes the original bytes and removes the
+// permissions of the plugin. Another replacement at the same time is refused.
 func replaceAndRestore(t *testing.T, n *node) {
 	t.Helper()
 	image := n.Image(t, "timestamp")

@@ -28,8 +28,8 @@ const (
 	rke2TLS        = "/var/lib/rancher/rke2/server/tls"
 )
 
-// RKE2 keeps its static pods elsewhere, mounts each file by itself, gives the manifest a UID, and writes it again when it starts: status
-// reports that, and replace repairs it.
+// RKE2 keeps its static pods elsewhere, mounts each file separately, gives the manifest a UID, and
+// writes it again when it starts: status reports that, and replace repairs it.
 func TestReplaceOnRKE2(t *testing.T) {
 	l := labs.Start(t, labs.Options{Release: labs.Release, Layout: lab.LayoutKubeadm})
 	layOutAsRKE2(t, l)
@@ -51,8 +51,8 @@ func TestReplaceOnRKE2(t *testing.T) {
 	n.restore(t)
 }
 
-// layOutAsRKE2 moves the static pods of a node to where RKE2 has them, and writes the scheduler's files in RKE2's form
-// (rancher/rke2, pkg/podexecutor and pkg/staticpod).
+// layOutAsRKE2 moves the static pods of a node to the directory that RKE2 uses, and writes the
+// scheduler's files in RKE2's form (rancher/rke2, pkg/podexecutor and pkg/staticpod).
 func layOutAsRKE2(t *testing.T, l *labs.Node) {
 	t.Helper()
 	ctx := run.Context(t)

@@ -111,7 +111,8 @@ func TestSchedulerAndExtenderDoNotGrow(t *testing.T) {
 	doNotGrow(t, samples)
 }
 
-// churn creates pods and deletes those that are old enough, until ctx ends. A pod that has no node when it is to be deleted was lost.
+// churn creates pods, and deletes them when they are old enough, until ctx ends. A pod that has no
+// node by then was lost.
 func churn(ctx context.Context, n *labs.Node) error {
 	client := n.Kube.CoreV1().Pods(namespace)
 	batches := [][]string{}
@@ -171,7 +172,8 @@ func newPod(name string) *corev1.Pod {
 	}
 }
 
-// kept are the metrics of a process that must not grow, and what they may grow by besides a tenth.
+// kept are the metrics of a process that must not grow, and the growth that is allowed in addition
+// to a tenth.
 var kept = map[string]float64{"process_resident_memory_bytes": 32 << 20, "go_goroutines": 50, "process_open_fds": 20}
 
 // measure reads the metrics of the scheduler and of the extender's pods.

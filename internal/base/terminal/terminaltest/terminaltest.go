@@ -38,8 +38,9 @@ func Open(t testing.TB) (user, program *os.File) {
 	return user, program
 }
 
-// ReceiveSignals makes the programs that the test starts receive SIGINT and SIGHUP although this process ignores them, as it does when it was
-// started in the background or by nohup: what a process ignores, its children do too, and pmk-sched respects that.
+// ReceiveSignals makes the programs that the test starts receive SIGINT and SIGHUP although this
+// process ignores them, as it does when it was started in the background or by nohup: children
+// inherit ignored signals, and pmk-sched respects that.
 func ReceiveSignals(t testing.TB) {
 	t.Helper()
 	for _, s := range []os.Signal{os.Interrupt, unix.SIGHUP} {
@@ -49,7 +50,7 @@ func ReceiveSignals(t testing.TB) {
 	}
 }
 
-// Shown returns a line of a terminal without what was cleared from it.
+// Shown returns the text of a terminal line that remains after clearing.
 func Shown(line string) string {
 	if i := strings.LastIndex(line, "\x1b[K"); i >= 0 {
 		line = line[i+len("\x1b[K"):]

@@ -1,4 +1,4 @@
-// Package kubeapitest has the failures of an API server that tests inject into clients.
+// Package kubeapitest provides failures of an API server for tests to inject into clients.
 package kubeapitest
 
 import (

@@ -27,7 +27,7 @@ const (
 // Redactor removes secrets. It knows how they look, and the values that it was taught with Learn.
 type Redactor struct {
 	known map[string]bool
-	// replacer replaces the known values; nil: it has to be made again.
+	// replacer replaces the known values. It is nil until they are compiled.
 	replacer *strings.Replacer
 }
 
@@ -61,7 +61,7 @@ func (r *Redactor) Learn(value []byte) {
 	r.replacer = nil
 }
 
-// partsOf returns what of a value may occur alone.
+// partsOf returns the parts of a value that may occur alone.
 func partsOf(text string) []string {
 	parts := []string{strings.TrimSpace(text)}
 	for line := range strings.Lines(text) {

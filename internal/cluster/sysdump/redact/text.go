@@ -53,7 +53,8 @@ func (r *Redactor) Text(text string) string {
 // maxStructured bounds the text that is parsed as YAML: logs are not.
 const maxStructured = 1 << 20
 
-// sensitiveFieldsOf returns the values of the sensitive fields of text that is configuration, such as those in blocks of several lines.
+// sensitiveFieldsOf returns the values of the sensitive fields of text that is configuration,
+// including values of several lines.
 func sensitiveFieldsOf(text string) []string {
 	if len(text) > maxStructured || !sensitiveAnywhere.MatchString(text) {
 		return nil

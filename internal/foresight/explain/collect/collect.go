@@ -1,4 +1,4 @@
-// Package collect reads what package explain needs to know of a pod from an API server.
+// Package collect reads the input of package explain from an API server.
 package collect
 
 import (
@@ -29,7 +29,7 @@ type reader struct {
 	in    *explain.Input
 }
 
-// Pod reads what concerns a pod. Objects that the user must not read are named in the result.
+// Pod reads the objects that explain a pod. The result names objects that the user must not read.
 func Pod(ctx context.Context, cfg *rest.Config, namespace, name string, log *zap.Logger) (*explain.Input, error) {
 	cfg = kubeapi.ClientConfig(cfg, log)
 	// Decoding nodes and pods from JSON costs several times the CPU.
@@ -109,7 +109,7 @@ func (r *reader) nodes(ctx context.Context) error {
 	})
 }
 
-// usage adds up what the pods on each node use. It keeps no pod.
+// usage adds up the usage of the pods on each node. It keeps no pod.
 func (r *reader) usage(ctx context.Context) error {
 	used := map[string]*explain.Usage{}
 	running := metav1.ListOptions{FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"}

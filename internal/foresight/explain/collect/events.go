@@ -33,8 +33,9 @@ func (r *reader) events(ctx context.Context) (err error) {
 	return err
 }
 
-// refusals reads the events of the workloads that may not create the pod. The pod's name is that of the workload, of a workload that it owns
-// (a Deployment's ReplicaSets), or of one of its pods.
+// refusals reads the events of the workloads that may not create the pod. The pod is named after
+// the workload, after a workload that it owns (a Deployment's ReplicaSets), or after one of its
+// pods.
 func (r *reader) refusals(ctx context.Context) error {
 	events, err := r.listEvents(ctx, "reason=FailedCreate")
 	for _, e := range events {

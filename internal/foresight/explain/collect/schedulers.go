@@ -28,7 +28,8 @@ const (
 	leaseSlack = 5 * time.Second
 )
 
-// schedulers finds the schedulers of the cluster: those that pmk-sched installed, the default one, and others by their leases.
+// schedulers finds the schedulers of the cluster: schedulers that pmk-sched installed, the default
+// scheduler, and others by their leases.
 func (r *reader) schedulers(ctx context.Context) error {
 	var deployments []appsv1.Deployment
 	err := r.retry.Do(ctx, "list schedulers", func(ctx context.Context) (err error) {
@@ -58,7 +59,8 @@ func (r *reader) schedulers(ctx context.Context) error {
 	return nil
 }
 
-// leases lists those of schedulers, by their name: in kube-system, and in all namespaces those of the pod's scheduler.
+// leases lists the leases of schedulers, by their name: in kube-system all of them, in other
+// namespaces only the leases of the pod's scheduler.
 func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	var found []coordinationv1.Lease
 	add := func(namespace string, o metav1.ListOptions, wanted func(*coordinationv1.Lease) bool) error {
@@ -84,7 +86,8 @@ func (r *reader) leases(ctx context.Context) ([]coordinationv1.Lease, error) {
 	}))
 }
 
-// leaseHolder adds the scheduler of a lease, unless it is a known one. A lease has the name of its scheduler, except the default one's.
+// leaseHolder adds the scheduler of a lease, unless it is known. A lease is named after its
+// scheduler, except for the default scheduler.
 func (r *reader) leaseHolder(lease *coordinationv1.Lease, known map[string]bool) {
 	where := lease.Namespace + "/" + lease.Name
 	if known[where] {
@@ -159,7 +162,7 @@ func (r *reader) configMap(ctx context.Context, namespace, name string) (data ma
 	return data, err
 }
 
-// configuration is what a KubeSchedulerConfiguration says of those who may reject a pod.
+// configuration lists the scheduler names, plugins and extenders in a KubeSchedulerConfiguration.
 type configuration struct{ names, plugins, extenders []string }
 
 // readConfiguration reads a KubeSchedulerConfiguration. Other text has no names.

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Outcome is what became of a node that was asked for.
+// Outcome is the scheduler's decision about the chosen node.
 type Outcome string
 
 // Outcomes.
@@ -18,24 +18,26 @@ const (
 	Unscored Outcome = "unscored"
 )
 
-// Chosen is what would have to change for a node to win.
+// Chosen lists the changes that would make a node win.
 type Chosen struct {
 	Node    string  `json:"node"`
 	Outcome Outcome `json:"outcome"`
-	// Best is the node with the best score, and Lacks what this node has less.
+	// Best is the node with the best score, and Lacks the difference of this node's score to it.
 	Best  string `json:"best,omitempty"`
 	Lacks int64  `json:"lacks"`
-	// Differences are by plugin and extender, those that speak against the node first.
+	// Differences are by plugin and extender, in the order of how much they lower the node's score
+	// against Best.
 	Differences []Difference `json:"differences,omitempty"`
 	// Changes are weights with which the node would have the best score, each alone.
 	Changes []Change `json:"changes,omitempty"`
-	// Refusals are who refuses it; all of them have to change.
+	// Refusals are the plugins and extenders that refuse the node. All of them have to change.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Fixes are what would make the pod fit there, as far as it follows from the node and the pods on it.
+	// Fixes would make the pod fit on the node, as far as they follow from the node and the pods on
+	// it.
 	Fixes []Fix `json:"fixes,omitempty"`
 }
 
-// Fix is what would make a plugin accept a node.
+// Fix is a change that would make a plugin accept a node.
 type Fix struct {
 	By   string `json:"by"`
 	Text string `json:"text"`
@@ -50,7 +52,8 @@ type Difference struct {
 	Best   int64  `json:"best"`
 }
 
-// Change is a weight of a plugin or an extender; 0: it does not score.
+// Change is a weight of a plugin or an extender. A plugin or an extender of weight 0 does not
+// score.
 type Change struct {
 	By     string `json:"by"`
 	Weight int64  `json:"weight"`
@@ -110,7 +113,7 @@ func (r *Result) second(name string) Node {
 	return Node{}
 }
 
-// scoreBy returns what a plugin or an extender added to a node.
+// scoreBy returns the score that a plugin or an extender added to a node.
 func (n Node) scoreBy(by string) int64 {
 	for _, s := range n.Scores {
 		if s.By == by {
@@ -134,8 +137,9 @@ func differences(node, best Node) []Difference {
 	return all
 }
 
-// changes returns the weights with which a node would have the best score, each nearest to what it is. Plugins bring scores to 0 to 100 before they
-// are multiplied by their weight, so that a weight changes nothing else.
+// changes returns the weights with which a node would have the best score, each as near as possible
+// to the current weight. Plugins bring scores to 0 to 100 before they are multiplied by their
+// weight, so that a weight changes nothing else.
 func (r *Result) changes(node Node) []Change {
 	var all []Change
 	for _, s := range node.Scores {
@@ -147,8 +151,8 @@ func (r *Result) changes(node Node) []Change {
 	return all
 }
 
-// winningWeight returns the weight nearest to that of s with which the node beats all others. With the weight w+d the node is ahead of another one
-// by lead + d×ahead/w.
+// winningWeight returns the weight nearest to the weight of s with which the node beats all others.
+// With the weight w+d the node is ahead of another one by lead + d×ahead/w.
 func (r *Result) winningWeight(node Node, s Score) (int64, bool) {
 	w, least, most := s.Weight, int64(0), int64(maxWeight)
 	for _, other := range r.Nodes {

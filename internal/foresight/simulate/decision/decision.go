@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Input is what was observed of a scheduler.
+// Input contains the observations of a scheduler.
 type Input struct {
 	Namespace, Pod     string
 	Release, Scheduler string
@@ -17,13 +17,14 @@ type Input struct {
 	Nodes []string
 	// Filters are the plugins that may refuse nodes, in the order of the scheduler.
 	Filters []Filter
-	// Passed are the nodes that passed all plugins; Stages what extenders left of them, in their order. Those after the one that left none are
-	// missing.
+	// Passed are the nodes that passed all plugins. Stages are the nodes that each extender left,
+	// in the order of the extenders. After an extender that left no node the stages are missing.
 	Passed []string
 	Stages []Stage
 	// Scores are nil if the scheduler did not score: at most one node was left.
 	Scores *Scores
-	// Weights are the weights of the plugins, ExtenderWeights those of the extenders that score.
+	// Weights are the weights of the plugins, ExtenderWeights the weights of the extenders that
+	// score.
 	Weights, ExtenderWeights map[string]int64
 	// Selected is the node that the scheduler selected, Message why it selected none. Examined reports that it examined the nodes: it may have failed
 	// before.
@@ -34,7 +35,7 @@ type Input struct {
 	Evicted []string
 }
 
-// Filter is what one plugin alone decided.
+// Filter is the decision of one plugin alone.
 type Filter struct {
 	Plugin string
 	// Passed are the nodes that it did not refuse, Reasons why it refused others.
@@ -50,7 +51,7 @@ type Stage struct {
 	Passed   []string
 }
 
-// Result is what a scheduler decided about each node.
+// Result is a scheduler's decision about each node.
 type Result struct {
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
@@ -60,30 +61,32 @@ type Result struct {
 	Node    string `json:"node,omitempty"`
 	From    string `json:"from,omitempty"`
 	Message string `json:"message,omitempty"`
-	// Evicted are the pods that made room for it. The rest is what was before.
+	// Evicted are the pods that made room for it. The refusals of the nodes are from before the
+	// eviction.
 	Evicted []string `json:"evicted,omitempty"`
 	// Tied are the nodes with the best score, if there are several: the scheduler selects one of them at random.
 	Tied []string `json:"tied,omitempty"`
-	// Nodes are all nodes: those that were scored, the best one first, those that were not, and those that were refused.
+	// Nodes are all nodes: first the scored nodes, the best one first, then the nodes without a
+	// score, then the refused nodes.
 	Nodes []Node `json:"nodes"`
 	// Refusals are the plugins and extenders that refused nodes.
 	Refusals []Refusal `json:"refusals,omitempty"`
-	// Chosen is what would have to change for one node to win; nil if none was asked for.
+	// Chosen lists the changes that would make one node win. It is nil if no node was chosen.
 	Chosen *Chosen  `json:"chosen,omitempty"`
 	Notes  []string `json:"notes,omitempty"`
 }
 
-// Node is what the scheduler decided about a node.
+// Node is the scheduler's decision about a node.
 type Node struct {
 	Name string `json:"name"`
 	// Refused are the plugins that refuse it, each for itself, or the extender that did.
 	Refused []string `json:"refused,omitempty"`
-	// Score is the sum of Scores; nil if the node was not scored.
+	// Score is the sum of Scores. It is nil if the node was not scored.
 	Score  *int64  `json:"score,omitempty"`
 	Scores []Score `json:"scores,omitempty"`
 }
 
-// Score is what a plugin or an extender added to the score of a node.
+// Score is the contribution of a plugin or an extender to the score of a node.
 type Score struct {
 	By string `json:"by"`
 	// Score is multiplied by Weight; extenders count ten times that.
@@ -103,11 +106,12 @@ type Refusal struct {
 	Reasons []string `json:"reasons,omitempty"`
 }
 
-// extenderScale is by how much the scores of extenders are multiplied: theirs end at 10, those of plugins at 100 (prioritizeNodes in
-// pkg/scheduler/schedule_one.go).
+// extenderScale is the factor of the scores of extenders: an extender's score is at most 10, a
+// plugin's at most 100 (prioritizeNodes in pkg/scheduler/schedule_one.go).
 const extenderScale = 10
 
-// New returns what a scheduler decided. chosen is a node to explain in addition; it may be empty.
+// New evaluates the observations of a scheduler. chosen is a node to explain in addition. It may be
+// empty.
 func New(in Input, chosen string) *Result {
 	r := &Result{
 		Namespace: in.Namespace, Pod: in.Pod, Release: in.Release, Scheduler: in.Scheduler,
@@ -156,10 +160,11 @@ func (r *Result) refusedBy(in Input) map[string][]string {
 // unknownPlugin is shown for plugins that refuse a node together.
 const unknownPlugin = "(plugins together)"
 
-// compare compares the plugins alone with all of them. A plugin that reads what another one wrote decides otherwise without it.
+// compare compares the plugins alone with all of them. A plugin that reads the state of another
+// plugin decides otherwise without it.
 func (r *Result) compare(in Input, refused map[string][]string) {
 	if !in.Examined || len(in.Evicted) > 0 {
-		return // the nodes that passed are unknown, or those after the eviction
+		return // Passed is unknown, or describes the state after the eviction
 	}
 	passed := map[string]bool{}
 	for _, name := range in.Passed {
@@ -227,7 +232,8 @@ func (n *Node) addScores(in Input) {
 	}
 }
 
-// compareNodes orders nodes by their scores; then come those that were not scored, and those that were refused, by the number of refusals.
+// compareNodes orders nodes by their scores, followed by nodes without a score, followed by refused
+// nodes, by the number of refusals.
 func compareNodes(a, b Node) int {
 	score := func(n Node) int64 {
 		if n.Score == nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Scores are those of one scheduling cycle, by node.
+// Scores are the scores of one scheduling cycle, by node.
 type Scores struct {
 	// Total are the sums that the scheduler compares.
 	Total map[string]int64
@@ -32,7 +32,7 @@ func set(in map[string]map[string]int64, by, node string, score int64) {
 }
 
 var (
-	// logPrefix is what klog writes before a message.
+	// logPrefix is the prefix that klog writes before a message.
 	logPrefix = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ [^\]]+\] `)
 	// logField is a field of a structured message.
 	logField = regexp.MustCompile(` (\w+)=("(?:[^"\\]|\\.)*"|\S+)`)
@@ -43,11 +43,12 @@ var (
 	oldTotal    = regexp.MustCompile(`^Host (\S+) => Score (-?\d+)$`)
 )
 
-// ParseLog reads the scores of a pod from the log of a scheduler at level 10: those of the last cycle that scored nodes. It returns nil if there is
-// none. Structured messages are those of 1.21 to 1.37 (prioritizeNodes in pkg/scheduler/schedule_one.go).
+// ParseLog reads the scores of a pod from the log of a scheduler at level 10. They are the scores
+// of the last cycle that scored nodes, or nil if no cycle did. Structured messages are the format
+// of 1.21 to 1.37 (prioritizeNodes in pkg/scheduler/schedule_one.go).
 func ParseLog(log io.Reader, namespace, pod string) (*Scores, error) {
 	p := logParser{key: namespace + "/" + pod, old: pod + "_" + namespace, current: newScores()}
-	lines := bufio.NewReader(log) // a line of 1.20 has the scores of all nodes
+	lines := bufio.NewReader(log) // a line of 1.20 contains the scores of all nodes
 	for {
 		line, err := lines.ReadString('\n')
 		if at := logPrefix.FindString(line); at != "" {
@@ -64,7 +65,8 @@ func ParseLog(log io.Reader, namespace, pod string) (*Scores, error) {
 	}
 }
 
-// logParser collects the scores of the current cycle and keeps those of the last one that had any.
+// logParser collects the scores of the current cycle and keeps the scores of the last cycle that
+// had any.
 type logParser struct {
 	key, old      string // how new and old releases name the pod
 	last, current *Scores

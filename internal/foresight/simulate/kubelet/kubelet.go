@@ -1,5 +1,6 @@
-// Package kubelet stands in, in a simulation, for the kubelets and volume controllers that a scheduler waits for: kubelets end
-// the pods that it evicts, and volume controllers bind and provision the volumes that it selects.
+// Package kubelet replaces, in a simulation, the kubelets and volume controllers that a scheduler
+// waits for: kubelets end the pods that it evicts, and volume controllers bind and provision the
+// volumes that it selects.
 package kubelet
 
 import (
@@ -101,8 +102,8 @@ func (a *Actors) handle(ctx context.Context, t task) error {
 	return a.vols.reconcile(ctx, t.namespace, t.name)
 }
 
-// watchPods enqueues pods that the scheduler deletes, and reports those that it binds. Only their metadata is read, and little of it is kept: there may be
-// very many.
+// watchPods enqueues pods that the scheduler deletes, and reports pods that it binds. Only their
+// metadata is read, and little of it is kept: there may be very many pods.
 func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config, bound func(namespace, name string)) (cache.InformerSynced, error) {
 	client, err := metadata.NewForConfig(cfg)
 	if err != nil {
@@ -138,7 +139,7 @@ func (a *Actors) watchPods(ctx context.Context, cfg *rest.Config, bound func(nam
 	return informer.HasSynced, nil
 }
 
-// identity keeps what identifies an object, and whether it is being deleted.
+// identity keeps the fields that identify an object, and the time of its deletion.
 func identity(o any) (any, error) {
 	m, ok := o.(*metav1.PartialObjectMetadata)
 	if !ok {

@@ -130,8 +130,9 @@ func (v *volumes) provision(ctx context.Context, claim *corev1.PersistentVolumeC
 	return created, err
 }
 
-// affinity returns the nodes that reach a volume which is provisioned for one of them: those with the same values of the topology keys of the
-// driver. It is nil if the driver has none.
+// affinity returns the nodes that reach a volume which is provisioned for one of them: all nodes
+// with the same values of the topology keys of the driver. It is nil if the driver has no topology
+// keys.
 func (v *volumes) affinity(class *storagev1.StorageClass, node *corev1.Node) *corev1.VolumeNodeAffinity {
 	csiNode, err := v.csiNodes.Get(node.Name)
 	if err != nil {

@@ -28,7 +28,7 @@ type Loader struct {
 	requests *kubeapi.Retrier
 
 	mu         sync.Mutex
-	uids       map[string]string // of the snapshot's objects, by those in the snapshot
+	uids       map[string]string // of the created objects, by their UIDs in the snapshot
 	namespaces map[string]bool
 	skipped    map[string]int // objects of kinds that the API server does not serve
 
@@ -48,7 +48,8 @@ func New(ctx context.Context, cfg *rest.Config, log *zap.Logger) (*Loader, error
 	return l, err
 }
 
-// Add creates an object, or will. The objects of one kind are created at the same time; those of the next kind wait for them.
+// Add creates an object, or will. The objects of one kind are created at the same time. Objects of
+// the next kind wait for them.
 //
 //nolint:contextcheck // the context of the group is made of ctx
 func (l *Loader) Add(ctx context.Context, kind *snapshot.Kind, version string, o map[string]any) error {
@@ -164,7 +165,8 @@ func (t target) request(verb string, subresources ...string) *rest.Request {
 	return r
 }
 
-// send sends a request and returns the answer. The error has the message of the API server, which DoRaw does not decode.
+// send sends a request and returns the answer. The error contains the message of the API server,
+// which DoRaw does not decode.
 func send(ctx context.Context, r *rest.Request) ([]byte, error) {
 	result := r.Do(ctx)
 	if err := result.Error(); err != nil {
@@ -173,8 +175,8 @@ func send(ctx context.Context, r *rest.Request) ([]byte, error) {
 	return result.Raw()
 }
 
-// create creates an object. One that exists is that of an answer that was lost, or the API server itself has created it: it gets the labels of
-// the snapshot.
+// create creates an object. If the object exists, the answer of an earlier attempt was lost, or the
+// API server itself has created the object: it gets the labels of the snapshot.
 func (l *Loader) create(ctx context.Context, t target, c scenario.Creation, o map[string]any) error {
 	body, err := snapshot.Encode(c.Object)
 	if err != nil {

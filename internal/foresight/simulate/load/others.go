@@ -68,7 +68,8 @@ func typed(o map[string]any) (*unstructured.Unstructured, error) {
 type others struct {
 	finder discovery.DiscoveryInterface
 	client dynamic.Interface
-	// mapper has the kinds that the API server served when it was last asked; nil: it is to be asked.
+	// mapper maps the kinds that the API server served when it was last asked. It is nil if the API
+	// server has to be asked again.
 	mapper meta.RESTMapper
 }
 

@@ -78,8 +78,9 @@ func newClient(cfg *rest.Config, gv schema.GroupVersion) (rest.Interface, error)
 	return client, nil
 }
 
-// client returns the client for objects of a kind that a snapshot has in a version, and their apiVersion; nil if they cannot be created. In
-// the groups policy and storage.k8s.io all versions have the fields that schedulers read, so that another release can get them.
+// client returns the client for objects of a snapshot's kind and version, and their apiVersion. The
+// client is nil if they cannot be created. In the groups policy and storage.k8s.io all versions
+// have the fields that schedulers read, so that objects can be created in another version.
 func (s *served) client(kind *snapshot.Kind, version string) (rest.Interface, string) {
 	if kind.Custom {
 		return nil, ""

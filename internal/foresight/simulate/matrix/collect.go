@@ -19,7 +19,7 @@ import (
 // readings is how often the log of a pod is read if it is incomplete: a container runtime may write its end late.
 const readings = 3
 
-// collection has the outcomes of a Job as they arrive.
+// collection collects the outcomes of a Job as they arrive.
 type collection struct {
 	r        *Runner
 	job      Job
@@ -30,18 +30,18 @@ type collection struct {
 	active time.Time
 }
 
-// cellState is what is known about a simulation.
+// cellState is the state of a simulation.
 type cellState struct {
 	collected bool
-	// done ends the step of the simulation; nil: it has not started.
+	// done ends the step of the simulation. It is nil if the simulation has not started.
 	done     func(error)
 	failed   map[types.UID]bool // pods
 	readings int
-	// seen is why its pod does not run; nil: unknown.
+	// seen is why its pod does not run, or nil if that is unknown.
 	seen *obstacle
 }
 
-// obstacle is why a pod does not run, and what to do. It may go away.
+// obstacle is why a pod does not run, with a hint. It may go away.
 type obstacle struct {
 	text, hint string
 	grace      time.Duration
@@ -169,7 +169,7 @@ func (c *collection) checkProgress(ctx context.Context, pods int) {
 	})
 }
 
-// endOf returns why a Job has no more pods; empty if it may have.
+// endOf returns why a Job creates no more pods, or "" if it may create more.
 func endOf(job *batchv1.Job) string {
 	if job == nil {
 		return "it was deleted by another program"

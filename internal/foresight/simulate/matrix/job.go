@@ -21,21 +21,23 @@ const (
 	leftoverTime = time.Hour
 	// container is the name of the container.
 	container = "simulate"
-	// user is that of images that pmk-sched builds.
+	// user is the user of images that pmk-sched builds.
 	user = 65532
 )
 
 // Job is an indexed Job with one pod for each simulation.
 type Job struct {
 	Name, Namespace string
-	// Image has everything, Command runs the simulation whose number is in the environment variable JOB_COMPLETION_INDEX.
+	// Image contains everything that the simulations need. Command runs the simulation whose number
+	// is in the environment variable JOB_COMPLETION_INDEX.
 	Image   string
 	Command []string
 	// Cells is the number of simulations, Parallel how many of them run at the same time.
 	Cells, Parallel int
-	// Node is the node on which all pods run, tolerating its taints; empty: any. Arch is the architecture of the programs.
+	// Node is the node on which all pods run, tolerating its taints. If it is empty, they run on
+	// any node. Arch is the architecture of the programs.
 	Node, Arch string
-	// Memory is what a simulation needs, in bytes.
+	// Memory is the memory that a simulation needs, in bytes.
 	Memory int64
 	// Timeout bounds one simulation.
 	Timeout time.Duration

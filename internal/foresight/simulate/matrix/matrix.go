@@ -1,5 +1,7 @@
-// Package matrix has the results of many simulations, each of one scheduler on one snapshot in one scenario, and runs them on a cluster as an indexed
-// Job: [Job] describes it, a [Runner] creates it, collects the results and deletes it. A pod writes the result of its simulation to its log.
+// Package matrix collects the results of many simulations, each of one scheduler on one snapshot in
+// one scenario, and runs them on a cluster as an indexed Job: [Job] describes it, a [Runner]
+// creates it, collects the results and deletes it. A pod writes the result of its simulation to its
+// log.
 package matrix
 
 import (
@@ -10,7 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// Result is the result of all simulations: those of a snapshot and a scenario follow each other.
+// Result is the result of all simulations. Simulations of the same snapshot and scenario follow
+// each other.
 type Result struct {
 	Cells []Cell `json:"cells"`
 }
@@ -38,7 +41,7 @@ func NewOutcome(result *report.Report, err error) Outcome {
 	return Outcome{Result: result}
 }
 
-// err returns the error of the outcome; nil if there is a result.
+// err returns the error of the outcome, or nil if it has a result.
 func (o Outcome) err() error {
 	if o.Error == "" {
 		return nil

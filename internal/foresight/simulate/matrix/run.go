@@ -41,9 +41,10 @@ func NewRunner(kube kubernetes.Interface, log *zap.Logger) *Runner {
 	return &Runner{kube: kube, retry: &kubeapi.Retrier{Log: log}, poll: pollInterval, startGrace: startGrace, roomGrace: roomGrace}
 }
 
-// Run creates the Job and returns the outcomes of its simulations, by their index. A simulation whose pod fails has an error as outcome. onCell is
-// called when a simulation starts, and what it returns when the simulation ends. The Job is deleted in any case; if that fails, Run returns the outcomes
-// and the error.
+// Run creates the Job and returns the outcomes of its simulations, by their index. A simulation
+// whose pod fails has an error as outcome. onCell is called when a simulation starts, and done when
+// the simulation ends. The Job is deleted in any case. If that fails, Run returns the outcomes and
+// the error.
 func (r *Runner) Run(ctx context.Context, j Job, onCell func(index int) (done func(error))) (outcomes []Outcome, err error) {
 	err = r.retry.Do(ctx, "create "+j.String(), func(ctx context.Context) error {
 		_, err := r.kube.BatchV1().Jobs(j.Namespace).Create(ctx, j.object(), metav1.CreateOptions{})
@@ -119,7 +120,7 @@ func (r *Runner) outcome(ctx context.Context, pod *corev1.Pod, index int) (o Out
 	return o, err
 }
 
-// rejection returns why the controller cannot create pods; empty if it reports nothing.
+// rejection returns why the controller cannot create pods, or "" if it reports nothing.
 func (r *Runner) rejection(ctx context.Context, j Job) string {
 	events, err := r.kube.CoreV1().Events(j.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Job,involvedObject.name=" + j.Name + ",type=Warning"})
 	if err != nil || len(events.Items) == 0 {

@@ -143,7 +143,7 @@ func (s *testServer) run(ctx context.Context, t *testing.T, cells int) ([]Outcom
 	return outcomes, steps, err
 }
 
-// wantResult checks that the outcome is the one that the pod of the simulation wrote.
+// wantResult checks that the pod of the simulation wrote the outcome.
 func wantResult(t *testing.T, outcomes []Outcome, index int) {
 	t.Helper()
 	if got := outcomes[index]; got.Error != "" || got.Result == nil || got.Result.Summary.Placed != index+1 {

@@ -32,13 +32,13 @@ type Recorder struct {
 	done   chan error
 
 	mu sync.Mutex
-	// passed are the nodes by scheduler name of the pod and stage: those of the first call.
+	// passed are the nodes of the first call, by scheduler name of the pod and by stage.
 	passed map[string]map[int][]string
 	held   map[string]hold
 	refuse func(schedulerName string) bool
 }
 
-// hold has calls wait.
+// hold makes calls wait.
 type hold struct{ called, released chan struct{} }
 
 // Start starts a recorder. It refuses all nodes to pods whose scheduler name refuse returns true for.
@@ -67,8 +67,8 @@ func (r *Recorder) Passed(schedulerName string, stage int) (nodes []string, ok b
 	return nodes, ok
 }
 
-// Hold has the next call for a scheduler name wait until release is called. called is closed when there is one. A scheduler looks at no other pod in the
-// meantime.
+// Hold makes the next call for a scheduler name wait until release is called. called is closed when
+// the call arrives. A scheduler looks at no other pod in the meantime.
 func (r *Recorder) Hold(schedulerName string) (called <-chan struct{}, release func()) {
 	h := hold{called: make(chan struct{}), released: make(chan struct{})}
 	r.mu.Lock()
@@ -111,7 +111,8 @@ func (r *Recorder) handler(path string) http.Handler {
 	return mux
 }
 
-// arguments are those of k8s.io/kube-scheduler/extender/v1, ExtenderArgs: the fields that are read.
+// arguments are the fields of k8s.io/kube-scheduler/extender/v1, ExtenderArgs, that a recorder
+// reads.
 type arguments struct {
 	Pod struct {
 		Spec struct {
@@ -148,7 +149,7 @@ func (r *Recorder) filter(w http.ResponseWriter, request *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(answer) // the scheduler reports what it does not get
+	_ = json.NewEncoder(w).Encode(answer) // the scheduler reports a lost answer
 }
 
 func (r *Recorder) record(schedulerName string, stage int, nodes []string) {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// call sends what a scheduler sends.
+// call sends a request as a scheduler does.
 func call(t *testing.T, url, schedulerName string, nodes ...string) extenderv1.ExtenderFilterResult {
 	t.Helper()
 	body, err := json.Marshal(extenderv1.ExtenderArgs{Pod: &corev1.Pod{Spec: corev1.PodSpec{SchedulerName: schedulerName}}, NodeNames: &nodes})

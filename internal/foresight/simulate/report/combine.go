@@ -2,8 +2,8 @@ package report
 
 import "fmt"
 
-// Combine returns the result of steps that were run one after the other: where each pod that was scheduled is in the end. That of one step is
-// its own.
+// Combine returns the result of steps that were run one after the other: the final node of each pod
+// that was scheduled. The result of one step is the step itself.
 func Combine(steps []*Report) *Report {
 	first, last := steps[0], steps[len(steps)-1]
 	if len(steps) == 1 {
@@ -37,7 +37,8 @@ type combination struct {
 	evicted  map[podKey]Placement
 }
 
-// add adds a step: what it did with a pod replaces what earlier ones did, except for the node that the pod had before all of them.
+// add adds a step: its decision about a pod replaces earlier ones, but the pod keeps its node from
+// before all steps.
 func (c *combination) add(step *Report) {
 	for _, e := range step.Evicted {
 		key := podKey{e.Namespace, e.Name}

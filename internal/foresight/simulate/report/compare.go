@@ -5,34 +5,39 @@ import (
 	"slices"
 )
 
-// Comparison is how the result of a scheduler differs from that of another one, the baseline. Schedulers break ties at random and look at samples
-// of large clusters: the baseline runs twice, and what differs between its runs is noise.
+// Comparison compares the result of a scheduler with the result of another one, the baseline.
+// Schedulers break ties at random and look at samples of large clusters: the baseline runs twice,
+// and differences between its runs are noise.
 type Comparison struct {
-	// Against is where the baseline comes from, a file or default; Release and Scheduler are its release and its name.
+	// Against is where the baseline comes from, a file or default. Release and Scheduler are its
+	// release and its name.
 	Against   string `json:"against"`
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
 	// Baseline and Repeated are the numbers of its two runs.
 	Baseline Summary `json:"baseline"`
 	Repeated Summary `json:"repeated"`
-	// Same is how many pods all three runs treat the same. Differences are those that both runs of the baseline treat the same and the scheduler does
-	// not; Noise are those that the runs of the baseline treat differently.
+	// Same is the number of pods that all three runs treat the same. Differences are the pods that
+	// both runs of the baseline treat the same and the scheduler does not. Noise are the pods that
+	// the runs of the baseline treat differently.
 	Same        int          `json:"same"`
 	Differences []Difference `json:"differences"`
 	Noise       []Difference `json:"noise"`
 }
 
-// Difference is a pod with its nodes. A pod without a node has an empty one.
+// Difference is a pod with its nodes. The node of a pod without a node is empty.
 type Difference struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Node is that of the scheduler, Baseline and Repeated those of the two runs of the baseline.
+	// Node is the node in the scheduler's run, Baseline and Repeated are the nodes in the two runs
+	// of the baseline.
 	Node     string `json:"node"`
 	Baseline string `json:"baseline"`
 	Repeated string `json:"repeated"`
 }
 
-// NewComparison compares a result with those of two runs of the baseline on the same snapshot.
+// NewComparison compares a result with the results of two runs of the baseline on the same
+// snapshot.
 func NewComparison(result, baseline, repeated *Report, against string) *Comparison {
 	c := &Comparison{
 		Against: against, Release: baseline.Release, Scheduler: baseline.Scheduler, Baseline: baseline.Summary, Repeated: repeated.Summary,

@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 )
 
-// What differs between two runs of the baseline is noise, also if the scheduler differs from both.
+// A difference between two runs of the baseline is noise, also if the scheduler differs from both.
 func TestNoiseIsShownApartFromDifferences(t *testing.T) {
 	on := func(nodes map[string]string, evicted ...string) *report.Report {
 		r := &report.Report{}

@@ -11,11 +11,12 @@ type Distribution struct {
 	Resources []Balance `json:"resources"`
 	// EmptyNodes have only pods of DaemonSets and static pods.
 	EmptyNodes []string `json:"emptyNodes"`
-	// Cost is what the nodes cost, if prices are known.
+	// Cost is the cost of the nodes, if prices are known.
 	Cost *Cost `json:"cost,omitempty"`
-	// Zones are those of the nodes; without the nodes that have none.
+	// Zones are the zones of the nodes. Nodes without a zone are left out.
 	Zones []Zone `json:"zones"`
-	// Workloads are the controllers with several pods on nodes that have a zone, OneZone those of them with all pods in the same.
+	// Workloads is the number of controllers with several pods on nodes that have a zone, OneZone
+	// the number of these with all pods in the same zone.
 	Workloads int `json:"workloads"`
 	OneZone   int `json:"workloadsInOneZone"`
 }
@@ -30,8 +31,8 @@ type Balance struct {
 	Jain                   float64 `json:"jain"`
 	// LargestFree is the most that a pod can request and still fit on a schedulable node.
 	LargestFree string `json:"largestFree"`
-	// Stranded is what is free on nodes that lack another of CPU, memory and pods: less than 5 % of it is free. StrandedPart is the part of what all
-	// nodes have.
+	// Stranded is the free amount on nodes that lack another of CPU, memory and pods, that is, have
+	// less than 5 % of it free. StrandedPart is its part of the allocatable amount of all nodes.
 	Stranded     string  `json:"stranded"`
 	StrandedPart float64 `json:"strandedPart"`
 }

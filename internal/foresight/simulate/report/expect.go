@@ -6,20 +6,23 @@ import (
 	"strings"
 )
 
-// Expectation is what a simulation should do with pods. One of Nodes, Pending and Evicted is set.
+// Expectation is the expected result of a simulation for pods. One of Nodes, Pending and Evicted is
+// set.
 type Expectation struct {
-	// Pod is the namespace and name of a pod, or a pattern as package path has them, such as shop/web-*: then it is for each of the pods.
+	// Pod is the namespace and name of a pod, or a pattern of package path, such as shop/web-*:
+	// then it applies to each of the pods.
 	Pod string
 	// Nodes are the nodes of which the pod gets one.
 	Nodes []string
-	// Pending is set if the pod gets no node. Reason is part of the reason that the scheduler gives; empty: any.
+	// Pending is set if the pod gets no node. Reason is part of the reason that the scheduler
+	// gives. If it is empty, any reason is accepted.
 	Pending bool
 	Reason  string
 	// Evicted is set if the pod makes room for another one.
 	Evicted bool
 }
 
-// String returns what is expected.
+// String returns the expected result.
 func (e Expectation) String() string {
 	switch {
 	case e.Evicted:
@@ -37,7 +40,7 @@ func (e Expectation) String() string {
 // pending is the state of a pod without a node.
 const pending = "pending"
 
-// Outcome is what was expected of a pod and what a simulation did with it.
+// Outcome is the expected and the actual result for a pod.
 type Outcome struct {
 	Pod      string `json:"pod"`
 	Expected string `json:"expected"`
@@ -98,7 +101,7 @@ func (r *Report) results(bound map[string]string) []podResult {
 	return all
 }
 
-// String returns what happened to the pod.
+// String returns the result for the pod.
 func (f podResult) String() string {
 	switch {
 	case f.evicted:

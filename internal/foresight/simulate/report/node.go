@@ -29,7 +29,7 @@ type Pod struct {
 	// Owner is the kind and the name of its controller.
 	Owner    string
 	Requests Amounts
-	// Fixed is set for pods that cannot move: those of DaemonSets and static pods.
+	// Fixed is set for pods that cannot move: pods of DaemonSets and static pods.
 	Fixed bool
 }
 

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Price is what a node of a type costs, in any currency and for any time.
+// Price is the price of a node of a type, in any currency and for any time.
 type Price struct {
 	// Label and Value are the label that nodes of the type have.
 	Label, Value string
@@ -46,14 +46,14 @@ func (p Price) Type() string {
 // FormatPrice formats an amount of money without an exponent.
 func FormatPrice(amount float64) string { return strconv.FormatFloat(amount, 'f', -1, 64) }
 
-// Cost is what the nodes cost.
+// Cost is the cost of the nodes.
 type Cost struct {
 	Nodes float64 `json:"nodes"`
 	// EmptyNodes is the part of it for nodes with only pods of DaemonSets and static pods.
 	EmptyNodes float64 `json:"emptyNodes"`
 	// Unpriced is how many nodes have no price.
 	Unpriced int `json:"unpriced"`
-	// Types are those that nodes have, by name.
+	// Types are the types of the nodes, by name.
 	Types []TypeCost `json:"types"`
 }
 
@@ -65,7 +65,8 @@ type TypeCost struct {
 	EmptyNodes int     `json:"emptyNodes"`
 }
 
-// Price adds what the nodes cost to the figures, also to those of the steps. Of several prices that match a node the first one counts.
+// Price adds the cost of the nodes to the figures, also to the figures of the steps. Of several
+// prices that match a node the first one counts.
 func (r *Report) Price(prices []Price) {
 	if len(prices) == 0 {
 		return
@@ -124,7 +125,7 @@ func cost(nodes []*Node, prices []Price) *Cost {
 	return c
 }
 
-// rounded removes what adding binary fractions leaves.
+// rounded removes the rounding errors of adding binary fractions.
 func rounded(amount float64) float64 { return math.Round(amount*1e6) / 1e6 }
 
 // TypeChange are the nodes of a type before and after.

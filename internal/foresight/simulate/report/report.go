@@ -1,5 +1,5 @@
-// Package report has the result of a simulation: where pods went, which did not fit and why, and how much of the nodes is requested before and
-// after.
+// Package report contains the result of a simulation: the nodes of the pods, the pods that did not
+// fit and why, and how much of the nodes is requested before and after.
 //
 // The package does no I/O.
 package report
@@ -12,11 +12,11 @@ import (
 // Report is the result of one scenario.
 type Report struct {
 	Scenario string `json:"scenario"`
-	// Release is that of the scheduler, such as v1.24.3; Scheduler is its name.
+	// Release is the release of the scheduler, such as v1.24.3. Scheduler is its name.
 	Release   string `json:"release"`
 	Scheduler string `json:"scheduler"`
-	// Placements are the pods that were scheduled, Unplaced those that were not, and Evicted the running pods that made room for others. All are
-	// ordered by namespace and name.
+	// Placements are the pods that were scheduled, Unplaced the pods that were not, and Evicted the
+	// running pods that made room for others. All are ordered by namespace and name.
 	Placements []Placement `json:"placements"`
 	Unplaced   []Unplaced  `json:"unplaced"`
 	Evicted    []Placement `json:"evicted"`
@@ -25,7 +25,8 @@ type Report struct {
 	Capacity *Capacity `json:"capacity,omitempty"`
 	// Comparison is how another scheduler differs.
 	Comparison *Comparison `json:"comparison,omitempty"`
-	// Steps are the results of a scenario with several steps. The lists above are then those of all steps together.
+	// Steps are the results of a scenario with several steps. The lists above then describe all
+	// steps together.
 	Steps []*Report `json:"steps,omitempty"`
 	// Notes are deviations of the simulation from the cluster.
 	Notes []string `json:"notes,omitempty"`
@@ -70,9 +71,11 @@ type Unplaced struct {
 	Reason string `json:"reason"`
 }
 
-// Capacity is how many copies of workloads fit, one after the other, and what the next one lacks.
+// Capacity is the number of copies of workloads that fit, one after the other, and the reason why
+// the next copy does not fit.
 type Capacity struct {
-	// Copies are those of which every pod has a node, More those of them that were tried in addition to the ones that were asked for.
+	// Copies is the number of copies whose pods all have a node. More is the number of these that
+	// were tried in addition to the requested copies.
 	Copies      int `json:"copies"`
 	More        int `json:"more"`
 	PodsPerCopy int `json:"podsPerCopy"`
@@ -85,11 +88,12 @@ type Capacity struct {
 // Summary are the numbers of a simulation.
 type Summary struct {
 	Nodes int `json:"nodes"`
-	// Pods are those on nodes before, Scheduled those that the scheduler had to place.
+	// Pods is the number of pods that were on nodes before, Scheduled the number of pods that the
+	// scheduler had to place.
 	Pods      int `json:"pods"`
 	Scheduled int `json:"scheduled"`
 	Placed    int `json:"placed"`
-	// Moved are those of Placed that had another node before.
+	// Moved is the number of placed pods that had another node before.
 	Moved    int `json:"moved"`
 	Unplaced int `json:"unplaced"`
 	Evicted  int `json:"evicted"`
@@ -106,7 +110,8 @@ type Summary struct {
 // Utilization is how much of a resource of all nodes pods request.
 type Utilization struct {
 	Resource string `json:"resource"`
-	// Allocatable is what the nodes have before, AllocatableAfter what they have afterwards, if that differs.
+	// Allocatable is the allocatable amount of the nodes before, AllocatableAfter the amount
+	// afterwards, if that differs.
 	Allocatable      string `json:"allocatable"`
 	AllocatableAfter string `json:"allocatableAfter,omitempty"`
 	// Before and After are parts of it, from 0 to 1.

@@ -10,7 +10,8 @@ import (
 	componentresource "k8s.io/component-helpers/resource"
 )
 
-// Usage is what nodes have and what the pods on them request. The zero value is ready to use.
+// Usage sums up the allocatable resources of nodes and the requests of the pods on them. The zero
+// value is ready to use.
 type Usage struct {
 	Nodes, Pods int
 	allocatable corev1.ResourceList
@@ -18,7 +19,7 @@ type Usage struct {
 	nodes       map[string]*Node
 }
 
-// AddNode adds what a node has.
+// AddNode adds the allocatable resources of a node.
 func (u *Usage) AddNode(node *corev1.Node) {
 	u.Nodes++
 	u.allocatable = sum(u.allocatable, node.Status.Allocatable)
@@ -27,7 +28,7 @@ func (u *Usage) AddNode(node *corev1.Node) {
 	n.Allocatable, n.labels = amounts(node.Status.Allocatable), node.Labels
 }
 
-// AddPod adds what a pod requests, as a scheduler counts it.
+// AddPod adds the requests of a pod, as a scheduler counts them.
 func (u *Usage) AddPod(pod *corev1.Pod) {
 	u.Pods++
 	requests := componentresource.PodRequests(pod, componentresource.PodResourcesOptions{UseStatusResources: true})
@@ -94,7 +95,7 @@ func Resources(states ...*Usage) []string {
 	return names
 }
 
-// rank orders what is not in a list after what is.
+// rank orders elements outside of a list (index -1) after its elements.
 func rank(index int) int {
 	if index < 0 {
 		return 1 << 10

@@ -9,15 +9,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Workload is what makes pods of one shape.
+// Workload creates pods of one template.
 type Workload struct {
-	// Kind, Namespace and Name are those of the manifest; Replicas are the pods of one copy.
+	// Kind, Namespace and Name are taken from the manifest. Replicas is the number of pods of one
+	// copy.
 	Kind, Namespace, Name string
 	Replicas              int
 
 	pod    object   // without a name
 	claims []object // templates, of a StatefulSet
-	// base is what the names of pods begin with, and first the first number. The first pod of a manifest of a pod has no number.
+	// base is the prefix of the names of pods, and first the first number. The first pod of a Pod
+	// manifest has no number.
 	base    string
 	first   int
 	indexed bool // pods of an indexed Job
@@ -78,7 +80,7 @@ func (s *Scenario) addManifest(o object, ignored map[string]bool) error {
 	return nil
 }
 
-// addWorkload adds the workload of a manifest and the objects that its pods belong to.
+// addWorkload adds the workload of a manifest and the owners of its pods.
 func (s *Scenario) addWorkload(kind *snapshot.Kind, version string, o object) error {
 	w := Workload{Kind: kind.Name, first: 1}
 	w.Namespace, _ = part(o, "metadata")["namespace"].(string)

@@ -44,7 +44,8 @@ func printObject(t *testing.T, o map[string]any) string {
 	return string(text)
 }
 
-// The golden file has the objects of two copies of each workload, in the order in which they are created.
+// The golden file lists the objects of two copies of each workload, in the order in which they are
+// created.
 func TestWorkloadsBecomePodsAsTheirControllersMakeThem(t *testing.T) {
 	input, err := os.ReadFile(filepath.Join("testdata", "workloads.yaml"))
 	if err != nil {
@@ -171,7 +172,7 @@ func TestAddedPodsGetThePriorityOfTheirClass(t *testing.T) {
 	}
 }
 
-// Pods that a scenario leaves out are as they were in the next one.
+// Pods that a scenario leaves out are restored in the next scenario.
 func TestPodsThatAreLeftOutCanBeScheduledLater(t *testing.T) {
 	pods := kindNamed(t, "Pod")
 	for _, text := range []string{`{"spec":{}}`, `{"spec":{"schedulerName":"a"}}`} {

@@ -9,9 +9,10 @@ import (
 
 // Creation is how an object of a snapshot is created.
 type Creation struct {
-	// Object is what is sent to create it. Its status is dropped by the API server, except for that of nodes.
+	// Object is the object in the create request. The API server drops its status, except for
+	// nodes.
 	Object map[string]any
-	// Status is written afterwards; nil: nothing to write.
+	// Status is written afterwards. It is nil if there is nothing to write.
 	Status map[string]any
 	// Deleted is set if the object is being deleted.
 	Deleted bool
@@ -65,7 +66,7 @@ func cloneValue(value any) any {
 	return value
 }
 
-// clearMetadata removes what the API server sets, and replaces the UIDs of owners.
+// clearMetadata removes the fields that the API server sets, and replaces the UIDs of owners.
 func clearMetadata(metadata object, uids func(string) (string, bool)) {
 	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp"} {
 		delete(metadata, field)
@@ -188,7 +189,8 @@ func matching(selector object) object {
 	return labels
 }
 
-// References returns the UIDs that an object refers to: its owners, and what a volume or a claim is bound to.
+// References returns the UIDs that an object refers to: its owners, the claim of a volume, and the
+// consumers of a ResourceClaim.
 func References(kind *snapshot.Kind, o map[string]any) []string {
 	var uids []string
 	add := func(reference any) {

@@ -1,5 +1,6 @@
-// Package scenario decides what a simulation does with the objects of a snapshot: which pods it schedules, in which order, and how an object
-// without the fields that no scheduler reads is created on an API server.
+// Package scenario decides how a simulation treats the objects of a snapshot: which pods it
+// schedules, in which order, and how an object without the fields that no scheduler reads is
+// created on an API server.
 //
 // The package does no I/O.
 package scenario

@@ -20,14 +20,14 @@ const (
 	fileKind       = "Scenario"
 )
 
-// DefaultLimit is how many copies of workloads are tried after those that were asked for.
+// DefaultLimit is how many copies of workloads are tried in addition to the requested copies.
 const DefaultLimit = 1000
 
 // Step is a scenario before its files are read: a command with its arguments and flags, or an element of a file.
 type Step struct {
 	// Scenario is the name of the command: pending, replace-all, drain, add or nodes.
 	Scenario string
-	// Nodes are those to drain.
+	// Nodes are the nodes to drain.
 	Nodes []string
 	// Files are the manifests to add, Count copies of them, and then at most Limit more.
 	Files        []string

@@ -10,11 +10,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Template is what new nodes are made of.
+// Template is the template of new nodes.
 type Template struct {
-	// Name is that of a node of the snapshot, or of Node.
+	// Name is the name of a node of the snapshot, or of Node.
 	Name string
-	// Node is the manifest of a node; nil: the node of the snapshot.
+	// Node is the manifest of a node. If it is nil, the node of the snapshot is the template.
 	Node map[string]any
 	// Count is how many nodes to add, First the number of the first one in their names.
 	Count, First int
@@ -57,7 +57,7 @@ func Nodes(templates []Template) (Scenario, error) {
 
 func (t Template) newName(i int) string { return fmt.Sprintf("%s-new-%d", t.Name, t.First+i) }
 
-// copies returns what each new node gets of an object of the template.
+// copies returns the copies of an object of the template for the new nodes.
 func (t Template) copies(kind *snapshot.Kind, o object) []object {
 	var all []object
 	for i := range t.Count {

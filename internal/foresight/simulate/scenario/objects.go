@@ -9,7 +9,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Objects are manifests as the objects of a cluster. Unlike those of a snapshot they keep what only plugins read, such as annotations.
+// Objects are manifests as the objects of a cluster. Unlike the objects of a snapshot they keep
+// fields that only plugins read, such as annotations.
 type Objects struct {
 	known []Object
 	// Others are the objects that only plugins read, definitions of custom resources first.
@@ -20,8 +21,10 @@ type Objects struct {
 	Notes []string
 }
 
-// NewObjects completes manifests as a user may leave them out: namespaces, priorities, what a kubelet reports of its node. Pods are scheduled by
-// priority, and then in the given order unless they have an age. The error is one of the input (package problem).
+// NewObjects adds fields and objects that a user may leave out of manifests: namespaces,
+// priorities, the status that a kubelet reports of its node. Pods are scheduled by priority, and
+// then in the given order unless they have an age. The error is about the user's input (package
+// problem).
 func NewObjects(manifests []map[string]any) (*Objects, error) {
 	r := &Objects{Bound: map[string]string{}}
 	priorities := Priorities{}
@@ -103,7 +106,7 @@ func (r *Objects) add(o object, index int, priorities Priorities) (string, error
 	return kindName, err
 }
 
-// completeNode adds what a kubelet reports, except for the resources.
+// completeNode adds the status that a kubelet reports, except for the resources.
 func completeNode(node object, name string) error {
 	allocatable := part(part(node, "status"), "allocatable")
 	if len(allocatable) == 0 {

@@ -54,7 +54,8 @@ func ownerKind(kind *snapshot.Kind) *snapshot.Kind {
 	return kind
 }
 
-// replicaSetOf returns the ReplicaSet of a Deployment, and adds its label to those of the pods.
+// replicaSetOf returns the ReplicaSet of a Deployment, and adds its label to the labels of the
+// pods.
 func replicaSetOf(deployment, labels object, w *Workload) object {
 	const label = "pod-template-hash"
 	hash := templateHash(w.pod)
@@ -106,8 +107,9 @@ func newUID(names ...string) string {
 	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:32]
 }
 
-// Copy returns the next pods of a workload: those of one copy. next is the number of pods that were made before, and the pods of the snapshot
-// for which taken returns true are skipped; it returns the number for the next call.
+// Copy returns the pods of the next copy of a workload. next is the number of pods that were made
+// before. Names for which taken returns true, because the snapshot has such a pod, are skipped.
+// after is the value of next for the next call.
 func (w *Workload) Copy(next int, taken func(key string) bool) (replicas []Replica, after int) {
 	for len(replicas) < w.Replicas {
 		name := w.base + strconv.Itoa(w.first+next)

@@ -7,17 +7,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Priorities are the PriorityClasses of a cluster by name. They do for added pods what the admission plugin Priority does in the cluster: a
-// simulation runs without it.
+// Priorities are the PriorityClasses of a cluster by name. They replace, for added pods, the
+// admission plugin Priority of the cluster: a simulation runs without it.
 type Priorities map[string]map[string]any
 
-// Set sets the priority of a pod that does not have one. The error is one of the input (package problem).
+// Set sets the priority of a pod that does not have one. The error is about the user's input
+// (package problem).
 func (p Priorities) Set(pod map[string]any) error {
 	spec := part(pod, "spec")
 	name, _ := spec["priorityClassName"].(string)
 	class := p[name]
 	switch {
-	case name == "system-node-critical" && class == nil: // those that every cluster has
+	case name == "system-node-critical" && class == nil: // built-in classes of every cluster
 		class = object{"value": json.Number(strconv.Itoa(2000001000))}
 	case name == "system-cluster-critical" && class == nil:
 		class = object{"value": json.Number(strconv.Itoa(2000000000))}

@@ -12,7 +12,7 @@ import (
 // object is a Kubernetes object as decoded JSON.
 type object = map[string]any
 
-// Action is what a simulation does with an object of a snapshot.
+// Action is how a simulation treats an object of a snapshot.
 type Action int
 
 // Actions.
@@ -21,22 +21,24 @@ const (
 	Keep Action = iota
 	// Schedule creates a pod without a node, after the scheduler has started.
 	Schedule
-	// Leave creates a pending pod that the scheduler does not look at.
+	// Leave creates a pending pod that the scheduler ignores.
 	Leave
 )
 
-// Scenario changes what a snapshot has before it is loaded.
+// Scenario changes the objects of a snapshot before they are loaded.
 type Scenario struct {
-	// Name is that of the command, such as pending.
+	// Name is the name of the command, such as pending.
 	Name string
-	// Apply returns an object as the simulation has it, and what to do with it. It does not change the given one.
+	// Apply returns the object of the simulation for an object of the snapshot, and its action. It
+	// does not change its argument.
 	Apply func(kind *snapshot.Kind, o map[string]any) (map[string]any, Action)
 	// Nodes are the nodes that the snapshot must have.
 	Nodes []string
-	// Copies returns more objects that come with one of the snapshot; they are kept. It may be nil.
+	// Copies returns additional objects for an object of the snapshot. They are kept. It may be
+	// nil.
 	Copies func(kind *snapshot.Kind, o map[string]any) []map[string]any
-	// Objects are created in addition to those of the snapshot, and Workloads are scheduled: Count copies of each, then more until one does not
-	// fit, at most Limit.
+	// Objects are created in addition to the objects of the snapshot, and Workloads are scheduled:
+	// Count copies of each, then more until one does not fit, at most Limit.
 	Objects      []Object
 	Workloads    []Workload
 	Count, Limit int
@@ -144,7 +146,7 @@ func NameOf(o map[string]any) (namespace, name string) {
 // noScheduler is the prefix of the scheduler's name of a pod that is left out. No scheduler has such a name.
 const noScheduler = "left-out.pmk-sched.io/"
 
-// leftOut returns a pending pod that no scheduler looks at; restored returns it as it was.
+// leftOut returns a copy of a pending pod that every scheduler ignores. restored undoes the change.
 func leftOut(pod object) object {
 	pod = clone(pod)
 	spec := specOf(pod)
@@ -181,7 +183,7 @@ func isMovable(pod object) bool {
 	})
 }
 
-// unbound returns a pod as it was before it was scheduled.
+// unbound returns a copy of a pod without its node and its status.
 func unbound(pod object) object {
 	pod = clone(pod)
 	delete(part(pod, "spec"), "nodeName")
@@ -219,7 +221,8 @@ func part(o object, field string) object {
 	return inner
 }
 
-// Waiting is a pod that waits to be scheduled, with what decides about its place in the queue.
+// Waiting is a pod that waits to be scheduled, with the fields that determine its place in the
+// queue.
 type Waiting struct {
 	Key      string // namespace/name
 	UID      string // in the snapshot

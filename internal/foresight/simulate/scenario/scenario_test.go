@@ -30,7 +30,7 @@ func kindNamed(t *testing.T, name string) *snapshot.Kind {
 	return nil
 }
 
-// Which pods each scenario schedules: those of the node n are drained.
+// Each scenario schedules the expected pods. Drain drains the node n.
 func TestPodsThatScenariosSchedule(t *testing.T) {
 	const keep, schedule, leave = scenario.Keep, scenario.Schedule, scenario.Leave
 	type actions struct{ pending, all, drain scenario.Action }

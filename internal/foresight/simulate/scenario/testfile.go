@@ -20,7 +20,8 @@ const (
 	fieldExpect  = "expect"
 )
 
-// Test is a file with the objects of a cluster, and what a scheduler should do with the pods that have no node.
+// Test is a file with the objects of a cluster, and the expected decisions of a scheduler about the
+// pods without a node.
 type Test struct {
 	Objects []ObjectSource
 	Expect  []report.Expectation
@@ -113,7 +114,7 @@ func (p fileParser) object(into *map[string]any) func(*yaml.Node) error {
 	}
 }
 
-// expectation reads what should happen with a pod.
+// expectation reads the expected result for a pod.
 func (p fileParser) expectation(n *yaml.Node, into *[]report.Expectation) error {
 	e := report.Expectation{}
 	results := 0

@@ -287,8 +287,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzContent searches headers and objects that crash the reader, and those that it reads but that it does not read when they are written
-// again.
+// FuzzContent searches for headers and objects that crash the reader, or that the reader accepts
+// but rejects after they are written again.
 func FuzzContent(f *testing.F) {
 	f.Add(header(f, nil), "objects/nodes.v1.jsonl", nodeA+"\n"+nodeB+"\n")
 	f.Add(header(f, func(h *snapshot.Header) { h.Resources[0].Custom, h.Resources[0].Group = true, "example.com" }), "objects/nodes.v1.example.com.jsonl", nodeA+"\n")

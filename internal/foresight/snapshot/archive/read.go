@@ -13,11 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// Limits bound what a [Reader] accepts. Zero values are the defaults.
+// Limits bound the input of a [Reader]. Zero values mean the defaults.
 type Limits struct {
-	Bytes       int64 // of everything, uncompressed; 8 GiB
-	Objects     int   // 2,000,000
-	ObjectBytes int   // of one object; 4 MiB: etcd stores 1.5 MiB
+	Bytes       int64 // of everything, uncompressed; by default 8 GiB
+	Objects     int   // by default 2,000,000
+	ObjectBytes int   // of one object; by default 4 MiB: etcd stores 1.5 MiB
 }
 
 // headerBytes is the longest header.
@@ -75,7 +75,8 @@ func invalid(format string, args ...any) error {
 	return problem.Invalidf("write it with `pmk-sched snapshot`", "read snapshot: "+format, args...)
 }
 
-// checkHeader checks what the header claims, and finds the kinds of the resources.
+// checkHeader checks the format, the version and the resources of the header, and finds the kinds
+// of the resources.
 func (r *Reader) checkHeader() error {
 	h := r.header
 	switch {
@@ -118,7 +119,7 @@ func kindOf(known []*snapshot.Kind, r snapshot.Resource) (*snapshot.Kind, error)
 	return kind, nil
 }
 
-// Header returns what describes the snapshot.
+// Header returns the header of the snapshot.
 func (r *Reader) Header() snapshot.Header { return *r.header }
 
 // next goes to the next entry, which must have a name.
@@ -187,7 +188,7 @@ func (r *Reader) eachLine(kind *snapshot.Kind, res snapshot.Resource, limit int,
 	return count, nil
 }
 
-// decode returns the object of a line, without what schedulers do not read.
+// decode returns the object of a line, without the fields that schedulers do not read.
 func decode(kind *snapshot.Kind, res snapshot.Resource, line []byte) (object map[string]any, key string, err error) {
 	if object, err = snapshot.Decode(line); err != nil {
 		return nil, "", err

@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
 )
 
-// sink keeps what is collected.
+// sink records the keys of the collected objects.
 type sink struct{ keys map[string][]string }
 
 func (s *sink) Add(resource, key string, _ []byte) error {

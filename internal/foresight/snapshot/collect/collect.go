@@ -18,44 +18,47 @@ import (
 )
 
 const (
-	// pageSize is the number of objects of one request: that of kubectl and of client-go's reflectors.
+	// pageSize is the number of objects of one request, as in kubectl and client-go's reflectors.
 	pageSize = 500
-	// attempts is how often a kind is read that the API server compacts meanwhile, which it does after 5 minutes by default.
+	// attempts is how often a kind is read if the API server compacts it meanwhile, which it does
+	// after 5 minutes by default.
 	attempts = 3
 )
 
-// Sink gets the objects: package spool implements it.
+// Sink gets the objects: package diskqueue implements it.
 type Sink interface {
 	// Add adds an object of a resource, by the name of the resource and its group, with the key that determines its place.
 	Add(resource, key string, object []byte) error
-	// Count returns how many objects of a resource were added, and Truncate removes those after the first n.
+	// Count returns how many objects of a resource were added, and Truncate removes the objects
+	// after the first n.
 	Count(resource string) int
 	Truncate(resource string, n int)
 }
 
 // Options say how to read. The zero value is ready to use.
 type Options struct {
-	// PageSize is the number of objects of one request; 0: 500.
+	// PageSize is the number of objects of one request. The default is 500.
 	PageSize int
 	// Pods counts the pods; it may be nil.
 	Pods *snapshot.PodCounts
 	// OnKind is called before a kind is read; it returns the function that is called after it.
 	OnKind func(resource string) func(error)
-	// Log gets retries; nil: silent.
+	// Log gets retries. It may be nil.
 	Log *zap.Logger
 }
 
-// Result is what was read.
+// Result describes the objects that were read.
 type Result struct {
-	// ResourceVersion is that of the objects; Consistent is set if all of them have it.
+	// ResourceVersion is the resource version of the objects. Consistent is set if it is the same
+	// for all of them.
 	ResourceVersion string
 	Consistent      bool
 	Resources       []snapshot.Resource
 	Skipped         []snapshot.Skipped
 }
 
-// Cluster reads the objects of kinds into a sink. Kinds that the API server does not serve, and those without permission unless they are
-// required, are skipped.
+// Cluster reads the objects of kinds into a sink. It skips kinds that the API server does not
+// serve, and kinds without permission unless they are required.
 func Cluster(ctx context.Context, cfg *rest.Config, kinds []*snapshot.Kind, sink Sink, o Options) (*Result, error) {
 	o.PageSize = cmp.Or(o.PageSize, pageSize)
 	if o.OnKind == nil {
@@ -115,8 +118,8 @@ func (c *collector) read(ctx context.Context, s served) error {
 	return nil
 }
 
-// list reads all objects of a kind, and returns their resource version: that of the first kind that was read, unless the API server does not
-// have it any more.
+// list reads all objects of a kind, and returns their resource version: the version of the first
+// kind that was read, unless the API server has compacted it.
 func (c *collector) list(ctx context.Context, s served) (version string, err error) {
 	resource := s.kind.GroupResource()
 	version = c.result.ResourceVersion

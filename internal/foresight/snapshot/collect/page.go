@@ -13,13 +13,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 )
 
-// page is a part of a list: what to ask for, or what was answered.
+// page identifies a page of a list, in a request or in a response.
 type page struct {
 	version string
-	token   string // of the next page; empty: the last one, or the first one
+	token   string // of the next page; empty in the request of the first page and the response of the last page
 }
 
-// page reads a page of a kind into the sink. After a failure the sink has what it had before.
+// page reads a page of a kind into the sink. After a failure the sink is unchanged.
 func (c *collector) page(ctx context.Context, s served, ask page) (got page, err error) {
 	resource := s.kind.GroupResource()
 	begin, counts := c.sink.Count(resource), c.countedPods()
@@ -42,7 +42,7 @@ func (c *collector) request(ctx context.Context, s served, ask page) (page, erro
 		Param("limit", strconv.Itoa(c.o.PageSize))
 	switch {
 	case ask.token != "":
-		request = request.Param("continue", ask.token) // has the version
+		request = request.Param("continue", ask.token) // the token contains the version
 	case ask.version != "":
 		request = request.Param("resourceVersion", ask.version).Param("resourceVersionMatch", string(metav1.ResourceVersionMatchExact))
 	}

@@ -28,7 +28,8 @@ type entry struct {
 	length int
 }
 
-// New makes a spool in a directory, which should be private: the file has what is not yet anonymized.
+// New makes a spool in a directory, which should be private: the objects in its file are not
+// anonymized yet.
 func New(dir string) (*Spool, error) {
 	file, err := os.CreateTemp(dir, "objects-*.jsonl")
 	if err != nil {
@@ -58,8 +59,8 @@ func (s *Spool) Count(resource string) int { return len(s.entries[resource]) }
 // Truncate removes the objects of a resource that were added after the first n.
 func (s *Spool) Truncate(resource string, n int) { s.entries[resource] = s.entries[resource][:n] }
 
-// Sort orders the objects of a resource by their keys, and removes those that were replaced. It returns how many are left, and the sum of
-// their lengths.
+// Sort orders the objects of a resource by their keys, and removes replaced objects. It returns the
+// number of remaining objects and the sum of their lengths.
 func (s *Spool) Sort(resource string) (count int, bytes int64) {
 	list := s.entries[resource]
 	slices.SortStableFunc(list, func(a, b entry) int { return cmp.Compare(a.key, b.key) })

@@ -1,5 +1,5 @@
-// Package files reads the objects of a snapshot from files: other snapshots, what `kubectl get -o yaml` or `-o json` printed, directories of
-// manifests, and traces.
+// Package files reads the objects of a snapshot from files: other snapshots, the output of `kubectl
+// get -o yaml` or `-o json`, directories of manifests, and traces.
 package files
 
 import (
@@ -30,18 +30,18 @@ type Sink interface {
 	Add(resource, key string, object []byte) error
 }
 
-// Result is what was read.
+// Result describes the objects that were read.
 type Result struct {
 	// Resources are the kinds of objects, without their number, in the order of [snapshot.Kinds].
 	Resources []snapshot.Resource
-	// Headers are those of snapshots.
+	// Headers are the headers of the snapshots among the files.
 	Headers []snapshot.Header
 	// Ignored counts the objects that no scheduler reads, by kind.
 	Ignored map[string]int
 	Notes   []string
 }
 
-// Options say what to read. Pods counts the pods; it may be nil.
+// Options are the input of Read. Pods counts the pods. It may be nil.
 type Options struct {
 	Paths []string // files, directories, or Stdin
 	Stdin io.Reader
@@ -84,7 +84,7 @@ func Manifests(ctx context.Context, paths []string, stdin io.Reader, do func(map
 	})
 }
 
-// stream is what reads a file of any format, which its beginning shows.
+// stream reads a file of any format. start is the beginning of the file, which shows the format.
 type stream func(text *bufio.Reader, start []byte) error
 
 // each reads files, standard input, and the files of directories that look like manifests, in the order of their names.
@@ -190,7 +190,7 @@ func (r *reader) add(o map[string]any) error {
 	return r.store(kind, version, kind.Strip(o))
 }
 
-// store adds an object without what schedulers do not read.
+// store adds an object without the fields that schedulers do not read.
 func (r *reader) store(kind *snapshot.Kind, version string, o map[string]any) error {
 	resource := kind.GroupResource()
 	if r.seen[resource] == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// sink keeps what is read.
+// sink records the objects that are read.
 type sink struct{ keys, texts []string }
 
 func (s *sink) Add(resource, key string, object []byte) error {
@@ -84,7 +84,8 @@ func TestObjectsOfEveryFormatAreRead(t *testing.T) {
 	}
 }
 
-// kubectlYAML is what kubectl prints: a block scalar that looks like items, and the kind after the items.
+// kubectlYAML is a list printed by kubectl, with a block scalar that looks like items, and the kind
+// after the items.
 const kubectlYAML = `apiVersion: v1
 items:
 - apiVersion: v1

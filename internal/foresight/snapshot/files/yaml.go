@@ -69,7 +69,7 @@ func (s *yamlStream) line(line string) error {
 		s.items++
 		line = "  " + line[2:]
 	case s.inList && s.items > 0 && !strings.ContainsAny(line[:1], " \t\r\n#"):
-		if err := s.endItem(); err != nil { // what follows the list
+		if err := s.endItem(); err != nil { // the line after the list
 			return err
 		}
 		s.items = 0
@@ -84,7 +84,7 @@ func (s *yamlStream) line(line string) error {
 	return nil
 }
 
-// marker reports whether a line ends a document, and returns what follows the marker.
+// marker reports whether a line ends a document, and returns the text after the marker.
 func marker(line string) (rest string, ok bool) {
 	for _, mark := range []string{"---", "..."} {
 		rest, ok := strings.CutPrefix(line, mark)
@@ -99,8 +99,9 @@ func marker(line string) (rest string, ok bool) {
 	return "", false
 }
 
-// beginList reports whether the items that follow are those of a list as kubectl prints it, and reads what came before them: apiVersion and
-// kind, which kubectl prints in the order of the alphabet, so that kind comes later.
+// beginList reports whether the following items are items of a list in the style of kubectl, and
+// reads the fields before them: apiVersion, and kind if it comes first. kubectl prints fields in
+// alphabetical order, so that kind comes after the items.
 func (s *yamlStream) beginList() (bool, error) {
 	if next, err := s.in.Peek(2); err != nil || string(next) != "- " {
 		return false, nil //nolint:nilerr // the error comes again with the next line
@@ -117,7 +118,7 @@ func (s *yamlStream) beginList() (bool, error) {
 	return true, nil
 }
 
-// endItem hands over an item of a list. What is not an item is ignored.
+// endItem hands over an item of a list. Text outside of items is ignored.
 func (s *yamlStream) endItem() error {
 	defer s.text.Reset()
 	if s.items == 0 {
@@ -130,7 +131,7 @@ func (s *yamlStream) endItem() error {
 	return addItem(s.list, item, s.do)
 }
 
-// endDocument hands over a document, which may be a list in another style than that of kubectl.
+// endDocument hands over a document, which may be a list in another style than kubectl's.
 func (s *yamlStream) endDocument() error {
 	if s.inList {
 		s.inList = false

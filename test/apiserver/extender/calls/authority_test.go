@@ -55,7 +55,8 @@ func (s scene) secured(t *testing.T, dir string, args ...string) *controlplane.E
 	return e
 }
 
-// authorities: a scheduler takes only what the authority signed that it was given, and an extender can ask who it is.
+// authorities: a scheduler accepts only server certificates of its configured authority, and an
+// extender can require a client certificate.
 func authorities(t *testing.T, s scene) {
 	dir := t.TempDir()
 	set, other := certify(t, certificates.Set{}, time.Now()), certify(t, certificates.Set{}, time.Now())
@@ -63,7 +64,7 @@ func authorities(t *testing.T, s scene) {
 	for name, c := range map[string]struct {
 		tls  *profiles.ExtenderTLS
 		args []string
-		want string // in the pod's event; empty: the pod is bound
+		want string // in the pod's event. If it is empty, the pod is bound.
 	}{
 		"our authority":      {tls: &profiles.ExtenderTLS{CAData: set.CA.Cert}},
 		"another authority":  {tls: &profiles.ExtenderTLS{CAData: other.CA.Cert}, want: "certificate signed by unknown authority"},

@@ -18,15 +18,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/test/internal/run"
 )
 
-// retriesItself is the first minor whose scheduler retries a pod automatically after an error, such as that of an extender. Others
-// wait until something changes in the cluster, or for minutes (pkg/scheduler/internal/queue/scheduling_queue.go).
+// retriesItself is the first minor whose scheduler retries a pod automatically after an error, for
+// example of an extender. Pods of older schedulers wait until something changes in the cluster, or
+// for minutes (pkg/scheduler/internal/queue/scheduling_queue.go).
 const retriesItself = 29
 
-// trouble is an extender, and what befalls it.
+// trouble is an extender with a failure that begin starts and end repairs.
 type trouble struct {
 	asked      profiles.Extender
 	begin, end func()
-	// says are the parts of what the event of a waiting pod says.
+	// says are parts of the message in the event of a waiting pod.
 	says []string
 }
 
@@ -183,7 +184,7 @@ func failureWhilePodsArrive(t *testing.T, s scene, make func(context.Context, *t
 	c.awaitBound(ctx, t, "waiting", c.stir(ctx, t))
 }
 
-// awaitMessage waits until the event of a pod says what is wrong, and with which extender.
+// awaitMessage waits until the event of a pod names the failure and the extender.
 func (c crowd) awaitMessage(ctx context.Context, t *testing.T, f trouble) {
 	t.Helper()
 	run.Eventually(t, "the event of a waiting pod says why", func(ctx context.Context) (bool, string) {
@@ -200,7 +201,8 @@ func (c crowd) awaitMessage(ctx context.Context, t *testing.T, f trouble) {
 	})
 }
 
-// stir returns what has schedulers look at pods again that do not do so themselves.
+// stir returns a function that makes schedulers retry pods, and nil if the scheduler retries them
+// itself.
 func (c crowd) stir(ctx context.Context, t *testing.T) func() {
 	if c.Release.Minor >= retriesItself {
 		return nil
@@ -208,7 +210,8 @@ func (c crowd) stir(ctx context.Context, t *testing.T) func() {
 	return func() { c.Touch(ctx, t, c.group) }
 }
 
-// prometheusGone: without metrics the policy is neutral, so no pod waits, whatever ignorable is. /readyz reports it.
+// prometheusGone: without metrics the policy is neutral, so no pod waits, with ignorable true or
+// false. /readyz reports it.
 func prometheusGone(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, nodes := s.group(ctx, t, "a", "b")

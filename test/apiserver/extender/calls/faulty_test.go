@@ -24,7 +24,7 @@ const (
 	namesNobody
 )
 
-// faulty is a proxy for an extender that fails in the way that mode says.
+// faulty is a proxy for an extender that fails as mode specifies.
 type faulty struct {
 	*httptest.Server
 	mode atomic.Int32

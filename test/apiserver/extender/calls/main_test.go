@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package calls tests what extenders do to placements, with the API server and the kube-scheduler of a release, configured as pmk-sched
-// renders it, and pmk-extender as a process; and what happens to pods when the extender does not answer.
+// Package calls tests how extenders influence placements, with the API server and the
+// kube-scheduler of a release, configured as pmk-sched renders it, and pmk-extender as a process;
+// and whether pods are scheduled when the extender does not answer.
 package calls
 
 import (
@@ -87,7 +88,8 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// schedulerName is the name of the scheduler that has the extender of a group: with a Policy, 1.22 accepts only the default name.
+// schedulerName returns the name of the scheduler that calls the extender of a group. With a
+// Policy, 1.22 accepts only the default name.
 func (s scene) schedulerName(group string) string {
 	if s.policy {
 		return "default-scheduler"

@@ -120,8 +120,9 @@ func loadaware(ctx context.Context, t *testing.T, s scene, nodes []string) (*pro
 // The loads of nodes, and the scores between which they count as measured: the default queries measure CPU over seconds.
 const idle, half, full = 0.1, 0.5, 1.0
 
-// awaitLoad waits until the extender's scores say that one node is idle and another fully loaded, for as long as the queries look
-// back: what the first samples after a change say of a counter is not to be relied on.
+// awaitLoad waits until the extender's scores have shown one node as idle and another one as fully
+// loaded for the window of the queries: the rate of a counter is unreliable in the first samples
+// after a change.
 func awaitLoad(ctx context.Context, t *testing.T, e *controlplane.Extender, pod *corev1.Pod, idle, full string) {
 	t.Helper()
 	var since time.Time
@@ -173,8 +174,8 @@ func prioritized(t *testing.T, s scene, cached bool) {
 	})
 }
 
-// preempted: of two nodes that could be cleared for a pod with priority, the scheduler would take the one whose pod matters less; but
-// the extender says that node will not do.
+// preempted: of two nodes that could be cleared for a pod with priority, the scheduler would take
+// the one whose pod matters less; but the extender rejects that node.
 func preempted(t *testing.T, s scene, cached bool) {
 	ctx := testContext(t)
 	group, nodes := s.group(ctx, t, "a", "b")
@@ -203,7 +204,7 @@ func preempted(t *testing.T, s scene, cached bool) {
 	}
 }
 
-// bound: the extender binds, with what its policy does before.
+// bound: the extender binds the pod after its policy has annotated it.
 func bound(t *testing.T, s scene) {
 	ctx := testContext(t)
 	group, _ := s.group(ctx, t, "a", "b")

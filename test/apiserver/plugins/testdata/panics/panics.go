@@ -1,4 +1,5 @@
-// Package panics is a broken plugin: it panics over pods whose label says at which extension point.
+// Package panics is a broken plugin: it panics over a pod at the extension point in the pod's
+// label.
 package panics
 
 import (

@@ -35,7 +35,7 @@ func New(ctx context.Context, _ runtime.Object, handle framework.Handle) (framew
 	return &Gangs{plugin}, nil
 }
 
-// The methods of this package are those in which a build finds the extension points.
+// A build finds the extension points by the methods that this package declares.
 
 // PreFilter calls the plugin.
 func (g *Gangs) PreFilter(ctx context.Context, state *framework.CycleState, pod *corev1.Pod) (*framework.PreFilterResult, *framework.Status) {

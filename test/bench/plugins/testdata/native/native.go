@@ -1,4 +1,4 @@
-// Package native has the logic of package portable, written against the framework of 1.24.
+// Package native implements the logic of package portable with the framework of 1.24.
 package native
 
 import (
@@ -15,7 +15,7 @@ const Name = "FewestPodsNative"
 
 const maxPods = 100
 
-// FewestPods keeps pods off nodes that hold many, and prefers those that hold few and have CPU left.
+// FewestPods rejects nodes with many pods, and prefers nodes with few pods and free CPU.
 type FewestPods struct {
 	handle framework.Handle
 	full   *framework.Status
@@ -50,5 +50,5 @@ func (f *FewestPods) Score(_ context.Context, _ *framework.CycleState, _ *corev1
 	return (free + int64(maxPods-len(node.Pods))) / 2, nil
 }
 
-// ScoreExtensions says that the scores need no normalisation.
+// ScoreExtensions returns nil, since the scores need no normalization.
 func (*FewestPods) ScoreExtensions() framework.ScoreExtensions { return nil }

@@ -1,4 +1,4 @@
-// Package portable has the logic of package native, written against the portable API.
+// Package portable implements the logic of package native with the portable API.
 package portable
 
 import (
@@ -14,7 +14,7 @@ const Name = "FewestPodsPortable"
 
 const maxPods = 100
 
-// FewestPods keeps pods off nodes that hold many, and prefers those that hold few and have CPU left.
+// FewestPods rejects nodes with many pods, and prefers nodes with few pods and free CPU.
 type FewestPods struct{ full *scheduler.Status }
 
 // New makes the plugin.

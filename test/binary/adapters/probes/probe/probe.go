@@ -78,7 +78,7 @@ func (p *Probe) Notes() []string {
 	return notes
 }
 
-// Look records what the handle returns.
+// Look records the return values of the handle's methods.
 func (p *Probe) Look(ctx context.Context) {
 	nodes, err := p.handle.Nodes().List()
 	_, missing := p.handle.Nodes().Get("nowhere")

@@ -237,7 +237,7 @@ func (d *driver) nodeSlices(f reflect.Value) []interface{} {
 	return all
 }
 
-// events returns what the bound probe registers.
+// events returns the events that the bound probe registers.
 func (d *driver) events() reflect.Value {
 	return call(d.bound.Elem().MethodByName("EventsToRegister"), []interface{}{d.ctx}, nil)[0]
 }

@@ -60,7 +60,8 @@ func (d *driver) hold(p *corev1.Pod, others []reflect.Value) {
 	}
 }
 
-// filter does what findNodesThatFit does. It reports whether to continue.
+// filter runs the PreFilter and Filter plugins, as findNodesThatFit does. It reports whether to
+// continue.
 func (d *driver) filter(p *corev1.Pod, statuses map[string]*status) bool {
 	code, reasons, others := d.run("RunPreFilterPlugins", p)
 	d.flush("prefilter %s: %s %s", p.Name, code, short(reasons))

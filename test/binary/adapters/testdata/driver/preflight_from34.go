@@ -9,7 +9,8 @@ import (
 	"example.com/probes/probe"
 )
 
-// preFlight runs it in a state of its own, and checks that PreBind is then called if it has work to do.
+// preFlight runs the PreBindPreFlight plugins in a new state, and checks that PreBind is then
+// called unless they return Skip.
 func (d *driver) preFlight(p *corev1.Pod) {
 	original := d.state
 	defer func() { d.state = original }()

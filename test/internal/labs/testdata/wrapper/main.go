@@ -1,4 +1,5 @@
-// Command wrapper is a kube-scheduler that fails: it answers --version and --write-config-to, and then does what behaviour says.
+// Command wrapper is a kube-scheduler that fails: it answers --version and --write-config-to, and
+// then fails as setting specifies.
 package main
 
 import (
@@ -9,7 +10,7 @@ import (
 	"time"
 )
 
-// setting has the behaviour and the version, separated by a space. The tests replace it in the
+// setting is the behaviour and the version, separated by a space. The tests replace it in the
 // compiled program. It is a variable, so that the compiler does not.
 var setting = "behaviour and version of the wrapper"
 

@@ -1,6 +1,7 @@
-// Command effect prints, as JSON, what the scheduler of a release makes of configuration files, a line for each: every setting in the
-// release's own internal form, and the plugins that its framework runs at each extension point. It calls what kube-scheduler itself
-// calls (app.Setup), up to where the scheduler would start.
+// Command effect prints, as JSON, the effect of configuration files on the scheduler of a release,
+// a line for each: every setting in the release's own internal form, and the plugins that its
+// framework runs at each extension point. It calls app.Setup, as kube-scheduler does, and ends
+// before the scheduler would start.
 package main
 
 import (

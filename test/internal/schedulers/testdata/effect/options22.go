@@ -2,7 +2,7 @@ package main
 
 import "k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 
-// newOptions does what Setup does itself from 1.23 on.
+// newOptions completes the options. From 1.23 on Setup does so itself.
 func newOptions() (*options.Options, error) {
 	opts, err := options.NewOptions()
 	if err != nil {
