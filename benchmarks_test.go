@@ -46,6 +46,20 @@ func TestBenchmarksOfTheDocumentsExist(t *testing.T) {
 	}
 }
 
+// Each shell block of docs/performance.md is the command of a benchmark.
+func TestPerformancePageHasOnlyBenchmarks(t *testing.T) {
+	block := regexp.MustCompile("(?s)```(\\w*)\n(.*?)```")
+	blocks := block.FindAllStringSubmatch(read(t, "docs/performance.md"), -1)
+	for _, b := range blocks {
+		if b[1] != "sh" || strings.Count(b[2], "\n") != 1 || !strings.Contains(b[2], "go test -run '^$' -bench ") {
+			t.Errorf("a block of docs/performance.md is not one benchmark command:\n%s", b[2])
+		}
+	}
+	if len(blocks) == 0 {
+		t.Error("docs/performance.md has no command")
+	}
+}
+
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

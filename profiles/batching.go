@@ -22,7 +22,7 @@ type Unbatched struct {
 	Reasons []string
 }
 
-// UnbatchedCost is a clause about what it costs that pods are not batched.
+// UnbatchedCost is a clause about the cost of pods that are not batched.
 const UnbatchedCost = "each of many identical pods is filtered and scored on its own: with 5,000 nodes and 4,000 pods at v1.37.1 the median pod waits 1.4 s, batched 0.6 to 1.0 s"
 
 // String returns the profile with its reasons and the cost.
@@ -94,8 +94,9 @@ func runsAt(plugins *yaml.Node, p Plugin, points []string, api schema.API) bool 
 	})
 }
 
-// hasDefaultConstraints reports whether PodTopologySpread applies constraints to pods without any. It then signs no pod
-// (SignPod in pkg/scheduler/framework/plugins/podtopologyspread/plugin.go). Without arguments its constraints are those of the system.
+// hasDefaultConstraints reports whether PodTopologySpread applies constraints to pods without any.
+// It then signs no pod (SignPod in pkg/scheduler/framework/plugins/podtopologyspread/plugin.go).
+// Without arguments it uses the system's default constraints.
 func hasDefaultConstraints(profile *yaml.Node) bool {
 	args := node.Get(schema.ConfigOf(profile, schema.PodTopologySpread), "args")
 	return node.Text(args, "defaultingType") != "List" || len(node.Items(args, "defaultConstraints")) > 0

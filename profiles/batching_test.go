@@ -74,7 +74,7 @@ func TestNothingIsUnbatchedIfTheGateIsOff(t *testing.T) {
 	}
 }
 
-// What is documented of the presets: pods of these are batched.
+// The documentation of the presets states that pods of these presets are batched.
 func TestPresetsWithBatching(t *testing.T) {
 	batched := map[string]bool{"binpack": true, "capacity-ratio": true, "throughput": true}
 	for _, preset := range profiles.Presets() {

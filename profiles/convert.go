@@ -14,8 +14,8 @@ import (
 
 // ConvertRequest is a document to convert, and its target.
 type ConvertRequest struct {
-	// API is the config API to write: "v1beta3", or with its group. Empty means the one that
-	// [Render] writes for Release.
+	// API is the config API to write: "v1beta3", or with its group. If it is empty, [Render]'s
+	// config API for Release is written.
 	API string
 	// Release is the release that will read the result. Zero means the newest tested release that
 	// reads API. One of the two is required; [Target] parses either.
@@ -28,10 +28,11 @@ type ConvertRequest struct {
 
 	// Plugins are the names of the compiled-in plugins.
 	Plugins []string
-	// Lossy leaves out what cannot be converted, with a [Note] for each loss, instead of failing.
+	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
+	// failing.
 	Lossy bool
-	// SchedulerName is the name of the only profile of a Policy, which has no name;
-	// empty means the release's default, default-scheduler.
+	// SchedulerName is the name of the only profile of a Policy, which has no name. If it is empty,
+	// the release's default is used, default-scheduler.
 	SchedulerName string
 }
 
@@ -42,8 +43,8 @@ type Converted struct {
 	APIVersion string
 	// Release is the release that it is written for.
 	Release versions.Release
-	// YAML is the document with the comments of the source. A comment at the top has the flags that
-	// kube-scheduler needs in addition.
+	// YAML is the document with the comments of the source. A comment at the top lists the flags
+	// that kube-scheduler needs in addition.
 	YAML []byte
 	// Args are flags for settings of the source that the release reads only from its command line.
 	Args []string

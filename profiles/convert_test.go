@@ -104,7 +104,8 @@ const (
 	policy  = "apiVersion: v1\nkind: Policy\n"
 )
 
-// What cannot be converted is an error with its position, and a marked note if losses are allowed.
+// A setting that cannot be converted is an error with its position, and a marked note if losses are
+// allowed.
 func TestConvertReportsLosses(t *testing.T) {
 	for _, c := range []struct{ name, to, source, want string }{
 		{"plugin without a successor", "v1", v1beta1 + "profiles:\n- plugins: {filter: {enabled: [{name: ServiceAffinity}]}}\n", "4:32: plugin ServiceAffinity does not exist in v1.37.1"},
@@ -191,7 +192,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// Positions in a ConfigMap are those of the file.
+// Positions in a ConfigMap are positions in the file.
 func TestConvertReadsConfigMaps(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"policy.cfg", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  policy.cfg: |\n    {\"kind\": \"Policy\", \"apiVersion\": \"v1\",\n     \"predicatez\": []}\n", `f.yaml:7:6: unknown field "predicatez"`},

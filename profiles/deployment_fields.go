@@ -24,7 +24,7 @@ type deployment struct {
 	to      schema.API
 }
 
-// identity ensures that one profile has the name of the deployed scheduler.
+// identity ensures that one profile is named after the deployed scheduler.
 func (d *deployment) identity() {
 	profiles, wanted := d.doc.Profiles(), d.request.SchedulerName
 	if len(profiles) == 1 {

@@ -40,12 +40,12 @@ func TestCheckExtendersReportsProblemsAndWarnings(t *testing.T) {
 		{name: "a weight below 0", change: func(e *profiles.Extender) { e.PrioritizeVerb, e.Weight = "p", -1 }, refused: "it has a prioritizeVerb, but no weight above 0"},
 		{name: "a weight for nothing", change: func(e *profiles.Extender) { e.Weight = 3 }, warn: "the weight 3 has no effect without a prioritizeVerb"},
 		{name: "HTTPS without CA", change: func(e *profiles.Extender) { tls(e).CAData = nil }, refused: "enableHTTPS without a certificate authority accepts any certificate"},
-		{name: "HTTPS without TLS", change: func(e *profiles.Extender) { e.URLPrefix = "https://x" }, refused: "there is no certificate authority in tlsConfig, and none in the scheduler's image: every call fails"},
+		{name: "HTTPS without TLS", change: func(e *profiles.Extender) { e.URLPrefix = "https://x" }, refused: "neither tlsConfig nor the scheduler's image contains a certificate authority: every call fails"},
 		{name: "enableHTTPS with an http URL", change: func(e *profiles.Extender) { e.EnableHTTPS = true }, refused: "nothing is encrypted: enableHTTPS"},
 		{name: "TLS that is none", change: func(e *profiles.Extender) { tls(e); e.EnableHTTPS, e.URLPrefix = false, "http://x" }, refused: "nothing is encrypted: tlsConfig"},
 		{name: "insecure", change: func(e *profiles.Extender) { tls(e).CAData = nil; e.TLS.Insecure = true }, warn: "insecure: true accepts any certificate, so the extender is not authenticated"},
 		{name: "insecure with a CA", change: func(e *profiles.Extender) { tls(e).Insecure = true }, refused: "which the scheduler does not start with"},
-		{name: "invalid CA", change: func(e *profiles.Extender) { tls(e).CAData = []byte("x") }, refused: "there is no certificate in caData"},
+		{name: "invalid CA", change: func(e *profiles.Extender) { tls(e).CAData = []byte("x") }, refused: "caData contains no certificate"},
 		{name: "two CAs", change: func(e *profiles.Extender) { tls(e).CAFile = "/x" }, refused: "caData overrides caFile"},
 		{name: "a certificate without key", change: func(e *profiles.Extender) { tls(e).CertFile = "/x" }, refused: "certFile and keyFile have no effect without each other"},
 		{name: "negative timeout", change: func(e *profiles.Extender) { e.HTTPTimeout = -1 }, refused: "every call fails immediately"},
@@ -118,7 +118,7 @@ func TestCheckExtendersComparesExtenders(t *testing.T) {
 	}
 }
 
-// A source may have been in use for years, so only what the release rejects is an error.
+// A source may have been in use for years, so only settings that the release rejects are errors.
 func TestRenderWarnsAboutExtendersOfSource(t *testing.T) {
 	document := func(api, rest string) string {
 		return "apiVersion: kubescheduler.config.k8s.io/" + api + "\nkind: KubeSchedulerConfiguration\n" + rest
@@ -128,8 +128,8 @@ func TestRenderWarnsAboutExtendersOfSource(t *testing.T) {
 			"", "line 6: extenders[0]: enableHTTPS without a certificate authority accepts any certificate"},
 		{"timeout and ignorable unset", "v1.24.3", document("v1beta3", "extenders: [{urlPrefix: 'http://x', filterVerb: f}]\n"), "", "for each call, and schedules no other pod meanwhile"},
 		{"two binders", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'http://x', bindVerb: f}, {urlPrefix: 'http://y', bindVerb: f}]\n"), "f.yaml:3:75: extenders[1]: it has a bindVerb", ""},
-		{"invalid CA", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "there is no certificate in caData", ""},
-		{"invalid CA in 1.21", "v1.21.3", document("v1beta1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "", "there is no certificate in caData"},
+		{"invalid CA", "v1.36.3", document("v1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "caData contains no certificate", ""},
+		{"invalid CA in 1.21", "v1.21.3", document("v1beta1", "extenders: [{urlPrefix: 'https://x', filterVerb: f, tlsConfig: {caData: eA==}}]\n"), "", "caData contains no certificate"},
 		{"resources ignored twice, 1.21", "v1.21.3", document("v1beta1", "extenders: [{urlPrefix: 'http://x', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),
 			"v1.21.3 does not start if a resource is ignoredByScheduler and pluginConfig has arguments of NodeResourcesFit", ""},
 		{"resources ignored twice, 1.22", "v1.22.2", document("v1beta1", "extenders: [{urlPrefix: 'http://x', filterVerb: f, managedResources: [{name: a.b/c, ignoredByScheduler: true}]}]\nprofiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/d]}}]}]\n"),

@@ -152,8 +152,8 @@ func TestRenderPolicyRejectsWhatPolicyCannotExpress(t *testing.T) {
 	}
 }
 
-// A compiled-in plugin that is not enabled is no obstacle, and as the default scheduler 1.22
-// supports a Policy.
+// A compiled-in plugin that is not enabled does not prevent a Policy, and as the default scheduler
+// 1.22 supports a Policy.
 func TestRenderPolicyForDefaultScheduler(t *testing.T) {
 	r := request(t, "v1.22.2")
 	r.SchedulerName, r.LeaseName = "default-scheduler", "kube-scheduler"

@@ -18,11 +18,13 @@ type Plugin struct {
 	// named in a configuration: filter, preScore.
 	Name   string
 	Points []string
-	// Signs reports whether it declares what of a pod its results depend on: see [FindUnbatched].
+	// Signs reports whether the plugin declares the part of a pod that its results depend on: see
+	// [FindUnbatched].
 	Signs bool
-	// Enable are those of Points at which it is enabled. Nil means all of them, an empty list none.
+	// Enable are the elements of Points at which the plugin is enabled. Nil means all of them, an
+	// empty list none.
 	Enable []string
-	// Weight multiplies its scores; 0 means the scheduler's default, 1.
+	// Weight multiplies its scores. If it is 0, the scheduler's default is used, 1.
 	Weight int
 	// Args are its arguments, a YAML or JSON mapping. The configuration's own pluginConfig takes
 	// precedence.

@@ -19,10 +19,10 @@ import (
 const policyNamed = 21
 
 // RenderPolicy is [Render] for a scheduler that reads its predicates, priorities and extenders from
-// a legacy Policy, 1.20–1.22. The accompanying configuration has everything else: leader election,
-// the client and, up to 1.21, the scheduler's name. A source that is a Policy is kept; any other is
-// converted to a Policy, which is an [*Error] if there is no equivalent one. To prove equivalence,
-// the Policy is converted back.
+// a legacy Policy, 1.20–1.22. The accompanying configuration contains everything else: leader
+// election, the client and, up to 1.21, the scheduler's name. A source that is a Policy is kept;
+// any other is converted to a Policy, which is an [*Error] if no equivalent Policy exists. To prove
+// equivalence, the Policy is converted back.
 func RenderPolicy(r Request) (*Rendered, error) {
 	rules, _, err := versions.Select(r.Release)
 	if err != nil {
@@ -69,7 +69,7 @@ func RenderPolicy(r Request) (*Rendered, error) {
 	return out, nil
 }
 
-// policyPossible rejects what a Policy cannot be used for.
+// policyPossible rejects requests that a Policy cannot fulfill.
 func policyPossible(r Request, rules versions.Rules) error {
 	fail := func(try, format string, args ...any) error {
 		return &schema.Error{Problems: []schema.Problem{{Message: fmt.Sprintf(format, args...), Try: try}}}

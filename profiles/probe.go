@@ -15,8 +15,9 @@ import (
 
 // ProbeRequest is a configuration to extend, see [Probe].
 type ProbeRequest struct {
-	// Configuration is a rendered configuration, Defaulted what the scheduler writes for it with --write-config-to: that has the plugins that
-	// the release enables by default.
+	// Configuration is a rendered configuration. Defaulted is the configuration that the scheduler
+	// writes for it with --write-config-to, which includes the plugins that the release enables by
+	// default.
 	Configuration, Defaulted []byte
 	Release                  versions.Release
 	// Profile is the scheduler name of the profile to probe.
@@ -37,7 +38,7 @@ type Probed struct {
 	Unfiltered string
 	// Weights are the weights of the plugins that score.
 	Weights map[string]int64
-	// Extenders are those of the configuration.
+	// Extenders are the extenders of the configuration.
 	Extenders []ProbedExtender
 }
 
@@ -58,7 +59,7 @@ const (
 	recorderTimeout = 30 * time.Second
 )
 
-// IsProbe reports whether a scheduler name is that of a probe.
+// IsProbe reports whether a scheduler name is the name of a probe.
 func IsProbe(schedulerName string) bool { return strings.HasPrefix(schedulerName, probePrefix) }
 
 // Probe adds a profile for each plugin that filters, and recorders before, between and after the extenders. The profile to probe does not change,
@@ -102,8 +103,9 @@ func Probe(r ProbeRequest) (*Probed, error) {
 	return probed, nil
 }
 
-// writesDefaults is the first minor release whose written configuration has the plugins that are enabled by default
-// (pkg/scheduler/apis/config/v1beta1/default_plugins.go); before, the scheduler adds them later (pkg/scheduler/algorithmprovider/registry.go).
+// writesDefaults is the first minor release whose written configuration includes the plugins that
+// are enabled by default (pkg/scheduler/apis/config/v1beta1/default_plugins.go); before, the
+// scheduler adds them later (pkg/scheduler/algorithmprovider/registry.go).
 const writesDefaults = 22
 
 // mergedSets returns plugin sets with the defaults of a config API that has them for each extension point.
@@ -118,7 +120,7 @@ func mergedSets(plugins *yaml.Node, a schema.API) *yaml.Node {
 	return sets
 }
 
-// extensionPoints are those of every config API.
+// extensionPoints returns the extension points of every config API.
 func extensionPoints() []string {
 	return []string{
 		schema.PointQueueSort, "preFilter", "filter", "postFilter", "preScore", "score", "reserve", "permit", "preBind", schema.PointBind, "postBind",
@@ -138,7 +140,7 @@ func profileNamed(doc *schema.Document, name string) *yaml.Node {
 	return all[i]
 }
 
-// record adds recorders to the extenders, and returns those that were there.
+// record adds recorders to the extenders, and returns the original extenders.
 func record(doc *schema.Document, r ProbeRequest) []ProbedExtender {
 	var found []ProbedExtender
 	list := node.List(doc.Root, "extenders")
@@ -165,7 +167,7 @@ func (r ProbeRequest) recorder(stage int) *yaml.Node {
 type prober struct {
 	sets *yaml.Node
 	api  schema.API
-	// queueSort and config are those of the configuration; nil if it has none.
+	// queueSort and config are taken from the configuration. They are nil if it has none.
 	queueSort, config *yaml.Node
 }
 
@@ -185,8 +187,9 @@ func (p prober) plugins() []string {
 	return names
 }
 
-// running returns the plugins of an extension point in their order (expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go). Of
-// those that are not in-tree, some may not implement it.
+// running returns the plugins of an extension point in their order (expandMultiPointPlugins in
+// pkg/scheduler/framework/runtime/framework.go). Plugins that are not in-tree may not implement the
+// extension point.
 func (p prober) running(point string) []string {
 	explicit := enabledAt(p.sets, point)
 	if !p.api.MultiPoint || schema.IsDisabled(p.sets, point, schema.AllPlugins) {
@@ -245,7 +248,8 @@ func (p prober) profile(probe ProbedPlugin) *yaml.Node {
 	return profile
 }
 
-// addMultiPoint enables a plugin under multiPoint at the filtering extension points, if it is enabled there, and what sorts the queue.
+// addMultiPoint enables a plugin under multiPoint at the filtering extension points, if it is
+// enabled there, and the plugins that sort the queue.
 func (p prober) addMultiPoint(plugins *yaml.Node, name string) {
 	schema.Disable(plugins, schema.MultiPoint, schema.AllPlugins)
 	multi := slices.Contains(enabledAt(p.sets, schema.MultiPoint), name)
@@ -267,7 +271,8 @@ func (p prober) addMultiPoint(plugins *yaml.Node, name string) {
 	}
 }
 
-// sorters returns the plugins of multiPoint that may sort the queue: PrioritySort, or, if that is disabled, those that are not in-tree.
+// sorters returns the plugins of multiPoint that may sort the queue: PrioritySort, or, if that is
+// disabled, the plugins that are not in-tree.
 func (p prober) sorters() []string {
 	if len(enabledAt(p.sets, schema.PointQueueSort)) > 0 {
 		return nil
@@ -286,7 +291,8 @@ func (p prober) sorters() []string {
 	return own
 }
 
-// points returns the extension points of the config API, as the release has them, without those that all profiles share.
+// points returns the extension points of the config API in the release, without the points that all
+// profiles share.
 func (p prober) points() []string {
 	points := slices.DeleteFunc(extensionPoints(), func(point string) bool { return point == schema.PointQueueSort })
 	for _, set := range schema.PluginSets(p.sets) {

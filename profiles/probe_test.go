@@ -11,7 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// written is what a scheduler from 1.23 on writes: with the plugins that are enabled by default under multiPoint.
+// written is a configuration as a scheduler from 1.23 on writes it: with the plugins that are
+// enabled by default under multiPoint.
 const written = `apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 profiles:

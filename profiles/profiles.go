@@ -3,11 +3,11 @@
 // that a release reads.
 //
 // A document goes through four packages. [schema] parses it strictly into YAML nodes that keep
-// comments, order and positions, and has the fields of each config API as data; [policy] turns a
-// legacy Policy into a configuration and back; [convert] rewrites a configuration for another config
-// API; [validate] checks it against the built-in rules of a release. This package calls them in
-// order, sets the fields that a deployment needs, and writes the result. Every change is reported in a
-// [Note] with its line.
+// comments, order and positions, and contains the fields of each config API as data; [policy] turns
+// a legacy Policy into a configuration and back; [convert] rewrites a configuration for another
+// config API; [validate] checks it against the built-in rules of a release. This package calls them
+// in order, sets the fields that a deployment needs, and writes the result. Every change is
+// reported in a [Note] with its line.
 //
 // v1beta1, v1beta3 and v1 are written, which together reach every release from 1.20 on; v1beta2 is
 // only read.
@@ -22,9 +22,9 @@ import (
 type (
 	// Note is one change to a document, and the reason for it.
 	Note = schema.Note
-	// Problem is one defect of a document, and what to do about it.
+	// Problem is one defect of a document, and a proposed fix.
 	Problem = schema.Problem
-	// Error has every problem of a document.
+	// Error contains every problem of a document.
 	Error = schema.Error
 	// Extender is one element of extenders.
 	Extender = schema.Extender

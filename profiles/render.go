@@ -18,7 +18,8 @@ type Request struct {
 	// Release is the release of the kube-scheduler that reads it.
 	Release versions.Release
 	// SchedulerName is the name in the pods' spec.schedulerName, and the default name of the leader
-	// election lease. LeaseNamespace is the namespace of that lease; empty means kube-system.
+	// election lease. LeaseNamespace is the namespace of the lease. If it is empty, kube-system is
+	// used.
 	SchedulerName, LeaseNamespace string
 	// LeaseName overrides the name of the lease: the default scheduler's is kube-scheduler.
 	LeaseName string
@@ -41,12 +42,13 @@ type Request struct {
 	// Enable are compiled-in plugins to enable unless the source names them. They need not be in
 	// Plugins.
 	Enable []Plugin
-	// Extenders are appended to those of the source.
+	// Extenders are appended to the extenders of the source.
 	Extenders []schema.Extender
-	// Lossy leaves out what cannot be converted, with a [Note] for each loss, instead of failing.
+	// Lossy leaves out settings that cannot be converted, with a [Note] for each loss, instead of
+	// failing.
 	Lossy bool
 	// InsecurePort is the loopback port of the plain HTTP listener of 1.20–1.22, which a
-	// configuration cannot disable; 0 means DefaultInsecurePort.
+	// configuration cannot disable. If it is 0, DefaultInsecurePort is used.
 	InsecurePort int
 }
 
@@ -78,7 +80,7 @@ type Rendered struct {
 
 // Render returns the requested configuration in the config API that the release reads. Problems of
 // the source, and losses unless they are allowed, are an [*Error] with their lines and columns.
-// There is no partial result.
+// Render returns either a complete result or an error.
 func Render(r Request) (*Rendered, error) {
 	rules, warnings, err := versions.Select(r.Release)
 	if err != nil {
@@ -88,7 +90,7 @@ func Render(r Request) (*Rendered, error) {
 		return nil, errors.New("render scheduler configuration: the scheduler's name and the path of its kubeconfig are required")
 	}
 	if _, err := CheckExtenders(r.Release, r.Extenders); err != nil {
-		return nil, err // their fault is not that of the source
+		return nil, err // the problem is in the request and not in the source
 	}
 	r.LeaseNamespace = cmp.Or(r.LeaseNamespace, "kube-system")
 	r.Plugins = slices.Clone(r.Plugins)

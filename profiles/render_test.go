@@ -152,7 +152,7 @@ func TestRenderRepairsUnindentedArticle(t *testing.T) {
 	}
 }
 
-// pmk-sched always sets what a deployed scheduler needs.
+// pmk-sched always sets the fields that a deployed scheduler needs.
 func TestRenderSetsDeploymentFields(t *testing.T) {
 	const own = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 	cases := []struct {

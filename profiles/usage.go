@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Usage returns what a configuration, or a legacy Policy, uses of what known problems of a release depend on. The feature gates are not in
-// it.
+// Usage returns the features that a configuration, or a legacy Policy, uses and that known problems
+// of a release depend on. It does not include the feature gates.
 func Usage(source []byte, release versions.Release) (versions.Usage, error) {
 	doc, err := schema.Read("configuration", source, false)
 	if err != nil {
@@ -25,7 +25,7 @@ func Usage(source []byte, release versions.Release) (versions.Usage, error) {
 		usage.WholeNodes = usage.WholeNodes || extender.FilterVerb != "" && !node.IsTrue(e, "nodeCacheCapable")
 	}
 	if doc.Policy {
-		return usage, nil // its plugins are those of the default profile
+		return usage, nil // its plugins are the plugins of the default profile
 	}
 	api := doc.API.Of(release.Minor)
 	for _, profile := range doc.Profiles() {
@@ -36,7 +36,7 @@ func Usage(source []byte, release versions.Release) (versions.Usage, error) {
 	return usage, nil
 }
 
-// addProfile adds what one profile uses.
+// addProfile adds the features that one profile uses.
 func addProfile(usage *versions.Usage, plugins *yaml.Node, api schema.API) {
 	running := map[string]int{} // by extension point
 	for _, point := range schema.PointNames() {
@@ -54,7 +54,8 @@ func addProfile(usage *versions.Usage, plugins *yaml.Node, api schema.API) {
 	usage.FewScores = usage.FewScores || running["score"] < running["preScore"]
 }
 
-// pluginsAt returns the plugins that run at an extension point, and those that the point and multiPoint both enable.
+// pluginsAt returns the plugins that run at an extension point, and the plugins that the point and
+// multiPoint both enable.
 func pluginsAt(plugins *yaml.Node, point string, api schema.API) (names, overrides []string) {
 	if !api.MultiPoint {
 		return schema.MergedPlugins(plugins, point, api), nil
@@ -90,9 +91,10 @@ func enabledAt(plugins *yaml.Node, point string) []string {
 	return names
 }
 
-// loadedTwice reports whether the scheduler loads one of the plugins that an extension point enables twice (kubernetes#122066). While it
-// iterates over them, expandMultiPointPlugins in pkg/scheduler/framework/runtime/framework.go deletes those that multiPoint enables too. The
-// others move forward, so that it visits the last one again if it has not reached it yet.
+// loadedTwice reports whether the scheduler loads one of the plugins that an extension point
+// enables twice (kubernetes#122066). While it iterates over them, expandMultiPointPlugins in
+// pkg/scheduler/framework/runtime/framework.go deletes the plugins that multiPoint enables too. The
+// other plugins move forward, so that it visits the last one again if it has not reached it yet.
 func loadedTwice(enabled, overrides []string) bool {
 	first := slices.IndexFunc(enabled, func(name string) bool { return slices.Contains(overrides, name) })
 	last := len(enabled) - 1

@@ -26,7 +26,7 @@ type ValidateRequest struct {
 
 // Validation is the result of validating a document without its scheduler.
 type Validation struct {
-	// APIVersion is that of the document; Kind is KubeSchedulerConfiguration or Policy.
+	// APIVersion is the apiVersion of the document; Kind is KubeSchedulerConfiguration or Policy.
 	APIVersion, Kind string
 	// Plugins are the sorted names of plugins that the document enables or configures and that no
 	// release has in-tree.

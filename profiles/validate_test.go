@@ -24,7 +24,7 @@ func TestValidate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, release, source string
-		want                  string // in the only problem; empty: valid
+		want                  string // in the only problem, or empty if the source is valid
 	}{
 		{"v1beta1 at 1.24", "v1.24.3", v1beta1, "1:13: v1.24.3 does not read v1beta1; it reads v1beta2 and v1beta3"},
 		{"v1 at 1.24", "v1.24.3", v1, "does not read v1;"},

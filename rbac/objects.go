@@ -58,7 +58,8 @@ func LeaseRoleBinding(o Options) *rbacv1.RoleBinding {
 	return o.roleBinding(o.Name+"-lease", o.leaseNamespace(), o.Name+"-lease")
 }
 
-// PluginRole grants what the compiled-in plugins read in addition to the cluster's own roles.
+// PluginRole grants the permissions that the compiled-in plugins need in addition to the cluster's
+// own roles.
 func PluginRole(o Options) *rbacv1.ClusterRole {
 	rules := make([]rbacv1.PolicyRule, len(o.PluginRules))
 	for i := range o.PluginRules {

@@ -1,12 +1,11 @@
 // Package rbac builds the RBAC objects that one custom scheduler needs: typed,
 // one function per object, without I/O.
 //
-// It leans on the cluster. The API server keeps the ClusterRoles
-// system:kube-scheduler and system:volume-scheduler and the Role
-// extension-apiserver-authentication-reader right for its own release (they
-// change in nearly every minor), so those are bound, not copied, and never
-// edited. What they cannot hold is added in roles of our own: the lease that
-// has the scheduler's name, and what plugins read.
+// It relies on the cluster. The API server keeps the ClusterRoles system:kube-scheduler and
+// system:volume-scheduler and the Role extension-apiserver-authentication-reader right for its own
+// release (they change in nearly every minor), so these roles are bound, not copied, and never
+// edited. Separate roles grant permissions that they cannot: on the lease that is named after the
+// scheduler, and on the objects that plugins read.
 package rbac
 
 import (
@@ -55,7 +54,8 @@ func (s Subject) subjects() []rbacv1.Subject {
 type Options struct {
 	// Name is the scheduler's name, and the prefix of every object's name.
 	Name string
-	// Namespace has the ServiceAccount and, unless LeaseNamespace is set, the lease.
+	// Namespace is the namespace of the ServiceAccount and, unless LeaseNamespace is set, of the
+	// lease.
 	Namespace string
 	// Subject is the subject of every binding. Zero means the ServiceAccount Name in Namespace.
 	Subject Subject
@@ -63,8 +63,8 @@ type Options struct {
 	Labels map[string]string
 	// LeaseNamespace is the namespace of the leader election lease. Empty means Namespace.
 	LeaseNamespace string
-	// PluginRules are what the compiled-in plugins need in addition to the cluster's own roles. If
-	// empty, PluginRole is not created.
+	// PluginRules are the permissions that the compiled-in plugins need in addition to the
+	// cluster's own roles. If empty, PluginRole is not created.
 	PluginRules []rbacv1.PolicyRule
 	// PolicyConfigMap is the ConfigMap in Namespace with the scheduler's legacy Policy. If empty,
 	// PolicyRole is not created.

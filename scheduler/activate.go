@@ -21,8 +21,9 @@ const AnnotationActivated = "pmk-sched.io/activated"
 //
 // The annotation is written through the subresource status: system:kube-scheduler may patch pods/status, and not pods
 // (bootstrappolicy/policy.go), and the subresource keeps changes of annotations (podStatusStrategy in
-// pkg/registry/core/pod/strategy.go). What the scheduler does with the update is in Update in scheduling_queue.go, in
-// pkg/scheduler/internal/queue up to 1.31 and in pkg/scheduler/backend/queue from 1.32 on:
+// pkg/registry/core/pod/strategy.go). The scheduler handles the update in Update in
+// scheduling_queue.go, in pkg/scheduler/internal/queue up to 1.31 and in
+// pkg/scheduler/backend/queue from 1.32 on:
 //
 //   - Without queueing hints, the default up to 1.31, it compares the pods without resource version, generation, status and, from
 //     1.22 on, managed fields and finalizers (isPodUpdated). Annotations remain, so the pod is queued.

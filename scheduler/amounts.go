@@ -36,8 +36,9 @@ func Amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	return all
 }
 
-// PodRequests returns what a pod requests: the sum over its containers or, if that is more, the largest init container, and its
-// overhead; and one of the resource pods. Sidecars count as init containers, because not every release has them.
+// PodRequests returns the requests of a pod: the sum over its containers or, if that is more, the
+// largest init container, and its overhead, plus one of the resource pods. Sidecars count as init
+// containers, because not every release has them.
 func PodRequests(pod *corev1.Pod) map[corev1.ResourceName]int64 {
 	total := map[corev1.ResourceName]int64{corev1.ResourcePods: 1}
 	add := func(list corev1.ResourceList) {

@@ -21,7 +21,7 @@ func NewArguments(raw []byte) Arguments {
 	return Arguments{raw: raw}
 }
 
-// Empty reports whether there are no arguments.
+// Empty reports whether the arguments are empty or null.
 func (a Arguments) Empty() bool {
 	text := strings.TrimSpace(string(a.raw))
 	return text == "" || text == "null"

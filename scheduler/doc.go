@@ -1,7 +1,7 @@
 // Package scheduler is the portable plugin API: a scheduler plugin written against it is compiled
 // into the kube-scheduler of any release from 1.20 on, unchanged.
 //
-// # What a plugin is
+// # Plugins
 //
 // kube-scheduler takes one pod at a time from its queue and calls plugins at a sequence of extension
 // points: which nodes can run the pod (PreFilter, Filter), which of these is best (PreScore, Score), and
@@ -21,9 +21,9 @@
 //	Bind         bind the pod                                        BindPlugin
 //	PostBind     the pod is bound                                    PostBindPlugin
 //
-// In addition, EventsPlugin names the cluster events after which the scheduler retries a pod that the plugin
-// rejected, and SignPlugin declares what of a pod the results depend on, so that the scheduler can reuse them for
-// identical pods (from 1.35).
+// In addition, EventsPlugin names the cluster events after which the scheduler retries a pod that
+// the plugin rejected, and SignPlugin declares the part of a pod that the results depend on, so
+// that the scheduler can reuse them for identical pods (from 1.35).
 //
 // # A complete plugin
 //
@@ -80,9 +80,10 @@
 //		return scheduler.MaxNodeScore * int64(q.max-node.PodCount()) / int64(q.max), nil
 //	}
 //
-// A third function is optional: it returns the permissions on the API server that the plugin needs in
-// addition to those of every scheduler. For the bundled plugins, pmk-sched creates a ClusterRole from it.
-// pmk-sched does not run code of other plugins: list their rules in pmk-sched.yaml, under spec.rbac.rules.
+// A third function is optional: it returns the permissions on the API server that the plugin needs
+// in addition to the permissions of every scheduler. For the bundled plugins, pmk-sched creates a
+// ClusterRole from it. pmk-sched does not run code of other plugins: list their rules in
+// pmk-sched.yaml, under spec.rbac.rules.
 //
 //	func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error)
 //
@@ -100,11 +101,12 @@
 //
 // # Staying portable
 //
-// Each release is compiled with the Go version that it names, from Go 1.15 for 1.20 to Go 1.26 for 1.37. A
-// plugin for all of them must not use generics, any, and newer parts of the standard library. The API has
-// only what all releases support. The adapter implements what old releases lack: the node set of PreFilter
-// before 1.24, and Skip from PreFilter and PreScore before 1.27. It cannot do so for PreEnqueue, so a
-// plugin that implements it is refused for releases before 1.26.
+// Each release is compiled with the Go version that it names, from Go 1.15 for 1.20 to Go 1.26 for
+// 1.37. A plugin for all of them must not use generics, any, and newer parts of the standard
+// library. The API contains only features that all releases support. The adapter implements
+// features that old releases lack: the node set of PreFilter before 1.24, and Skip from PreFilter
+// and PreScore before 1.27. It cannot do so for PreEnqueue, so a plugin that implements it is
+// refused for releases before 1.26.
 //
 // The package plugintest runs a plugin in an ordinary Go test.
 package scheduler

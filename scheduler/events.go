@@ -6,9 +6,10 @@ import corev1 "k8s.io/api/core/v1"
 type ClusterEvent struct {
 	Resource EventResource
 	Action   ActionType
-	// Helps reports whether one such change can make a pod schedulable that the plugin rejected; nil means that every change can. It
-	// is the framework's queueing hint, called from 1.32 on: earlier releases retry the pod after every change of the kind. A wrong
-	// false leaves the pod unscheduled for five minutes, so return true when in doubt.
+	// Helps reports whether one such change can make a pod schedulable that the plugin rejected. If
+	// it is nil, every change can. It is the framework's queueing hint, called from 1.32 on:
+	// earlier releases retry the pod after every change of the kind. A wrong false leaves the pod
+	// unscheduled for five minutes, so return true when in doubt.
 	//
 	// before and after are the object before and after the change: a *corev1.Pod, a *corev1.Node, for a custom resource an
 	// *unstructured.Unstructured. before is nil if the object is new, after if it was deleted. Helps runs for every rejected pod while

@@ -39,11 +39,12 @@ type Handle interface {
 	GetWaitingPod(uid types.UID) WaitingPod
 	// RejectWaitingPod rejects a pod that waits for Permit.
 	RejectWaitingPod(uid types.UID)
-	// Activate has the scheduler retry a pod that it could not schedule, when the pod's backoff is over. Without it the pod
-	// waits for the next event in the cluster, or up to five minutes. It is for a plugin whose decisions depend on something
-	// that the scheduler does not watch. Each call is a request to the API server (see ActivateByUpdate): call it for pods that
-	// the plugin rejected, and only when the decision may be another one. A plugin that is an EventsPlugin must register
-	// ActionUpdate of EventPod, or 1.32 and later ignore the call.
+	// Activate makes the scheduler retry a pod that it could not schedule, when the pod's backoff
+	// is over. Without it the pod waits for the next event in the cluster, or up to five minutes.
+	// It is for a plugin whose decisions depend on something that the scheduler does not watch.
+	// Each call is a request to the API server (see ActivateByUpdate): call it for pods that the
+	// plugin rejected, and only when the decision may be another one. A plugin that is an
+	// EventsPlugin must register ActionUpdate of EventPod, or 1.32 and later ignore the call.
 	Activate(ctx context.Context, pod *corev1.Pod) error
 }
 
@@ -66,7 +67,7 @@ type Logger struct {
 	sink LogSink
 }
 
-// LogSink is what a Logger writes to. The adapter and plugintest implement it.
+// LogSink is the destination of a Logger. The adapter and plugintest implement it.
 type LogSink interface {
 	Enabled(ctx context.Context, level int) bool
 	Info(ctx context.Context, level int, message string, keysAndValues []interface{})
@@ -78,8 +79,8 @@ func NewLogger(ctx context.Context, sink LogSink) Logger {
 	return Logger{ctx: ctx, sink: sink}
 }
 
-// Enabled reports whether lines of this level are written. Levels are those of the scheduler's flag
-// --v: use 2 for rare events, 5 for the reasons of a decision, 10 for each node.
+// Enabled reports whether lines of this level are written. Levels are the levels of the scheduler's
+// flag --v: use 2 for rare events, 5 for the reasons of a decision, 10 for each node.
 func (l Logger) Enabled(level int) bool {
 	return l.sink != nil && l.sink.Enabled(l.ctx, level)
 }

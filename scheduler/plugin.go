@@ -42,10 +42,10 @@ type QueueSortPlugin interface {
 // PreFilterPlugin runs once for a pod, before its nodes are filtered.
 type PreFilterPlugin interface {
 	Plugin
-	// PreFilter is called once per scheduling cycle. It may write computed values to state, for Filter
-	// to read. A result other than nil restricts the nodes that are considered; nil means all nodes.
-	// Skip skips this plugin's Filter for the pod; Unschedulable and Unresolvable reject the pod on
-	// all nodes; Error ends the attempt.
+	// PreFilter is called once per scheduling cycle. It may write computed values to state, for
+	// Filter to read. A result other than nil restricts the nodes that are considered; without one,
+	// all are. Skip skips this plugin's Filter for the pod; Unschedulable and Unresolvable reject
+	// the pod on all nodes; Error ends the attempt.
 	PreFilter(ctx context.Context, state State, pod *corev1.Pod) (*PreFilterResult, *Status)
 }
 
@@ -125,7 +125,7 @@ type PermitPlugin interface {
 	Permit(ctx context.Context, state State, pod *corev1.Pod, node string) (*Status, time.Duration)
 }
 
-// PreBindPlugin does what must be done before a pod is bound, such as preparing a volume.
+// PreBindPlugin does work that is required before a pod is bound, such as preparing a volume.
 type PreBindPlugin interface {
 	Plugin
 	// PreBind runs in parallel with the scheduling of other pods, so it may wait for the network. Any
@@ -178,7 +178,7 @@ type PreFilterResult struct {
 	Nodes []string
 }
 
-// Rejections has the reasons why nodes did not pass the filters.
+// Rejections returns the reasons why nodes did not pass the filters.
 type Rejections interface {
 	// Status returns the status that rejected the node. It is Unresolvable for a node that was not
 	// considered, for example because it is not in the result of PreFilter.

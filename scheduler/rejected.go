@@ -33,8 +33,8 @@ func (r *RejectedPods) Remove(pod types.UID) {
 	delete(r.pods, pod)
 }
 
-// Retry removes all pods and has the scheduler retry them. One for which that fails stays for the next time, and the failure is
-// logged in the name of the plugin.
+// Retry removes all pods and makes the scheduler retry them. If a retry fails, the pod stays for
+// the next time, and the failure is logged in the name of the plugin.
 func (r *RejectedPods) Retry(ctx context.Context, h Handle, plugin string) {
 	r.mu.Lock()
 	pods := r.pods

@@ -6,7 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SignPlugin declares what of a pod the results of the plugin's PreFilter, Filter, PreScore and Score depend on.
+// SignPlugin declares the part of a pod that the results of the plugin's PreFilter, Filter,
+// PreScore and Score depend on.
 //
 // From 1.35 on the scheduler batches pods: it reuses the filtered and scored nodes of a pod for the pods with the same
 // signature that follow it within half a second (OpportunisticBatching; pkg/scheduler/framework/runtime/batch.go). A

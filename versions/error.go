@@ -4,7 +4,7 @@ import "fmt"
 
 // Error is an invalid version in the input, with a suggestion.
 type Error struct {
-	// Message is the version and what is wrong with it.
+	// Message is the version and the problem with it.
 	Message string
 	// Try is the suggestion; it may be empty.
 	Try string

@@ -1,8 +1,8 @@
 package versions
 
 // Metrics are the names of metrics of kube-scheduler that differ between releases
-// (pkg/scheduler/metrics/metrics.go). Those that every release has are not listed. Histograms are
-// named without their suffix.
+// (pkg/scheduler/metrics/metrics.go). Metrics with the same name in all releases are not listed.
+// Histograms are named without their suffix.
 type Metrics struct {
 	// AttemptDuration is a histogram: seconds that an attempt to schedule a pod takes, with the
 	// labels result and profile.

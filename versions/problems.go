@@ -9,15 +9,17 @@ import (
 type Problem struct {
 	// Issue is the upstream issue or pull request: "kubernetes#134400".
 	Issue string
-	// Effect is what goes wrong.
+	// Effect is the failure.
 	Effect string
-	// When is the condition under which it does.
+	// When is the condition under which the failure occurs.
 	When Condition
-	// Fix is the next release with the fix, of the same minor release if that has it; zero if there is none.
+	// Fix is the next release with the fix, of the same minor release if possible. It is zero if
+	// the bug is not fixed.
 	Fix Release
 }
 
-// Condition is what must hold for a problem to matter: all fields that are set. The zero value always holds.
+// Condition is the condition under which a problem matters: all fields that are set must hold. The
+// zero value always holds.
 type Condition struct {
 	// Extenders: the scheduler calls extenders. WholeNodes: it sends whole nodes to an extender that filters, not names.
 	Extenders, WholeNodes bool
@@ -32,11 +34,12 @@ type Condition struct {
 	// Gate is a feature gate that is enabled. OptIn: it is disabled by default.
 	Gate  string
 	OptIn bool
-	// Pods is what has to be true of pods: "pods are preempted". A configuration does not show it.
+	// Pods is the condition that must hold for pods: "pods are preempted". A configuration does not
+	// show it.
 	Pods string
 }
 
-// Usage is what one scheduler uses of what conditions ask for.
+// Usage is the features of one scheduler that conditions refer to.
 type Usage struct {
 	Extenders, WholeNodes, Overrides, FewScores, OutOfTree bool
 	// Plugins are the in-tree plugins that run in one of its profiles.
@@ -45,7 +48,7 @@ type Usage struct {
 	Gates map[string]bool
 }
 
-// Holds reports whether a scheduler meets the condition, except for what it says about pods.
+// Holds reports whether a scheduler meets the condition, except for Pods.
 func (c Condition) Holds(u Usage) bool {
 	enabled, set := u.Gates[c.Gate]
 	switch {
@@ -86,8 +89,9 @@ func (c Condition) String() string {
 	return "if " + strings.Join(parts, " and ")
 }
 
-// KnownProblems returns the known bugs of the kube-scheduler of a release, in the order of the table. A pre-release has those of its
-// release, and a release newer than the table those that no release in it fixes.
+// KnownProblems returns the known bugs of the kube-scheduler of a release, in the order of the
+// table. Pre-releases share the bugs of their release, and releases newer than the table the bugs
+// that no release in it fixes.
 func KnownProblems(r Release) []Problem {
 	var found []Problem
 	for _, b := range bugs() {

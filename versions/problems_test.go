@@ -35,7 +35,7 @@ func TestTableOfKnownProblemsIsWellFormed(t *testing.T) {
 	}
 }
 
-// Each range has the bug on its first and its last patch, and not on the patches next to them.
+// Each range includes the bug's first and last patch, and not the patches next to them.
 func TestKnownProblemsBeginAndEndWithTheirPatches(t *testing.T) {
 	for _, b := range bugs() {
 		for _, p := range b.in {

@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 	for _, tc := range []struct {
 		in   string
 		want string // empty: refused
-		try  string // what the refusal offers
+		try  string // the suggestion of the error
 	}{
 		{in: "v1.24.3", want: "v1.24.3"},
 		{in: "1.24.3", want: "v1.24.3"},

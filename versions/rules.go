@@ -14,7 +14,7 @@ const (
 // SecurePort is the default HTTPS port of kube-scheduler (pkg/scheduler/apis/config/types.go).
 const SecurePort = 10259
 
-// Rules are the facts about one minor release of Kubernetes. Slices and maps belong to the caller.
+// Rules are the facts about one minor release of Kubernetes. The caller may modify slices and maps.
 type Rules struct {
 	// Accepted are the config APIs that the release decodes, as full apiVersions, oldest first
 	// (pkg/scheduler/apis/config/scheme/scheme.go).
@@ -94,7 +94,7 @@ type Rules struct {
 	// fallback: each patch release names its own.
 	Go string
 
-	// PodSecurity is set if kube-apiserver has the admission plugin of that name (from 1.22).
+	// PodSecurity is set if kube-apiserver includes the admission plugin PodSecurity (from 1.22).
 	PodSecurity bool
 
 	// KubeletSkew is the number of minor releases by which a kubelet may be older than the API
@@ -104,12 +104,14 @@ type Rules struct {
 	ContainerRuntimeFlag bool
 }
 
-// Gangs is what a cluster needs so that kube-scheduler itself places the pods of a group together or not at all.
+// Gangs is the cluster configuration with which kube-scheduler itself places the pods of a group
+// together or not at all.
 type Gangs struct {
 	// API is the apiVersion of the groups, which differs in each minor release so far
-	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default: kube-apiserver serves it with
-	// --runtime-config and the feature gate GenericWorkload. With that gate its role system:kube-scheduler has the
-	// permissions on them (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
+	// (pkg/registry/scheduling/rest/storage_scheduling.go). It is disabled by default:
+	// kube-apiserver serves it with --runtime-config and the feature gate GenericWorkload. With
+	// that gate its role system:kube-scheduler includes the permissions on them
+	// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go).
 	API string
 	// Resource is the resource that the scheduler reads.
 	Resource string
@@ -139,7 +141,7 @@ func Oldest() string { return Release{Major: 1, Minor: oldestMinor}.MinorString(
 // Newest returns the last minor release in the table: "1.37".
 func Newest() string { return Release{Major: 1, Minor: newestMinor}.MinorString() }
 
-// Select returns the rules of a release. Only the minor release matters; a pre-release has the
+// Select returns the rules of a release. Only the minor release matters; a pre-release uses the
 // rules of its release. For a release newer than the table it returns the newest rules and a
 // warning; for an older one an *Error with the supported range.
 func Select(r Release) (Rules, []string, error) {

@@ -7,7 +7,7 @@ import (
 
 // requirement is an API or permission that kube-schedulers of some minor releases wait for at
 // startup, and the minor releases of the API server that provide it. A scheduler that cannot list
-// what it watches does not fail: it never schedules anything.
+// the resources that it watches does not fail: it never schedules anything.
 type requirement struct {
 	from, before int // of the scheduler
 	needs        string
@@ -23,8 +23,8 @@ const (
 
 // requirements come from the informers that pkg/scheduler starts, the lifecycle of the APIs
 // (k8s.io/api, zz_generated.prerelease-lifecycle.go) and the ClusterRole
-// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). What a scheduler only watches with a
-// feature gate that is disabled by default is not included.
+// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go). Resources that a scheduler watches
+// only with a feature gate that is disabled by default are not included.
 func requirements() []requirement {
 	return []requirement{
 		{20, 21, "policy/v1beta1 PodDisruptionBudgets", 5, 25, notServed},
@@ -39,9 +39,9 @@ func requirements() []requirement {
 }
 
 // CheckSkew reports whether a kube-scheduler of one release works with an API server of another.
-// Only minor releases matter. The error, an *Error, has what the scheduler would wait for; the
-// warning is for a pair that works but that Kubernetes' version skew policy does not support.
-// Releases newer than the table are treated as the newest.
+// Only minor releases matter. The error, an *Error, lists the resources that the scheduler would
+// wait for; the warning is for a pair that works but that Kubernetes' version skew policy does not
+// support. Releases newer than the table are treated as the newest.
 func CheckSkew(scheduler, apiserver Release) (warnings []string, err error) {
 	if scheduler.MinorString() == apiserver.MinorString() {
 		return nil, nil

@@ -36,7 +36,7 @@ func ownVersion() string {
 	return "dev"
 }
 
-// Exit statuses, the same as those of pmk-sched.
+// Exit statuses, the same as in pmk-sched.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -115,7 +115,8 @@ func newHandler(ctx context.Context, o options, c *extender.Configuration, confi
 	return e.Handler(), handle.Start(ctx)
 }
 
-// cluster returns the client configuration for the API server; nil without a cluster.
+// cluster returns the client configuration for the API server, or nil if the extender runs without
+// a cluster.
 func (o options) cluster() (*rest.Config, error) {
 	if o.kubeconfigGiven && o.kubeconfig == "" {
 		return nil, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -38,13 +39,16 @@ func newApp(u *ui, name string) *cli.App {
 			"alongside the default scheduler or in place of it, and verifies that it schedules.\n\n" +
 			"Ctrl-C, SIGTERM and a closed terminal undo what is not finished; a second Ctrl-C or SIGTERM ends the undo.\n\n" +
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
-		Commands: []*cli.Command{
-			detectCommand(u), buildCommand(u), renderCommand(u), diffCommand(u), checkCommand(u), deployCommand(u),
-			verifyCommand(u), statusCommand(u), explainCommand(u), logsCommand(u), sysdumpCommand(u), credentialsCommand(u), historyCommand(u),
-			rollbackCommand(u), upgradeCommand(u),
-			uninstallCommand(u), replaceCommand(u), restoreCommand(u), snapshotCommand(u), simulateCommand(u), benchCommand(u), shadowCommand(u),
-			profileCommand(u), pluginCommand(u), extenderCommand(u), labCommand(u), completionCommand(u), versionCommand(u),
-		},
+		Commands: slices.Concat(
+			group("install", detectCommand(u), checkCommand(u), renderCommand(u), diffCommand(u), deployCommand(u), verifyCommand(u),
+				uninstallCommand(u), replaceCommand(u), restoreCommand(u), extenderCommand(u)),
+			group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u), credentialsCommand(u),
+				explainCommand(u), logsCommand(u), sysdumpCommand(u)),
+			group("foresee", snapshotCommand(u), simulateCommand(u), shadowCommand(u), benchCommand(u)),
+			group("build", buildCommand(u), pluginCommand(u), profileCommand(u)),
+			group("try", labCommand(u)),
+			group("", completionCommand(u), versionCommand(u)),
+		),
 		Flags:                     globalFlags(false),
 		Reader:                    u.in,
 		Writer:                    u.out,
@@ -67,6 +71,14 @@ func newApp(u *ui, name string) *cli.App {
 	}
 	addHelp(app)
 	return app
+}
+
+// group sets the category of commands, under which the help lists them.
+func group(category string, commands ...*cli.Command) []*cli.Command {
+	for _, cmd := range commands {
+		cmd.Category = category
+	}
+	return commands
 }
 
 // readAndSetUp reads the global flags and prepares the session.

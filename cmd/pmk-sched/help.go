@@ -84,15 +84,27 @@ func writeIndented(w io.Writer, text string) {
 	}
 }
 
+// writeCommands writes a line for each command, below the names of their categories.
 func writeCommands(w io.Writer, commands []*cli.Command) {
 	if len(commands) == 0 {
 		return
 	}
 	fmt.Fprint(w, "\nCOMMANDS:\n")
+	category, indent := "", "  "
 	for _, cmd := range commands {
-		if !cmd.Hidden {
-			fmt.Fprintf(w, "  %-12s %s\n", cmd.Name, cmd.Usage)
+		if cmd.Hidden {
+			continue
 		}
+		if cmd.Category != category {
+			if category != "" {
+				fmt.Fprintln(w)
+			}
+			if category = cmd.Category; category != "" {
+				fmt.Fprintf(w, "  %s:\n", category)
+				indent = "    "
+			}
+		}
+		fmt.Fprintf(w, "%s%-12s %s\n", indent, cmd.Name, cmd.Usage)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/urfave/cli/v2"
 )
 
@@ -29,6 +30,41 @@ func TestHelpFitsInTheTerminalAndHasExamples(t *testing.T) {
 			t.Errorf("%s has %d examples", name, n)
 		}
 	})
+}
+
+// The help lists the commands in groups, in this order: every command in one of them, except for completion and version.
+func TestHelpGroupsTheCommands(t *testing.T) {
+	want := []string{
+		"install: detect check render diff deploy verify uninstall replace restore extender",
+		"look after: status history rollback upgrade credentials explain logs sysdump",
+		"foresee: snapshot simulate shadow bench",
+		"build: build plugin profile",
+		"try: lab",
+		": completion version",
+	}
+	app := newApp(newUI(nil, nil, nil), "pmk-sched")
+	_, help, _ := strings.Cut(appHelp(app), "\nCOMMANDS:\n")
+	help, _, _ = strings.Cut(help, "\nGLOBAL FLAGS:\n")
+	var got []string
+	for section := range strings.SplitSeq(strings.TrimRight(help, "\n"), "\n\n") {
+		line := ":"
+		for entry := range strings.Lines(section) {
+			if name, ok := strings.CutPrefix(entry, "    "); ok {
+				line += " " + strings.Fields(name)[0]
+			} else {
+				line = strings.TrimSpace(entry)
+			}
+		}
+		got = append(got, line)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("commands in the help (-want +got):\n%s", diff)
+	}
+	for _, cmd := range app.Commands {
+		if (cmd.Category == "") != (cmd.Hidden || slices.Contains([]string{"completion", "version", "help"}, cmd.Name)) {
+			t.Errorf("%s is in the group %q", cmd.Name, cmd.Category)
+		}
+	}
 }
 
 // examplesWithoutCluster are the commands whose examples are run.

@@ -17,7 +17,8 @@ import (
 	plugin8 "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"
 )
 
-// plugins returns the plugins that are compiled in, in addition to those of the release.
+// plugins returns the plugins that are compiled in, in addition to the in-tree plugins of the
+// release.
 func plugins() []app.Option {
 	return []app.Option{
 		app.WithPlugin(plugin0.Name, adapter.Factory(plugin0.Name, newPortable0)),

@@ -46,7 +46,8 @@ func (c *CheapNodes) Score(_ context.Context, _ scheduler.State, _ *corev1.Pod, 
 	return int64(math.Round(1000 * price)), nil
 }
 
-// NormalizeScore gives the cheapest nodes the highest score, and half of it to those that are twice as expensive.
+// NormalizeScore gives the cheapest nodes the highest score, and nodes that are twice as expensive
+// half of it.
 func (c *CheapNodes) NormalizeScore(_ context.Context, _ scheduler.State, _ *corev1.Pod, scores []scheduler.NodeScore) *scheduler.Status {
 	cheapest := int64(math.MaxInt64)
 	for _, s := range scores {

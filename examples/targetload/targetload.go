@@ -24,7 +24,8 @@ type TargetLoad struct {
 	Target int64 `json:"target"`
 	handle scheduler.Handle
 	mu     sync.Mutex
-	// used is what the pods of a node use, in thousandths of a core; placed is what those request that were placed since that was measured.
+	// used is the measured CPU of each node in thousandths of a core. placed is the sum of the
+	// requests of pods that were placed since.
 	used, placed map[string]int64
 }
 
@@ -44,7 +45,7 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Ta
 // Name returns the plugin's name.
 func (p *TargetLoad) Name() string { return Name }
 
-// refresh reads what nodes use. If it cannot, the last values are used.
+// refresh reads the usage of the nodes. If it fails, the last values are used.
 func (p *TargetLoad) refresh(ctx context.Context) {
 	text, err := p.handle.ClientSet().CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/nodes").DoRaw(ctx)
 	var list struct {
@@ -97,7 +98,7 @@ func (p *TargetLoad) Reserve(_ context.Context, _ scheduler.State, pod *corev1.P
 // Unreserve does nothing: the next measurement corrects the load.
 func (p *TargetLoad) Unreserve(context.Context, scheduler.State, *corev1.Pod, string) {}
 
-// Sign returns what Score reads of the pod.
+// Sign returns the CPU request, the only part of the pod that Score reads.
 func (p *TargetLoad) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return cpu(pod), nil
 }

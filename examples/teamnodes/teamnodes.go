@@ -49,12 +49,13 @@ func (t *TeamNodes) Filter(_ context.Context, _ scheduler.State, pod *corev1.Pod
 	return nil
 }
 
-// EventsToRegister returns the events after which a rejected pod may find a node. A change of its own labels always retries a pod.
+// EventsToRegister returns the events after which a rejected pod may find a node. A change of the
+// pod's labels always retries it.
 func (t *TeamNodes) EventsToRegister() []scheduler.ClusterEvent {
 	return []scheduler.ClusterEvent{{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeLabel}}
 }
 
-// Sign returns what of a pod Filter reads, so that 1.35 and later batch the pods of a team.
+// Sign returns the label that Filter reads, so that 1.35 and later batch the pods of a team.
 func (t *TeamNodes) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return pod.Labels[t.label], nil
 }

@@ -15,15 +15,15 @@ type Options struct {
 	Rules   versions.Rules
 	// To is the target config API.
 	To schema.API
-	// Plugins are the names of the compiled-in plugins; Points has the extension points of those
-	// for which they are known.
+	// Plugins are the names of the compiled-in plugins; Points are their extension points, as far
+	// as they are known.
 	Plugins []string
 	Points  map[string][]string
 	// Deploy is set if pmk-sched deploys the document: it sets the addresses, and rejects plugins
 	// that are not compiled in. Otherwise the document stays as the user wrote it.
 	Deploy bool
-	// InsecurePort is the port of the plain HTTP listener of a deployment; 0 means
-	// DefaultInsecurePort.
+	// InsecurePort is the port of the plain HTTP listener of a deployment. If it is 0,
+	// DefaultInsecurePort is used.
 	InsecurePort int
 }
 
@@ -41,7 +41,7 @@ type Ports struct {
 // default scheduler has 10251, the controller manager had 10252.
 const DefaultInsecurePort = 10261
 
-// Result is what the scheduler needs in addition to the document.
+// Result is the input that the scheduler needs in addition to the document.
 type Result struct {
 	// Args are flags that replace fields of the source.
 	Args  []string

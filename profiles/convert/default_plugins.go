@@ -33,7 +33,7 @@ func (c *profileConversion) keepDefaultWeights() {
 }
 
 // lostDefaults reports the default plugins of the source's config API that the target removed
-// without a successor, unless the source disabled them: off has those that it did.
+// without a successor, unless the source disabled them: off contains the disabled plugins.
 func (c *conversion) lostDefaults(off []string) {
 	for _, f := range removedPlugins() {
 		p, _ := schema.InTreeNamed(f.name)

@@ -21,7 +21,8 @@ func (c *profileConversion) expandMultiPoint() {
 	}
 }
 
-// multiPointExpansion writes what multiPoint enables and disables under each extension point.
+// multiPointExpansion writes the enabled and disabled plugins of multiPoint under each extension
+// point.
 type multiPointExpansion struct {
 	*profileConversion
 	enabled, disabled []*yaml.Node
@@ -84,7 +85,7 @@ func (c *conversion) readsPoint(name string) bool {
 	})
 }
 
-// disableAt disables at one extension point what multiPoint disables.
+// disableAt disables at one extension point the plugins that multiPoint disables.
 func (m *multiPointExpansion) disableAt(point string) {
 	again := func(name string) bool {
 		return slices.ContainsFunc(m.enabled, func(e *yaml.Node) bool { return node.Text(e, "name") == name })
@@ -101,8 +102,8 @@ func (m *multiPointExpansion) disableAt(point string) {
 	}
 }
 
-// enableAt enables at one extension point what multiPoint enables, if the point lacks it or has
-// another weight.
+// enableAt enables at one extension point the plugins that multiPoint enables, if the point lacks
+// the plugin or has another weight.
 func (m *multiPointExpansion) enableAt(point string) {
 	all := slices.ContainsFunc(m.disabled, func(e *yaml.Node) bool { return node.Text(e, "name") == schema.AllPlugins })
 	for _, e := range m.enabled {

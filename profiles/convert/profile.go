@@ -11,7 +11,7 @@ import (
 type profileConversion struct {
 	*conversion
 	profile *yaml.Node
-	// sets has the plugin set of each extension point.
+	// sets contains the plugin set of each extension point.
 	sets *yaml.Node
 }
 

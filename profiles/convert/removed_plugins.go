@@ -63,17 +63,17 @@ func (c *profileConversion) reachedByMultiPoint(point, name string) bool {
 		schema.IsDefault(c.To, schema.MultiPoint, name) && !schema.IsDisabled(c.sets, schema.MultiPoint, name)
 }
 
-// removedPlugin is a plugin that was removed, and what replaces it.
+// removedPlugin is a plugin that was removed, and its replacement.
 type removedPlugin struct {
 	name string
-	// successor replaces it; empty means that nothing does.
+	// successor is the plugin that replaces it. It is empty if no plugin does.
 	successor string
 	why       string
 	try       string
 }
 
 // removedPlugins are the plugins that left the registry
-// (pkg/scheduler/framework/plugins/registry.go), except for those that became strategies of
+// (pkg/scheduler/framework/plugins/registry.go), except for plugins that became strategies of
 // NodeResourcesFit: see scoring.
 func removedPlugins() []removedPlugin {
 	volumes := func(name string) removedPlugin {

@@ -24,8 +24,8 @@ func (c *profileConversion) scoring() {
 // scoringConversion converts between the three plugins and the strategies of one.
 type scoringConversion struct{ *profileConversion }
 
-// scorer is an enabled plugin of v1beta1 with the entry that enables it; nil if it is enabled by
-// default.
+// scorer is an enabled plugin of v1beta1 with the entry that enables it. entry is nil if the plugin
+// is enabled by default.
 type scorer struct {
 	schema.Strategy
 	entry *yaml.Node

@@ -16,7 +16,7 @@ import (
 type activePlugin struct {
 	plugin string
 	weight int
-	// source is the predicate or priority that enables it; nil for a default.
+	// source is the predicate or priority that enables it. It is nil for a default.
 	source *yaml.Node
 }
 
@@ -180,7 +180,7 @@ func (p *reader) customPriority(e *yaml.Node, name string, weight int) {
 	}
 }
 
-// weighted adds a label that a plugin scores. All labels have the same weight, that of their
+// weighted adds a label that a plugin scores. All labels have the same weight, the weight of their
 // priority.
 func (p *reader) weighted(plugin, field string, label *yaml.Node, weight int, e *yaml.Node) {
 	p.label(plugin, field, &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{label}})
@@ -229,7 +229,7 @@ func (p *reader) label(plugin, field string, labels *yaml.Node) {
 	}
 }
 
-// legacyExtenders renames the fields of extenders to those of a configuration.
+// legacyExtenders renames the fields of extenders to their names in a configuration.
 func (p *reader) legacyExtenders(extenders *yaml.Node) {
 	for _, e := range node.Items(extenders) {
 		if key, _ := node.Lookup(e, "enableHttps"); key != nil {

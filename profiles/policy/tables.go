@@ -4,7 +4,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// The names in a Policy, and the plugins that replaced them, are those of
+// The names in a Policy, and the plugins that replaced them, follow
 // pkg/scheduler/framework/plugins/legacy_registry.go, 1.22.
 const (
 	selectorSpreadPriority = "SelectorSpreadPriority"
@@ -50,7 +50,7 @@ func predicates() []predicate {
 // priority is a priority of a Policy and its scoring plugin.
 type priority struct {
 	name, plugin string
-	// weight is the weight if a Policy has no priorities; 0 means that it is then disabled.
+	// weight is the weight if a Policy has no priorities. A priority of weight 0 is then disabled.
 	weight int
 }
 

@@ -19,7 +19,7 @@ func CopyFields(policy, source *yaml.Node) {
 	}
 }
 
-// WriteExtenders renames the fields of extenders to those of a Policy.
+// WriteExtenders renames the fields of extenders to their names in a Policy.
 func WriteExtenders(extenders *yaml.Node) {
 	for _, e := range node.Items(extenders) {
 		if key, _ := node.Lookup(e, "enableHTTPS"); key != nil {
@@ -31,14 +31,14 @@ func WriteExtenders(extenders *yaml.Node) {
 	}
 }
 
-// Writer writes one v1beta1 profile as predicates and priorities. It leaves out what a Policy
-// cannot express; comparing [Semantics] finds that.
+// Writer writes one v1beta1 profile as predicates and priorities. It leaves out settings that a
+// Policy cannot express; a comparison of [Semantics] finds them.
 type Writer struct {
 	Profile *yaml.Node
 	API     schema.API
 }
 
-// Write adds to a Policy what differs from the defaults.
+// Write adds the differences from the defaults to a Policy.
 func (s Writer) Write(policy *yaml.Node) {
 	filters := schema.EffectivePlugins(node.Get(s.Profile, "plugins"), "filter", s.API)
 	scores := schema.EffectivePlugins(node.Get(s.Profile, "plugins"), "score", s.API)
@@ -53,7 +53,8 @@ func (s Writer) Write(policy *yaml.Node) {
 	}
 }
 
-// predicates returns the predicates for a set of filters, preferring those that cover most.
+// predicates returns the predicates for a set of filters, preferring predicates that cover most
+// filters.
 func (s Writer) predicates(filters map[string]int) []*yaml.Node {
 	var said []*yaml.Node
 	covered := map[string]bool{}

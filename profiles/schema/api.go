@@ -11,7 +11,7 @@ import (
 type API struct {
 	// Name is the version, for example v1beta1.
 	Name string
-	// Set has the bit of this version.
+	// Set contains only the bit of this version.
 	Set APISet
 	// MultiPoint is set if default plugins are enabled under plugins.multiPoint; otherwise each
 	// extension point has its own defaults.
@@ -22,7 +22,7 @@ type API struct {
 	// Ignored are the extension points that the decoder accepts and the defaulting silently drops
 	// (mergePlugins in <api>/default_plugins.go).
 	Ignored []string
-	// Minor is the minor release that reads it; 0 means any.
+	// Minor is the minor release that reads it. If it is 0, any release does.
 	Minor int
 }
 

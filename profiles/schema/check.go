@@ -12,9 +12,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/node"
 )
 
-// checkObject reports what a strict decoder of the config API rejects in a mapping: unknown fields,
-// duplicate fields, values of the wrong type. where is the path of the mapping, empty for the
-// document.
+// checkObject reports the parts of a mapping that a strict decoder of the config API rejects:
+// unknown fields, duplicate fields, values of the wrong type. where is the path of the mapping,
+// empty for the document.
 func checkObject(p *Problems, n *yaml.Node, o Object, a API, where string) {
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -62,7 +62,7 @@ func unknownField(p *Problems, key *yaml.Node, o Object, a API, where string) {
 	p.Add(node.At(key), try, "unknown field %q", Join(where, key.Value))
 }
 
-// expectedLocations has the location of fields that are often put at the wrong level.
+// expectedLocations maps fields that are often put at the wrong level to their location.
 func expectedLocations() map[string]string {
 	return map[string]string{
 		"plugins":       "in a profile: indent it below the profile's schedulerName",
@@ -120,7 +120,7 @@ func checkItems(p *Problems, n *yaml.Node, f Field, a API, where string) {
 	}
 }
 
-// scalarProblem returns what the value should be, or "" if it is valid.
+// scalarProblem describes the expected value, or returns "" if the value is valid.
 func scalarProblem(n *yaml.Node, f Field) string {
 	if f.Kind == kindAny {
 		return ""

@@ -18,7 +18,7 @@ const policyKey = "policy.cfg"
 // so that its errors are reported.
 var configurationText = regexp.MustCompile(`(?m)^\s*[{,]?\s*["']?kind["']?[ \t]*:[ \t]*["']?(KubeSchedulerConfiguration|Policy)\b|[{,]\s*"kind"\s*:\s*"(KubeSchedulerConfiguration|Policy)"`)
 
-// unwrap replaces a ConfigMap with the configuration in it. Positions remain those in the file.
+// unwrap replaces a ConfigMap with the configuration in it. Positions remain positions in the file.
 func (d *Document) unwrap(repairing bool) *Problem {
 	_, kind := node.Lookup(d.Root, "kind")
 	data := node.Get(d.Root, "data")

@@ -1,6 +1,6 @@
 package schema
 
-// Configuration has the fields of KubeSchedulerConfiguration
+// Configuration returns the fields of KubeSchedulerConfiguration
 // (staging/src/k8s.io/kube-scheduler/config/<api>/types.go).
 func Configuration() Object {
 	return Object{Fields: []Field{
@@ -108,7 +108,7 @@ func plugin() Object {
 	}}
 }
 
-// pluginConfig has the args of one plugin: see KnownArgs.
+// pluginConfig returns the fields of an element of pluginConfig. For its args see KnownArgs.
 func pluginConfig() Object {
 	return Object{Also: checkArgs, Fields: []Field{
 		{Name: "name", Kind: kindString, Required: true},

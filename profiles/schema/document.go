@@ -1,6 +1,6 @@
 // Package schema parses scheduler configuration into documents that keep positions and comments. It
-// has the fields and plugin arguments of each config API as data, and the problems and notes that
-// are reported about a document.
+// contains the fields and plugin arguments of each config API as data, and the problems and notes
+// that are reported about a document.
 package schema
 
 import (
@@ -51,7 +51,7 @@ func Parse(name string, source []byte) (*Document, error) {
 	return doc, nil
 }
 
-// Check reports what a strict decoder of the config API rejects.
+// Check reports the parts of the document that a strict decoder of the config API rejects.
 func (d *Document) Check(p *Problems, a API) {
 	if d.Policy {
 		checkObject(p, d.Root, policyObject(), a, "")

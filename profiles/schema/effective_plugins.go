@@ -32,8 +32,8 @@ func IsDefault(a API, point, name string) bool {
 	return p.Implements(point, a.Minor)
 }
 
-// EffectivePlugins returns the plugins that run at an extension point, with their weights; 0 if
-// they do not score.
+// EffectivePlugins returns the plugins that run at an extension point, with their weights. The
+// weight is 0 if a plugin does not score.
 func EffectivePlugins(plugins *yaml.Node, point string, a API) map[string]int {
 	found := map[string]int{}
 	for _, name := range MergedPlugins(plugins, point, a) {

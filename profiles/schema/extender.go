@@ -24,7 +24,7 @@ type Extender struct {
 	// certificate, which is rejected unless TLS.Insecure is set.
 	EnableHTTPS bool
 	TLS         *ExtenderTLS
-	// HTTPTimeout is the timeout of each call; 0 means [DefaultExtenderTimeout].
+	// HTTPTimeout is the timeout of each call. If it is 0, [DefaultExtenderTimeout] is used.
 	HTTPTimeout time.Duration
 	// NodeCacheCapable means that the extender caches nodes, so that the scheduler sends only their
 	// names. Nil means true.

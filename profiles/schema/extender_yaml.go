@@ -98,7 +98,8 @@ func ReadExtender(n *yaml.Node) Extender {
 	return e
 }
 
-// ReadTimeout reads a duration, or the nanoseconds of a Policy; 0 if there is none.
+// ReadTimeout reads a duration, or the nanoseconds of a Policy. It returns 0 if n is nil or
+// invalid.
 func ReadTimeout(n *yaml.Node) time.Duration {
 	if nanoseconds, err := strconv.ParseInt(node.Text(n), 10, 64); err == nil {
 		return time.Duration(nanoseconds)

@@ -42,14 +42,14 @@ type Object struct {
 	Also   func(p *Problems, n *yaml.Node, a API, where string)
 }
 
-// Field is one field of an object: which config APIs have it, and what happens to it in others.
+// Field is one field of an object: the config APIs that have it, and its treatment in others.
 type Field struct {
 	Name   string
 	Kind   Kind
 	Object func() Object // for kindObject and kindObjects
-	// APIs are the config APIs that have the field; 0 means all.
+	// APIs are the config APIs that have the field. If it is 0, all have it.
 	APIs APISet
-	// Since is the first minor release that has it; 0 means all.
+	// Since is the first minor release that has it. If it is 0, all have it.
 	Since int
 	// Lost is why the field can be left out if the target lacks it. If empty, leaving it out is a
 	// loss.
@@ -63,7 +63,8 @@ type Field struct {
 	Hoisted bool
 }
 
-// In reports whether the config API has the field, in any release or in the API's minor release.
+// In reports whether the field exists in the config API, in any release or in the API's minor
+// release.
 func (f Field) In(a API) bool {
 	return (f.APIs == 0 || f.APIs.Has(a.Set)) && (a.Minor == 0 || a.Minor >= f.Since)
 }

@@ -27,7 +27,8 @@ func (a Args) Object() Object {
 	return Object{Fields: append(head, a.Fields...)}
 }
 
-// In reports whether the config API has the kind, in any release or in the API's minor release.
+// In reports whether the kind exists in the config API, in any release or in the API's minor
+// release.
 func (a Args) In(target API) bool {
 	return (a.APIs == 0 || a.APIs.Has(target.Set)) && (target.Minor == 0 || target.Minor >= a.Since)
 }
@@ -42,7 +43,7 @@ func argsObjects() []Args {
 		}},
 		{Plugin: "DynamicResources", APIs: InV1, Since: 34, Fields: []Field{
 			{Name: "filterTimeout", Kind: kindDuration},
-			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Lost: "there is no such timeout before 1.35"},
+			{Name: "bindingTimeout", Kind: kindDuration, Since: 35, Lost: "the timeout does not exist before 1.35"},
 		}},
 		{Plugin: "InterPodAffinity", Fields: []Field{
 			{Name: "hardPodAffinityWeight", Kind: kindInt, Bounded: true, Most: 100},

@@ -38,27 +38,27 @@ const (
 	DefaultBinder       = "DefaultBinder"
 )
 
-// InTree is what conversion needs to know about an in-tree plugin. versions.Rules has the releases
-// that have it.
+// InTree is the data that conversion needs about an in-tree plugin. versions.Rules contains the
+// releases that have it.
 type InTree struct {
 	Name string
-	// Points are the extension points that it implements. Late has the first minor release of those
-	// added after 1.20.
+	// Points are the extension points that it implements. Late is the first minor release of each
+	// point that was added after 1.20.
 	Points []string
 	Late   map[string]int
 	// Defaults are the config APIs that enable it by default, from release Minor if that is not 0.
 	Defaults APISet
 	Minor    int
 	// PointWeight is its default score weight in v1beta1 and v1beta2, which have defaults for each
-	// extension point; MultiPointWeight is that in v1beta3 and v1.
+	// extension point; MultiPointWeight is its default score weight in v1beta3 and v1.
 	PointWeight, MultiPointWeight int
 }
 
 // lastSurveyed is the last minor release for which the extension points in InTreePlugins are known.
 const lastSurveyed = 37
 
-// InTreePlugins has the contents of pkg/scheduler/algorithmprovider/registry.go (up to 1.21) and
-// pkg/scheduler/apis/config/<api>/default_plugins.go.
+// InTreePlugins returns the contents of pkg/scheduler/algorithmprovider/registry.go (up to 1.21)
+// and pkg/scheduler/apis/config/<api>/default_plugins.go.
 func InTreePlugins() []InTree {
 	return []InTree{
 		{Name: "PrioritySort", Points: []string{"queueSort"}, Defaults: inEvery},

@@ -20,7 +20,7 @@ func isPolicyVersion(version string) bool {
 	return version == "v1" || version == ConfigGroup+"/v1"
 }
 
-// policyObject has the fields of Policy (staging/src/k8s.io/kube-scheduler/config/v1/types.go,
+// policyObject returns the fields of Policy (staging/src/k8s.io/kube-scheduler/config/v1/types.go,
 // 1.22).
 func policyObject() Object {
 	return Object{Fields: []Field{
@@ -84,8 +84,8 @@ func oneArgument(p *Problems, n *yaml.Node, _ API, where string) {
 	}
 }
 
-// legacyExtender has the fields of an extender of a Policy: enableHttps is spelled differently, and
-// the timeout is in nanoseconds.
+// legacyExtender returns the fields of an extender of a Policy: enableHttps is spelled differently,
+// and the timeout is in nanoseconds.
 func legacyExtender() Object {
 	o := extender()
 	for i, f := range o.Fields {

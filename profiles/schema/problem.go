@@ -10,7 +10,7 @@ import (
 )
 
 // Problem is one defect of a configuration. Line and Column count from 1; Line 0 is the document as
-// a whole. Try is what to do about it and may be empty.
+// a whole. Try is a proposed fix and may be empty.
 type Problem struct {
 	Line, Column int
 	Message, Try string
@@ -55,7 +55,7 @@ func (e *Error) Hint() string {
 // Problems collects problems, so that all of them are reported at once.
 type Problems []Problem
 
-// Add appends a problem at a position, with a formatted message and what to try instead.
+// Add appends a problem at a position, with a formatted message and a proposed fix.
 func (p *Problems) Add(at node.Position, try, format string, args ...any) {
 	*p = append(*p, Problem{Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...), Try: try})
 }

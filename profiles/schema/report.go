@@ -15,9 +15,9 @@ type Note struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
-	// Loss marks what could not be converted and was left out on request.
+	// Loss marks a setting that could not be converted and was left out on request.
 	Loss bool `json:"loss,omitempty"`
-	// Warning marks what was kept, but is probably not intended.
+	// Warning marks a setting that was kept, but is probably not intended.
 	Warning bool `json:"warning,omitempty"`
 }
 
@@ -32,8 +32,8 @@ func (n Note) String() string {
 // IsWarning reports whether the user should look at the note: something was lost, or is probably not intended.
 func (n Note) IsWarning() bool { return n.Loss || n.Warning }
 
-// In returns the note with its place in the named file: "config.yaml:3: …". Without a line or a name it is the message. What was left out
-// is "lost".
+// In returns the note with its place in the named file: "config.yaml:3: …". Without a line or a
+// name it is the message. A setting that was left out is "lost".
 func (n Note) In(file string) string {
 	text := n.Message
 	if n.Line > 0 && file != "" {
@@ -51,7 +51,7 @@ type Report struct {
 	Problems Problems
 	// Lossy turns losses into notes; otherwise they are problems.
 	Lossy bool
-	// Generated are nodes without a source; there are no notes on them.
+	// Generated are nodes without a source. They get no notes.
 	Generated map[*yaml.Node]bool
 }
 
@@ -60,7 +60,7 @@ func NewReport(doc *Document, lossy bool) *Report {
 	return &Report{Notes: slices.Clone(doc.Notes), Lossy: lossy, Generated: map[*yaml.Node]bool{}}
 }
 
-// Note reports a change at a node of the source; nil is the whole document.
+// Note reports a change at a node of the source. If n is nil, the change is of the whole document.
 func (r *Report) Note(n *yaml.Node, format string, args ...any) {
 	if !r.Generated[n] {
 		r.add(Note{Message: fmt.Sprintf(format, args...)}, n)

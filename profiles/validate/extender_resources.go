@@ -54,7 +54,7 @@ func (x *extenderCheck) ignoredTwice(e checkedExtender) {
 	}
 }
 
-// extendedResource returns what is wrong with the name of an extended resource, or ""
+// extendedResource returns the problem with the name of an extended resource, or ""
 // (IsExtendedResourceName in pkg/apis/core/v1/helper/helpers.go).
 func extendedResource(name string) string {
 	switch {

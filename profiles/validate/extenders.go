@@ -22,12 +22,12 @@ const longTimeout = 5 * time.Second
 type severity int
 
 const (
-	// warning marks what works as configured, but is rarely intended.
+	// warning marks settings that work as configured, but are rarely intended.
 	warning severity = iota
-	// wrong marks what the scheduler accepts, but does not work as configured. It is a warning in a
-	// source, which may have been in use for years, and an error otherwise.
+	// wrong marks settings that the scheduler accepts, but that do not work as configured. It is a
+	// warning in a source, which may have been in use for years, and an error otherwise.
 	wrong
-	// refused marks what the scheduler does not start with.
+	// refused marks settings with which the scheduler does not start.
 	refused
 )
 
@@ -78,7 +78,7 @@ func (f ExtenderFinding) Refuses() bool {
 // starts reports whether a scheduler starts with the extender.
 func (f ExtenderFinding) starts() bool { return f.severity != refused }
 
-// extenderCheck checks all extenders of one scheduler. The limits are those of
+// extenderCheck checks all extenders of one scheduler. The limits follow
 // pkg/scheduler/apis/config/validation/validation.go and pkg/scheduler/extender.go.
 type extenderCheck struct {
 	release versions.Release
@@ -160,7 +160,7 @@ func (x *extenderCheck) address(e checkedExtender) {
 	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure && e.EnableHTTPS:
 		x.add(wrong, e, "enableHTTPS", "set the certificate authority in tlsConfig, or insecure: true to accept any certificate", "enableHTTPS without a certificate authority accepts any certificate")
 	case parsed.Scheme == "https" && !e.hasCA() && !e.tls().Insecure:
-		x.add(wrong, e, "urlPrefix", "set the certificate authority in tlsConfig", "there is no certificate authority in tlsConfig, and none in the scheduler's image: every call fails")
+		x.add(wrong, e, "urlPrefix", "set the certificate authority in tlsConfig", "neither tlsConfig nor the scheduler's image contains a certificate authority: every call fails")
 	}
 }
 
@@ -183,7 +183,7 @@ func (x *extenderCheck) identity(e checkedExtender) {
 		if x.release.Minor < 22 {
 			severity = wrong // it starts, but trusts no certificate
 		}
-		x.add(severity, e, "tlsConfig", "set base64-encoded PEM certificates", "there is no certificate in caData")
+		x.add(severity, e, "tlsConfig", "set base64-encoded PEM certificates", "caData contains no certificate")
 	}
 }
 
@@ -199,7 +199,7 @@ func (x *extenderCheck) timeout(e checkedExtender) {
 }
 
 // nodesLookEmpty is the problem that nodes which a filter returns whole have lost their pods:
-// resource scores are those of empty nodes.
+// resource scores are computed as for empty nodes.
 const nodesLookEmpty = "kubernetes#141781"
 
 func (x *extenderCheck) cache(e checkedExtender) {

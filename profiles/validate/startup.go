@@ -10,8 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/profiles/schema"
 )
 
-// checkStartup checks what the scheduler rejects when it builds its profiles (NewFramework in
-// pkg/scheduler/framework/runtime/framework.go) and sets up leader election.
+// checkStartup checks for errors that the scheduler reports when it builds its profiles
+// (NewFramework in pkg/scheduler/framework/runtime/framework.go) and sets up leader election.
 func (v *validator) checkStartup() {
 	root := v.doc.Root
 	if v.doc.Policy {

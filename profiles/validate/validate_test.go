@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// testdata has what the decoding and validation packages of each release accept; startup is not
-// part of them.
+// testdata contains the results of the decoding and validation packages of each release; startup is
+// not part of them.
 func TestRulesMatchEveryDecoder(t *testing.T) {
 	text, err := os.ReadFile("testdata/decoders.yaml")
 	if err != nil {

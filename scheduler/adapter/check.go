@@ -10,7 +10,7 @@ import (
 // extensionPoint is an extension point of package scheduler.
 type extensionPoint struct {
 	name string
-	// required is the point's interface, optional the one that adds to it, or nil.
+	// required is the point's interface, optional the interface that adds to it, or nil.
 	required, optional reflect.Type
 }
 
@@ -40,8 +40,9 @@ func extensionPoints() []extensionPoint {
 	}
 }
 
-// check compares a plugin with the struct that binds it: the plugin's name is name, every
-// method of an extension point has the signature in package scheduler, and bound has all extension points.
+// check compares a plugin with the struct that binds it: the plugin's name is name, every method of
+// an extension point has the signature in package scheduler, and bound implements all of the
+// plugin's extension points.
 func check(name string, p scheduler.Plugin, bound interface{}) error {
 	// A plugin is a pointer to its own type, and that pointer may be nil.
 	if p == nil || reflect.ValueOf(p).IsZero() {

@@ -23,7 +23,7 @@ func (p *EventsPoint) hinted() []clusterEventWithHint {
 		registered = append(registered, translated)
 		if isPod := e.Resource == scheduler.EventPod || e.Resource == scheduler.EventAny; isPod && e.Action&scheduler.ActionUpdate != 0 {
 			updates = true
-			if e.Helps != nil { // a hint cannot see what the kubelet has freed: old releases of the API do not have the field
+			if e.Helps != nil { // a hint cannot see the resources that the kubelet has freed: old releases of the API do not have the field
 				registered = append(registered, clusterEventWithHint{Event: clusterEvent{Resource: podResource, ActionType: podShrinks}})
 			}
 		}
@@ -41,7 +41,8 @@ func complete(e scheduler.ClusterEvent) scheduler.ActionType { return e.Action }
 // hint returns the framework's form of a plugin's hint.
 func hint(helps func(pod *corev1.Pod, before, after interface{}) bool) queueingHintFn {
 	return func(_ klog.Logger, pod *corev1.Pod, before, after interface{}) (queueingHint, error) {
-		// The framework passes on what the informer of a custom resource reports of an object whose deletion it missed.
+		// The framework passes on the informer's event for an object of a custom resource whose
+		// deletion the informer missed.
 		if missed, ok := before.(cache.DeletedFinalStateUnknown); ok {
 			before = missed.Obj
 		}

@@ -39,8 +39,8 @@ func (h *Host) Base(p scheduler.Plugin) Base {
 // Name returns the plugin's name.
 func (b Base) Name() string { return b.plugin.Name() }
 
-// allPoints has the extension points that every release has, to check them against the framework's
-// interfaces when this package is compiled.
+// allPoints embeds the extension points that every release has, to check them against the
+// framework's interfaces when this package is compiled.
 type allPoints struct {
 	Base
 	QueueSortPoint

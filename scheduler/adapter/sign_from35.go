@@ -12,7 +12,8 @@ var _ fwk.SignPlugin = &struct {
 	SignPoint
 }{}
 
-// SignPod calls the plugin. The fragment is named after it, so that it differs from those of other plugins.
+// SignPod calls the plugin. The fragment is named after it, so that it differs from the fragments
+// of other plugins.
 func (p *SignPoint) SignPod(ctx context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *status) {
 	part, result := p.Plugin.Sign(ctx, pod)
 	if !result.IsSuccess() {

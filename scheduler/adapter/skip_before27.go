@@ -6,8 +6,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// skips implements what the framework lacks: Skip from PreFilter and PreScore (before 1.27) and the set
-// of nodes from PreFilter (before 1.24). The decisions are kept in the cycle's state.
+// skips implements features that the framework lacks: Skip from PreFilter and PreScore (before
+// 1.27) and the set of nodes from PreFilter (before 1.24). The decisions are kept in the cycle's
+// state.
 type skips struct {
 	plugin                string
 	preFilters, preScores bool
@@ -22,7 +23,7 @@ func (k *skips) init(p scheduler.Plugin) {
 	k.scoreKey = stateKey(p.Name() + "/pmk-sched/score")
 }
 
-// decision is what PreFilter or PreScore decided about the plugin's Filter or Score.
+// decision is the decision of PreFilter or PreScore about the plugin's Filter or Score.
 type decision struct {
 	skip  bool
 	nodes map[string]bool // nil: all nodes

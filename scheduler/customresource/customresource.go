@@ -46,7 +46,8 @@ type Options struct {
 	Resource schema.GroupVersionResource
 	// Namespace restricts a namespaced resource to one namespace. Empty means all, or a cluster-wide resource.
 	Namespace string
-	// Missing is what the plugin does while the resource does not exist, for the log: "nodes are not scored".
+	// Missing describes the plugin while the resource does not exist, for the log: "nodes are not
+	// scored".
 	Missing string
 	// Set is called for each object, and again when the object changes, which it must not modify. If Set returns an error,
 	// Delete is called for the object.

@@ -19,7 +19,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-// plugin has the heights of racks by namespace/name.
+// plugin stores the heights of racks by namespace/name.
 type plugin struct {
 	handle *plugintest.Handle
 

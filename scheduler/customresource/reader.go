@@ -13,7 +13,7 @@ import (
 // maxInvalid limits the number of invalid objects that are remembered.
 const maxInvalid = 1000
 
-// reader calls the functions of its options for what an informer reports.
+// reader calls the functions of its options for the events of an informer.
 type reader struct {
 	Options
 	log   scheduler.Logger
@@ -21,10 +21,10 @@ type reader struct {
 	store cache.Store
 
 	mu     sync.Mutex // held during the calls
-	status int        // of the API server's last response; 0: none
+	status int        // of the API server's last response, or 0 without a response
 	state  State
-	// hidden is set from Missing to Readable. The informer keeps its objects meanwhile: it does not report those again that
-	// are unchanged when the resource is back.
+	// hidden is set from Missing to Readable. The informer keeps its objects meanwhile: it does not
+	// report unchanged objects again when the resource is back.
 	hidden  bool
 	invalid map[string]bool // objects that were logged
 }

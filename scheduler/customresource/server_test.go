@@ -24,7 +24,7 @@ type server struct {
 	*httptest.Server
 
 	mu      sync.Mutex
-	status  int // of all responses; 0: the resource is there
+	status  int // of all responses; the resource exists while it is 0
 	version int
 	oldest  int // the first version from which a watch can start
 	racks   map[string]map[string]interface{}

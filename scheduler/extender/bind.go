@@ -59,7 +59,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 		if p.postBind == nil {
 			continue
 		}
-		// The pod is bound, whatever the result; a panic is logged and counted.
+		// The pod is bound even if PostBind fails; a panic is logged and counted.
 		_ = c.guarded(p, func() error {
 			p.postBind.PostBind(ctx, c.state, pod, a.Node)
 			return nil
@@ -68,7 +68,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 	return nil
 }
 
-// podToBind returns the pod, from the cache if it has the pod.
+// podToBind returns the pod, from the cache if the cache contains it.
 func (e *Extender) podToBind(ctx context.Context, a *extenderv1.ExtenderBindingArgs) (*corev1.Pod, error) {
 	named := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.PodNamespace, Name: a.PodName, UID: a.PodUID}}
 	if e.cache == nil {

@@ -27,7 +27,8 @@ type Configuration struct {
 	Kind       string `json:"kind"`
 	// Policies are called in this order.
 	Policies []PolicyConfiguration `json:"policies"`
-	// Verbs are those that are served; filter, prioritize and preempt by default. bind requires tls.clientCAFile.
+	// Verbs are the verbs to serve; filter, prioritize and preempt by default. bind requires
+	// tls.clientCAFile.
 	Verbs []string `json:"verbs,omitempty"`
 	// Listen is the address to listen on, such as ":8443"; 127.0.0.1:8888 by default.
 	Listen string `json:"listen,omitempty"`

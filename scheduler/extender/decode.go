@@ -15,8 +15,8 @@ import (
 )
 
 // nodeArguments are ExtenderArgs, the request of filter and prioritize. Whole nodes are kept in
-// their original form too: the answer contains what was sent, including fields that this program
-// does not know.
+// their original form too: the answer contains the nodes as sent, including fields unknown to this
+// program.
 type nodeArguments struct {
 	pod   *corev1.Pod
 	names []string

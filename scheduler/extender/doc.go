@@ -20,7 +20,7 @@
 //	GET  /readyz       the cache is filled and every policy is ready; ?exclude=NAME skips a check, ?verbose shows all
 //	GET  /metrics      Prometheus
 //
-// Requests contain node names (nodeCacheCapable: true) or whole nodes; an answer has the form of
+// Requests contain node names (nodeCacheCapable: true) or whole nodes; an answer uses the form of
 // its request. filter and bind report errors in the field Error of an answer with status 200, which
 // the scheduler shows in the pod's event; the answers of prioritize and preempt have no such field,
 // so they use status 500.
@@ -28,11 +28,12 @@
 // # Differences for a plugin
 //
 // A scheduling cycle is split into separate requests, possibly to different replicas. A State lives
-// for one request; so that Score finds what PreFilter wrote, prioritize also runs PreFilter of a
-// plugin that has both. The extension points without a request (PreEnqueue, QueueSort, PostFilter)
-// are not called. A plugin with Permit is refused: it would not be asked for its permission.
+// for one request; so that Score finds the values that PreFilter wrote, prioritize also runs
+// PreFilter of a plugin that has both. The extension points without a request (PreEnqueue,
+// QueueSort, PostFilter) are not called. A plugin with Permit is refused: it would not be asked for
+// its permission.
 //
 // The scheduler does not report the chosen node to an extender. A plugin with Reserve is therefore
-// called when the cache sees a pod on a node: Reserve, and PostBind if it has that. Plugins without
-// Reserve get PostBind only from the verb bind.
+// called when the cache sees a pod on a node: Reserve, and PostBind if the plugin implements it.
+// Plugins without Reserve get PostBind only from the verb bind.
 package extender

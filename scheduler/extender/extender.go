@@ -28,7 +28,7 @@ type Policy struct {
 // ReadyPolicy is implemented by a plugin that reads its own data, such as metrics: while Ready
 // returns an error, /readyz reports it.
 type ReadyPolicy interface {
-	// Ready returns nil if the plugin has the data that it needs. It does not block.
+	// Ready returns an error while the plugin lacks data that it needs. It does not block.
 	Ready() error
 }
 
@@ -62,16 +62,17 @@ type Options struct {
 	// NamesOnly refuses requests that contain whole nodes or pods to preempt, and bounds bodies accordingly: for schedulers
 	// that set nodeCacheCapable.
 	NamesOnly bool
-	// MaxBody is the maximum size of a body in bytes; by default it follows from the number of nodes that the cache has.
-	// Larger ones are answered with status 413, as are those that name too many nodes.
+	// MaxBody is the maximum size of a body in bytes; by default it follows from the number of
+	// nodes in the cache. Larger bodies are answered with status 413, as are bodies that name too
+	// many nodes.
 	MaxBody int64
-	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound of what each can make the
-	// extender allocate; the default is half of the program's memory limit (GOMEMLIMIT), 1 GiB without one. A request that
-	// does not get its memory within a second is answered with status 503, which a scheduler handles like an extender that
-	// does not answer.
+	// MaxMemory is the memory in bytes that all running requests may take, by an upper bound of the
+	// memory that the extender allocates for each; the default is half of the program's memory
+	// limit (GOMEMLIMIT), 1 GiB without one. A request that does not get its memory within a second
+	// is answered with status 503, which a scheduler handles like an extender that does not answer.
 	MaxMemory int64
-	// BodyTime and CallTime are time limits; 0 means the defaults. A body that takes longer is
-	// answered with status 408.
+	// BodyTime and CallTime are time limits; the defaults apply if they are 0. A body that takes
+	// longer is answered with status 408.
 	BodyTime, CallTime time.Duration
 }
 

@@ -53,7 +53,7 @@ func TestFilterWithoutFittingNodesReturnsEmptyList(t *testing.T) {
 
 func TestFilterReturnsNodesUnchanged(t *testing.T) {
 	server, _ := serveWith(t, filledCache(t, threeNodes...), Options{}, labelled())
-	// What this program does not know of, a newer scheduler may need again.
+	// A newer scheduler may need fields that are unknown to this program.
 	request := `{"Pod": {"metadata": {"name": "p"}}, "NodeNames": null, "Nodes": {"metadata": {}, "items": [
 		{"metadata": {"name": "fresh"}, "spec": {"fieldOfTomorrow": {"a": [1]}}}, {"metadata": {"name": "good", "labels": {"no": "by now"}}}]}}`
 	got := ask[struct {
@@ -202,7 +202,7 @@ func TestUnfilledCacheIsAnError(t *testing.T) {
 	}
 }
 
-// What is written by hand has to be what encoding/json would write.
+// The handwritten encoding must equal the encoding of encoding/json.
 func TestAnswersEncodeTheWireTypes(t *testing.T) {
 	a := &nodeArguments{names: []string{"a", "b", "c", "é<&>"}}
 	rejected := []*rejection{nil, {reason: "tab\t and \"quote\""}, {reason: "for good", unresolvable: true}, nil}

@@ -21,21 +21,22 @@ import (
 
 // HandleOptions are the options of a Handle.
 type HandleOptions struct {
-	// Config is the client configuration for the API server; nil runs without a cluster.
+	// Config is the client configuration for the API server. If it is nil, the extender runs
+	// without a cluster.
 	Config *rest.Config
 	// Component is the name in events and in requests to the API server; the default is
 	// "pmk-extender".
 	Component string
-	// Log is the logger of the policies and the extender; nil discards. Verbosity is the log level
-	// of policies, like a scheduler's flag --v.
+	// Log is the logger of the policies and the extender. If it is nil, log lines are discarded.
+	// Verbosity is the log level of policies, like a scheduler's flag --v.
 	Log       *zap.Logger
 	Verbosity int
 	// Registry holds the metrics of /metrics; the default is a new one.
 	Registry *prometheus.Registry
 }
 
-// Handle is the scheduler.Handle for policies: it offers what the scheduler would offer. Without a
-// cluster ClientSet and SharedInformerFactory return nil, and KubeConfig an error.
+// Handle is the scheduler.Handle for policies: it offers the same as the scheduler's handle.
+// Without a cluster ClientSet and SharedInformerFactory return nil, and KubeConfig an error.
 type Handle struct {
 	component string
 	config    *rest.Config
@@ -92,7 +93,7 @@ func NewHandle(o HandleOptions) (*Handle, error) {
 }
 
 // compactly returns a client configuration for Kubernetes' own types with protobuf, whose watches
-// cost a fraction of those in JSON. The result of KubeConfig does not change, since other types
+// cost a fraction of watches in JSON. The result of KubeConfig does not change, since other types
 // have no protobuf encoding.
 func compactly(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
@@ -103,8 +104,8 @@ func compactly(config *rest.Config) *rest.Config {
 	return c
 }
 
-// Start starts the informers of the cache and those that policies requested in their New, until ctx
-// is done. It does not wait for them: /readyz reports when they are filled.
+// Start starts the informers of the cache and the informers that policies requested in their New,
+// until ctx is done. It does not wait for them: /readyz reports when they are filled.
 func (h *Handle) Start(ctx context.Context) error {
 	if h.client == nil {
 		return nil
@@ -148,7 +149,8 @@ func (h *Handle) KubeConfig() (*rest.Config, error) {
 // EventRecorder implements scheduler.Handle. Without a cluster it records nothing.
 func (h *Handle) EventRecorder() events.EventRecorder { return h.recorder }
 
-// Nodes implements scheduler.Handle: the nodes of the cache; none without a cluster.
+// Nodes implements scheduler.Handle. It lists the nodes of the cache, or no nodes without a
+// cluster.
 func (h *Handle) Nodes() scheduler.NodeLister {
 	if h.cache == nil {
 		return noNodes{}

@@ -72,8 +72,8 @@ type verb struct {
 	buffers *sync.Pool
 	// do answers a request by appending to out.
 	do func(ctx context.Context, body, out []byte) (answer, error)
-	// encodeError encodes an error in the form of the verb's answer; nil if the answer has no field for
-	// it.
+	// encodeError encodes an error in the form of the verb's answer, or returns nil if the answer
+	// has no field for it.
 	encodeError func(message string) interface{}
 }
 

@@ -16,7 +16,8 @@ const (
 	podBytes  = 3 << 20 // a pod whose quotes are escaped again
 	nameBytes = 300     // names of nodes have at most 253 bytes
 	nodeBytes = 25 << 10
-	// unseenNodes is how many nodes the scheduler may have that the cache has not seen yet, besides a quarter.
+	// unseenNodes is the number of nodes that the scheduler may know before the cache does, in
+	// addition to a quarter of the cached nodes.
 	unseenNodes = 1000
 	// assumedNodes is the number of nodes without a cluster.
 	assumedNodes = 5000
@@ -27,7 +28,8 @@ const (
 	victimsPerNode = 110
 )
 
-// limits bound one request: what a sender can make the extender allocate follows from the size of the cluster.
+// limits bound one request: the memory that a sender can make the extender allocate follows from
+// the size of the cluster.
 type limits struct {
 	nodes     int
 	namesOnly bool
@@ -83,7 +85,7 @@ func (l *limited[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &l.value)
 }
 
-// size counts what is in a JSON document, or bounds it; in a bound 0 means any number.
+// size counts the parts of a JSON document, or bounds them. A bound of 0 means any number.
 type size struct {
 	top     int // elements or fields of the document itself
 	entries int // elements of lists
@@ -153,9 +155,10 @@ func measure(data []byte) size {
 const (
 	// memoryOtherwise is the memory for requests if the program has no memory limit.
 	memoryOtherwise = 1 << 30
-	// leastMemory is what every request takes, so that their number is bounded too.
+	// leastMemory is the memory that every request takes, so that their number is bounded too.
 	leastMemory = 64 << 10
-	// entryMemory and fieldMemory are what one entry of a list, such as a container, and one field take.
+	// entryMemory and fieldMemory are the memory of one entry of a list, such as a container, and
+	// of one field.
 	entryMemory, fieldMemory = 2 << 10, 256
 	// memoryWait is how long a request waits for memory.
 	memoryWait = time.Second
@@ -167,7 +170,8 @@ type memory struct {
 	left  *semaphore.Weighted
 }
 
-// newMemory returns the memory of total bytes; 0 means half of the limit of the program (GOMEMLIMIT).
+// newMemory returns a memory of total bytes. If total is 0, it is half of the limit of the program
+// (GOMEMLIMIT).
 func newMemory(total int64) *memory {
 	if total == 0 {
 		total = memoryOtherwise

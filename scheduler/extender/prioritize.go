@@ -10,8 +10,8 @@ import (
 // An unknown node scores 0.
 func (c *call) prioritize(a *nodeArguments) ([]int64, error) {
 	scores := make([]int64, len(a.names))
-	// Score may read what PreFilter of the same plugin wrote. Its rejections were reported by
-	// filter.
+	// Score may read values that PreFilter of the same plugin wrote. The verb filter has already
+	// reported rejections of PreFilter.
 	if _, err := c.preFilter(func(p *served) bool { return p.score != nil }); err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ type ServeOptions struct {
 	OnListen func(net.Addr)
 }
 
-// Limits of a connection. Those of request bodies are in Options.
+// Limits of a connection. The limits of request bodies are in Options.
 const (
 	headerTime      = 5 * time.Second
 	idleTime        = 2 * time.Minute
@@ -48,8 +48,9 @@ const (
 // DrainTime, and running requests end. It returns nil after that, or an error if it could not
 // serve.
 //
-// Without ClientCAFile everyone who reaches the address may send requests; with it, all paths but
-// /healthz, /readyz, /metrics and those of AnonymousVerbs require a client certificate signed by one of the CAs.
+// Without ClientCAFile everyone who reaches the address may send requests; with it, all paths
+// except /healthz, /readyz, /metrics and the paths of AnonymousVerbs require a client certificate
+// signed by one of the CAs.
 func Serve(ctx context.Context, o ServeOptions, h http.Handler) error {
 	if o.Log == nil {
 		o.Log = zap.NewNop()

@@ -57,14 +57,15 @@ func (c *Cluster) Place(pod *corev1.Pod, node string) {
 	on.add(pod)
 }
 
-// Cycle is what a plugin made of a pod and the nodes.
+// Cycle is the result of a plugin for a pod and the nodes.
 type Cycle struct {
 	State *State
-	// Node is the first one with the best score; it is empty if there is none.
+	// Node is the first node with the best score; it is empty if there is none.
 	Node string
 	// Rejected are the nodes that Filter rejected, or that PreFilter left out, for which the status is nil.
 	Rejected map[string]*scheduler.Status
-	// Scores are those of the other nodes, after normalization. They are 0 if the plugin does not score.
+	// Scores are the scores of the other nodes, after normalization. They are 0 if the plugin does
+	// not score.
 	Scores []scheduler.NodeScore
 	// Status ended the cycle: one of PreFilter, PreScore, Score or NormalizeScore, or a status of Filter that is an error. It is nil otherwise.
 	Status *scheduler.Status

@@ -37,8 +37,8 @@ type Node struct {
 
 var _ scheduler.NodeInfo = &Node{}
 
-// NewNode returns a node with pods on it. Its allocatable resources are those in the node's status; the
-// requested resources are the sum over the pods' containers.
+// NewNode returns a node with pods on it. Its allocatable resources are the node's
+// status.allocatable; the requested resources are the sum over the pods' containers.
 func NewNode(node *corev1.Node, pods ...*corev1.Pod) *Node {
 	n := &Node{node: node, allocatable: resources(node.Status.Allocatable), requested: scheduler.Resources{Scalar: map[corev1.ResourceName]int64{}}}
 	for _, p := range pods {

@@ -20,7 +20,7 @@ import (
 
 const testRelease = "v1.24.3"
 
-// options are those of a build from p's modules, with a cache of its own.
+// options returns the options of a build from p's modules, with a separate cache.
 func (p *proxy) options(t *testing.T) Options {
 	t.Helper()
 	return Options{Release: mustRelease(t, testRelease), CacheDir: t.TempDir(), Env: p.environment(t)}
@@ -277,7 +277,7 @@ func TestAnotherPatchOfGoReplacesOneThatDoesNotDownload(t *testing.T) {
 		t.Errorf("warnings: got %q", result.Info.Warnings)
 	}
 	if again := mustRun(t, o); !again.Cached {
-		t.Error("the stand-in was not remembered")
+		t.Error("the other version of Go was not remembered")
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 )
 
-// inputsFormat is raised when a change of this package changes binaries, so that those that were built
-// before are not used.
+// inputsFormat is raised when a change of this package changes binaries, so that previously built
+// binaries are not used.
 const inputsFormat = 1
 
 // recipe is everything that decides the bytes of binaries, apart from the program and the platform.
@@ -26,7 +26,7 @@ type recipe struct {
 	// identified by its commit and the hash of its changes.
 	files map[string][]byte
 	tree  string
-	// plugins are those whose files are in the module; nil without any.
+	// plugins are the plugins whose files are in the module. It is nil if there are none.
 	plugins *plugins.Set
 	// target is the module that the plugins are compiled into, and against its name in an error.
 	target  plugins.Target
@@ -45,7 +45,8 @@ type recipe struct {
 type target struct {
 	Program  Program
 	Platform Platform
-	// prints is the expected output of --version; empty if the program does not have that flag.
+	// prints is the expected output of --version. It is empty if the program does not have that
+	// flag.
 	prints string
 	key    string
 }
@@ -77,8 +78,8 @@ func (r *recipe) setTargets(programs []Program, platforms []Platform) (err error
 	return nil
 }
 
-// printsRelease has the programs of Kubernetes that print the release for --version. kubectl has a
-// command for that, whose output differs between releases.
+// printsRelease lists the programs of Kubernetes that print the release for --version. kubectl has
+// a command for that, whose output differs between releases.
 var printsRelease = map[string]bool{
 	KubeScheduler: true, "kube-apiserver": true, "kube-controller-manager": true, "kubelet": true, "kube-proxy": true,
 }

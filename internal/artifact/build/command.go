@@ -28,7 +28,8 @@ type command struct {
 	args []string
 	dir  string
 	env  []string
-	// drop reports whether a line of standard error is left out of the outcome; nil for none.
+	// drop reports whether a line of standard error is left out of the outcome. If it is nil, no
+	// line is.
 	drop func(line string) bool
 }
 
@@ -81,7 +82,7 @@ func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	return outcome{stdout: stdout.Bytes(), tail: stderr.String()}, err
 }
 
-// lookPath finds a program in the PATH of an environment, not in that of this process.
+// lookPath finds a program in the PATH of an environment, not in the PATH of this process.
 func lookPath(env []string, name string) (string, error) {
 	for _, dir := range filepath.SplitList(lookup(env, "PATH")) {
 		if !filepath.IsAbs(dir) {
@@ -95,7 +96,8 @@ func lookPath(env []string, name string) (string, error) {
 	return "", fmt.Errorf("find %s: %w", name, exec.ErrNotFound)
 }
 
-// lookup returns the value of a variable in an environment: that of the last one.
+// lookup returns the value of a variable in an environment. If it is set several times, the last
+// value counts.
 func lookup(env []string, name string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if value, found := strings.CutPrefix(env[i], name+"="); found {

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The scheduler of the release that go.mod pins is what a build would generate for it.
+// The committed scheduler equals the output of a build for the release that go.mod pins.
 func TestCommittedSchedulerIsWhatWouldBeGenerated(t *testing.T) {
 	sources := os.DirFS("../../..")
 	bundled, err := plugins.Builtins(sources)

@@ -121,7 +121,7 @@ func (c *compiler) goCommand(
 	return golang.in(ready.dir, variables, args...), nil
 }
 
-// compileOnce compiles targets of one group, except those that another process has just compiled,
+// compileOnce compiles targets of one group, except targets that another process has just compiled,
 // and adds their binaries.
 func (c *compiler) compileOnce(
 	ctx context.Context, r *recipe, ready *prepared, group []target, binaries map[string]stored,

@@ -33,7 +33,7 @@ type Error struct {
 	Modules []string
 	// Output is the end of the output of the failed command.
 	Output string
-	// Try is what the user can do; it may be empty.
+	// Try is a suggestion for the user. It may be empty.
 	Try string
 	// Err is the underlying error; it may be nil.
 	Err error
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint returns what the user can do; it may be empty.
+// Hint returns the suggestion for the user, which may be empty.
 func (e *Error) Hint() string { return e.Try }
 
 // Invalid reports whether the release does not exist, so that the user's input is wrong.

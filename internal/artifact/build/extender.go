@@ -32,17 +32,17 @@ const (
 	extenderPackage = generatedModule + "/" + extenderMain
 )
 
-// ExtenderOptions says what Extender builds, from what, and where.
+// ExtenderOptions are the inputs and directories of Extender.
 type ExtenderOptions struct {
 	// Version is the version that the program prints.
 	Version string
-	// Plugins are portable plugins to compile in besides the bundled ones.
+	// Plugins are portable plugins to compile in, in addition to the bundled ones.
 	Plugins []plugins.Plugin
-	// Sources has the directories scheduler and cmd/pmk-extender of this project's module, and GoMod and
-	// GoSum are its go.mod and go.sum.
+	// Sources contains the directories scheduler and cmd/pmk-extender of this project's module.
+	// GoMod and GoSum are its go.mod and go.sum.
 	Sources      fs.FS
 	GoMod, GoSum []byte
-	// Platforms to build for; empty means the host's.
+	// Platforms to build for. If it is empty, the extender is built for the host's platform.
 	Platforms []Platform
 
 	// The other fields are as in Options.
@@ -195,8 +195,9 @@ func extenderRegistrations(set *plugins.Set) ([]byte, error) {
 	return format.Source(text.Bytes())
 }
 
-// extenderFiles returns the generated module: the main with the plugins, and this project's module and
-// those of the plugins as directories. Every module that this project's go.mod requires has its version.
+// extenderFiles returns the generated module: the main with the plugins, and this project's module
+// and the modules of the plugins as directories. Every module that this project's go.mod requires
+// has its version.
 func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugins.Target) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	sources, err := extenderSources(o.Sources)

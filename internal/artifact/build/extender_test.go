@@ -29,7 +29,7 @@ func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *goToo
 	return ExtenderOptions{Version: "v1.2.3", Sources: sources, GoMod: mod, Plugins: given}, j.goTool
 }
 
-// The extender in this module is what a build of it with the bundled plugins would generate.
+// The committed extender equals the output of a build of it with the bundled plugins.
 func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 	o, tool := ownExtender(t)
 	set, err := extenderSet(t.Context(), tool, o, "1.26.0")
@@ -55,7 +55,7 @@ func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 	}
 }
 
-// What makes an extender quick to build is that Kubernetes is not in it.
+// An extender is quick to build because Kubernetes is not in it.
 func TestExtenderNeedsNoKubernetes(t *testing.T) {
 	o, tool := ownExtender(t)
 	own, err := ownSource(o)

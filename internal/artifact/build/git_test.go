@@ -11,9 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// repository makes a git repository that holds the stand-in for Kubernetes with
-// its staging directories, tagged with the test release. It has no dependency but
-// the staging modules.
+// repository makes a git repository that holds the fake Kubernetes with its staging directories,
+// tagged with the test release. It has no dependency but the staging modules.
 func repository(t *testing.T, change map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

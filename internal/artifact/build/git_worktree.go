@@ -26,7 +26,7 @@ type tree struct {
 	// staging modules (since 1.30).
 	Vendored  bool `json:"vendored"`
 	Workspace bool `json:"workspace"`
-	// changed is the hash of the differences from the commit; empty if there are none.
+	// changed is the hash of the differences from the commit. It is empty if there are none.
 	changed string
 	dir     string
 }

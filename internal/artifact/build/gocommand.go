@@ -102,7 +102,7 @@ func (t *goTool) baseEnvironment(work *workspace, settings map[string]string) []
 		"CGO_ENABLED=0", "GOTMPDIR="+work.tmp, "TMPDIR="+work.tmp)
 }
 
-// fallback returns the directory for a setting of Go if there is no home directory.
+// fallback returns the directory for a setting of Go if the home directory is unknown.
 func (t *goTool) fallback(name string) string {
 	switch name {
 	case "GOCACHE":
@@ -153,7 +153,7 @@ func goMissing(step, message string, err error) *Error {
 	}
 }
 
-// failure returns the error for a failed run: that of ctx, or an *Error with the cause.
+// failure returns the error for a failed run: the error of ctx, or an *Error with the cause.
 func failure(ctx context.Context, step, output string, err error) error {
 	if ctx.Err() != nil {
 		return stopped(ctx, step)

@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// download is what `go mod download -json` prints about one module.
+// download is the output of `go mod download -json` for one module.
 type download struct {
 	Path, Version, Error string
 	Info, Dir            string
@@ -24,7 +24,7 @@ func (t *goTool) download(ctx context.Context, step string, modules ...string) (
 	return query[download](ctx, t, step, append([]string{"mod", "download", "-json"}, modules...)...)
 }
 
-// listed is what `go list -m -json` prints about one module.
+// listed is the output of `go list -m -json` for one module.
 type listed struct {
 	Path, Version string
 	Versions      []string

@@ -11,11 +11,12 @@ import (
 // stripped are the flags for small binaries that do not depend on the directory of the build.
 const stripped = "-s -w -buildid="
 
-// stamp is what a binary of Kubernetes reports about its source, besides the release.
+// stamp is the data that a binary of Kubernetes reports about its source, in addition to the
+// release.
 type stamp struct {
-	// commit and treeState have the values that hack/lib/version.sh sets.
+	// commit and treeState are the values that hack/lib/version.sh sets.
 	commit, treeState string
-	// date is the build date: that of the source, for reproducible builds.
+	// date is the build date: the date of the source, for reproducible builds.
 	date string
 }
 
@@ -50,5 +51,5 @@ func linkFlags(release versions.Release, rules versions.Rules, s stamp) string {
 // buildTags returns the value of -tags for programs of Kubernetes.
 func buildTags(rules versions.Rules) string { return strings.Join(rules.BuildTags, ",") }
 
-// stampsVersionControl reports whether a version of Go has the flag -buildvcs.
+// stampsVersionControl reports whether a version of Go supports the flag -buildvcs.
 func stampsVersionControl(goVersion string) bool { return goversion.Compare(goVersion, "1.18") >= 0 }

@@ -15,8 +15,8 @@ import (
 // lockPoll is the interval for retrying a lock that is held.
 const lockPoll = 100 * time.Millisecond
 
-// lock is a file locked with flock(2): the kernel releases it when its holder dies, so there are no stale
-// locks.
+// lock is a file locked with flock(2): the kernel releases it when its holder dies, so locks do not
+// become stale.
 type lock struct{ file *os.File }
 
 // openLock opens the file of a lock and creates it if necessary.

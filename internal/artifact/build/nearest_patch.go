@@ -67,7 +67,8 @@ func (e *Error) unserved() bool {
 	return (e.Cause == CauseModuleMissing || e.Cause == CauseBranchUnknown) && len(e.Modules) > 0
 }
 
-// pathsOf returns the paths of modules given as path@version, without that of Kubernetes itself.
+// pathsOf returns the paths of modules given as path@version, without the path of Kubernetes
+// itself.
 func pathsOf(modules []string) []string {
 	var paths []string
 	for _, module := range modules {
@@ -127,7 +128,8 @@ func (p *patchSearch) downloads(ctx context.Context, step string, modules []stri
 	return err == nil && !slices.ContainsFunc(answers, func(d download) bool { return d.Error != "" })
 }
 
-// published returns the releases that a module proxy lists. It lists only some of those that download.
+// published returns the releases that a module proxy lists. A proxy lists only some of the releases
+// that it serves.
 func (p *patchSearch) published(ctx context.Context, step string) []versions.Release {
 	answers, err := p.list(ctx, step, "-versions", kubernetes)
 	if err != nil {
@@ -144,8 +146,8 @@ func (p *patchSearch) published(ctx context.Context, step string) []versions.Rel
 	return found
 }
 
-// nearby returns patches of the release's minor, nearest first and older before newer: its neighbors,
-// those that are listed, and always the tested one.
+// nearby returns patches of the release's minor, nearest first and older before newer: its
+// neighbors, the listed patches, and always the tested one.
 func nearby(release versions.Release, listed []versions.Release) []versions.Release {
 	distance := func(r versions.Release) int { return max(r.Patch-release.Patch, release.Patch-r.Patch) }
 	var near []versions.Release

@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// lacks has the proxy know a module of a release and not have its source, which
-// is how module proxies lack most of what they lack.
+// lacks makes the proxy list a module of a release, but not serve its source. Most modules that are
+// unavailable at public module proxies fail in this way.
 func (p *proxy) lacks(release, path string) {
 	p.fail(path, "v0"+strings.TrimPrefix(release, "v1"), "zip", http.StatusForbidden)
 }
@@ -187,8 +187,8 @@ func TestNearbyPatchesAreOrderedAndLimited(t *testing.T) {
 	}
 }
 
-// The releases of these names cannot be built from the public module proxies as
-// they are: the search has to come to the one that is tested.
+// The releases of these names cannot be built from the public module proxies: the search must find
+// the tested patch.
 func TestTestedPatchIsAlwaysAmongThoseTried(t *testing.T) {
 	for _, name := range []string{"v1.25.16", "v1.27.16", "v1.29.14", "v1.31.14", "v1.32.13", "v1.34.7"} {
 		release := mustRelease(t, name)

@@ -161,8 +161,8 @@ func (g openAPI) taggedPackages(all []packageDir) ([]string, error) {
 	return found, nil
 }
 
-// generate builds the release's openapi-gen and runs it. openapi-gen finds packages with the first go
-// command on PATH, which must be that of the recipe.
+// generate builds the release's openapi-gen and runs it. openapi-gen finds packages with the first
+// go command on PATH, which must be the go command of the recipe.
 func (g openAPI) generate(ctx context.Context, all []packageDir) error {
 	inputs, err := g.taggedPackages(all)
 	if err != nil {

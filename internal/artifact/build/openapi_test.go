@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// apiserver returns what a kube-apiserver is made of, to be served with a release.
+// apiserver returns the files of a kube-apiserver, to be served with a release.
 func apiserver(t *testing.T) map[string]string {
 	t.Helper()
 	files := map[string]string{}

@@ -39,34 +39,36 @@ type Program struct {
 type Options struct {
 	// Release is the tag of kubernetes/kubernetes to build.
 	Release versions.Release
-	// Source is where the source comes from: empty for the Go modules, or "git:" followed by the URL
-	// of a repository (cloned at the tag) or by the directory of a clone of kubernetes/kubernetes
-	// (built as it is, and not modified).
+	// Source is where the source comes from: empty for the Go modules, or "git:" followed by the
+	// URL of a repository (cloned at the tag) or by the directory of a clone of
+	// kubernetes/kubernetes (built as checked out, with uncommitted changes, and not modified).
 	Source string
 	// Nearest allows the nearest other patch of the same minor if a module of Release does not
 	// download. Info names the release that was built.
 	Nearest bool
-	// Programs to build; empty means the kube-scheduler.
+	// Programs to build. If it is empty, the kube-scheduler is built.
 	Programs []Program
-	// Plugins are compiled into the kube-scheduler. Imports are packages imported for what they
-	// register, such as a scheme of arguments. Both require the release's modules as the source.
+	// Plugins are compiled into the kube-scheduler. Imports are packages that are imported for
+	// their side effects, such as the registration of a scheme of arguments. Both require the
+	// release's modules as the source.
 	Plugins []plugins.Plugin
 	Imports []string
-	// Sources has the directory scheduler of this project's module. Portable plugins require it.
+	// Sources contains the directory scheduler of this project's module. Portable plugins require
+	// it.
 	Sources fs.FS
-	// Platforms to build for; empty means the host's.
+	// Platforms to build for. If it is empty, the programs are built for the host's platform.
 	Platforms []Platform
 
 	// CacheDir is the build cache directory.
 	CacheDir string
-	// WorkDir is where the temporary directory is created; empty means below CacheDir. It does not
-	// change the binary.
+	// WorkDir is the directory in which the temporary directory is created. If it is empty, the
+	// temporary directory is created below CacheDir. It does not change the binary.
 	WorkDir string
 	// Keep keeps the generated module; Result.Dir is its path.
 	Keep bool
 
-	// Env is the whole environment to start from (PATH, HOME, GOPROXY, GOMODCACHE, …). That of this
-	// process is not used.
+	// Env is the whole environment to start from (PATH, HOME, GOPROXY, GOMODCACHE, …). The
+	// environment of this process is not used.
 	Env []string
 	// Log may be nil. The output of go is logged at debug level.
 	Log *zap.Logger
@@ -82,7 +84,7 @@ type ModuleOptions struct {
 	Module, Version string
 	// Packages are the main packages, each with its full import path.
 	Packages []Program
-	// Platforms to build for; empty means the host's.
+	// Platforms to build for. If it is empty, the module is built for the host's platform.
 	Platforms []Platform
 
 	// The other fields are as in Options.
@@ -104,7 +106,7 @@ type SourceOptions struct {
 	OnStep func(name string) (done func(err error))
 }
 
-// job has the parts that a build consists of. They share one temporary directory and one go command.
+// job is the parts of a build. They share one temporary directory and one go command.
 type job struct {
 	work       *workDir
 	goTool     *goTool

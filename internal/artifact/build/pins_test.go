@@ -45,7 +45,7 @@ func TestVersionOfGoThatReleasesName(t *testing.T) {
 	}
 }
 
-// The forms that go.mod of Kubernetes has had, each cut down to what differs.
+// The forms that go.mod of Kubernetes has had, each reduced to its differences.
 func TestPinsAreThoseOfTheReleasesOwnGoMod(t *testing.T) {
 	archive := readArchive(t, "gomod.txtar")
 	if len(archive.Files) == 0 {

@@ -29,9 +29,9 @@ type PluginOptions struct {
 	OnStep   func(name string) (done func(err error))
 }
 
-// ReadPlugins describes plugins from their sources, in their order, and refuses those that a build of
-// the release would refuse before it compiles. Only plugins of modules need Go and, unless they were
-// downloaded before, the network.
+// ReadPlugins describes plugins from their sources, in their order, and refuses plugins that a
+// build of the release would refuse before it compiles. Only plugins of modules need Go and, unless
+// they were downloaded before, the network.
 func ReadPlugins(ctx context.Context, o PluginOptions) (_ []plugins.Info, err error) {
 	rules, _, err := versions.Select(o.Release)
 	if err != nil {
@@ -162,8 +162,8 @@ var needsNewerGo = regexp.MustCompile(`([^\s]+@[^\s:]+):? (?:requires|module req
 // lookedUp matches how the go command reports that it looks for a module that no go.mod requires.
 var lookedUp = regexp.MustCompile(`(?m)^go: (?:finding module for package|found) ([^\s]+)`)
 
-// checkRequirements refuses a plugin that imports what its go.mod does not require: the go command
-// would use the newest version of today, and another tomorrow.
+// checkRequirements refuses a plugin that imports a module that its go.mod does not require: the go
+// command would use the newest version of today, and another tomorrow.
 func (r *recipe) checkRequirements(output string) error {
 	match := lookedUp.FindStringSubmatch(output)
 	if r.plugins.Empty() || match == nil {

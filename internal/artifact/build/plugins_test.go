@@ -15,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// framework is what a native plugin needs of the stand-in for Kubernetes.
+// framework serves the modules that a native plugin needs, and returns the files of the fake
+// Kubernetes for it.
 func framework(t *testing.T, p *proxy) map[string]string {
 	t.Helper()
 	p.add(t, "k8s.io/apimachinery", "v0.24.3", map[string]string{
@@ -61,7 +62,7 @@ func pluginDirs(t *testing.T) string {
 	return dir
 }
 
-// apiSources returns a stand-in for the sources of package scheduler.
+// apiSources returns the sources of a fake package scheduler.
 func apiSources(t *testing.T) fs.FS {
 	t.Helper()
 	sources := fstest.MapFS{}

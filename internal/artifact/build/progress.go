@@ -12,9 +12,9 @@ import (
 
 // progress counts the packages that a go command compiles, which it prints with -v.
 type progress struct {
-	// what is the step in few words.
+	// The step in few words.
 	what string
-	// packages has the packages of the programs with the bytes to compile. They are 0 if the go
+	// packages maps the packages of the programs to the bytes to compile. They are 0 if the go
 	// command is not expected to compile the package, or has printed it.
 	packages map[string]int64
 	// done and total count packages, doneBytes and totalBytes their sources.

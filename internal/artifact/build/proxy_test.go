@@ -72,7 +72,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data)
 }
 
-// fail has the proxy answer requests for one file of a module with a status.
+// fail makes the proxy answer requests for one file of a module with a status.
 func (p *proxy) fail(path, version, kind string, status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +99,8 @@ func (p *proxy) add(t *testing.T, path, version string, files map[string]string)
 	p.files[base+"list"] = append(p.files[base+"list"], version+"\n"...)
 }
 
-// release serves the stand-in for Kubernetes at a release. Files in change, named
-// with their module's path, are put in place of its own.
+// release serves the fake Kubernetes at a release. The files in change, named with their module's
+// path, replace its files.
 func (p *proxy) release(t *testing.T, release string, change map[string]string) {
 	t.Helper()
 	staging := "v0" + strings.TrimPrefix(release, semver.Major(release))
@@ -113,7 +113,7 @@ func (p *proxy) release(t *testing.T, release string, change map[string]string) 
 	}
 }
 
-// releaseFiles returns the files of the stand-in by module and name.
+// releaseFiles returns the files of the fake Kubernetes by module and name.
 func releaseFiles(t *testing.T, change map[string]string) map[string]map[string]string {
 	t.Helper()
 	modules := map[string]map[string]string{}
@@ -171,8 +171,8 @@ func (i memoryInfo) IsDir() bool        { return false }
 func (i memoryInfo) ModTime() time.Time { return time.Time{} }
 func (i memoryInfo) Sys() any           { return nil }
 
-// environment returns the environment of a person whose modules come from p. The
-// build cache is shared by all tests, everything else is fresh.
+// environment returns the environment of a user whose modules come from p. The build cache is
+// shared by all tests, everything else is fresh.
 func (p *proxy) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()

@@ -32,21 +32,21 @@ type Info struct {
 	Release string `json:"release"`
 	// Asked is the requested release if Release, another patch of its minor, was built instead.
 	Asked string `json:"asked,omitempty"`
-	// Go is the version of the compiler, such as "1.18.10", and GoNamed the one that the release names.
-	// They differ only with a warning.
+	// Go is the version of the compiler, such as "1.18.10". GoNamed is the version that the release
+	// names. They differ only with a warning.
 	Go      string `json:"go"`
 	GoNamed string `json:"goNamed,omitempty"`
 	// GoDirective is the go line of the generated go.mod.
 	GoDirective string `json:"goDirective,omitempty"`
 	// Module is the module of the programs, with its version.
 	Module string `json:"module"`
-	// Plugins are the compiled-in plugins besides the in-tree ones, and Imports the other imported
+	// Plugins are the compiled-in plugins that are not in-tree, and Imports the other imported
 	// packages.
 	Plugins []plugins.Info `json:"plugins,omitempty"`
 	Imports []string       `json:"imports,omitempty"`
 	// Source is "modules", or "git:…" without a password.
 	Source string `json:"source"`
-	// Commit is the commit that was built; empty when built from modules.
+	// Commit is the commit that was built. It is empty when built from modules.
 	Commit string `json:"commit,omitempty"`
 	// Date is when the release was published (RFC 3339, UTC), which is the build date of the binaries.
 	Date string `json:"date,omitempty"`

@@ -39,11 +39,11 @@ type source struct {
 	GoDirective string   `json:"goDirective"`
 	Godebug     []string `json:"godebug,omitempty"`
 	Pins        []pin    `json:"pins,omitempty"`
-	// Required are the modules that the source's go.mod requires, without those of its own
-	// repository.
+	// Required are the modules that the source's go.mod requires, without the modules of the
+	// source's repository.
 	Required []ModuleVersion `json:"required,omitempty"`
-	// Staging are the modules of the source's own repository, which are required at v0.0.0, and Unused
-	// those that are replaced but not required.
+	// Staging are the modules of the source's repository, which are required at v0.0.0. Unused are
+	// the modules of it that are replaced but not required.
 	Staging []string `json:"staging,omitempty"`
 	Unused  []string `json:"unused,omitempty"`
 	// GoSum is the source's go.sum, with the lines of the module itself.

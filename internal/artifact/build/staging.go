@@ -12,9 +12,9 @@ import (
 
 // staged is the result of downloading the staging modules of a release.
 type staged struct {
-	// GoSum has the lines of go.sum for those that were downloaded.
+	// GoSum is the lines of go.sum for the downloaded modules.
 	GoSum string `json:"goSum"`
-	// Missing are those that are unavailable, as path@version. Not every program needs every staging
+	// Missing are the unavailable modules, as path@version. Not every program needs every staging
 	// module.
 	Missing []string `json:"missing,omitempty"`
 }
@@ -125,8 +125,8 @@ func newestTested(release versions.Release) string {
 	return tested[0].String()
 }
 
-// explainMissing returns the error for a build that failed because of missing staging modules. It names
-// those in the output of go, or else all.
+// explainMissing returns the error for a build that failed because of missing staging modules. It
+// names the modules in the output of go, or else all missing modules.
 func (r *releases) explainMissing(ctx context.Context, release versions.Release, got staged, failed *Error) error {
 	if len(got.Missing) == 0 || !missing(failed) {
 		return failed

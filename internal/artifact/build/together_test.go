@@ -17,7 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
-// three are programs of the stand-in for Kubernetes.
+// three are programs of the fake Kubernetes.
 var three = []Program{{Name: KubeScheduler}, {Name: "kube-proxy"}, {Name: "kubectl"}}
 
 func TestProgramsAreCompiledByOneGoCommand(t *testing.T) {
@@ -155,7 +155,7 @@ func TestCompiledPackagesAreCounted(t *testing.T) {
 		}
 	}
 	texts = nil
-	o.CacheDir = t.TempDir() // Go's own cache still has the packages
+	o.CacheDir = t.TempDir() // Go's own cache still contains the packages
 	if _, err := Run(ctx, o); err != nil || len(texts) > 0 {
 		t.Errorf("compiled packages: got %q, %v, want none", texts, err)
 	}

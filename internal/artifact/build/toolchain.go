@@ -27,7 +27,7 @@ const (
 	maxPatchDownloads = 4
 )
 
-// toolchain is the version of Go that is used for the one that a release names.
+// toolchain is the version of Go that a release names, and the version that is used for it.
 type toolchain struct {
 	Named string `json:"named"`
 	Used  string `json:"used"`

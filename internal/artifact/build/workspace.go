@@ -13,7 +13,7 @@ import (
 // workDir creates the temporary directories of a build when they are first needed.
 type workDir struct {
 	cache cache
-	// root is where they are created; empty means in the cache.
+	// root is the parent of the directories. If it is empty, they are created in the cache.
 	root string
 	made *workspace
 }
@@ -90,7 +90,8 @@ const (
 	lockSuffix     = ".lock"
 )
 
-// newScratch creates a directory in root, and removes those that killed builds left there.
+// newScratch creates a directory in root, and removes the directories that killed builds left
+// there.
 func newScratch(ctx context.Context, root string) (*scratch, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -124,8 +125,8 @@ func (s *scratch) remove() error {
 	return errors.Join(err, s.lock.release())
 }
 
-// sweep removes the directories in root whose lock is free. The next build retries those that cannot be
-// removed.
+// sweep removes the directories in root whose lock is free. The next build retries directories that
+// cannot be removed.
 func sweep(root string) {
 	names, err := filepath.Glob(filepath.Join(root, scratchPattern+lockSuffix))
 	if err != nil {

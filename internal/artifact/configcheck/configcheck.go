@@ -21,8 +21,9 @@ type Binary struct {
 	Path string
 	// Origin is where it comes from, for messages: "the build cache".
 	Origin string
-	// Missing is the program that the container's command names and its image does not have, so that the container would
-	// not start; empty if there is none, or if that is unknown.
+	// Missing is the program that the container's command names and its image does not have, so
+	// that the container would not start. It is empty if no program is missing, or if that is
+	// unknown.
 	Missing string
 }
 
@@ -42,7 +43,7 @@ func (e *RefusedError) Error() string { return e.Reason }
 // Invalid reports that the configuration is wrong.
 func (e *RefusedError) Invalid() bool { return true }
 
-// Hint returns what the user can do.
+// Hint returns a suggestion for the user.
 func (e *RefusedError) Hint() string {
 	return "print the rendered configuration with `pmk-sched render`"
 }
@@ -69,7 +70,7 @@ const (
 	policyFile        = "policy.cfg"
 )
 
-// Request is what to check.
+// Request is a configuration to check.
 type Request struct {
 	// Configuration is a KubeSchedulerConfiguration. Kubeconfig is the path in the pod that it names, which is replaced for the check.
 	Configuration []byte
@@ -138,7 +139,7 @@ func (r Request) program(binary Binary) (sandbox.Program, error) {
 	return sandbox.Program{Path: binary.Path, Args: args, Files: files, Timeout: offlineTimeout}, nil
 }
 
-// Version returns what the binary prints with --version, in a sandbox as that of [Check].
+// Version returns the output of the binary's --version, in a sandbox as in [Check].
 func Version(ctx context.Context, binary Binary, dir string) (string, error) {
 	result, err := run(ctx, dir, sandbox.Program{Path: binary.Path, Args: []string{"--version"}, Timeout: offlineTimeout})
 	if err != nil {

@@ -72,7 +72,8 @@ func TestVersionOfABinaryThatGetsNoEnvironment(t *testing.T) {
 	}
 }
 
-// A scheduler of 1.20–1.22 listens on what its configuration names before it writes the configuration out.
+// A scheduler of 1.20–1.22 listens at the addresses in its configuration before it writes the
+// configuration out.
 func TestCheckDoesNotListenAtTheAddressesOfTheScheduler(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"equal", "healthzBindAddress: 127.0.0.1:10261\nmetricsBindAddress: \"127.0.0.1:10261\"\nparallelism: 16\n",

@@ -8,7 +8,8 @@ import (
 // panicStart matches how the Go runtime begins the output of a program that panics, or that it ends itself.
 var panicStart = regexp.MustCompile(`(?m)^(?:panic|fatal error): `)
 
-// recovered matches what the runtime appends to the value of a panic that was recovered and raised again.
+// recovered matches the text that the runtime appends to the value of a panic that was recovered
+// and raised again.
 var recovered = regexp.MustCompile(` \[recovered[^\]]*\]$`)
 
 // panicReason returns the message of a program that ended with a stack trace, with the place that caused it, and whether it did.

@@ -2,7 +2,7 @@ package configcheck
 
 import "testing"
 
-// The outputs are those of programs of Go 1.18, which compiled Kubernetes 1.24, and Go 1.26.
+// The outputs were printed by programs of Go 1.18, which compiled Kubernetes 1.24, and Go 1.26.
 func TestPanicReason(t *testing.T) {
 	const trace = "\ngoroutine 1 [running]:\nexample.com/p.New(0x1aec3a816068?, {0x7ffcf8503a09?, 0x54c558?})\n\texample.com/p/plugin.go:14 +0x229\nmain.main()\n\tmain.go:16 +0x3f\n"
 	for name, tc := range map[string]struct{ output, want string }{

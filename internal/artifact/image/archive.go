@@ -15,9 +15,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// WriteArchive writes b to file as a docker archive, which "docker load", "ctr images import", "kind load
-// image-archive" and similar tools read. The image has the canonical name of ref, so that the kubelet finds
-// it. The file is replaced atomically.
+// WriteArchive writes b to file as a docker archive, which "docker load", "ctr images import",
+// "kind load image-archive" and similar tools read. The image gets the canonical name of ref, so
+// that the kubelet finds it. The file is replaced atomically.
 //
 // An archive has one platform; b with several is an Invalid error.
 func WriteArchive(ctx context.Context, b *Built, ref, file string) error {

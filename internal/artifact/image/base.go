@@ -25,7 +25,7 @@ type candidate struct {
 // baseImage is the base for one platform.
 type baseImage struct {
 	image       v1.Image
-	annotations map[string]string // the name of the base; nil unless it is from a registry
+	annotations map[string]string // the name of the base if it is from a registry, or nil
 }
 
 // resolveBases returns the base for each platform, and its reference by digest if it is in a registry.
@@ -109,7 +109,7 @@ func (b Base) check() error {
 // origin is where the images of a base were found in a registry.
 type origin struct {
 	ref name.Reference
-	// digest is what ref was resolved to, once: a tag may move.
+	// digest is the digest to which ref was resolved, once: a tag may move.
 	digest v1.Hash
 }
 

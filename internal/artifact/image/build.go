@@ -27,7 +27,7 @@ const (
 
 // Build adds o.Files to o.Base for each platform.
 //
-// Errors about the base, a platform or a file are Invalid; those of a registry have a hint.
+// Errors about the base, a platform or a file are Invalid. Errors of a registry have a hint.
 func Build(ctx context.Context, o Options) (*Built, error) {
 	platforms, err := sortedPlatforms(o.Platforms)
 	if err != nil {
@@ -95,7 +95,8 @@ func (b *Built) seal(platforms []string, annotations map[string]string) error {
 	return nil
 }
 
-// digestBases returns the digest of the base; for several platforms, that of the list of their digests.
+// digestBases returns the digest of the base, or, for several platforms, the digest of the list of
+// their digests.
 func digestBases(bases map[string]baseImage, platforms []string) (string, error) {
 	var digests []string
 	for _, platform := range platforms {
@@ -147,8 +148,8 @@ func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.
 	return img, nil
 }
 
-// asOCI returns the image with OCI media types: those of Docker do not support annotations, and registries
-// refuse a mixture.
+// asOCI returns the image with OCI media types: Docker's media types do not support annotations,
+// and registries refuse a mixture.
 func asOCI(img v1.Image) (v1.Image, error) {
 	layers, err := img.Layers()
 	if err != nil {

@@ -59,8 +59,8 @@ func TestImageHoldsSchedulerOnBusybox(t *testing.T) {
 	}
 }
 
-// layerNames lists a layer as "mode owner name -> link", and checks what all
-// entries have in common.
+// layerNames lists a layer as "mode owner name -> link", and checks the properties that all entries
+// share.
 func layerNames(t *testing.T, layer v1.Layer) []string {
 	t.Helper()
 	r, err := layer.Uncompressed()
@@ -236,7 +236,7 @@ func TestBaseByDigestGivesTheSameImageAgain(t *testing.T) {
 	}
 }
 
-// configName is the digest of an image's configuration, which has the digests of all layers.
+// configName is the digest of an image's configuration, which contains the digests of all layers.
 func configName(t *testing.T, b *Built, platform string) v1.Hash {
 	t.Helper()
 	digest, err := b.Images[platform].ConfigName()

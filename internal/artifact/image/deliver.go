@@ -12,7 +12,8 @@ import (
 
 // Runtime is a container runtime of this machine to load an image into.
 type Runtime struct {
-	// Name is containerd or docker, Socket that of containerd; empty: its default.
+	// Name is containerd or docker. Socket is the socket of containerd. If it is empty, the default
+	// socket is used.
 	Name, Socket string
 }
 
@@ -25,7 +26,7 @@ type Destinations struct {
 	Push bool
 }
 
-// None reports whether there is no destination.
+// None reports whether Destinations is empty.
 func (d Destinations) None() bool { return len(d.Archives) == 0 && len(d.Load) == 0 && !d.Push }
 
 // Deliver writes the image to every destination, each as a step, and returns their names.

@@ -23,7 +23,8 @@ import (
 type Source struct {
 	// Reference names an image in a registry, or in Containerd.
 	Reference string
-	// Containerd is the socket of the containerd that has Reference; empty means a registry.
+	// Containerd is the socket of the containerd that stores Reference. If it is empty, Reference
+	// is in a registry.
 	Containerd string
 	// Archive is a docker archive with one image.
 	Archive string
@@ -31,7 +32,7 @@ type Source struct {
 	Layout string
 	// Insecure allows plain HTTP for Reference.
 	Insecure bool
-	// Keychain provides the credentials for Reference; nil means none.
+	// Keychain provides the credentials for Reference. If it is nil, none are used.
 	Keychain authn.Keychain
 }
 
@@ -41,7 +42,8 @@ const maxLinks = 40
 // ExtractFile writes the file at the absolute path file of the image, as a container sees it (layers
 // flattened, links followed), to the file to, which is replaced atomically. to is executable if the file is.
 //
-// An empty platform means that of this machine. If the file does not exist, the error is fs.ErrNotExist.
+// An empty platform means the platform of this machine. If the file does not exist, the error is
+// fs.ErrNotExist.
 func ExtractFile(ctx context.Context, src Source, file, platform, to string) error {
 	return src.open(ctx, platform, to, func(img v1.Image, name string) error {
 		err := writeFile(ctx, to, func(f *os.File) error { return extract(ctx, img, file, f) })
@@ -141,7 +143,8 @@ func extractRegular(ctx context.Context, img v1.Image, name string, f *os.File) 
 	}
 }
 
-// linkTarget returns the target of a link: absolute or relative as it is in the image, and of a hard link absolute.
+// linkTarget returns the target of a link: for a symbolic link as in the image, absolute or
+// relative, and for a hard link absolute.
 func linkTarget(h *tar.Header) string {
 	if h.Typeflag == tar.TypeLink {
 		return "/" + strings.TrimPrefix(h.Linkname, "/")

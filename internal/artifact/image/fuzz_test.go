@@ -72,7 +72,7 @@ func extractInto(t *testing.T, dir string, src Source, file string) {
 	if err := os.Mkdir(out, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// What was asked for may not exist; an error is as good as a file.
+	// The file may not exist; an error is as good as a file.
 	_ = ExtractFile(t.Context(), src, file, "linux/amd64", filepath.Join(out, "program"))
 	_, _ = ExtractProgram(t.Context(), src, []string{file}, "linux/amd64", filepath.Join(out, "program"))
 	for _, entry := range names(t, dir) {

@@ -25,8 +25,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// writeProgram writes what the header of a program looks like, followed by text:
-// nobody runs it, and no compiler for its architecture is needed.
+// writeProgram writes the header of a program, followed by text. The program is never run, and no
+// compiler for its architecture is needed.
 func writeProgram(t *testing.T, file string, machine elf.Machine, progType elf.ProgType, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -78,8 +78,8 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// busyboxOptions are the options for an image of a scheduler on a busybox, both
-// for linux/amd64 and lying in a directory of their own.
+// busyboxOptions are the options for an image of a scheduler on a busybox, both for linux/amd64 and
+// in a separate directory.
 func busyboxOptions(t *testing.T) Options {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +126,7 @@ func newRegistry(t *testing.T) string {
 	return strings.TrimPrefix(s.URL, "http://")
 }
 
-// randomBase is an image with Docker's media types that could be somebody's base.
+// randomBase is an image with Docker's media types that could be a user's base.
 func randomBase(t *testing.T, p v1.Platform) v1.Image {
 	t.Helper()
 	img, err := random.Image(512, 2)

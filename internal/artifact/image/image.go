@@ -56,7 +56,7 @@ type File struct {
 	Path string
 	// Source is the file to read.
 	Source string
-	// Mode is the permission bits; 0 means 0755.
+	// Mode is the permission bits. If it is 0, 0755 is used.
 	Mode int64
 }
 
@@ -69,17 +69,17 @@ type Options struct {
 	Files map[string][]File
 	// Entrypoint replaces the entrypoint and the command of the base. Empty keeps both.
 	Entrypoint []string
-	// Env has NAME=value pairs that override those of the base.
+	// Env is NAME=value pairs that override variables of the base.
 	Env []string
-	// User is the user of the image, such as "65532:65532"; empty means DefaultUser.
+	// User is the user of the image, such as "65532:65532". If it is empty, DefaultUser is used.
 	User string
-	// Labels are added to those of the base. See [Description].
+	// Labels are added to the labels of the base. See [Description].
 	Labels map[string]string
 	// Annotations are set on each manifest and on the index.
 	Annotations map[string]string
 	// Created is the creation time in the image; zero means the Unix epoch, for reproducible builds.
 	Created time.Time
-	// Keychain provides the credentials for Base.Reference; nil means none.
+	// Keychain provides the credentials for Base.Reference. If it is nil, none are used.
 	Keychain authn.Keychain
 }
 
@@ -88,9 +88,9 @@ type Options struct {
 // Layers of a base are read when the image is written. The base and the context of Build must be valid until
 // then.
 type Built struct {
-	// Index is the index of the images of all platforms; nil if there is only one.
+	// Index is the index of the images of all platforms. It is nil if there is only one platform.
 	Index v1.ImageIndex
-	// Images has the image for each platform.
+	// Images maps platforms to images.
 	Images map[string]v1.Image
 	// Digest is the digest of the index, or of the only image: "sha256:…".
 	Digest string

@@ -23,7 +23,7 @@ type Description struct {
 	Version string // version of the image; by default the release
 	URL     string // URL of the sources
 	Release string // Kubernetes release: v1.24.3
-	Plugins string // compiled-in plugins, separated by commas; empty for none
+	Plugins string // compiled-in plugins, separated by commas
 	Origin  string // source: module with version, or git URL with commit
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// Keys of the annotations that name an image in an OCI layout. That of OCI has the tag and that of containerd
-// the whole name, as BuildKit writes them.
+// Keys of the annotations that name an image in an OCI layout. OCI's annotation contains the tag
+// and containerd's annotation the whole name, as BuildKit writes them.
 const (
 	annotationRefName        = "org.opencontainers.image.ref.name"
 	annotationContainerdName = "io.containerd.image.name"

@@ -34,8 +34,8 @@ func hostBuilt(t *testing.T) (here, elsewhere *Built) {
 	return forArch(runtime.GOARCH), forArch(other)
 }
 
-// onlyProgram makes a script the only program that can be found, so that what it
-// is given can be seen.
+// onlyProgram makes a script the only program that can be found, so that a test can see its
+// arguments and input.
 func onlyProgram(t *testing.T, name, script string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -109,5 +109,5 @@ func pathlike(s string) bool {
 	return strings.HasSuffix(s, ".tar") || strings.HasSuffix(s, ".tar.gz") || strings.HasSuffix(s, ".tgz")
 }
 
-// ReleaseInTag stands for the release, such as v1.24.3, in the image reference of a request.
+// ReleaseInTag is replaced with the release, such as v1.24.3, in the image reference of a request.
 const ReleaseInTag = "{release}"

@@ -32,17 +32,19 @@ var logRunners = []string{"go-runner", "kube-log-runner"}
 type Program struct {
 	// Path is its path in the image.
 	Path string
-	// Missing is the first word of the container's command that names no program of the image, so that the container would
-	// not start; empty if there is none.
+	// Missing is the first word of the container's command that names no program of the image, so
+	// that the container would not start. It is empty if no program is missing.
 	Missing string
 }
 
-// ExtractProgram writes the scheduler of an image to the file to, which is replaced atomically. command has the programs
-// that the container's command names: wrappers, then the scheduler. A word without a slash is searched in the PATH of the
-// image. Without a command, or if the image does not have the scheduler that it names, it is a kube-scheduler at one of the
-// usual places, or else the program in the image's entrypoint.
+// ExtractProgram writes the scheduler of an image to the file to, which is replaced atomically.
+// command lists the programs that the container's command names: wrappers, then the scheduler. A
+// word without a slash is searched in the PATH of the image. Without a command, or if the image
+// does not have the scheduler that it names, it is a kube-scheduler at one of the usual places, or
+// else the program in the image's entrypoint.
 //
-// An empty platform means that of this machine. If there is no such program, the error is fs.ErrNotExist.
+// An empty platform means the platform of this machine. If the program does not exist, the error is
+// fs.ErrNotExist.
 func ExtractProgram(ctx context.Context, src Source, command []string, platform, to string) (program Program, err error) {
 	err = src.open(ctx, platform, to, func(img v1.Image, name string) error {
 		err := writeFile(ctx, to, func(f *os.File) (err error) {

@@ -9,7 +9,7 @@ import (
 
 // PushOptions configure the access to a registry.
 type PushOptions struct {
-	// Keychain provides the credentials; nil means none.
+	// Keychain provides the credentials. If it is nil, none are used.
 	Keychain authn.Keychain
 	// Insecure allows plain HTTP. It is always allowed for a loopback address.
 	Insecure bool

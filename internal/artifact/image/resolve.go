@@ -25,7 +25,8 @@ func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, 
 	return ref + "@" + found.Digest.String(), nil
 }
 
-// SameRepository reports whether two image names are of one repository, whatever their tags and digests are.
+// SameRepository reports whether two image names are of one repository, regardless of their tags
+// and digests.
 func SameRepository(a, b string) (bool, error) {
 	first, err := parseReference(a, false)
 	if err != nil {

@@ -36,8 +36,8 @@ func writeFile(ctx context.Context, file string, write func(*os.File) error) (er
 	return os.Rename(f.Name(), file)
 }
 
-// destination follows links to the file to write, and refuses what must not be replaced with a regular file,
-// such as /dev/null or a directory.
+// destination follows links to the file to write, and refuses targets that must not be replaced
+// with a regular file, such as /dev/null or a directory.
 func destination(file string) (string, error) {
 	info, err := os.Stat(file)
 	switch {

@@ -22,9 +22,10 @@ import (
 // extractTimeout bounds the search for a binary in an image: deploy can do without.
 const extractTimeout = time.Minute
 
-// FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's containerd, or the registry. It is
-// extracted into dir if it has to be. command has the programs that the container's command names: wrappers, then the
-// scheduler. The error is configcheck.ErrNoBinary if it is unavailable.
+// FindScheduler finds the kube-scheduler in an image: in the build cache, this machine's
+// containerd, or the registry. It is extracted into dir if it has to be. command lists the programs
+// that the container's command names: wrappers, then the scheduler. The error is
+// configcheck.ErrNoBinary if it is unavailable.
 func FindScheduler(ctx context.Context, cache, reference string, command []string, dir string) (configcheck.Binary, error) {
 	var none configcheck.Binary
 	if runtime.GOOS != "linux" {
@@ -64,9 +65,10 @@ func startsBuilt(command []string) bool {
 // digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.
 const digestTimeout = 10 * time.Second
 
-// Pin adds the digest of an image to its name, so that the nodes run the image that is checked although its tag may move. The name stays
-// without one if the nodes have the image already: it is not in a registry, or pullPolicy lets them use what they have and this node has
-// it. It also stays, with a warning, if the registry does not return the digest.
+// Pin adds the digest of an image to its name, so that the nodes run the image that is checked
+// although its tag may move. The name stays without one if the nodes have the image already: it is
+// not in a registry, or pullPolicy lets them use a local image and this node has it. It also stays,
+// with a warning, if the registry does not return the digest.
 func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (string, error) {
 	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" || pullPolicy != "Always" && onThisNode(ctx, reference) {
 		return reference, nil
@@ -80,7 +82,7 @@ func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (
 	case ctx.Err() != nil || problem.IsInvalid(err):
 		return "", err
 	}
-	warn(fmt.Sprintf("the nodes may run another image than the one that is checked, if the tag of %s moves: %v", reference, err))
+	warn(fmt.Sprintf("the nodes may run another image than the checked one if the tag of %s moves: %v", reference, err))
 	return reference, nil
 }
 

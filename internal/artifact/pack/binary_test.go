@@ -67,7 +67,8 @@ func TestPinAddsTheDigestWhereNodesPull(t *testing.T) {
 	}
 }
 
-// The build that has the tag on this machine is not what another machine pushed under the same tag.
+// The plugins of a local build do not apply to an image that another machine pushed under the same
+// tag.
 func TestPluginsOfAMovedTagAreNotThoseOfTheLocalBuild(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)

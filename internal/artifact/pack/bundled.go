@@ -18,8 +18,8 @@ type BundledPlugin struct {
 	With string `json:"with"`
 	plugins.Info
 	plugins.Description
-	// Permissions are what it needs without arguments. If they depend on required arguments, they are empty and ByArguments
-	// is set.
+	// Permissions are the permissions that it needs without arguments. If they depend on required
+	// arguments, they are empty and ByArguments is set.
 	Permissions []rbacv1.PolicyRule `json:"permissions"`
 	ByArguments bool                `json:"permissionsByArguments,omitempty"`
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// lock is the content of pmk-sched.lock: what decides the bytes of a scheduler's image, so that the same image can be built again later.
+// lock is the content of pmk-sched.lock: all inputs that decide the bytes of a scheduler's image,
+// so that the same image can be built again later.
 type lock struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`

@@ -20,7 +20,7 @@ func (e *LockedError) Error() string {
 	return "the build differs from " + e.File + ":\n  " + strings.Join(e.Differences, "\n  ")
 }
 
-// Hint returns what the user can do.
+// Hint returns a suggestion for the user.
 func (e *LockedError) Hint() string {
 	return "if the change is wanted, write the file again with `pmk-sched build --lock`"
 }

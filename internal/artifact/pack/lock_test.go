@@ -144,7 +144,7 @@ func TestLockOfABuildIsSorted(t *testing.T) {
 	}
 }
 
-// A rebuild takes from the lock what the request leaves open.
+// A rebuild takes the minor release and the digests that the request leaves open from the lock.
 func TestLockFixesWhatTheRequestLeavesOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pmk-sched.lock")
 	if err := someLock().write(file); err != nil {

@@ -12,12 +12,13 @@ import (
 
 // locking writes or compares the lock of one build.
 type locking struct {
-	// lockFile is written, lockedFile is compared with; empty: not.
+	// lockFile is written, lockedFile is compared with, unless they are empty.
 	lockFile, lockedFile string
 	locked, built        *lock
 }
 
-// newLocking reads the lock to compare with. What the request leaves open, a minor release or the digest of a tag, is taken from it.
+// newLocking reads the lock to compare with. If the request leaves a minor release or the digest of
+// a tag open, newLocking sets it from the lock.
 func newLocking(r *Request) (*locking, error) {
 	l := &locking{lockFile: r.Lock, lockedFile: r.Locked}
 	if r.Locked == "" {
@@ -54,7 +55,7 @@ func isMinorOf(branch string, release versions.Release) bool {
 	return match != nil && match[1] == release.MinorString()
 }
 
-// check compares the binaries and what they were made of, before anything is written.
+// check compares the binaries and their inputs, before anything is written.
 func (l *locking) check(version string, built *build.Result) (err error) {
 	if l.lockFile == "" && l.lockedFile == "" {
 		return nil

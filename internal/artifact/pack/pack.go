@@ -1,5 +1,6 @@
-// Package pack makes the image of a scheduler or of the extender: it has the program compiled, packs it, delivers the
-// image, and records which build is in it. It also reads what is in an image: its kube-scheduler and its plugins.
+// Package pack makes the image of a scheduler or of the extender: it compiles and packs the
+// program, delivers the image, and records the build that is in it. It also reads the contents of
+// an image: its kube-scheduler and its plugins.
 package pack
 
 import (
@@ -25,14 +26,14 @@ const projectURL = "https://github.com/pmk-sched/pmk-sched"
 // BranchAuto is the branch of the cluster's own release.
 const BranchAuto = "auto"
 
-// Request is what to build, and where the image goes.
+// Request is an image to build, and its destinations.
 type Request struct {
 	// Branch is a release, or BranchAuto: the release that ClusterRelease returns.
 	Branch         string
 	ClusterRelease func(ctx context.Context) (versions.Release, error)
 	// Nearest allows another patch of the minor if a module of Branch does not download.
 	Nearest bool
-	// Source is what to compile instead of the release's modules.
+	// Source is the source to compile instead of the release's modules.
 	Source    string
 	Platforms []build.Platform
 	Base      image.Base
@@ -50,9 +51,12 @@ type Request struct {
 	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
 	Extender bool
 	Version  string
-	// Lock is a file to write what decides the bytes of the image to. Locked is such a file, from which the build must not differ. Empty: none.
+	// Lock is a file to write the inputs that decide the bytes of the image to. Locked is such a
+	// file, from which the build must not differ. An empty Lock is not written, an empty Locked not
+	// compared.
 	Lock, Locked string
-	// Self is the executable of pmk-sched, which is packed instead of a scheduler; empty: none.
+	// Self is the executable of pmk-sched, which is packed instead of a scheduler. If it is empty,
+	// a scheduler is packed.
 	Self string
 	// Files are added to the image of Self.
 	Files []image.File
@@ -68,7 +72,7 @@ type Env struct {
 	Log        *zap.Logger
 }
 
-// Result is what was built and where the image is.
+// Result is the result of a build, and the location of the image.
 type Result struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
@@ -135,7 +139,7 @@ func Run(ctx context.Context, r Request, env Env) (*Result, error) {
 	return result, errors.Join(record(env.CacheDir, built, r.Tag, result.Digest), locking.write(result))
 }
 
-// compile has the program compiled, or finds it in the build cache.
+// compile compiles the program, or finds it in the build cache.
 func (r Request) compile(ctx context.Context, env Env) (*build.Result, error) {
 	if r.Extender {
 		return build.Extender(ctx, build.ExtenderOptions{

@@ -16,8 +16,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Plugin is a plugin of an image with its place in the configuration: weight, arguments (YAML), and the extension
-// points to enable it at; nil: at all that it implements.
+// Plugin is a plugin of an image with its place in the configuration: weight, arguments (YAML), and
+// the extension points to enable it at. If Enable is nil, it is enabled at all that it implements.
 type Plugin struct {
 	plugins.Plugin
 	Weight int
@@ -32,15 +32,16 @@ type Contents struct {
 	Rules map[string]permissions.Rules
 	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them again.
 	Packages map[string]string
-	// Built reports whether the image was built on this machine, Flags are those of that build.
+	// Built reports whether the image was built on this machine. Flags are the flags of that build.
 	Built bool
 	Flags []string
 	// Undeclared are plugins that declare permissions in code that is not part of pmk-sched.
 	Undeclared []plugins.Info
 }
 
-// ReadPlugins describes the plugins of an image: the declared ones, or, if there are none, those that the image was built
-// with on this machine. [image.ReleaseInTag] stands for the release in the name of the image.
+// ReadPlugins describes the plugins of an image: the declared ones, or, if declared is empty, the
+// plugins that the image was built with on this machine. [image.ReleaseInTag] in the name of the
+// image is replaced with the release.
 func ReadPlugins(ctx context.Context, env Env, reference string, release versions.Release, declared []Plugin) (*Contents, error) {
 	reference = strings.ReplaceAll(reference, image.ReleaseInTag, release.String())
 	built, flags, known := builtImage(env.CacheDir, reference)
@@ -154,8 +155,9 @@ func PluginNames(infos []plugins.Info) []string {
 // hashLength is how much of the plugins' hash is in a tag.
 const hashLength = 10
 
-// TagSuffix returns what is added to a tag for images with plugins: another suffix for other plugins or other sources of
-// them, since a runtime does not pull a tag that it has. It is empty without plugins.
+// TagSuffix returns the suffix of a tag for images with plugins. It differs for other plugins or
+// other sources of them, since a runtime does not pull a tag that it has. It is empty without
+// plugins.
 func TagSuffix(list []plugins.Plugin, imports []string) (string, error) {
 	sum, err := plugins.Hash(list, imports, pmksched.Sources)
 	if err != nil || sum == "" {

@@ -13,7 +13,7 @@ import (
 
 // Compiled is a kube-scheduler for this machine.
 type Compiled struct {
-	// Path is that of the binary in the build cache.
+	// Path is the path of the binary in the build cache.
 	Path string
 	// Plugins are the compiled-in ones with their places in the configuration.
 	Plugins []profiles.Plugin

@@ -6,7 +6,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
 )
 
-// FuzzRules searches arguments of plugins that crash their parsers, or grant a permission without naming what for.
+// FuzzRules searches arguments of plugins that crash their parsers, or grant a permission without
+// naming its resource.
 func FuzzRules(f *testing.F) {
 	for _, args := range []string{
 		`{}`, `{"prometheus": {"url": "http://p:9090"}, "metrics": [{"name": "cpu", "maxPercent": 80}]}`, `{"namespaces": ["a"], "message": "m"}`,

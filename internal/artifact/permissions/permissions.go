@@ -22,7 +22,7 @@ import (
 // packages is the import path under which the bundled plugins are.
 const packages = "github.com/pmk-sched/pmk-sched/scheduler/plugins"
 
-// Rules returns the permissions that a plugin with the given arguments (YAML; nil for none) needs.
+// Rules returns the permissions that a plugin with the given arguments (YAML, or nil) needs.
 type Rules = func(args []byte) ([]rbacv1.PolicyRule, error)
 
 // All returns the Rules of each bundled plugin, by the name of its directory.

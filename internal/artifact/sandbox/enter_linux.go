@@ -27,7 +27,7 @@ const (
 // Modes of Enter.
 const (
 	modeIsolated = "isolated" // in new namespaces
-	modeShared   = "shared"   // in those of the caller
+	modeShared   = "shared"   // in the namespaces of the caller
 )
 
 // reportFD is where Enter writes why it failed, as a [failure]; executing the program closes it.
@@ -56,7 +56,7 @@ func Enter(args []string) (status int) {
 	return 1
 }
 
-// isolate takes from this process what the program must not have.
+// isolate removes access and privileges from this process that the program must not have.
 func isolate(root, mode string) error {
 	steps := []func() error{
 		func() error { return enterRoot(root) }, limit, dropUser, forbidPrivileges,

@@ -160,8 +160,9 @@ func (p Program) start(ctx context.Context, root, mode string) (*Result, *failur
 	return &Result{Status: cmd.ProcessState.ExitCode(), Text: text.end(), Wrote: written.Size() > 0, TimedOut: limited.Err() != nil}, nil, nil
 }
 
-// attributes are those of the process that enters the sandbox. For a user other than root it has
-// the unprivileged ID in a user namespace, with the capabilities to set up the others.
+// attributes returns the attributes of the process that enters the sandbox. For a user other than
+// root, the process uses the unprivileged ID in a user namespace, with the capabilities to set up
+// the other namespaces.
 func attributes(mode string) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if mode != modeIsolated {

@@ -26,7 +26,8 @@ type Program struct {
 	// Path of the program on this machine.
 	Path string
 	Args []string
-	// Files are what it can read, by name: Path(name) is the path that it sees. Their content may be confidential.
+	// Files are the files that it can read, by name: Path(name) is the path that it sees. Their
+	// content may be confidential.
 	Files map[string][]byte
 	// Timeout bounds the run.
 	Timeout time.Duration
@@ -42,7 +43,7 @@ func Path(name string) string { return "/" + name }
 type Result struct {
 	// Status is its exit status; -1 if it was killed.
 	Status int
-	// Text is the end of what it printed.
+	// Text is the end of its output.
 	Text []byte
 	// Wrote reports whether the program wrote to OutputPath.
 	Wrote bool

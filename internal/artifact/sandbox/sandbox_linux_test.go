@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probeFile is the environment variable with the path of the program that tries what it must not do.
+// probeFile is the environment variable with the path of the program that tries forbidden
+// operations.
 const probeFile = "SANDBOX_PROBE"
 
 func TestMain(m *testing.M) {

@@ -3,7 +3,7 @@ package sandbox
 // textLimit is how much of the output of a program is kept.
 const textLimit = 256 << 10
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct{ text []byte }
 
 // Write never fails, so that a program with too much output is not blocked.

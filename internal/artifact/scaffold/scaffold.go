@@ -48,10 +48,11 @@ type Request struct {
 	Kind string
 	// Name as the user writes it, such as MyPlugin or my-plugin.
 	Name string
-	// Dir is the directory to create; empty: the name in lower case. Module is the path of the module; empty:
-	// example.com/NAME.
+	// Dir is the directory to create. If it is empty, it is the name in lower case. Module is the
+	// path of the module. If it is empty, it is example.com/NAME.
 	Dir, Module string
-	// Branch is the release of a native plugin, and of the plugin's pmk-sched.yaml; empty or "auto": the newest.
+	// Branch is the release of a native plugin, and of the plugin's pmk-sched.yaml. If it is empty
+	// or "auto", the newest release is used.
 	Branch string
 }
 
@@ -73,13 +74,14 @@ type Result struct {
 
 // newPlugin is the data of the templates.
 type newPlugin struct {
-	// Name is that of the configuration, Type that of the code; Package, Scheduler and Label are derived from it.
+	// Name is the name in the configuration, Type the name in the code. Package, Scheduler and
+	// Label are derived from it.
 	Name, Type, Package, Scheduler, Label string
 	Module, Branch, Minor, Go             string
-	// Releases are those that the plugin is tested with, the first one on every change.
+	// Releases are the releases that the plugin is tested with, the first one on every change.
 	Releases []string
-	// The rest is how the framework of a native plugin's release is written: Pkg
-	// has Handle and Plugin, Status the package of Status.
+	// The rest is how the framework of a native plugin's release is written: Pkg is the package of
+	// Handle and Plugin, Status the package of Status.
 	Context, New, Newest         bool
 	Pkg, State, NodeInfo, Status string
 }

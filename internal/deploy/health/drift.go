@@ -27,9 +27,9 @@ type ObjectDrift struct {
 
 // FieldDrift is one field that differs. The values of Secrets and ConfigMaps are left out.
 type FieldDrift struct {
-	// Path is that of the field: `spec.template.spec.containers[name=main].image`.
+	// Path is the path of the field: `spec.template.spec.containers[name=main].image`.
 	Path string `json:"path"`
-	// Live and Recorded are values as JSON; empty: the field is not set.
+	// Live and Recorded are values as JSON. An empty value means that the field is not set.
 	Live     string `json:"live,omitempty"`
 	Recorded string `json:"recorded,omitempty"`
 	// Manager last set the field, at Time, if the API server has recorded it.
@@ -58,8 +58,9 @@ func (f FieldDrift) String() string {
 	return text
 }
 
-// CompareFields returns the fields in which a live object differs from what applying the recorded one would make of it. Fields
-// that the API server sets do not count. Who changed them is in the managed fields of the live object.
+// CompareFields returns the fields in which a live object differs from the result of applying the
+// recorded object. Fields that the API server sets do not count. The managed fields of the live
+// object record who changed them.
 func CompareFields(live, applied *unstructured.Unstructured) []FieldDrift {
 	c := comparison{managed: live.GetManagedFields()}
 	if kind := live.GetKind(); kind == "Secret" || kind == "ConfigMap" {
@@ -219,7 +220,8 @@ func valueText(v any) string {
 	return strings.TrimSpace(b.String())
 }
 
-// managerOf returns the manager that last set the field at a path, and when. The status is not what a user changes.
+// managerOf returns the manager that last set the field at a path, and when. Changes of the status
+// are ignored: users do not change it.
 func managerOf(managed []metav1.ManagedFieldsEntry, path []step) (manager string, at *time.Time) {
 	for _, entry := range managed {
 		if entry.Subresource == "status" || entry.FieldsV1 == nil {
@@ -277,7 +279,7 @@ func child(fields map[string]any, s step) (map[string]any, bool) {
 	return nil, false
 }
 
-// matches reports whether an item of a list has the values of an identity.
+// matches reports whether the values of an identity equal the values of a list item.
 func matches(identity, item map[string]any) bool {
 	for key, value := range identity {
 		if !same(value, item[key]) {

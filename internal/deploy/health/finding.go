@@ -88,10 +88,10 @@ func (e *FindingsError) Unwrap() []error {
 // CheckFailed reports that the status was read, and that something does not hold.
 func (e *FindingsError) CheckFailed() bool { return true }
 
-// hint is what the user can do about a finding, as package problem finds it in an error.
+// hint is a suggestion for the user, as package problem finds it in an error.
 type hint string
 
 func (h hint) Error() string { return string(h) }
 
-// Hint returns what the user can do.
+// Hint returns the suggestion.
 func (h hint) Hint() string { return string(h) }

@@ -21,7 +21,7 @@ const (
 	longestMessage = 200
 )
 
-// Findings returns what does not hold for a workload at a time, in a fixed order.
+// Findings returns the problems of a workload at a time, in a fixed order.
 func (w *Workload) Findings(now time.Time) []Finding {
 	return slices.Concat(w.changed(), w.replicas(), w.leadership(now), w.pods(now), w.certificate(now), w.skew(), w.extenders())
 }
@@ -30,7 +30,7 @@ func (w *Workload) finding(code Code, hint, format string, args ...any) Finding 
 	return Finding{Code: code, Kind: w.Kind, Name: w.Name, Namespace: w.Namespace, Text: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// changed compares with what was deployed.
+// changed compares the workload with its deployed revision.
 func (w *Workload) changed() []Finding {
 	if u := w.Unfinished; u != nil {
 		by := ""
@@ -178,7 +178,7 @@ func (w *Workload) skew() []Finding {
 	return found
 }
 
-// extenders judges the extenders that a scheduler calls, and what an extender needs to be called.
+// extenders checks the extenders that a scheduler calls, and whether an extender can be called.
 func (w *Workload) extenders() []Finding {
 	var found []Finding
 	for _, name := range w.Missing {

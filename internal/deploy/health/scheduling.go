@@ -8,17 +8,18 @@ import (
 	"strings"
 )
 
-// Scheduling is what the replicas of a scheduler have counted since they started.
+// Scheduling is the sum of the counters of a scheduler's replicas since they started.
 type Scheduling struct {
 	// Scheduled, Unschedulable and Errors are attempts by result.
 	Scheduled     int64 `json:"scheduled"`
 	Unschedulable int64 `json:"unschedulable"`
 	Errors        int64 `json:"errors"`
-	// P50 and P99 are the latency in seconds of the attempts that scheduled a pod; 0 without any. They are interpolated between
-	// the bounds of a histogram, and never above its last one.
+	// P50 and P99 are the latency in seconds of the attempts that scheduled a pod. They are 0
+	// without such attempts. They are interpolated between the bounds of a histogram, and never
+	// above its last one.
 	P50 float64 `json:"p50Seconds"`
 	P99 float64 `json:"p99Seconds"`
-	// Leading is how many replicas say that they lead.
+	// Leading is the number of replicas that report themselves as leader.
 	Leading int `json:"leading"`
 	// Replicas is how many were read. Unknown is why others were not.
 	Replicas int    `json:"replicas"`

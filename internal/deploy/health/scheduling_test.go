@@ -29,7 +29,8 @@ scheduler_schedule_attempts_total{profile="s",result="scheduled"} 5 170000000000
 
 func TestReadSchedulingSumsUpReplicas(t *testing.T) {
 	got := ReadScheduling([]string{leaderMetrics, standbyMetrics}, "scheduler_scheduling_attempt_duration_seconds")
-	// The 50th of 100 attempts is in the middle of the bucket from 1 to 2 ms, which has the 41st to the 60th; the 99th near the end of the last.
+	// The 50th of 100 attempts is in the middle of the bucket from 1 to 2 ms, which contains the
+	// 41st to the 60th; the 99th near the end of the last.
 	want := &Scheduling{Scheduled: 105, Unschedulable: 2, Errors: 1, P50: 0.0015, P99: 0.00395, Leading: 1, Replicas: 2}
 	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("scheduling (-want +got):\n%s", diff)

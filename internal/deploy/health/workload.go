@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Kind is what a finding is about.
+// Kind is the kind of object that a finding describes.
 type Kind string
 
 // Kinds.
@@ -15,8 +15,8 @@ const (
 	Node      Kind = "node"
 )
 
-// Workload is a second scheduler or an extender that was deployed. Fields that are nil or empty were not read, or do not
-// apply; Unknown has the reasons.
+// Workload is a second scheduler or an extender that was deployed. Fields that are nil or empty
+// were not read, or do not apply; Unknown lists the reasons.
 type Workload struct {
 	Kind      Kind   `json:"kind"`
 	Name      string `json:"name"`
@@ -26,7 +26,8 @@ type Workload struct {
 	Wanted    int32  `json:"wanted"`
 	// InstalledBy is pmk-sched or Helm.
 	InstalledBy string `json:"installedBy"`
-	// Release is the Kubernetes release of a scheduler; Server is that of the API server if their minors differ.
+	// Release is the Kubernetes release of a scheduler. Server is the release of the API server if
+	// their minors differ.
 	Release string `json:"release,omitempty"`
 	Server  string `json:"server,omitempty"`
 	// Revision is the newest deployed revision. Drift are the differences of the live objects from it.
@@ -35,7 +36,8 @@ type Workload struct {
 	// Unfinished is a newer revision whose deployment has not ended.
 	Unfinished *Unfinished `json:"unfinished,omitempty"`
 	Replicas   []Replica   `json:"replicas"`
-	// Lease is that of leader election; nil if the scheduler does not use it, or for an extender.
+	// Lease is the lease of leader election. It is nil if the scheduler does not use it, or for an
+	// extender.
 	Lease       *Lease       `json:"lease,omitempty"`
 	Credentials *Credentials `json:"credentials,omitempty"`
 	// Certificate is the one of its certificates that expires first.
@@ -44,15 +46,16 @@ type Workload struct {
 	DependsOn  string      `json:"dependsOn,omitempty"`
 	Waiting    *Waiting    `json:"waiting,omitempty"`
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
-	// Calls are the extenders that pmk-sched deployed and that the scheduler calls. Missing are those that are not deployed.
+	// Calls are the extenders that pmk-sched deployed and that the scheduler calls. Missing are the
+	// extenders that are not deployed.
 	Calls   []string `json:"calls,omitempty"`
 	Missing []string `json:"missing,omitempty"`
-	// Service is that of an extender.
+	// Service is the Service of an extender.
 	Service *Service `json:"service,omitempty"`
 	// Unreachable is why the API server reaches none of the pods of an extender, although some are ready.
 	Unreachable string  `json:"unreachable,omitempty"`
 	Events      []Event `json:"events,omitempty"`
-	// Unknown lists what could not be read.
+	// Unknown lists the parts that could not be read.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -82,7 +85,7 @@ type Replica struct {
 	Restarts int32     `json:"restarts"`
 	// Terminating is set while the pod is being deleted.
 	Terminating bool `json:"terminating,omitempty"`
-	// Reason and Message are those of a container that waits or has ended, or of a pod that is not bound.
+	// Reason and Message describe a container that waits or has ended, or a pod that is not bound.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
@@ -100,7 +103,7 @@ type Lease struct {
 	Foreign bool `json:"foreign,omitempty"`
 }
 
-// Credentials are those of a scheduler, without secrets.
+// Credentials are the credentials of a scheduler, without secrets.
 type Credentials struct {
 	Mode    string     `json:"mode"`
 	Subject string     `json:"subject,omitempty"`
@@ -122,7 +125,8 @@ type Waiting struct {
 	// Oldest is the pod, namespace/name, that waits longest, since Since.
 	Oldest string    `json:"oldest,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Ignored are those that no scheduler has reported on, the oldest of them OldestIgnored.
+	// Ignored is the number of pods that no scheduler has reported on. OldestIgnored is the oldest
+	// of these pods.
 	Ignored       int       `json:"ignored"`
 	OldestIgnored string    `json:"oldestIgnored,omitempty"`
 	IgnoredSince  time.Time `json:"ignoredSince,omitzero"`

@@ -22,9 +22,9 @@ import (
 //go:embed all:chart
 var chart embed.FS
 
-// Input is what a chart is generated from.
+// Input is the input of a chart.
 type Input struct {
-	// Name is the scheduler name, Namespace that of the objects.
+	// Name is the scheduler name, Namespace the namespace of the objects.
 	Name, Namespace string
 	// Release is the Kubernetes release of the scheduler.
 	Release string
@@ -75,7 +75,7 @@ func Chart(in Input) (map[string][]byte, error) {
 	})
 }
 
-// read sorts the objects into those that the templates write and the rest.
+// read sorts the objects into objects that the templates write and other objects.
 func read(in Input) (values, error) {
 	var v values
 	for _, o := range in.Objects {
@@ -127,7 +127,7 @@ func (v *values) object(in Input, o *unstructured.Unstructured) (templated bool,
 	return kubeconfig, err
 }
 
-// pod reads the Deployment: the fields that are values, and what extenders add to the pod.
+// pod reads the Deployment: the fields that are values, and the additions of extenders to the pod.
 func (v *values) pod(in Input, o *unstructured.Unstructured) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &v.deployment); err != nil {
 		return err

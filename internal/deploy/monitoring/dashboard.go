@@ -64,7 +64,7 @@ const (
 	panelsInRow             = 3
 )
 
-// schemaVersion is that of the dashboards of Grafana 9, which later versions read.
+// schemaVersion is the version of the dashboards of Grafana 9, which later versions read.
 const schemaVersion = 36
 
 // dashboard returns the dashboard as Grafana reads it.

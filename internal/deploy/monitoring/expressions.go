@@ -15,8 +15,8 @@ func (m monitored) of(metric string, matchers ...string) string {
 	return text + "}"
 }
 
-// leader is 1 for the replica that leads, and 0 for the others. Its label name is "kube-scheduler", not that of the lease
-// (cmd/kube-scheduler/app/options/options.go, makeLeaderElectionConfig).
+// leader is 1 for the replica that leads, and 0 for the others. Its label name is "kube-scheduler",
+// not the name of the lease (cmd/kube-scheduler/app/options/options.go, makeLeaderElectionConfig).
 func (m monitored) leader() string { return m.of("leader_election_master_status") }
 
 // ofLeader returns the series of a metric of the replica that leads. Others count pending pods too,

@@ -1,9 +1,9 @@
-// Package monitoring builds the objects with which Prometheus and Grafana watch one scheduler: what
-// scraping needs, alerting rules and a dashboard, with the metric names of the scheduler's release.
-// It does no I/O, and the same input gives the same objects.
+// Package monitoring builds the objects with which Prometheus and Grafana watch one scheduler:
+// objects for scraping, alerting rules and a dashboard, with the metric names of the scheduler's
+// release. It does no I/O, and the same input gives the same objects.
 //
-// The objects do not have the labels by which pmk-sched recognizes those of a scheduler, so that a
-// deployment does not remove them.
+// The objects do not have the labels by which pmk-sched recognizes the objects of a scheduler, so
+// that a deployment does not remove them.
 package monitoring
 
 import (

@@ -55,7 +55,7 @@ func (m monitored) alerts() []alert {
 	}
 }
 
-// prometheusRule has the alerts.
+// prometheusRule returns a PrometheusRule with the alerts.
 func (m monitored) prometheusRule() *unstructured.Unstructured {
 	var rules []any
 	for _, a := range m.alerts() {

@@ -10,7 +10,7 @@ import (
 // Check is one check. Checks are independent of each other.
 type Check struct {
 	Name        string // for scripts, does not change: `namespace-exists`
-	Description string // what holds if the check passes: `namespace kube-system exists`
+	Description string // the condition that is true if the check passes: `namespace kube-system exists`
 	Warning     bool   // a failure is only a warning
 	// Run returns details for the user, and an error if the check fails. An error that wraps ErrUnknown means that the check could not
 	// run, which is never a failure.
@@ -36,7 +36,7 @@ type Outcome struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Status      Status `json:"status"`
-	Detail      string `json:"detail,omitempty"` // what was found or why the check did not pass
+	Detail      string `json:"detail,omitempty"` // the finding, or why the check did not pass
 	Hint        string `json:"hint,omitempty"`
 }
 

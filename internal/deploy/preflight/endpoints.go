@@ -13,7 +13,7 @@ import (
 
 // Endpoint is an API server that replicas of the scheduler use, as this machine reaches it.
 type Endpoint struct {
-	// Node whose API server it is; empty: any.
+	// Node is the node of the API server. If it is empty, the endpoint is for any node.
 	Node string
 	// Address is host:port. Its certificate has ServerName and is signed by CA, PEM.
 	Address, ServerName string

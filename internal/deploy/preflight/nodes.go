@@ -18,7 +18,7 @@ import (
 // maxNodes bounds how many nodes are inspected for their pods: control planes are small.
 const maxNodes = 16
 
-// controlPlaneNode fails unless a node has the labels that the pod requires and accepts it.
+// controlPlaneNode fails unless a node accepts the pod and matches its node selector.
 func (p *preflight) controlPlaneNode(ctx context.Context) (string, error) {
 	nodes, err := p.selectedNodes(ctx)
 	if err != nil {
@@ -56,7 +56,8 @@ func (p *preflight) selectedNodes(ctx context.Context) ([]corev1.Node, error) {
 	return list.Items, nil
 }
 
-// portFree fails if the scheduler's port is in use in the host's network of the selected nodes: by what is known already, or by a pod.
+// portFree fails if the scheduler's port is in use in the host's network of the selected nodes: by
+// one of TakenPorts, or by a pod.
 func (p *preflight) portFree(ctx context.Context) (string, error) {
 	hint := "choose another with --port"
 	if by, taken := p.TakenPorts[p.Port]; taken {

@@ -31,15 +31,16 @@ type Options struct {
 	Namespace string
 	Image     string
 	Objects   []*unstructured.Unstructured // to apply
-	Port      int                          // of the scheduler; 0: not checked
-	// TakenPorts are ports of the nodes that are known to be in use, and by what. The port that this scheduler uses is not among them.
+	Port      int                          // of the scheduler, not checked if it is 0
+	// TakenPorts maps ports of the nodes that are known to be in use to their users. The port that
+	// this scheduler uses is not among them.
 	TakenPorts map[int]string
 	// Endpoints are the API servers that the scheduler uses.
 	Endpoints []Endpoint
 	Log       *zap.Logger // nil: silent
 }
 
-// preflight is what all checks of one deployment share.
+// preflight is the state that all checks of one deployment share.
 type preflight struct {
 	Options
 	kube  kubernetes.Interface
@@ -70,7 +71,7 @@ func Checks(cfg *rest.Config, o Options) ([]Check, error) {
 	checks := []Check{
 		{Name: "image-reference", Description: "image " + o.Image + " is well-formed", Run: p.imageReference},
 		{Name: "namespace-exists", Description: "namespace " + o.Namespace + " exists", Run: p.namespaceExists},
-		{Name: "names-free", Description: "no object of that name belongs to another owner", Run: p.namesFree},
+		{Name: "names-free", Description: "no object of that name has another owner", Run: p.namesFree},
 		{Name: "control-plane-node", Description: "a node accepts the scheduler's pod", Run: p.controlPlaneNode},
 	}
 	if o.Port != 0 && p.pod.Spec.HostNetwork {

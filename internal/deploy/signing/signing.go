@@ -30,11 +30,11 @@ import (
 type Request struct {
 	// Name is the prefix of the name of the CertificateSigningRequest.
 	Name string
-	// Subject has the user as common name and its groups as organizations.
+	// Subject contains the user as common name and its groups as organizations.
 	Subject pkix.Name
-	// Timeout bounds the wait for approval and signature; 0: 5 minutes.
+	// Timeout bounds the wait for approval and signature. If it is 0, it is 5 minutes.
 	Timeout time.Duration
-	// Note prints what the user has to do; may be nil.
+	// Note prints instructions for the user. It may be nil.
 	Note func(text string)
 }
 
@@ -52,9 +52,11 @@ type requester struct {
 	retry  *kubeapi.Retrier
 }
 
-// Certificate creates a key and has the cluster's signer kubernetes.io/kube-apiserver-client sign a certificate for it. It approves the
-// request if the caller may; otherwise it notes the command that does, and waits. The key never leaves the process. The
-// CertificateSigningRequest stays; the cluster deletes it after an hour, or after a day if it was not approved.
+// Certificate creates a key and requests a certificate for it from the cluster's signer
+// kubernetes.io/kube-apiserver-client. It approves the request if the caller may; otherwise it
+// notes the command that approves it, and waits. The key never leaves the process. The
+// CertificateSigningRequest stays; the cluster deletes it after an hour, or after a day if it was
+// not approved.
 func Certificate(ctx context.Context, cfg *rest.Config, r Request) (certificates.Pair, error) {
 	client, err := certificatesclient.NewForConfig(cfg)
 	if err != nil {

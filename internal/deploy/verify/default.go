@@ -23,7 +23,7 @@ type DefaultOptions struct {
 	Options
 	// Annotation is the key of the annotation of the static pods of replaced schedulers.
 	Annotation string
-	// Want is the value that the annotation must have; empty: any.
+	// Want is the value that the annotation must have. If it is empty, any value is accepted.
 	Want string
 	// Unreplaced accepts a scheduler without the annotation: while nodes are replaced one after the other, it may lead.
 	Unreplaced bool
@@ -37,10 +37,10 @@ type DefaultOptions struct {
 	Running func(containerID string) ([]string, error)
 }
 
-// DefaultResult is what DefaultScheduler found.
+// DefaultResult is the result of DefaultScheduler.
 type DefaultResult struct {
 	Result
-	// Image and ImageID are those of the container that bound the pod, Replacement is its annotation.
+	// Image and ImageID describe the container that bound the pod. Replacement is its annotation.
 	Image       string `json:"image"`
 	ImageID     string `json:"imageID"`
 	Replacement string `json:"replacement"`
@@ -52,9 +52,10 @@ type DefaultResult struct {
 	Leader string `json:"leader,omitempty"`
 }
 
-// DefaultScheduler creates a pod that names no scheduler, waits until it is bound, and proves that a replaced scheduler bound
-// it: by the name in the event, which every default scheduler has; by the lease, which identifies the leading process; and by
-// the static pod of that process, which has its image and what it was replaced with.
+// DefaultScheduler creates a pod that names no scheduler, waits until it is bound, and proves that
+// a replaced scheduler bound it: by the name in the event, which all default schedulers share; by
+// the lease, which identifies the leading process; and by the static pod of that process, which
+// shows its image and its replacement.
 //
 // If the leader changes in between, it is unknown which process bound the pod, and DefaultScheduler tries again with a new pod.
 func DefaultScheduler(ctx context.Context, cfg *rest.Config, o DefaultOptions) (result *DefaultResult, err error) {

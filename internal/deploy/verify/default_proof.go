@@ -96,8 +96,9 @@ func buildInfo(metrics string) string {
 	return ""
 }
 
-// podOf returns the static pod of the process that holds the lease: the only one, the one whose node has its host name as an address, or
-// that of [kubeapi.PodOfLeader]. It returns nil if there is none.
+// podOf returns the static pod of the process that holds the lease: the only static pod, the pod
+// whose node's name or address is the host name of the lease holder, or the result of
+// [kubeapi.PodOfLeader]. It returns nil if there is none.
 func (d *defaultVerifier) podOf(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Pod, error) {
 	pods, err := d.staticPods(ctx)
 	if err != nil {

@@ -32,14 +32,16 @@ const (
 type ExtenderOptions struct {
 	// Options of the scheduler.
 	Options
-	// Extender and ExtenderNamespace are the name of the extender and the namespace of its pods, Port that of their HTTPS server.
+	// Extender and ExtenderNamespace are the name of the extender and the namespace of its pods.
+	// Port is the port of their HTTPS server.
 	Extender, ExtenderNamespace string
 	Port                        int
 	// URL is where the scheduler calls it.
 	URL string
 	// Filters is set if the scheduler asks it for every pod, and Required if a pod waits when it does not answer.
 	Filters, Required bool
-	// Resources are the only resources for whose pods the scheduler calls it; empty: for every pod.
+	// Resources are the only resources for whose pods the scheduler calls it. If it is empty, the
+	// scheduler calls it for every pod.
 	Resources []string
 }
 
@@ -142,7 +144,8 @@ func (e *extenderVerifier) run(ctx context.Context) (unknown string, err error) 
 	}
 }
 
-// boundWithoutCall says what it means that a pod was bound and no request was seen.
+// boundWithoutCall explains that a pod was bound and no request was seen: as an error, or as the
+// reason why the result is unknown.
 func (e *extenderVerifier) boundWithoutCall(ctx context.Context, pod *corev1.Pod, metricsErr error) (unknown string, err error) {
 	skipped, err := e.skipped(ctx, pod)
 	switch {

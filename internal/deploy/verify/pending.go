@@ -112,7 +112,8 @@ func (r *verifier) deploymentFindings(ctx context.Context) ([]finding, []corev1.
 
 func (r *verifier) deploymentName() string { return "Deployment/" + r.Namespace + "/" + r.Deployment }
 
-// podProblem returns what keeps a pod of the scheduler from running. It is empty if the pod runs.
+// podProblem returns the reason why a pod of the scheduler does not run. It is empty if the pod
+// runs.
 func podProblem(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		switch {

@@ -133,8 +133,8 @@ func (r *verifier) podSpec() *corev1.Pod {
 	}
 }
 
-// useSchedulerImage sets the image of the scheduler's Deployment. Without a Deployment the pod stays Pending, whatever its image is,
-// and explainPending reports the reason.
+// useSchedulerImage sets the image of the scheduler's Deployment. Without a Deployment the pod
+// stays Pending with any image, and explainPending reports the reason.
 func (r *verifier) useSchedulerImage(ctx context.Context, container *corev1.Container) {
 	container.Image = missingImage
 	var d *appsv1.Deployment
@@ -248,7 +248,7 @@ func (r *verifier) watchBound(ctx context.Context, pod *corev1.Pod) (*corev1.Pod
 func (r *verifier) cleanUp(ctx context.Context) error {
 	now := int64(0)
 	err := r.retry.Do(ctx, "delete Namespace/"+r.result.Namespace, func(ctx context.Context) error {
-		// Otherwise the namespace waits for the kubelet, which may be what does not work.
+		// Otherwise the namespace waits for the kubelet, which may be broken.
 		podErr := r.kube.CoreV1().Pods(r.result.Namespace).Delete(ctx, r.result.Pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
 		nsErr := r.kube.CoreV1().Namespaces().Delete(ctx, r.result.Namespace, metav1.DeleteOptions{})
 		return errors.Join(client.IgnoreNotFound(podErr), client.IgnoreNotFound(nsErr))

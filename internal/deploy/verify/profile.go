@@ -12,8 +12,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 )
 
-// chooseDeployment sets the name of the Deployment: that of the scheduler, or, if there is none of that name, the one whose
-// configuration has a profile of that name.
+// chooseDeployment sets the name of the Deployment: the name of the scheduler, or, if no Deployment
+// has that name, the Deployment whose configuration has a profile of that name.
 func (r *verifier) chooseDeployment(ctx context.Context) error {
 	if r.Deployment != "" {
 		return nil
@@ -28,7 +28,7 @@ func (r *verifier) chooseDeployment(ctx context.Context) error {
 		return err
 	})
 	if errors.As(err, new(*kubeapi.ForbiddenError)) {
-		return nil // what binds the pod can be seen without it
+		return nil // the pod's scheduler can be found without it
 	}
 	if err != nil || !missing {
 		return err

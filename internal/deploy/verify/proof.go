@@ -18,10 +18,12 @@ const (
 	reasonFailedScheduling = "FailedScheduling"
 )
 
-// source returns the controller that reported an event and its instance. A scheduler writes events through events.k8s.io, with
-// the name of its profile as the reporting controller, if the API server served that group when the scheduler started. If not,
-// as in a static pod that starts before its API server, it writes through the core API: the name is the source component, and
-// there is no instance (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API returns both.
+// source returns the controller that reported an event and its instance. A scheduler writes events
+// through events.k8s.io, with the name of its profile as the reporting controller, if the API
+// server served that group when the scheduler started. If not, as in a static pod that starts
+// before its API server, it writes through the core API: the name is the source component, and the
+// instance is missing (k8s.io/client-go/tools/events, NewEventBroadcasterAdapter). The core API
+// returns both.
 func source(e *corev1.Event) (controller, instance string) {
 	if e.ReportingController != "" {
 		return e.ReportingController, e.ReportingInstance
@@ -143,7 +145,7 @@ type NotScheduledError struct {
 	Log       []string // last warnings and errors of the scheduler
 }
 
-// Error has the reason in its first line. The findings follow, indented.
+// Error returns the reason in its first line. The findings follow, indented.
 func (e *NotScheduledError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "scheduler %s did not bind Pod/%s: %s", e.Scheduler, e.Pod, e.Reason)

@@ -38,7 +38,7 @@ type Options struct {
 	// Image of the probe pod, which does not have to start. Empty: the image of the scheduler, which its node already has. It
 	// is only run to print its version.
 	Image   string
-	Timeout time.Duration // how long the pod may stay unbound; 0: 1 minute
+	Timeout time.Duration // how long the pod may stay unbound; the default is 1 minute
 	Keep    bool          // keep the namespace and its pod
 	Log     *zap.Logger   // nil: silent
 	// OnStep is called with the name of each step when it begins. The function that it returns is called when the step ends.
@@ -46,7 +46,7 @@ type Options struct {
 	OnStep func(name string) (done func(err error))
 }
 
-// Result is what a verification found.
+// Result is the result of a verification.
 type Result struct {
 	Scheduler string `json:"scheduler"`
 	Namespace string `json:"namespace"` // of the pod
@@ -98,11 +98,12 @@ func newVerifier(cfg *rest.Config, o Options, result *Result) (*verifier, error)
 	return &verifier{Options: o, kube: kube, retry: &kubeapi.Retrier{Log: o.Log}, result: result}, nil
 }
 
-// Scheduler creates a pod with the name of the scheduler in a namespace of its own, waits until it is bound, and proves by the
-// source of its Scheduled event that the scheduler bound it.
+// Scheduler creates a pod with the name of the scheduler in a new namespace, waits until it is
+// bound, and proves by the source of its Scheduled event that the scheduler bound it.
 //
-// It also cleans up if ctx is cancelled, unless o.Keep is set. The error is a [*NotScheduledError] if the pod is not bound in
-// time or another scheduler bound it. The Result has what was found until then.
+// It also cleans up if ctx is cancelled, unless o.Keep is set. The error is a [*NotScheduledError]
+// if the pod is not bound in time or another scheduler bound it. The Result contains the findings
+// until then.
 func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (*Result, error) {
 	result := &Result{}
 	r, err := newVerifier(cfg, o, result)
@@ -118,7 +119,7 @@ func Scheduler(ctx context.Context, cfg *rest.Config, o Options) (*Result, error
 	})
 }
 
-// procedure is what verifications of different schedulers do in their own way.
+// procedure is the part of a verification that depends on the kind of scheduler.
 type procedure struct {
 	create, prove string // names of steps
 	// explain returns the error for a pod that is not bound in time.
@@ -159,7 +160,7 @@ func (r *verifier) run(ctx context.Context, p procedure) (err error) {
 	return r.step(p.prove, func() error { return p.proof(ctx, pod) })
 }
 
-// finish deletes what the verification created, even if ctx has ended.
+// finish deletes the objects that the verification created, even if ctx has ended.
 func (r *verifier) finish(ctx context.Context) error {
 	if !r.created {
 		return nil

@@ -8,8 +8,8 @@
 // each other's room and wait forever. If they get in each other's way nevertheless, the first one keeps its nodes and the others
 // wait for their turn.
 //
-// The plugin does not sort the queue. A scheduler has one order for all profiles, and a second plugin for it prevents its start;
-// and the above holds in whatever order pods come.
+// The plugin does not sort the queue. A scheduler has one order for all profiles, and a second
+// plugin for it prevents its start. The plugin does not depend on the order of the queue.
 package coscheduling
 
 import (
@@ -184,7 +184,7 @@ func (c *Coscheduling) Permit(ctx context.Context, _ scheduler.State, pod *corev
 	return nil, 0
 }
 
-// reject has the scheduler take their nodes away from pods that wait.
+// reject makes the scheduler reject waiting pods, so that they give up their nodes.
 func (c *Coscheduling) reject(waiting []*corev1.Pod) {
 	for _, pod := range waiting {
 		if w := c.handle.GetWaitingPod(pod.UID); w != nil {

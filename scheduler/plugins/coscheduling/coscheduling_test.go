@@ -351,7 +351,8 @@ func TestPluginIsUsedInParallel(t *testing.T) {
 	group.Wait()
 }
 
-// Whatever pods are created and deleted, a group is placed as a whole or not at all, and none that fits waits forever.
+// A group is placed as a whole or not at all, and no group that fits waits forever, regardless of
+// the pods that are created and deleted.
 func TestGangsAreNeverPlacedInPart(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		for seed := range uint64(25) {
@@ -398,7 +399,7 @@ func TestGangsAreNeverPlacedInPart(t *testing.T) {
 	}
 }
 
-// fits reports whether a group fits into what is free. Its pods are alike.
+// fits reports whether a group fits into the free room. The pods of a group are alike.
 func (w *world) fits(group string, size int) bool {
 	pod := w.pods[newPod(group+"-0", "", 0, 1).UID]
 	if pod == nil || pod.state == placed {

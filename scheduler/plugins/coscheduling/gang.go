@@ -9,11 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gang is what the plugin knows about a pod group in addition to its pods.
+// gang is the state of a pod group in addition to its pods.
 type gang struct {
 	key  string
 	pods map[types.UID]*podState
-	// assembling is set while the pods are being placed: those that have a node wait until deadline for the others.
+	// assembling is set while the pods are being placed: pods with a node wait until deadline for
+	// the others.
 	assembling bool
 	deadline   time.Time
 	// releasing is set after that failed, until all pods that waited have given up their nodes.
@@ -21,13 +22,14 @@ type gang struct {
 	// queued is set while the group waits for others that are being placed, and woken is when a pod was last retried for its turn.
 	queued bool
 	woken  time.Time
-	// failures are those in a row, until is the end of the back-off, and room is what was free when the last attempt began.
+	// failures is the number of failures in a row, until is the end of the back-off, and room is
+	// the free room when the last attempt began.
 	failures int
 	until    time.Time
 	room     amounts
 }
 
-// podState is what the plugin knows about a pod.
+// podState is the state of a pod in its group.
 type podState struct {
 	pod *corev1.Pod
 	// seen is set when the scheduler has tried to place the pod.
@@ -130,8 +132,8 @@ func (n count) before(other count) bool {
 	return n.oldest.Before(other.oldest)
 }
 
-// count counts the pods of a group, and forgets the states of those that are bound or deleted. The problem is a text for the user if the
-// group has no size.
+// count counts the pods of a group, and forgets the states of pods that are bound or deleted. The
+// problem is a text for the user if the group has no size.
 func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	all := c.pods.of(g.key)
 	n.placed = c.pods.finished(g.key)
@@ -161,7 +163,7 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 		}
 	}
 	for uid, s := range g.pods {
-		if !present[uid] && !s.waiting() { // Unreserve is called for those that wait
+		if !present[uid] && !s.waiting() { // Unreserve is called for waiting pods
 			delete(g.pods, uid)
 		}
 	}
@@ -195,7 +197,7 @@ func (c *Coscheduling) sizeOf(key string, all []*corev1.Pod) (size int, timeout 
 		}
 	}
 	if size == 0 {
-		problem = fmt.Sprintf("pod group %s has no size: there is no PodGroup of that name, and its pods have no label %s", key, c.settings.MinMemberLabel)
+		problem = fmt.Sprintf("pod group %s has no size: no PodGroup has that name, and its pods have no label %s", key, c.settings.MinMemberLabel)
 		if c.groups == nil {
 			problem = fmt.Sprintf("pod group %s has no size: its pods have no label %s", key, c.settings.MinMemberLabel)
 		}

@@ -13,7 +13,8 @@ import (
 // slack is how much longer the scheduler waits at Permit than the plugin, so that the plugin decides for all pods at once.
 const slack = 30 * time.Second
 
-// The caller of the methods in this file and in retry.go holds the lock, unless the comment says that a method takes it.
+// The caller of the methods in this file and in retry.go holds the lock, unless the comment of a
+// method states that it takes the lock.
 
 // gang returns the state of a group, which it creates.
 func (c *Coscheduling) gang(key string) *gang {
@@ -90,7 +91,8 @@ func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.
 	return "", nil
 }
 
-// others returns what other groups that are being placed still need, and what their waiting pods keep.
+// others returns the resources that other groups that are being placed still need, and the
+// resources that their waiting pods keep.
 func (c *Coscheduling) others(g *gang) (claimed, kept amounts) {
 	claimed, kept = amounts{}, amounts{}
 	for _, other := range c.gangs {
@@ -126,7 +128,8 @@ func (c *Coscheduling) permit(ctx context.Context, key string, pod *corev1.Pod) 
 	return nil, g.deadline.Sub(now) + slack, ""
 }
 
-// complete lets all pods of a group pass, and returns those that wait, without the one that is permitted.
+// complete lets all pods of a group pass, and returns the waiting pods except the pod that is
+// permitted.
 func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) []*corev1.Pod {
 	var waiting []*corev1.Pod
 	for uid, s := range g.pods {

@@ -18,13 +18,13 @@ func podGroups() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"}
 }
 
-// podGroup is what is read of a PodGroup.
+// podGroup is the part of a PodGroup that the plugin reads.
 type podGroup struct {
 	minMember int
-	timeout   time.Duration // 0: that of the arguments
+	timeout   time.Duration // 0: the timeout of the arguments
 }
 
-// groups has the PodGroups by namespace/name.
+// groups maps namespace/name to PodGroups.
 type groups struct {
 	changed func(group string)
 

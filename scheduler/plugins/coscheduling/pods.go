@@ -15,13 +15,14 @@ import (
 // pods finds the pods of a group.
 type pods struct {
 	name string
-	// active has the pods that have not finished. It is the index of the scheduler's own informer, so it has every pod that
-	// the scheduler tries to place.
+	// active contains the unfinished pods. It is the index of the scheduler's own informer, so it
+	// contains every pod that the scheduler tries to place.
 	active cache.Indexer
 	// scan is set if active has no index. The informer of older releases cannot take one: a scheduler makes it without a map of indexes
 	// (pkg/scheduler/scheduler.go, newPodInformer, up to 1.24 at least), and client-go writes to that map.
 	scan func(pod *corev1.Pod) string
-	// succeeded has those that have, so that the others of a Job do not wait for them.
+	// succeeded contains the pods that have succeeded, so that the other pods of a Job do not wait
+	// for them.
 	succeeded cache.Indexer
 }
 
@@ -86,7 +87,7 @@ func (p *pods) finished(group string) int { return len(indexed(p.succeeded, p.na
 func indexed(indexer cache.Indexer, index, value string) []interface{} {
 	objects, err := indexer.ByIndex(index, value)
 	if err != nil {
-		return nil // there is no such index, and New has added it
+		return nil // cannot happen: New has added the index
 	}
 	return objects
 }

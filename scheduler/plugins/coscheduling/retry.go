@@ -132,8 +132,8 @@ func (c *Coscheduling) recounted(key string) {
 	}
 }
 
-// retryPods has the scheduler retry pods whose time has come. It has a goroutine of its own, because each is a request to the API
-// server.
+// retryPods makes the scheduler retry pods whose time has come. It runs in a separate goroutine,
+// because each retry is a request to the API server.
 func (c *Coscheduling) retryPods(ctx context.Context) {
 	for {
 		pod := c.nextRetry()

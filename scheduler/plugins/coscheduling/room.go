@@ -17,7 +17,7 @@ func (a amounts) add(other amounts) {
 	}
 }
 
-// with returns a with what other has of the same resources.
+// with returns a plus the amounts in other of the resources of a.
 func (a amounts) with(other amounts) amounts {
 	sum := amounts{}
 	for name, amount := range a {
@@ -54,7 +54,8 @@ func (a amounts) exceeds(other amounts) bool {
 	return false
 }
 
-// needOf returns what count of the pods request at least: of each resource the smallest requests.
+// needOf returns the least that count of the pods request: for each resource the sum of the
+// smallest requests.
 func needOf(pods []*corev1.Pod, count int) amounts {
 	each := map[corev1.ResourceName][]int64{}
 	for _, pod := range pods {
@@ -73,14 +74,15 @@ func needOf(pods []*corev1.Pod, count int) amounts {
 	return need
 }
 
-// canEvict returns whether preemption for a pod may evict another one.
+// canEvict returns a function that reports whether preemption for pod may evict another pod.
 func canEvict(pod *corev1.Pod) func(other *corev1.Pod) bool {
 	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	return func(other *corev1.Pod) bool { return !never && priority(other) < priority(pod) }
 }
 
-// freeOf returns what the nodes have left of the resources in need. It is more than a group can use: the free room of each node
-// may be too small for a pod, and taints and affinity are not considered. Pods for which evict is true do not count.
+// freeOf returns the free amounts of the nodes for the resources in need. It is more than a group
+// can use: the free room of each node may be too small for a pod, and taints and affinity are not
+// considered. Pods for which evict is true do not count.
 func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bool) amounts {
 	// Slices, because there may be thousands of nodes.
 	names := make([]corev1.ResourceName, 0, len(need))
@@ -111,7 +113,7 @@ func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bo
 	return free
 }
 
-// requestedBy returns what those pods of a node request for which counts is true.
+// requestedBy returns the sum of the requests of the pods on a node for which counts returns true.
 func requestedBy(node scheduler.NodeInfo, counts func(*corev1.Pod) bool) amounts {
 	sum := amounts{}
 	for i := 0; i < node.PodCount(); i++ {

@@ -21,8 +21,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/plugintest"
 )
 
-// world is a scheduler with the plugin, a clock of its own, and nodes whose only resource is CPU. It does what kube-scheduler does with
-// pods that are rejected: they wait for an event that may help, and for their back-off.
+// world is a scheduler with the plugin, a fake clock, and nodes whose only resource is CPU. It
+// treats rejected pods as kube-scheduler does: they wait for an event that may help, and for their
+// back-off.
 type world struct {
 	*Coscheduling
 	t      *testing.T
@@ -243,7 +244,7 @@ func (w *world) run(most time.Duration, done func() bool) time.Duration {
 	return most
 }
 
-// endWaiting binds pods that were allowed, and takes the node away from those that were rejected.
+// endWaiting binds allowed pods, and takes the node away from rejected pods.
 func (w *world) endWaiting() {
 	for _, p := range w.sorted() {
 		if p.state != waiting || p.ends.IsZero() || w.clock.Before(p.ends) {

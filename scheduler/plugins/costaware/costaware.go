@@ -42,21 +42,22 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 // Name returns the plugin's name.
 func (c *CostAware) Name() string { return Name }
 
-// request is what a pod requests. It is exported as JSON in its signature.
+// request is the CPU and memory that a pod requests. It is exported as JSON in its signature.
 type request struct{ MilliCPU, Memory int64 }
 
-// Sign returns what the pod requests.
+// Sign returns the CPU and memory that the pod requests.
 func (c *CostAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return requestOf(pod), nil
 }
 
-// unpriced is the raw score of a node without a price. Those of the others are larger than 0, because a pod always requests something.
+// unpriced is the raw score of a node without a price. Nodes with a price score more than 0,
+// because a pod always requests something.
 const unpriced = 0
 
 // precision is the number of steps of a raw score in the price of a whole node of price 1.
 const precision = 1e9
 
-// Score returns what the pod costs on the node, which NormalizeScore turns into a score.
+// Score returns the cost of the pod on the node, which NormalizeScore turns into a score.
 func (c *CostAware) Score(_ context.Context, _ scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	price, ok := c.settings.price(node.Node().Labels)
 	if !ok {
@@ -73,7 +74,8 @@ func share(r request, allocatable scheduler.Resources) float64 {
 	return (float64(r.MilliCPU)/float64(allocatable.MilliCPU) + float64(r.Memory)/float64(allocatable.Memory)) / 2
 }
 
-// requestOf returns what a pod requests. Sidecars count as init containers, because not every release has them.
+// requestOf returns the CPU and memory that a pod requests. Sidecars count as init containers,
+// because not every release has them.
 func requestOf(pod *corev1.Pod) request {
 	var all, first request
 	for i := range pod.Spec.Containers {

@@ -24,7 +24,7 @@ func (a amounts) clone() amounts {
 	return c
 }
 
-// missing returns what need has more than a, of the resources of need.
+// missing returns the amounts that a lacks to cover need.
 func (a amounts) missing(need amounts) amounts {
 	short := amounts{}
 	for name, amount := range need {
@@ -58,7 +58,7 @@ func (a amounts) first() corev1.ResourceName {
 	return corev1.ResourceName(names[0])
 }
 
-// freeOf returns what a node has left of the resources in need; it may be negative.
+// freeOf returns the free amounts of a node for the resources in need; they may be negative.
 func freeOf(node scheduler.NodeInfo, need amounts) amounts {
 	allocatable, used := node.Allocatable(), node.Requested()
 	free := amounts{}

@@ -20,7 +20,7 @@ const (
 
 // Values of Arguments.Preemption.
 const (
-	// PreemptionEvict evicts pods for those that have a right to their room.
+	// PreemptionEvict evicts pods to make room for pods that have a right to it.
 	PreemptionEvict = "Evict"
 	// PreemptionNever has pods wait for room.
 	PreemptionNever = "Never"
@@ -33,7 +33,8 @@ type Arguments struct {
 	// ElasticQuotas is whether quotas are read from ElasticQuotas of scheduling.x-k8s.io/v1alpha1 too: Auto (the default), if their
 	// CustomResourceDefinition is installed, or Ignore. Each is the quota of its namespace, unless Quotas has one for that namespace.
 	ElasticQuotas string `json:"elasticQuotas,omitempty"`
-	// Preemption is what happens if there is no room for a pod that may evict others: Evict (the default), or Never.
+	// Preemption is the action if no node has room for a pod that may evict others: Evict (the
+	// default), or Never.
 	Preemption string `json:"preemption,omitempty"`
 	// PreemptibleLabel is the label that protects a pod from the plugin if its value is "false", "pmk-sched.io/preemptible" by default. Such
 	// pods fit into the min of their quota, or wait.
@@ -42,9 +43,9 @@ type Arguments struct {
 
 // Quota is the capacity of a team.
 type Quota struct {
-	// Name is that of the team, in messages and metrics.
+	// Name is the name of the team, in messages and metrics.
 	Name string `json:"name"`
-	// Namespaces are those of the team's pods. A namespace has one quota.
+	// Namespaces are the namespaces of the team's pods. A namespace has one quota.
 	Namespaces []string `json:"namespaces"`
 	// Min is guaranteed: a pod that fits into it gets the room of pods that borrow. Resources of max that it does not have are 0.
 	Min corev1.ResourceList `json:"min,omitempty"`

@@ -1,9 +1,12 @@
-// Package elasticquota is a portable plugin that shares a cluster between teams: each has a guaranteed capacity (min) and a limit (max), and may
-// borrow what others do not use until they need it.
+// Package elasticquota is a portable plugin that shares a cluster between teams: each has a
+// guaranteed capacity (min) and a limit (max), and may borrow the unused capacity of other teams
+// until they need it.
 //
-// Pods of a team count in the order of their priority and age: those that fit into its min are guaranteed, and the others borrow. A pod beyond max
-// waits. If no node has room for a pod that fits into the min of its team, pods that borrow are evicted, independent of their priority. Beyond
-// that a pod of a team evicts pods of lower priority that are in the same team, borrow, or have no team; never those that are guaranteed to another team.
+// Pods of a team count in the order of their priority and age: pods that fit into its min are
+// guaranteed, and the other pods borrow. A pod beyond max waits. If no node has room for a pod that
+// fits into the min of its team, pods that borrow are evicted, independent of their priority.
+// Beyond that a pod of a team evicts pods of lower priority that are in the same team, borrow, or
+// have no team; never the guaranteed pods of another team.
 //
 // The scheduler's own preemption knows nothing of quotas, so it must not select victims for a pod of a team: Filter rejects the node when it tries. It
 // works as ever for pods without a team.
@@ -124,18 +127,20 @@ func (p *ElasticQuota) EventsToRegister() []scheduler.ClusterEvent {
 	}
 }
 
-// Sign returns what decides about the quota of a pod. PreFilter, which accepts or rejects a pod as a whole, runs for each pod.
+// Sign returns the parts of the pod that decide about its quota. PreFilter, which accepts or
+// rejects a pod as a whole, runs for each pod.
 func (p *ElasticQuota) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	return []string{pod.Namespace, pod.Labels[p.args.PreemptibleLabel]}, nil
 }
 
-// cycle is what the plugin knows of a pod in a scheduling cycle.
+// cycle is the state of a pod in a scheduling cycle.
 type cycle struct {
 	quota *quota
 	need  amounts
 	// guaranteed is set if the pod fits into the min of its quota.
 	guaranteed bool
-	// excess is what the pod exceeds max by, and full the status of nodes then.
+	// excess is the amount by which the pod exceeds max. If there is an excess, full is the status
+	// of nodes.
 	excess amounts
 	full   *scheduler.Status
 	// removed is set while the scheduler's preemption tries the removal of pods.
@@ -211,7 +216,8 @@ func (p *ElasticQuota) reject(pod *corev1.Pod, reason string) *scheduler.Status 
 	return scheduler.Unresolvable(reason)
 }
 
-// AddPod implements scheduler.PreFilterExtensions. What a quota has used does not depend on nominated pods.
+// AddPod implements scheduler.PreFilterExtensions. The usage of a quota does not depend on
+// nominated pods.
 func (p *ElasticQuota) AddPod(context.Context, scheduler.State, *corev1.Pod, *corev1.Pod, scheduler.NodeInfo) *scheduler.Status {
 	return nil
 }

@@ -100,12 +100,12 @@ func (w *world) run(node, namespace, name string, count int, cpu string, priorit
 	}
 }
 
-// store is what the informer of pods has.
+// store returns the store of the pod informer.
 func (w *world) store() cache.Store {
 	return w.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore()
 }
 
-// rejections are what the filters of a scheduler answer.
+// rejections are the statuses that the filters of a scheduler return for nodes.
 type rejections map[string]*scheduler.Status
 
 func (r rejections) Status(node string) *scheduler.Status {
@@ -140,7 +140,7 @@ func TestWhoIsEvictedForWhom(t *testing.T) {
 		rejected rejections
 		want     string
 	}{
-		"the newest pod that borrows, whatever its priority": {
+		"the newest pod that borrows, regardless of priority": {
 			fill: func(w *world) { w.run("n-0", "b", "b", 8, "1", 100) }, cpu: "1", want: "n-0 b-7",
 		},
 		"as many pods as are needed": {

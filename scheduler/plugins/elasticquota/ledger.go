@@ -10,13 +10,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// ledger has the pods that take room, by namespace: those with a node, and those that the scheduler has reserved a node for.
+// ledger contains the pods that take room, by namespace: pods with a node, and pods that the
+// scheduler has reserved a node for.
 type ledger struct {
 	mu         sync.Mutex
 	namespaces map[string]*account
 }
 
-// account is the pods of a namespace and the sum of what they request.
+// account is the pods of a namespace and the sum of their requests.
 type account struct {
 	pods map[types.UID]entry
 	used amounts
@@ -87,7 +88,7 @@ func (a *account) remove(uid types.UID) {
 	}
 }
 
-// finished reports whether a pod takes no room anymore.
+// finished reports whether a pod has succeeded or failed, so that it no longer takes room.
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -121,7 +122,7 @@ func (l *ledger) has(namespace string, uid types.UID) bool {
 	return ok
 }
 
-// used returns what the pods of a quota use, without one of them.
+// used returns the usage of the pods of a quota, except for one pod.
 func (l *ledger) used(q *quota, without *corev1.Pod) amounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +140,8 @@ func (l *ledger) used(q *quota, without *corev1.Pod) amounts {
 	return sum
 }
 
-// of returns the pods of a quota that are not being deleted, in the order in which they have a right to its min: those that are never evicted first, then by priority, then by age.
+// of returns the pods of a quota that are not being deleted, in the order in which they have a
+// right to its min: first protected pods, then by priority, then by age.
 func (l *ledger) of(q *quota, protected func(*corev1.Pod) bool) []entry {
 	l.mu.Lock()
 	var all []entry

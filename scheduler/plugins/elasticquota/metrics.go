@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// metrics are the evictions; what quotas have and use is read when it is asked for.
+// metrics counts evictions. The amounts of quotas and their usage are collected on request.
 type metrics struct{ evictions *prometheus.CounterVec }
 
 func newMetrics(r prometheus.Registerer, q *quotas, l *ledger) (*metrics, error) {
@@ -34,7 +34,7 @@ func (m *metrics) evicted(reason string) {
 	}
 }
 
-// usage collects what quotas have and use.
+// usage collects the amounts of quotas and their usage.
 type usage struct {
 	quotas *quotas
 	ledger *ledger

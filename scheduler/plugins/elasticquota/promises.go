@@ -25,7 +25,7 @@ type promise struct {
 	until   time.Time
 }
 
-// promises has the room that is kept.
+// promises contains the room that is kept for pods.
 type promises struct {
 	now func() time.Time
 
@@ -65,7 +65,7 @@ func (p *promises) none() bool {
 	return len(p.byPod) == 0
 }
 
-// on returns what is kept on a node for other pods, nil if nothing is.
+// on returns the amounts that are kept on a node for other pods, or nil if there are none.
 func (p *promises) on(node string, without types.UID) amounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()

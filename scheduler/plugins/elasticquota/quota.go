@@ -39,7 +39,7 @@ func newQuota(name string, namespaces []string, min, max corev1.ResourceList) (*
 	return q, nil
 }
 
-// beyondMax returns what need would exceed max by.
+// beyondMax returns the amounts by which used plus need exceeds max.
 func (q *quota) beyondMax(used, need amounts) amounts {
 	beyond := amounts{}
 	for resource, most := range q.max {
@@ -50,8 +50,8 @@ func (q *quota) beyondMax(used, need amounts) amounts {
 	return beyond
 }
 
-// guarantees reports whether min covers what is used and needed, of the resources that are needed. A pod that needs no resource of the quota has no
-// guarantee.
+// guarantees reports whether min covers used plus need, of the resources in need. A pod that needs
+// no resource of the quota has no guarantee.
 func (q *quota) guarantees(used, need amounts) bool {
 	concerned := false
 	for resource, least := range q.min {
@@ -71,11 +71,11 @@ func (q *quota) concerns(need amounts) bool { return need.helps(q.min) }
 
 // quotas finds the quota of a namespace.
 type quotas struct {
-	// fixed are those of the arguments.
+	// fixed are the quotas in the arguments.
 	fixed map[string]*quota
 
 	mu sync.RWMutex
-	// read are those of ElasticQuotas, by namespace and name.
+	// read are the quotas of ElasticQuotas, by namespace and name.
 	read map[string]map[string]*quota
 }
 
@@ -130,7 +130,7 @@ func (q *quotas) all() []*quota {
 	return list
 }
 
-// set records an ElasticQuota; nil removes it.
+// set records an ElasticQuota. If value is nil, set removes it.
 func (q *quotas) set(namespace, name string, value *quota) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

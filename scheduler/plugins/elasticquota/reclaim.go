@@ -70,7 +70,7 @@ func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, 
 	p.promises.make(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {
-			return "", scheduler.Error(err) // those that are evicted make room too; the pod is retried
+			return "", scheduler.Error(err) // evicted pods make room too; the pod is retried
 		}
 		reason := reasonPriority
 		if priority(victim) >= priority(pod) {
@@ -116,7 +116,7 @@ func (p *ElasticQuota) newSearch(pod *corev1.Pod, c *cycle) *search {
 	return &search{p: p, pod: pod, c: c, guaranteed: map[*quota]map[types.UID]bool{}, spared: map[types.UID]bool{}}
 }
 
-// choice is a node, and what must be evicted for the pod to fit.
+// choice is a node, and the pods that must be evicted for the pod to fit.
 type choice struct {
 	node    string
 	victims []*corev1.Pod
@@ -124,7 +124,8 @@ type choice struct {
 	leaving []*corev1.Pod
 }
 
-// best returns the node whose victims have the lowest priority and are the fewest; nil if there is none.
+// best returns the node whose victims have the lowest priority and are the fewest, or nil if no
+// node has victims that suffice.
 func (s *search) best(nodes []scheduler.NodeInfo, rejected scheduler.Rejections) *choice {
 	var best *choice
 	for _, node := range nodes {
@@ -153,7 +154,8 @@ func (c *choice) cheaper(than *choice) bool {
 	return c.node < than.node
 }
 
-// onlyRoomIsMissing reports whether a node was rejected because of resources or quotas alone, as far as it was asked.
+// onlyRoomIsMissing reports whether a node was rejected because of resources or quotas alone, as
+// far as its filters ran.
 func onlyRoomIsMissing(status *scheduler.Status) bool {
 	if status.Code() != scheduler.CodeUnschedulable || len(status.Reasons()) == 0 {
 		return false
@@ -167,7 +169,8 @@ func onlyRoomIsMissing(status *scheduler.Status) bool {
 	return true
 }
 
-// on returns what must be evicted for the pod to fit on a node and into max, nil if evictions do not suffice or are not what is missing.
+// on returns the pods that must be evicted for the pod to fit on a node and into max. It returns
+// nil if evictions do not suffice, or if the pod fits without them.
 func (s *search) on(node scheduler.NodeInfo) *choice {
 	c := &choice{node: node.Node().Name}
 	free := freeOf(node, s.c.need)
@@ -194,7 +197,8 @@ func (s *search) on(node scheduler.NodeInfo) *choice {
 	return c
 }
 
-// cover returns the candidates of the lowest priority, the newest first, that have what is missing, without those that are not needed.
+// cover returns the candidates of the lowest priority, the newest first, that free the missing
+// amounts, without the candidates that are not needed.
 func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	sort.Slice(candidates, func(i, j int) bool { return before(candidates[j], candidates[i]) })
 	freed := amounts{}
@@ -209,7 +213,8 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	if len(freed.missing(missing)) > 0 {
 		return nil, false
 	}
-	// The last ones have the highest priority and come first, but what they have may make earlier ones unnecessary.
+	// The last ones have the highest priority and come first, but their room may make earlier ones
+	// unnecessary.
 	for i := len(taken) - 1; i >= 0; i-- {
 		without := freed.clone()
 		without.add(scheduler.PodRequests(taken[i]), -1)
@@ -242,7 +247,7 @@ func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
 	return all, ok
 }
 
-// mayEvict reports whether a pod may be evicted for that of the search.
+// mayEvict reports whether a pod may be evicted to make room for the pod of the search.
 func (s *search) mayEvict(other *corev1.Pod) bool {
 	if other.UID == s.pod.UID || s.spared[other.UID] || s.p.protected(other) {
 		return false

@@ -21,13 +21,14 @@ type Arguments struct {
 	Devices Devices `json:"devices,omitempty"`
 	// Annotations are set on a pod before it is bound.
 	Annotations Annotations `json:"annotations,omitempty"`
-	// Workload is the mix of pods for which fragmentation is measured. By default it is that of the pods in the cluster.
+	// Workload is the mix of pods for which fragmentation is measured. The default is the mix of
+	// the pods in the cluster.
 	Workload []Class `json:"workload,omitempty"`
 }
 
 // Devices has one of its fields.
 type Devices struct {
-	// Units is what one device has of the resource: 1000 if pods request thousandths.
+	// Units is the amount of the resource on one device: 1000 if pods request thousandths.
 	Units int64 `json:"units,omitempty"`
 	// CountResource is the extended resource with the number of devices of a node, which all have the same amount.
 	CountResource string `json:"countResource,omitempty"`
@@ -37,7 +38,8 @@ type Devices struct {
 type Annotations struct {
 	// Index is the key for the indices of the devices, from 0 on: "2", or "0,3".
 	Index string `json:"index,omitempty"`
-	// Time is the key for the time in nanoseconds, by which device plugins find the next pod; none if it is empty.
+	// Time is the key for the time in nanoseconds, by which device plugins find the next pod. If it
+	// is empty, the time is not written.
 	Time string `json:"time,omitempty"`
 	// Set are more annotations.
 	Set map[string]string `json:"set,omitempty"`
@@ -45,9 +47,9 @@ type Annotations struct {
 
 // Class is the pods of a workload that request the same.
 type Class struct {
-	// CPU is what each of them requests.
+	// CPU is the CPU request of each pod.
 	CPU resource.Quantity `json:"cpu,omitempty"`
-	// Amount is what each of them requests of the resource, at least 1.
+	// Amount is each pod's request of the resource, at least 1.
 	Amount int64 `json:"amount,omitempty"`
 	// Weight is their number in relation to the other classes, 1 by default.
 	Weight float64 `json:"weight,omitempty"`

@@ -13,8 +13,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// ledger has the devices of pods that this scheduler has given a node. They are also in the annotation of the pod, but the scheduler sees
-// that only after the pod was bound, and the annotation of a pod that could not be bound is out of date at its next attempt.
+// ledger contains the devices of pods that this scheduler has given a node. They are also in the
+// annotation of the pod, but the scheduler sees that only after the pod was bound, and the
+// annotation of a pod that could not be bound is out of date at its next attempt.
 type ledger struct {
 	mu      sync.RWMutex
 	devices map[types.UID][]int
@@ -51,7 +52,8 @@ func (l *ledger) deleted(object interface{}) {
 	}
 }
 
-// roomOf returns what a node has left without one of its pods. ok is false if the node has no devices.
+// roomOf returns the free room of a node without one of its pods. ok is false if the node has no
+// devices.
 func (g *GPUPacking) roomOf(node scheduler.NodeInfo, without types.UID) (r room, ok bool) {
 	allocatable, used := node.Allocatable(), node.Requested()
 	amount := allocatable.Scalar[g.settings.resource]

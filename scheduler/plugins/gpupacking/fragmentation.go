@@ -1,10 +1,10 @@
 package gpupacking
 
-// The measure of fragmentation in this file, and the choice of the node and device with the smallest increase of it, are those of
-// Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023,
-// sections 3 and 4.
+// The measure of fragmentation in this fileand the choice of the node and device with its smallest
+// increase follow Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with
+// Fragmentation Gradient Descent", USENIX ATC 2023, sections 3 and 4.
 
-// demand is what a pod needs of a node.
+// demand is the CPU and GPU request of a pod.
 type demand struct {
 	// cpu is in thousandths of a core.
 	cpu int64
@@ -12,15 +12,15 @@ type demand struct {
 	gpu int64
 }
 
-// room is what a node has left.
+// room is the free room of a node.
 type room struct {
 	cpu int64
-	// whole is what a whole device has, and free what is left of each one.
+	// whole is the amount of a whole device, and free the free amount of each device.
 	whole int64
 	free  []int64
 }
 
-// total returns what is left of all devices.
+// total returns the sum of the free amounts of all devices.
 func (r room) total() int64 {
 	sum := int64(0)
 	for _, left := range r.free {
@@ -49,7 +49,7 @@ func (r room) fits(d demand) bool {
 	return needed <= 0
 }
 
-// part returns what a demand takes of each device, and of how many devices.
+// part returns the amount that a demand takes of each device, and the number of devices.
 func (r room) part(gpu int64) (each int64, devices int) {
 	if gpu < r.whole {
 		return gpu, 1
@@ -57,8 +57,9 @@ func (r room) part(gpu int64) (each int64, devices int) {
 	return r.whole, int(gpu / r.whole)
 }
 
-// fragment returns how much of the free devices a pod cannot use, F_n(m) in the paper: all of it if the pod cannot run on the node or
-// needs no device, else what is left of the devices that have less than it needs of one.
+// fragment returns how much of the free devices a pod cannot use, F_n(m) in the paper: all of it if
+// the pod cannot run on the node or needs no device, else the free amounts of the devices with less
+// than the pod needs of one device.
 func (r room) fragment(m demand) int64 {
 	if m.gpu <= 0 || !r.fits(m) {
 		return r.total()

@@ -101,7 +101,7 @@ func TestPlaceRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// What place leaves in its room does not change: other pods are placed with it at the same time.
+// place does not change its room: other pods are placed with it at the same time.
 func TestPlaceDoesNotChangeTheRoom(t *testing.T) {
 	r := node(700, 1000)
 	for _, gpu := range []int64{0, 300, 1000} {

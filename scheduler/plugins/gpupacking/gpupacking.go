@@ -1,8 +1,9 @@
 // Package gpupacking is a portable plugin that places pods on shares of GPUs and on whole GPUs so that the rest stays usable.
 //
-// A share of a GPU must be free on one device; what the device plugin reports is the sum over all devices of a node. The plugin
-// knows the devices of each pod, filters nodes by what is free on each device, chooses the device, and writes its index in an
-// annotation that the node's device plugin reads.
+// A share of a GPU must be free on one device, but the device plugin reports the sum over all
+// devices of a node. The plugin knows the devices of each pod, filters nodes by the free amount of
+// each device, chooses the device, and writes its index in an annotation that the node's device
+// plugin reads.
 //
 // It prefers the node and the device where the fragment grows least: the free parts of GPUs that the pods of the cluster could not use,
 // for lack of GPU or of CPU, averaged over the mix of these pods.
@@ -30,8 +31,9 @@ const Name = "GPUPacking"
 
 const stateKey = Name + "/demand"
 
-// steps is the number of steps of a raw score in the growth of the fragment by one device. Nodes within a step are considered equal: smaller
-// differences are less than what the mean over the workload can predict, and following them spreads pods over more nodes.
+// steps is the number of steps of a raw score in the growth of the fragment by one device. Nodes
+// within a step are considered equal: the mean over the workload cannot predict smaller
+// differences, and following them spreads pods over more nodes.
 const steps = 12
 
 // runnerUp is the highest score of a node that is not the one to fill.
@@ -125,14 +127,15 @@ func (g *GPUPacking) nodeHelps(_ *corev1.Pod, before, after interface{}) bool {
 // signature is the part of a pod that the results depend on.
 type signature struct{ CPU, GPU int64 }
 
-// Sign returns what the pod requests. The results for a node depend on nothing else but the node and the pods on it, and on the workload,
-// which does not depend on where a pod was placed.
+// Sign returns the CPU and GPU requests of the pod. The results for a node depend on nothing else
+// but the node and the pods on it, and on the workload, which does not depend on where a pod was
+// placed.
 func (g *GPUPacking) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	d := demandOf(pod, g.settings.resource)
 	return signature{CPU: d.cpu, GPU: d.gpu}, nil
 }
 
-// PreFilter reads what the pod requests. A pod without GPUs is scored only.
+// PreFilter reads the requests of the pod. A pod without GPUs is scored only.
 func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	d := demandOf(pod, g.settings.resource)
 	state.Write(stateKey, d)
@@ -142,7 +145,7 @@ func (g *GPUPacking) PreFilter(_ context.Context, state scheduler.State, pod *co
 	return nil, nil
 }
 
-// demand returns what PreFilter has read.
+// demand returns the demand that PreFilter has recorded.
 func (g *GPUPacking) demand(state scheduler.State, pod *corev1.Pod) demand {
 	if written, ok := state.Read(stateKey); ok {
 		if d, ok := written.(demand); ok {
@@ -152,7 +155,8 @@ func (g *GPUPacking) demand(state scheduler.State, pod *corev1.Pod) demand {
 	return demandOf(pod, g.settings.resource)
 }
 
-// Filter rejects nodes on which no device, or not enough of them, have what the pod requests.
+// Filter rejects nodes on which no device, or too few of them, have the amount that the pod
+// requests.
 func (g *GPUPacking) Filter(_ context.Context, state scheduler.State, pod *corev1.Pod, node scheduler.NodeInfo) *scheduler.Status {
 	d := g.demand(state, pod)
 	if d.gpu <= 0 {

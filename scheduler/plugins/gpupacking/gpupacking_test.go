@@ -39,7 +39,8 @@ func newPlugin(t *testing.T, h *plugintest.Handle, text string) *GPUPacking {
 	return g
 }
 
-// gpuPod requests thousandths of a device, and has the annotation if devices is not empty.
+// gpuPod requests thousandths of a device. If devices is not empty, it is the annotation of the
+// pod.
 func gpuPod(name string, gpu int64, devices string) *corev1.Pod {
 	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
 	if gpu > 0 {
@@ -290,7 +291,8 @@ func TestDevicesAreCountedByAResource(t *testing.T) {
 	}
 }
 
-// Pods in random order on several nodes: no device ever has more than it can hold, and what the plugin accepts it also places.
+// Pods in random order on several nodes: no device ever has more than it can hold, and the plugin
+// places each pod that it accepts.
 func TestDevicesAreNeverOvercommitted(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -21,7 +21,7 @@ const (
 	maxClasses = 32
 )
 
-// mix has the current workload.
+// mix contains the current workload.
 type mix struct {
 	mu      sync.RWMutex
 	current workload
@@ -96,7 +96,8 @@ func isFinished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// demandOf returns what a pod requests. Sidecars count as init containers, because not every release has them.
+// demandOf returns the demand of a pod. Sidecars count as init containers, because not every
+// release has them.
 func demandOf(pod *corev1.Pod, name corev1.ResourceName) demand {
 	var d, first demand
 	for i := range pod.Spec.Containers {

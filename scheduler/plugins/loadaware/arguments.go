@@ -24,7 +24,7 @@ const (
 
 // Arguments are the plugin's arguments in the configuration. Durations are strings such as "15s".
 type Arguments struct {
-	// Prometheus is the server that has the load.
+	// Prometheus is the server that is queried for the load.
 	Prometheus Prometheus `json:"prometheus"`
 	// Interval is the time between queries, "15s" by default.
 	Interval string `json:"interval,omitempty"`
@@ -51,8 +51,8 @@ type Prometheus struct {
 	MaxBytes int64 `json:"maxBytes,omitempty"`
 	// BearerTokenFile is a file with a bearer token. It is read for every query.
 	BearerTokenFile string `json:"bearerTokenFile,omitempty"`
-	// CAFile is a file with the certificate authorities of the server. Without it and CA, those of the image
-	// are used.
+	// CAFile is a file with the certificate authorities of the server. If it and CA are empty, the
+	// authorities of the image are used.
 	CAFile string `json:"caFile,omitempty"`
 	// CA is the certificate authorities in PEM format, instead of CAFile.
 	CA string `json:"ca,omitempty"`

@@ -80,8 +80,8 @@ func (c *client) query(ctx context.Context, promQL string) ([]sample, error) {
 	return interpret(response, body.Bytes())
 }
 
-// withoutURL removes method and URL from an error of net/http: the query is long, and the log line has the
-// metric's name.
+// withoutURL removes method and URL from an error of net/http: the query is long, and the log line
+// contains the metric's name.
 func withoutURL(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {

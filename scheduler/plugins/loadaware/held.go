@@ -186,7 +186,7 @@ func (l *LoadAware) retry(ctx context.Context) {
 	}
 }
 
-// listed is a node of the API server, with what load reads of a scheduler.NodeInfo.
+// listed is a node of the API server, with the methods of scheduler.NodeInfo that load needs.
 type listed struct{ object *corev1.Node }
 
 // Node returns the node's object.

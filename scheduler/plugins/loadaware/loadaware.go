@@ -47,7 +47,7 @@ type LoadAware struct {
 // filter is one condition of Filter, with its statuses and counters.
 type filter struct {
 	source        *source
-	max           float64 // fraction of full; 0: no limit
+	max           float64 // fraction of full, or 0 for no limit
 	over, stale   *scheduler.Status
 	overs, stales prometheus.Counter
 }
@@ -106,8 +106,8 @@ func newPlugin(s *settings, m *metrics, logs func(context.Context) scheduler.Log
 	return l
 }
 
-// watch reads nodes and, to retry those that Filter rejects, pods from the scheduler's informers. An extender without a cluster
-// has no informers.
+// watch reads nodes and, to retry pods that Filter rejects, pods from the scheduler's informers. An
+// extender without a cluster has no informers.
 func (l *LoadAware) watch(h scheduler.Handle) (synced []cache.InformerSynced) {
 	factory := h.SharedInformerFactory()
 	if factory == nil {

@@ -100,7 +100,7 @@ func TestBurstOfPodsIsSpreadOverNodes(t *testing.T) {
 	expect(t, "pods", map[string]int{"idle": 8, "busy": 4}, placed)
 }
 
-// This is what Sign declares.
+// This test verifies the declaration of Sign.
 func TestResultsDependOnTheNodeAndNotOnThePod(t *testing.T) {
 	w := newWorld(t, server+`, "metrics": [{"name": "cpu", "maxPercent": 80}]}`)
 	w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.3, "full": 0.9})

@@ -133,7 +133,7 @@ func (p *promises) settle(metric int, measured time.Time) {
 	})
 }
 
-// expire drops old promises when there are no measurements. By then, nodes are neutral.
+// expire drops old promises when measurements are missing. By then, nodes are neutral.
 func (p *promises) expire(now time.Time) {
 	p.each(func(made *promise) (over bool) {
 		age := now.Sub(made.made)
@@ -141,7 +141,8 @@ func (p *promises) expire(now time.Time) {
 	})
 }
 
-// each calls visit for every promise, drops those that are over, and recomputes the sums.
+// each calls visit for every promise, drops the promises for which it returns true, and recomputes
+// the sums.
 func (p *promises) each(visit func(*promise) (over bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

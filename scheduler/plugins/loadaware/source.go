@@ -94,7 +94,7 @@ func (s *source) round(ctx context.Context) {
 	}
 }
 
-// take records samples. Their time is that of the query: the data is at least that new.
+// take records samples with the time of the query: the data is at least that new.
 func (s *source) take(samples []sample, asked time.Time) error {
 	loads, discarded := read(samples, s.metric, asked.Add(-s.staleAfter))
 	for reason, n := range discarded {

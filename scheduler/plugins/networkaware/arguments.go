@@ -21,7 +21,8 @@ const (
 // Arguments are the plugin's arguments in the configuration. They name a resource that has an object
 // for each node.
 type Arguments struct {
-	// Group is the resource's API group, for example network.example.com; empty for the core group.
+	// Group is the resource's API group, for example network.example.com. It is empty for the core
+	// group.
 	Group string `json:"group,omitempty"`
 	// Version is the version of the group, for example v1alpha1.
 	Version string `json:"version"`

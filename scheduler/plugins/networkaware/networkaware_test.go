@@ -85,7 +85,7 @@ func TestScoreIsRelativeToBestAndWorstValue(t *testing.T) {
 	}
 }
 
-// This is what Sign declares.
+// This test verifies the declaration of Sign.
 func TestScoresDoNotDependOnThePod(t *testing.T) {
 	n := newPlugin(t, minimal+`}`)
 	for _, object := range []*unstructured.Unstructured{metric("node-0", int64(10)), metric("node-1", int64(20))} {

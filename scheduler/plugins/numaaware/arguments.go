@@ -27,8 +27,9 @@ const (
 type Arguments struct {
 	// Strategy is which zones are preferred: LeastAllocated (the default) or MostAllocated.
 	Strategy string `json:"strategy,omitempty"`
-	// Unaligned is what happens to nodes whose kubelet does not guarantee that a pod gets its resources from one zone, or that have no
-	// NodeResourceTopology: Accept (the default) or Reject. Pods that need no alignment are accepted everywhere.
+	// Unaligned is the treatment of nodes whose kubelet does not guarantee that a pod gets its
+	// resources from one zone, or that have no NodeResourceTopology: Accept (the default) or
+	// Reject. Pods that need no alignment are accepted everywhere.
 	Unaligned string `json:"unaligned,omitempty"`
 	// Settle is how long the resources of a pod that has started may be missing in the NodeResourceTopology of its node, "2m" by default.
 	Settle string `json:"settle,omitempty"`

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// assumed has the pods whose resources the topology of their node may not show yet.
+// assumed contains the pods whose resources may still be missing in the topology of their node.
 type assumed struct {
 	settle time.Duration
 	now    func() time.Time
@@ -56,7 +56,8 @@ func (a *assumed) observe(pod *corev1.Pod) {
 	}
 }
 
-// updated forgets the pods of a node that its topology shows now: those that had started when it was read.
+// updated forgets the pods of a node that its topology includes now: pods that had started when the
+// topology was read.
 func (a *assumed) updated(node string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,7 +68,8 @@ func (a *assumed) updated(node string) {
 	}
 }
 
-// of returns what the pods of a node need that its topology does not show; nil if there are none.
+// of returns the resources of the pods of a node that its topology does not include yet, or nil if
+// there are none.
 func (a *assumed) of(node string) amounts {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -26,7 +26,7 @@ func (a amounts) add(other amounts) {
 	}
 }
 
-// need is what a pod needs from zones, by container.
+// need is the resources that a pod needs from zones, by container.
 type need struct {
 	init, containers []amounts
 	// all is the most that the pod needs at a time, and pod a list of it.
@@ -34,8 +34,9 @@ type need struct {
 	pod []amounts
 }
 
-// needOf returns what the kubelet aligns: all resources of pods of the class Guaranteed, and devices of others (pkg/kubelet/cm/cpumanager,
-// memorymanager and devicemanager). It is nil if there is nothing to align.
+// needOf returns the resources that the kubelet aligns: all resources of pods of the class
+// Guaranteed, and devices of others (pkg/kubelet/cm/cpumanager, memorymanager and devicemanager).
+// It is nil if there is nothing to align.
 func needOf(pod *corev1.Pod) *need {
 	guaranteed := isGuaranteed(pod)
 	n := &need{all: amounts{}}

@@ -82,7 +82,7 @@ func (p *NUMAAware) EventsToRegister() []scheduler.ClusterEvent {
 	}
 }
 
-// Sign returns what of the pod its zone depends on.
+// Sign returns the requests of the pod that its zones depend on.
 func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {
 	n := needOf(pod)
 	if n == nil {
@@ -91,7 +91,7 @@ func (p *NUMAAware) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *sche
 	return [][]amounts{n.init, n.containers}, nil
 }
 
-// PreFilter computes what has to come from one zone.
+// PreFilter computes the resources that have to come from one zone.
 func (p *NUMAAware) PreFilter(_ context.Context, state scheduler.State, pod *corev1.Pod) (*scheduler.PreFilterResult, *scheduler.Status) {
 	n := needOf(pod)
 	if n == nil {
@@ -144,7 +144,8 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 	return nil
 }
 
-// Score returns how free the zones of the pod are, or how full; 0 if the pod would be spread over several zones.
+// Score returns how free the zones of the pod are, or how full. It returns 0 if the pod would be
+// spread over several zones.
 func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	n, name := needIn(state), node.Node().Name
 	t := p.topology.of(name)
@@ -160,7 +161,8 @@ func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Po
 	return t.score(t.parts(n), zones, chosen, p.settings.Strategy), nil
 }
 
-// score returns the mean over the parts of a pod and what they need of their zones.
+// score returns the mean score of the zones of a pod's parts, each by the resources that the part
+// needs.
 func (t *topology) score(parts []amounts, zones []zone, chosen []int, strategy string) int64 {
 	sum, count := int64(0), int64(0)
 	for i, part := range parts {

@@ -11,12 +11,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler/customresource"
 )
 
-// nodeResourceTopologies are the objects that agents on the nodes write, such as those of node-feature-discovery.
+// nodeResourceTopologies are objects that agents such as node-feature-discovery write for their
+// nodes.
 func nodeResourceTopologies() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "topology.node.k8s.io", Version: "v1alpha2", Resource: "noderesourcetopologies"}
 }
 
-// topologies has the topologies of the nodes by their names.
+// topologies maps the names of nodes to their topologies.
 type topologies struct {
 	changed func(node string)
 

@@ -15,7 +15,7 @@ const (
 	scopePod     = "pod"
 )
 
-// topology is what is known of the zones of a node.
+// topology is the zones of a node.
 type topology struct {
 	// single is set if the kubelet rejects pods that do not get their resources from one zone; pod, if all containers share it.
 	single, pod bool
@@ -29,7 +29,8 @@ type zone struct {
 	allocatable, available amounts
 }
 
-// object is what is read of a NodeResourceTopology of topology.node.k8s.io/v1alpha2. v1alpha1 has no attributes.
+// object is the part of a NodeResourceTopology (topology.node.k8s.io/v1alpha2) that the plugin
+// reads. v1alpha1 has no attributes.
 type object struct {
 	TopologyPolicies []string    `json:"topologyPolicies"`
 	Attributes       []attribute `json:"attributes"`
@@ -100,7 +101,7 @@ func (t *topology) without(used amounts) []zone {
 	return zones
 }
 
-// parts returns what gets a zone together: each container, or the pod.
+// parts returns the requests that get a zone as a unit: those by container, or the whole pod.
 func (t *topology) parts(n *need) []amounts {
 	if t.pod {
 		return n.pod
@@ -111,8 +112,9 @@ func (t *topology) parts(n *need) []amounts {
 // noZone is the zone of a part that needs nothing from zones.
 const noZone = -1
 
-// place puts the parts of a pod into zones as the kubelet does with the policy single-numa-node, each into the first one that has room. It appends
-// the indexes of the zones to chosen; ok is false if there is no room for a part.
+// place puts the parts of a pod into zones as the kubelet does with the policy single-numa-node,
+// each into the first one that has room. It appends the indexes of the zones to chosen, and returns
+// false for ok if a part does not fit.
 func (t *topology) place(n *need, zones []zone, chosen []int) (_ []int, ok bool) {
 	if !t.pod {
 		for _, one := range n.init { // they end before the others start, so that they keep nothing
@@ -158,7 +160,7 @@ func (t *topology) fits(one amounts, z int, zones []zone, before []amounts, chos
 	return true
 }
 
-// taken returns what the parts in a zone have of a resource.
+// taken returns the amount of a resource that the parts in a zone take.
 func taken(name corev1.ResourceName, z int, parts []amounts, chosen []int) (sum int64) {
 	for i, part := range parts {
 		if chosen[i] == z {

@@ -41,7 +41,7 @@ const (
 type Arguments struct {
 	// Annotation is the key of the annotation, "Scheduler-Timestamp" by default.
 	Annotation string `json:"annotation,omitempty"`
-	// OnFailure is what happens to a pod if the patch fails: Retry (the default) or Ignore.
+	// OnFailure is the result of a failed patch for the pod: Retry (the default) or Ignore.
 	OnFailure string `json:"onFailure,omitempty"`
 }
 

@@ -31,7 +31,13 @@ func record(t *testing.T, o deploy.Options) {
 		t.Fatal(err)
 	}
 	ctx := run.Context(t)
-	revision, err := client.SaveRevision(ctx, apply.Revision{Name: plan.Name, Namespace: plan.Namespace, Description: plan.Description(), Objects: plan.Objects})
+	described, err := plan.Record()
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := client.SaveRevision(ctx, apply.Revision{
+		Name: plan.Name, Namespace: plan.Namespace, Description: plan.Description(), Objects: plan.Objects, Record: described,
+	})
 	if err == nil {
 		_, err = client.Apply(ctx, plan.Objects)
 	}

@@ -34,7 +34,7 @@ import (
 
 const user = "system:serviceaccount:kube-system:pmk-extender"
 
-// rules are the permissions of an extender, as docs/extenders.md lists them.
+// rules are the permissions of an extender, as docs/extenders-reference.md lists them.
 var rules = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list", "watch"}},
 	{APIGroups: []string{""}, Resources: []string{"pods/binding"}, Verbs: []string{"create"}},

@@ -15,7 +15,7 @@ import (
 )
 
 // block is a shell block of the README. place is the place where it runs, from its marker:
-// "master", "machine", "benchmark", or "" for make targets.
+// "master", "machine", or "" for make targets.
 type block struct{ place, script string }
 
 func readmeBlocks(t *testing.T) []block {
@@ -61,7 +61,6 @@ func TestCommandsOfTheREADMEWorkOnThisMachine(t *testing.T) {
 				t.Errorf("no test runs this block, and it is not only make targets:\n%s", b.script)
 			}
 		case "master":
-		case "benchmark": // takes an hour; TestBenchmarksOfTheDocumentsExist checks its names
 		case "machine":
 			cmd := exec.CommandContext(run.Context(t), "env", path(t), "sh", "-ec", "set -x\n"+b.script)
 			cmd.Dir = run.Root()

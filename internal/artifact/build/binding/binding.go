@@ -1,5 +1,5 @@
-// Package binding decides what the source of a scheduler with portable plugins consists of: which files
-// of scheduler/adapter a release takes, and which structs of it each plugin embeds.
+// Package binding selects the source of a scheduler with portable plugins: the files of
+// scheduler/adapter that a release takes, and the structs of it that each plugin embeds.
 package binding
 
 import (

@@ -46,8 +46,8 @@ func TestFilesForOtherReleasesAreNotCompiledHere(t *testing.T) {
 	}
 }
 
-// Only the files for the pinned release are compiled in this project. For the others this finds what is
-// declared twice or not at all.
+// Only the files for the pinned release are compiled in this project. For the other releases this
+// test finds names that are declared twice or not at all.
 func TestFilesOfEveryMinorDeclareEachNameOnce(t *testing.T) {
 	files := adapterFiles(t)
 	names := slices.Sorted(maps.Keys(files))

@@ -15,7 +15,7 @@ type Point struct {
 	Methods []string
 	// Optional are methods that add to the point: a plugin has all of them or none.
 	Optional []string
-	// Since is the first minor of Kubernetes 1 that has the point.
+	// Since is the first minor of Kubernetes 1 with the extension point.
 	Since int
 	// Configured reports whether the point is a field of a profile's plugins.
 	Configured bool
@@ -42,7 +42,7 @@ func Points() []Point {
 	}
 }
 
-// Composition is what a plugin consists of for one minor.
+// Composition is the adapter structs of a plugin for one minor.
 type Composition struct {
 	// Structs are the structs of scheduler/adapter to embed next to Base, each initialized as
 	// X{Host: host, Plugin: p}.
@@ -51,8 +51,8 @@ type Composition struct {
 	Points []string
 }
 
-// Compose returns the composition of a plugin with the given methods. It ignores methods that do not
-// belong to an extension point. It is an error if the minor does not have one of the extension points, if the
+// Compose returns the composition of a plugin with the given methods. It ignores methods that no
+// extension point contains. It is an error if the minor lacks one of the extension points, if the
 // plugin has only some methods of an extension point, or if it has none at all.
 func Compose(minor int, methods []string) (Composition, error) {
 	var c Composition
@@ -103,7 +103,7 @@ func (p Point) implementedBy(has map[string]bool) (bool, error) {
 	return main, nil
 }
 
-// count reports whether any of the methods exists, and returns those that do not.
+// count reports whether any of the methods exists, and returns the missing methods.
 func count(has map[string]bool, methods []string) (some bool, missing []string) {
 	for _, m := range methods {
 		if has[m] {

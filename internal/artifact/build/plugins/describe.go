@@ -49,7 +49,7 @@ func Describe(sources fs.FS, name string) (Description, error) {
 	return described, nil
 }
 
-// arguments lists the fields of a struct type and, by path, those of nested structs.
+// arguments lists the fields of a struct type and, by path, the fields of nested structs.
 func (s *pluginPackage) arguments(typeName, prefix string, depth int) []Argument {
 	spec, _, in := s.spec(typeName)
 	declared, ok := spec.(*ast.TypeSpec)

@@ -11,7 +11,7 @@ import (
 )
 
 // embedded adds the files that the packages of the module embed. The compiler evaluates the
-// patterns again and reports those that are invalid or match nothing.
+// patterns again and reports patterns that are invalid or match nothing.
 func (r *moduleReader) embedded() error {
 	for dir := range r.embeddingDirs() {
 		// The platform is not known yet, so all files count. Whether a file is valid is for the
@@ -98,8 +98,8 @@ func canEmbed(pkg fs.FS, match string) (bool, error) {
 
 func isHidden(base string) bool { return strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") }
 
-// isInModule reports whether a file or directory belongs to the module of the directory that it is
-// in. A nested module and the files of a version control system do not.
+// isInModule reports whether a file or directory is part of the module of its directory. Nested
+// modules and the files of a version control system are not.
 func isInModule(files fs.FS, name string, isDir bool) bool {
 	switch path.Base(name) {
 	case ".bzr", ".git", ".hg", ".svn":

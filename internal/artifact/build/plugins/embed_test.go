@@ -45,7 +45,7 @@ func TestEmbeddedFilesAreThoseThatTheGoCommandEmbeds(t *testing.T) {
 	for name, test := range tests {
 		pkg := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 		write(t, filepath.Join(pkg, "p.go"), "package p\n\nimport \"embed\"\n\n"+test.directives+"\nvar files embed.FS\n")
-		// Not a file of the package, but it does not hide the patterns of those that are.
+		// Not a file of the package, but it does not hide the patterns of files that are.
 		write(t, filepath.Join(pkg, "a_generator.go"), "//go:build ignore\n\npackage main\n")
 		for _, file := range embeddingFiles {
 			text := "package x\n"

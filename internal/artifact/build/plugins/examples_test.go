@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// The examples of a clone are plugins of every release, and only those that are compiled in are in the generated module.
+// The examples of a clone are plugins of every release, and only the compiled-in examples are in
+// the generated module.
 func TestExamplesArePluginsOfEveryRelease(t *testing.T) {
 	const examples = "../../../../examples"
 	want := map[string][]string{

@@ -35,7 +35,8 @@ import (
 {{- end}}
 )
 
-// plugins returns the plugins that are compiled in, in addition to those of the release.
+// plugins returns the plugins that are compiled in, in addition to the in-tree plugins of the
+// release.
 func plugins() []app.Option {
 	return []app.Option{
 {{- range .Plugins}}
@@ -77,7 +78,8 @@ func new{{.Type}}(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 // registration is one plugin in the generated source.
 type registration struct {
 	Alias, Path, Type string
-	// Structs are the adapter types that a portable plugin is composed of; none for a native one.
+	// Structs are the adapter types that a portable plugin is composed of. A native plugin has
+	// none.
 	Structs []string
 }
 

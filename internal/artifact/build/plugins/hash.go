@@ -12,9 +12,9 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Hash returns a hash of what is compiled in besides the release: the sources of bundled plugins and
-// of directories, and the names of modules. It is the same on every machine and in every order, and
-// needs neither Go nor a network. It is empty without plugins and imports.
+// Hash returns a hash of the code that is compiled into a program of the release: the sources of
+// bundled plugins and of directories, and the names of modules. It is the same on every machine and
+// in every order, and needs neither Go nor a network. It is empty without plugins and imports.
 func Hash(plugins []Plugin, imports []string, sources fs.FS) (string, error) {
 	if len(plugins)+len(imports) == 0 {
 		return "", nil

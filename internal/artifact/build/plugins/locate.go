@@ -20,7 +20,7 @@ func (r *reader) locate(ctx context.Context, p Plugin) (*pluginModule, string, e
 			return nil, "", err
 		}
 		if names := builtins(m); !slices.Contains(names, p.Builtin) {
-			return nil, "", p.invalidf("the bundled plugins are "+strings.Join(names, ", ")+"; see `pmk-sched plugin list`", "there is no bundled plugin with this name")
+			return nil, "", p.invalidf("the bundled plugins are "+strings.Join(names, ", ")+"; see `pmk-sched plugin list`", "no bundled plugin with this name")
 		}
 		return m, builtinDir + "/" + p.Builtin, nil
 	case p.Dir != "":
@@ -41,7 +41,7 @@ func (r *reader) locateDir(p Plugin) (*pluginModule, string, error) {
 		return nil, "", p.invalidf("", "%w", err)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, "", p.invalidf("", "there is no such directory")
+		return nil, "", p.invalidf("", "no such directory")
 	}
 	root, found := moduleRoot(dir)
 	if !found {

@@ -16,11 +16,11 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// pluginModule is a module with plugins, with those of its files that can be compiled. It becomes a
-// directory of the generated module.
+// pluginModule is a module with plugins, and its files that can be compiled. It becomes a directory
+// of the generated module.
 type pluginModule struct {
 	path string
-	// shownAs is the root of the module as the user knows it: the directory as it was given, or
+	// shownAs is the root of the module as the user knows it: the given directory, or
 	// module@version.
 	shownAs string
 	// dir is its directory in the generated module.
@@ -93,7 +93,7 @@ func (m *pluginModule) looksLikePlugin(dir string) bool {
 	return hasName && hasNew
 }
 
-// maxModuleBytes limits the files of a module that are read. Sources and what they embed are far
+// maxModuleBytes limits the files of a module that are read. Sources and embedded files are far
 // smaller; a module with more is not a plugin.
 const maxModuleBytes = 128 << 20
 

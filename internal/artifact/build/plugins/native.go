@@ -72,7 +72,8 @@ var extensionMethods = []signature{
 	{signPod, "(ctx.Context, *v1.Pod) ([]fwk.SignFragment, *{S})", 35, onward},
 }
 
-// signPod is the method of a native plugin that declares what of a pod its results depend on.
+// signPod is the method of a native plugin that declares the part of a pod that its results depend
+// on.
 const signPod = "SignPod"
 
 // cycleTypes are the types CycleState and Status before 1.34 and from 1.34.
@@ -105,7 +106,7 @@ func (s span) String() string {
 }
 
 // minorsOf returns the minors in which a method may have a signature. The signatures of one method
-// do not overlap, except those of PostFilter, where one is an alias.
+// do not overlap, except the signatures of PostFilter, where one is an alias.
 func minorsOf(name, text string) (span, bool) {
 	for _, known := range extensionMethods {
 		if known.name != name && (known.name != "AddPod" || name != "RemovePod") {

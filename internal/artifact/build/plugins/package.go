@@ -98,7 +98,7 @@ func parsePackage(m *pluginModule, dir string, p Platform) (*pluginPackage, erro
 	case len(pkg.parsed) == 0 && found:
 		return nil, problem.Invalidf("see the //go:build lines and the names of its files", "plugin %s: build constraints exclude all its Go files", shown)
 	case len(pkg.parsed) == 0:
-		return nil, problem.Invalidf(m.packagesHint(), "plugin %s: there are no Go files", shown)
+		return nil, problem.Invalidf(m.packagesHint(), "plugin %s: no Go files", shown)
 	}
 	return pkg, nil
 }

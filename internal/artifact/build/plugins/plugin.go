@@ -15,10 +15,10 @@ import (
 type Plugin struct {
 	// Builtin is the directory of a bundled plugin below scheduler/plugins, such as "loadaware".
 	Builtin string
-	// Dir is the directory of a package. Its module is the one that contains it.
+	// Dir is the directory of a package. Its module is the module that contains the directory.
 	Dir string
-	// Module and Version name a module exactly. Package is the import path in it; empty means the
-	// package at its root.
+	// Module and Version name a module exactly. Package is the import path in it. If it is empty,
+	// it is the package at the root of the module.
 	Module, Version, Package string
 }
 
@@ -117,8 +117,8 @@ type Info struct {
 	// Points are its extension points by their names in a configuration, such as filter and score,
 	// in the framework's order.
 	Points []string `json:"points"`
-	// Signs reports whether the plugin declares what of a pod its results depend on: Sign, or SignPod of a native plugin. Without it no pod
-	// of its profile is batched.
+	// Signs reports whether the plugin declares the part of a pod that its results depend on: Sign,
+	// or SignPod of a native plugin. Without it no pod of its profile is batched.
 	Signs bool `json:"signs,omitempty"`
 	// Rules reports whether the package has a function Rules, which returns the RBAC rules that the
 	// plugin needs.

@@ -44,7 +44,7 @@ func pluginDirs(t *testing.T) string {
 	return dir
 }
 
-// apiSources returns a stand-in for the sources of package scheduler.
+// apiSources returns the sources of a fake package scheduler.
 func apiSources(t *testing.T) fs.FS {
 	t.Helper()
 	sources := fstest.MapFS{}
@@ -113,7 +113,8 @@ func TestPluginsAreDescribedFromTheirSources(t *testing.T) {
 	}
 }
 
-// The hash of a plugin changes with the files of its module, and with those of a directory that replaces a module of its go.mod.
+// The hash of a plugin changes with the files of its module, and with the files of a directory that
+// replaces a module of its go.mod.
 func TestPluginHashFollowsItsSources(t *testing.T) {
 	dir := pluginDirs(t)
 	sum := func() string {

@@ -59,7 +59,7 @@ func (s *pluginPackage) text() string {
 	return s.path
 }
 
-// portableAPI has the methods of the interfaces of package scheduler.
+// portableAPI contains the methods of the interfaces of package scheduler.
 type portableAPI struct {
 	interfaces map[string][]method
 	pkg        *pluginPackage

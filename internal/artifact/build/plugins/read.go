@@ -17,14 +17,15 @@ import (
 // Options are the inputs of Read.
 type Options struct {
 	Plugins []Plugin
-	// Imports are packages imported for what they register, such as a scheme of arguments.
+	// Imports are packages that are imported for their side effects, such as the registration of a
+	// scheme of arguments.
 	Imports []string
-	// Release is the release that the plugins are compiled for, and Rules what applies to it.
+	// Release is the release that the plugins are compiled for, and Rules are its rules.
 	Release versions.Release
 	Rules   versions.Rules
 	// Platform selects the files of a package.
 	Platform Platform
-	// Sources has the directory scheduler of this project's module. Portable plugins need it.
+	// Sources contains the directory scheduler of this project's module. Portable plugins need it.
 	Sources fs.FS
 	// PortableOnly refuses native plugins.
 	PortableOnly bool
@@ -41,8 +42,8 @@ type reader struct {
 	set  *Set
 }
 
-// Read finds and parses the sources of plugins. It refuses what would fail later, such as a plugin
-// that does not fit the release, or two with one name.
+// Read finds and parses the sources of plugins. It refuses plugins that would fail later, such as a
+// plugin that does not fit the release, or two with one name.
 func Read(ctx context.Context, o Options) (*Set, error) {
 	r := &reader{
 		options: o, read: map[string]*pluginModule{},
@@ -150,7 +151,7 @@ func origin(p Plugin, m *pluginModule) string {
 	return p.String()
 }
 
-// finish sorts what was read and refuses duplicate modules and names.
+// finish sorts the plugins and modules and refuses duplicate modules and names.
 func (r *reader) finish() error {
 	slices.SortFunc(r.set.plugins, func(a, b resolved) int { return strings.Compare(a.info.Package, b.info.Package) })
 	slices.SortFunc(r.set.modules, func(a, b *pluginModule) int { return strings.Compare(a.path, b.path) })
@@ -163,7 +164,7 @@ func (r *reader) finish() error {
 	return checkNames(r.set.plugins, r.options.Rules, r.options.Release)
 }
 
-// checkNames refuses a plugin that is registered twice or has the name of an in-tree plugin: the
+// checkNames refuses a plugin that is registered twice or named like an in-tree plugin: the
 // scheduler would not start.
 func checkNames(plugins []resolved, rules versions.Rules, release versions.Release) error {
 	byName := map[string]resolved{}

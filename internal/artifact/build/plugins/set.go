@@ -16,7 +16,7 @@ type Set struct {
 	// change the binary.
 	plugins []resolved
 	modules []*pluginModule
-	// api has the sources of package scheduler and of the bundled plugins. It is nil unless a
+	// api contains the sources of package scheduler and of the bundled plugins. It is nil unless a
 	// plugin needs them.
 	api     *pluginModule
 	imports []string
@@ -37,8 +37,8 @@ type Target struct {
 	GoDirective, Go string
 	// Versions are the versions that the target fixes, by module path.
 	Versions map[string]string
-	// Required are the modules that the target's own go.mod requires, and Replaced those that the
-	// generated module replaces already, whatever the plugins are.
+	// Required are the modules that the target's own go.mod requires. Replaced are the modules that
+	// the generated module replaces regardless of plugins.
 	Required []module.Version
 	Replaced []string
 	// Staging are the staging modules of a release of Kubernetes.

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Warnings lists where a plugin's module requires newer modules than those of the target.
+// Warnings lists the modules that a plugin's module requires in newer versions than the target
+// does.
 func (s *Set) Warnings(t Target) []string {
 	var warnings []string
 	for _, m := range s.modules {
@@ -22,7 +23,7 @@ func (s *Set) Warnings(t Target) []string {
 // maxNewer is how many newer modules a warning lists.
 const maxNewer = 4
 
-// warnings compares what the module requires with the versions of the target.
+// warnings compares the requirements of the module with the versions of the target.
 func (m *pluginModule) warnings(t Target) []string {
 	patch, newer := "", map[string]string{}
 	for _, r := range m.mod.Require {
@@ -58,8 +59,8 @@ func (m *pluginModule) warnings(t Target) []string {
 // inGenerated matches a file of a plugin as the go command names it in the generated module.
 var inGenerated = regexp.MustCompile(`(?m)(^|[\s("'])(?:\./)?(pmk-sched|plugins/[0-9]+)/([^\s:]*)`)
 
-// Original replaces the names of copied files in the output of the go command with those that the
-// user knows. inPlugins reports whether there are any.
+// Original replaces the names of copied files in the output of the go command with the names that
+// the user knows. inPlugins reports whether output contains such names.
 func (s *Set) Original(output string) (text string, inPlugins bool) {
 	text = inGenerated.ReplaceAllStringFunc(output, func(found string) string {
 		match := inGenerated.FindStringSubmatch(found)

@@ -19,7 +19,7 @@ import (
 // defaultLease is the duration of a lease that has none (k8s.io/component-base/config/v1alpha1, defaults.go).
 const defaultLease = 15 * time.Second
 
-// lease reads the lease of leader election, which has the name of the scheduler.
+// lease reads the lease of leader election, which is named after the scheduler.
 func (r *reading) lease(ctx context.Context) error {
 	if elect := r.readConfiguration().LeaderElection.LeaderElect; elect != nil && !*elect {
 		return nil
@@ -50,8 +50,9 @@ func (r *reading) lease(ctx context.Context) error {
 	return err
 }
 
-// leader marks the replica that holds the lease. On the host network the holder has the host name of the machine, which may differ from the node's
-// name: then only the metrics show that no replica leads.
+// leader marks the replica that holds the lease. On the host network the holder is the host name of
+// the machine, which may differ from the node's name: then only the metrics show that no replica
+// leads.
 func (r *reading) leader() {
 	l := r.Lease
 	if l == nil || l.Holder == "" {
@@ -76,7 +77,7 @@ func (r *reading) leader() {
 	}
 }
 
-// metrics reads what the replicas have counted.
+// metrics reads the counters of the replicas.
 func (r *reading) metrics(ctx context.Context) {
 	rules, _, err := versions.Select(r.observer.Release)
 	if release, e := versions.FromServer(r.Release); e == nil {

@@ -60,7 +60,8 @@ func TestLeaderIsTheHolderOfTheLease(t *testing.T) {
 	}
 }
 
-// The metrics are those of the scheduler's release, at its port; a replica that refuses them is one line.
+// The metrics are read at the scheduler's port, with the names of its release; a replica that
+// refuses requests is one line.
 func TestMetricsThroughTheAPIServer(t *testing.T) {
 	r := newReading(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if request.URL.Path == "/api/v1/namespaces/n/pods/https:s-1:10260/proxy/metrics" {

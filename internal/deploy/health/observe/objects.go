@@ -26,7 +26,7 @@ import (
 // revisions compares the cluster with the newest deployed revision, unless a newer one is being deployed.
 func (r *reading) revisions(ctx context.Context) error {
 	if r.live != nil && r.live.Labels[ownership.LabelManagedBy] == ownership.Helm {
-		return nil // Helm has the history of what Helm installed
+		return nil // Helm keeps the history of its releases
 	}
 	all, err := r.Objects.AllRevisions(ctx, r.Namespace, r.Name)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *reading) readMounts(ctx context.Context) error {
 	return r.credentials(ctx)
 }
 
-// mount adds an object to those that are mounted.
+// mount adds an object to the mounted objects.
 func (r *reading) mount(typed runtime.Object, apiVersion, kind string) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 	if err != nil {
@@ -196,7 +196,7 @@ func (ob *observer) controlPlaneNodes(ctx context.Context) (map[string][]string,
 	return found, nil
 }
 
-// configuration is what is read of a KubeSchedulerConfiguration.
+// configuration is the part of a KubeSchedulerConfiguration that is read.
 type configuration struct {
 	Kind           string `json:"kind"`
 	LeaderElection struct {
@@ -219,7 +219,8 @@ func (r *reading) readConfiguration() configuration {
 	return configuration{}
 }
 
-// calls lists the extenders that the scheduler calls at a Service, and those that are not deployed.
+// calls lists the extenders that the scheduler calls at a Service, and the extenders that are not
+// deployed.
 func (r *reading) calls() {
 	wirings, err := manifest.Wirings(r.mounted)
 	r.try(err)

@@ -24,26 +24,26 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Objects reads what was deployed, and compares it with what is there.
+// Objects reads the deployed revisions, and compares them with the live objects.
 type Objects interface {
 	DeployedNames(ctx context.Context, ns string) ([]types.NamespacedName, error)
 	AllRevisions(ctx context.Context, ns, name string) ([]*apply.Revision, error)
 	Compare(ctx context.Context, objs []*unstructured.Unstructured) ([]apply.Comparison, error)
 }
 
-// Options say what to read, and with what.
+// Options are the workloads to read, and the clients to read them with.
 type Options struct {
 	// Name, if set, is the only scheduler or extender to read. Namespace is where to look without permission to list all
 	// namespaces.
 	Name, Namespace string
-	// Release is that of the API server.
+	// Release is the release of the API server.
 	Release versions.Release
 	Kube    kubernetes.Interface
 	Objects Objects
 	// Answers returns an error unless the API server reaches one of the ready pods of an extender.
 	Answers func(ctx context.Context, name, namespace string) error
 	Metrics kubeapi.Metrics
-	// ReadFile reads a kubeconfig of this node; nil if this is not a control-plane node.
+	// ReadFile reads a kubeconfig of this node. It is nil if this is not a control-plane node.
 	ReadFile deploy.ReadNodeFile
 }
 
@@ -52,8 +52,8 @@ type Result struct {
 	Schedulers, Extenders []*health.Workload
 }
 
-// Run reads the schedulers and extenders that pmk-sched, or Helm from a chart of pmk-sched, installed. What cannot be read of one of them is
-// in its field Unknown.
+// Run reads the schedulers and extenders that pmk-sched, or Helm from a chart of pmk-sched,
+// installed. If a part of one of them cannot be read, the reason is in its field Unknown.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	ob := &observer{Options: o, nodes: map[string]string{}}
 	if err := ob.find(ctx); err != nil {
@@ -88,13 +88,14 @@ type target struct {
 type observer struct {
 	Options
 	targets []*target
-	// nodes caches what is wrong with a node: "" if nothing is.
+	// nodes caches the problem of each node. It is "" if the node has none.
 	nodes map[string]string
-	// controlPlane are the names of each control-plane node, and its addresses; nil until they are read.
+	// controlPlane maps each control-plane node to its names and addresses. It is nil until they
+	// are read.
 	controlPlane map[string][]string
 }
 
-// find lists the targets: the Deployments, and what was deployed and has none.
+// find lists the targets: the Deployments, and deployed revisions without a Deployment.
 func (ob *observer) find(ctx context.Context) error {
 	found, err := kubeapi.InstalledDeployments(ctx, ob.Kube.AppsV1(), metav1.NamespaceAll)
 	if apierrors.IsForbidden(err) {
@@ -164,7 +165,8 @@ func (r *reading) try(err error) {
 	}
 }
 
-// describe takes what the Deployment says, or, if there is none, the recorded one.
+// describe reads the labels and containers of the Deployment, or, if it does not exist, of the
+// recorded Deployment.
 func (r *reading) describe() {
 	d := r.live
 	if d == nil && r.recorded != nil {

@@ -48,7 +48,7 @@ func (r *reading) readPods(ctx context.Context) error {
 	return nil
 }
 
-// describePod returns what a pod says of itself.
+// describePod returns the state of a pod as a replica.
 func describePod(pod *corev1.Pod) health.Replica {
 	replica := health.Replica{
 		Pod: pod.Name, Node: pod.Spec.NodeName, Ready: kubeapi.PodReady(pod), Since: since(pod.CreationTimestamp), Terminating: pod.DeletionTimestamp != nil,
@@ -75,7 +75,8 @@ func describePod(pod *corev1.Pod) health.Replica {
 	return replica
 }
 
-// nodeProblem returns why a node does not run its pods, as a predicate; empty if it does.
+// nodeProblem returns why a node does not run its pods, as a predicate. It returns "" if the node
+// runs them.
 func (ob *observer) nodeProblem(ctx context.Context, name string) (string, error) {
 	if found, known := ob.nodes[name]; known {
 		return found, nil

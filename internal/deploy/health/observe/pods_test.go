@@ -55,7 +55,7 @@ func (p *podPages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// newReading returns a reading of scheduler s, whose configuration has the profiles s and t.
+// newReading returns a reading of scheduler s, whose configuration contains the profiles s and t.
 func newReading(t *testing.T, handler http.Handler) *reading {
 	t.Helper()
 	server := httptest.NewServer(handler)

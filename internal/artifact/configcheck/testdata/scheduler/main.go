@@ -1,5 +1,6 @@
-// Command scheduler is a substitute for kube-scheduler in tests. It refuses every Policy, and a configuration with the comment "# says", with the reason that
-// follows. With the comment "# panics" a plugin panics with what follows.
+// Command scheduler is a substitute for kube-scheduler in tests. It refuses every Policy. It
+// refuses a configuration with the comment "# says TEXT", with TEXT as the reason, and panics in a
+// plugin with TEXT for the comment "# panics TEXT".
 package main
 
 import (

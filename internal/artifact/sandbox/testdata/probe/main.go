@@ -1,4 +1,5 @@
-// Command probe tries what a program of an image must not do. It prints what it could do, one line each.
+// Command probe tries operations that a program of an image must not be able to do. It prints the
+// results, one line each.
 package main
 
 import (
@@ -36,7 +37,8 @@ func main() {
 	}
 }
 
-// look prints who the program is, and what it can reach. address is that of a listener on the loopback interface of the machine.
+// look prints who the program is, and its access to the machine. address is a listener on the
+// loopback interface of the machine.
 func look(address string) {
 	groups, _ := os.Getgroups()
 	fmt.Println("user", os.Getuid(), os.Getgid(), groups)
