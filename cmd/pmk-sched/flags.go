@@ -96,7 +96,6 @@ func readSpec(c *cli.Context, u *ui) (*spec.Spec, error) {
 	f.Replicas, f.Port = given(c, "replicas", c.Int), given(c, "port", c.Int)
 	f.PolicyConfigMap = given(c, "policy-configmap", c.Bool)
 	f.NodeSelector, f.Plugins = c.StringSlice("node-selector"), c.StringSlice("plugins")
-	f.Given = flagsToRecord(c)
 	return spec.Read(f)
 }
 
@@ -110,7 +109,7 @@ func readName(c *cli.Context, u *ui) (*spec.Spec, error) {
 }
 
 func nameFlags(c *cli.Context, u *ui) spec.Flags {
-	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace, Version: ownVersion()}
+	return spec.Flags{File: c.String("file"), Stdin: u.in, Name: c.String("name"), Namespace: u.namespace, Version: ownVersion(), CacheDir: u.session.CacheDir}
 }
 
 // given returns the value of a flag, nil if it was not given.
@@ -120,26 +119,6 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	}
 	v := value(name)
 	return &v
-}
-
-// flagsToRecord are the given flags that would be needed again to deploy the same scheduler with an image of another
-// release, in the order in which they are recorded.
-func flagsToRecord(c *cli.Context) []string {
-	var flags []string
-	for _, name := range []string{
-		"pull-policy", "config", "lossy", "preset", "policy-configmap", "credentials", "replicas", "port", "node-selector", "plugins", "file",
-	} {
-		switch {
-		case !c.IsSet(name):
-		case name == "node-selector" || name == "plugins":
-			for _, value := range c.StringSlice(name) {
-				flags = append(flags, "--"+name+"="+value)
-			}
-		default:
-			flags = append(flags, fmt.Sprintf("--%s=%v", name, c.Value(name)))
-		}
-	}
-	return flags
 }
 
 // givenFlags are the names of the flags that were given to a command.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -72,7 +73,6 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 	file := deploy.Options{
 		Name: "from-file", Namespace: "scheduling", Image: "registry.example.com/sched/my-scheduler:v7", PullPolicy: "Always", Branch: "v1.29.3",
 		Preset: "binpack", Credentials: "serviceaccount", Replicas: 2, Port: 10300, NodeSelector: map[string]string{"pool": "system"}, Version: ownVersion(),
-		Flags: []string{"--file=all.yaml"},
 	}
 	withFile := func(change func(*deploy.Options)) deploy.Options {
 		o := file
@@ -92,28 +92,24 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 		"a flag wins over the environment": {args: []string{"deploy", "-n", "x", "--name", "n", "--image", "i"}, env: map[string]string{"PMK_SCHED_NAMESPACE": "z"}, want: with(func(o *deploy.Options) { o.Namespace = "x" })},
 		"commas do not split": {args: []string{"deploy", "--name", "n", "--image", "i", "--node-selector", "a=1,b=2", "--node-selector", "c="}, want: with(func(o *deploy.Options) {
 			o.NodeSelector = map[string]string{"a": "1,b=2", "c": ""}
-			o.Flags = []string{"--node-selector=a=1,b=2", "--node-selector=c="}
 		})},
 		"configuration": {args: []string{"deploy", "--name", "n", "--image", "i", "--config", "c.yaml"}, want: with(func(o *deploy.Options) {
-			o.Configuration, o.ConfigurationName, o.Flags = []byte(config), "c.yaml", []string{"--config=c.yaml"}
+			o.Configuration, o.ConfigurationName = []byte(config), "c.yaml"
 		})},
 		"file": {args: []string{"deploy", "-f", "all.yaml"}, want: file},
 		"flags win over the file": {args: []string{"deploy", "-f", "all.yaml", "--name", "n", "--replicas", "1", "--port", "11000", "--image", "i", "--branch", "auto", "--credentials", "node"}, want: withFile(func(o *deploy.Options) {
 			o.Name, o.Replicas, o.Port, o.Image, o.Branch, o.Credentials = "n", 1, 11000, "i", "auto", "node"
-			o.Flags = []string{"--credentials=node", "--replicas=1", "--port=11000", "--file=all.yaml"}
 		})},
 		"a configuration puts a preset away": {args: []string{"deploy", "-f", "all.yaml", "--config", "c.yaml"}, want: withFile(func(o *deploy.Options) {
 			o.Preset, o.Configuration, o.ConfigurationName = "", []byte(config), "c.yaml"
-			o.Flags = []string{"--config=c.yaml", "--file=all.yaml"}
 		})},
 		"any node puts a selector away": {args: []string{"deploy", "-f", "all.yaml", "--node-selector", "any"}, want: withFile(func(o *deploy.Options) {
-			o.NodeSelector, o.AnyNode, o.Flags = nil, true, []string{"--node-selector=any", "--file=all.yaml"}
+			o.NodeSelector, o.AnyNode = nil, true
 		})},
 		"inline configuration": {args: []string{"deploy", "-f", "inline.yaml"}, want: with(func(o *deploy.Options) {
 			o.Configuration, o.ConfigurationName = []byte("{parallelism: 4}\n"), "spec.configuration.inline"
-			o.Flags = []string{"--file=inline.yaml"}
 		})},
-		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: with(func(o *deploy.Options) { o.Flags = []string{"--file=auto.yaml"} })},
+		"auto in the file": {args: []string{"deploy", "-f", "auto.yaml"}, want: defaults},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +134,7 @@ func TestArgumentsGiveTheseOptions(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.Image = strings.TrimSuffix(got.Image, ":"+image.ReleaseInTag)
-			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(deploy.Options{}, "Now", "Resources")); diff != "" {
+			if diff := gocmp.Diff(tt.want, got, cmpopts.IgnoreFields(deploy.Options{}, "Now", "Resources", "Request")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -155,12 +151,12 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 		want pack.Request
 	}{
 		"least":     {args: nil, want: pack.Request{Branch: "auto", Platforms: linux, Base: image.Base{Reference: "busybox"}, Tag: releaseTag}},
-		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag, Flags: []string{"--platform=linux/amd64,linux/arm64"}}},
+		"platforms": {args: []string{"--platform", "linux/amd64,linux/arm64"}, want: pack.Request{Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag, Recipe: v1alpha1.Recipe{Platforms: []string{"linux/amd64,linux/arm64"}}}},
 		"platform twice": {
 			args: []string{"--platform", "linux/amd64", "--platform", "linux/arm64"},
 			want: pack.Request{
 				Branch: "auto", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: releaseTag,
-				Flags: []string{"--platform=linux/amd64", "--platform=linux/arm64"},
+				Recipe: v1alpha1.Recipe{Platforms: []string{"linux/amd64", "linux/arm64"}},
 			},
 		},
 		"busybox and containerd": {
@@ -169,16 +165,16 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 				Branch: "v1.24.3", Platforms: linux, Base: image.Base{Busybox: "bb"}, Tag: "localhost/x:v1", Destinations: image.Destinations{
 					Archives: []string{"a.tar", "b"}, Load: []image.Runtime{{Name: "containerd", Socket: "/x.sock"}, {Name: "docker"}},
 				},
-				Flags: []string{"--busybox=bb"},
+				Recipe: v1alpha1.Recipe{Busybox: "bb"},
 			},
 		},
 		"file": {
 			args: []string{"-f", "all.yaml", "--push"},
-			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "registry.example.com/sched/my-scheduler:v7", Destinations: image.Destinations{Push: true}},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Reference: "busybox"}, Tag: "registry.example.com/sched/my-scheduler:v7", Destinations: image.Destinations{Push: true}, Recipe: v1alpha1.Recipe{Base: "busybox", Platforms: []string{"linux/amd64", "linux/arm64"}}},
 		},
 		"busybox wins over the file's base": {
 			args: []string{"-f", "all.yaml", "--busybox", "bb"},
-			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7", Flags: []string{"--busybox=bb"}},
+			want: pack.Request{Branch: "v1.29.3", Platforms: both, Base: image.Base{Busybox: "bb"}, Tag: "registry.example.com/sched/my-scheduler:v7", Recipe: v1alpha1.Recipe{Busybox: "bb", Platforms: []string{"linux/amd64", "linux/arm64"}}},
 		},
 	}
 	for name, tt := range tests {
@@ -199,9 +195,7 @@ func TestBuildArgumentsGiveTheseOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, flag := range got.Flags { // paths are recorded in full
-				got.Flags[i] = strings.Replace(flag, dir+"/", "", 1)
-			}
+			got.Recipe.Busybox = strings.TrimPrefix(got.Recipe.Busybox, dir+"/") // paths are recorded in full
 			if diff := gocmp.Diff(tt.want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(pack.Request{}, "Version")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -85,9 +85,6 @@ func readUpgrade(c *cli.Context, u *ui) (session.UpgradeOptions, error) {
 	}
 	f := nameFlags(c, u)
 	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
-	if f.Lossy {
-		f.Given = []string{"--lossy=true"}
-	}
 	sp, err := spec.Read(f)
 	return session.UpgradeOptions{
 		Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"),

@@ -86,7 +86,7 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 		"nodes":          func(o *deploy.Options) { o.NodeSelector = map[string]string{"pool": "system", "fast": ""} },
 		"API server":     func(o *deploy.Options) { o.APIServer = "https://api.example.com:6443" },
 		"namespace":      func(o *deploy.Options) { o.Namespace = "custom" },
-		"flags":          func(o *deploy.Options) { o.Flags = []string{"--preset=default"}; o.PullPolicy = "Always" },
+		"pull policy":    func(o *deploy.Options) { o.PullPolicy = "Always" },
 		"sidecar":        func(o *deploy.Options) { o.Wirings = []manifest.Wiring{sidecar()} },
 		"plugins": func(o *deploy.Options) {
 			o.Plugins = []profiles.Plugin{{Name: "LoadAware", Points: []string{"filter", "score"}, Weight: 2, Args: []byte("{address: 'http://custom:9090'}")}}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -77,8 +78,8 @@ type Options struct {
 	Wirings []manifest.Wiring
 	// PolicyConfigMap has the scheduler read predicates, priorities and extenders from a legacy Policy in a ConfigMap: 1.20–1.22 only.
 	PolicyConfigMap bool
-	// Flags are recorded: the flags, --name=value each, with which another image is deployed in the same way.
-	Flags []string
+	// Request is recorded, to plan the scheduler again; nil if there is none.
+	Request *v1alpha1.CustomScheduler
 	// Version of pmk-sched, recorded in a label.
 	Version string
 	// Origin and Replaces are those of the plan, for an upgrade.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -34,6 +35,8 @@ type Plan struct {
 	Endpoints []Endpoint
 	// Extender is set for an extender, whose objects were rendered from it. Scheduler then has only the image.
 	Extender *manifest.Extender
+	// Request is the request that the plan was made for, or nil.
+	Request *v1alpha1.CustomScheduler
 	// Wirings are the extenders that pmk-sched deployed and the scheduler calls.
 	Wirings []manifest.Wiring
 	// Before are the plans of extenders that are deployed before the scheduler.
@@ -70,7 +73,7 @@ const defaultControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 // cluster info is nil, and o.Branch is required. creds is nil if this is not a control-plane node.
 func NewPlan(info *inspect.Info, creds *inspect.NodeCredentials, o Options) (*Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
-	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin, Replaces: o.Replaces, TakenPorts: map[int]string{}}}
+	p := &planner{info: info, creds: creds, o: o, plan: &Plan{Name: o.Name, Namespace: o.Namespace, Origin: o.Origin, Replaces: o.Replaces, Request: o.Request, TakenPorts: map[int]string{}}}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -132,13 +135,26 @@ func (p *planner) chooseRelease() error {
 		return err
 	}
 	p.plan.Warnings = append(p.plan.Warnings, warnings...)
+	p.warnOfMissingSources()
 	p.note("config API %s: the one for %s", rules.Render, p.plan.Release)
 	p.plan.Scheduler = manifest.Scheduler{
 		Name: p.o.Name, Namespace: p.o.Namespace, Release: p.plan.Release,
 		Image: strings.ReplaceAll(p.o.Image, image.ReleaseInTag, p.plan.Release.String()), PullPolicy: corev1.PullPolicy(p.o.PullPolicy), Resources: p.o.Resources, Version: p.o.Version,
-		Flags: p.o.Flags, Args: p.o.Args,
+		Args: p.o.Args,
 	}
 	return nil
+}
+
+// warnOfMissingSources warns of plugins that are too large to record: only a machine with their directory can upgrade the scheduler.
+func (p *planner) warnOfMissingSources() {
+	if p.o.Request == nil {
+		return
+	}
+	for _, plugin := range p.o.Request.Spec.Source.Plugins {
+		if plugin.Path != "" && plugin.Content == nil {
+			p.warn("the sources of plugin %s are too large to record: upgrade the scheduler on a machine with this directory", plugin.Path)
+		}
+	}
 }
 
 // chooseCredentials chooses the node's credentials on a control-plane node, and a ServiceAccount elsewhere.

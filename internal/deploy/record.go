@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
@@ -15,6 +16,8 @@ import (
 // record is the description of a deployed scheduler or extender in its revision. The objects of the revision are rendered from it,
 // so that a change of one thing is a change of this data and a new plan. Exactly one of Scheduler and Extender is set.
 type record struct {
+	// Request is the request of the user for a scheduler, or nil.
+	Request *v1alpha1.CustomScheduler `json:"request,omitempty"`
 	// Scheduler has the configuration without Wirings.
 	Scheduler *manifest.Scheduler `json:"scheduler,omitempty"`
 	Wirings   []manifest.Wiring   `json:"wirings,omitempty"`
@@ -40,7 +43,7 @@ func (k keys) GoString() string { return k.String() }
 
 // Record returns the description of the plan that its revision stores, as JSON. It contains the private keys of the scheduler or extender.
 func (p *Plan) Record() ([]byte, error) {
-	r := record{Extender: p.Extender, Wirings: p.Wirings}
+	r := record{Extender: p.Extender, Wirings: p.Wirings, Request: p.Request}
 	if e := p.Extender; e != nil {
 		r.Keys = keys{Authority: e.Certificates.CAKey, Server: e.Certificates.ServerKey, Client: e.Certificates.ClientKey}
 	} else {
@@ -89,6 +92,13 @@ func decodeRecord(revision *apply.Revision) (*record, error) {
 		client.Key = r.Keys.Clients[name]
 		r.Scheduler.ExtenderClients[name] = client
 	}
+	if r.Request != nil {
+		for _, e := range r.Request.Spec.Extenders {
+			if e.TLSConfig != nil {
+				e.TLSConfig.KeyData = r.Keys.Clients[e.Name]
+			}
+		}
+	}
 	return r, nil
 }
 
@@ -101,7 +111,7 @@ func PlanOf(revision *apply.Revision) (*Plan, error) {
 	}
 	plan := &Plan{
 		Name: revision.Name, Namespace: revision.Namespace, Objects: revision.Objects, TakenPorts: map[int]string{},
-		Wirings: r.Wirings, Extender: r.Extender, checked: true,
+		Request: r.Request, Wirings: r.Wirings, Extender: r.Extender, checked: true,
 	}
 	if r.Extender != nil {
 		plan.Release, plan.Scheduler.Image = r.Extender.Release, r.Extender.Image

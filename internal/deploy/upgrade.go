@@ -1,25 +1,24 @@
 package deploy
 
 import (
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Installed is what a revision records of the scheduler that it deployed, to deploy it again at another release.
+// Installed is the record of a deployed scheduler that another release of it is planned from.
 type Installed struct {
 	Release versions.Release
 	Image   string
-	// Flags are those that it was deployed and its image was built with, --name=value each.
-	Flags []string
-	// Configuration is a KubeSchedulerConfiguration, or the legacy Policy if it reads one, without the extenders that pmk-sched added.
-	Configuration []byte
+	// Request is the request that it was deployed for.
+	Request *v1alpha1.CustomScheduler
 	// APIVersion is the config API of the scheduler, and Credentials one of the Credentials constants.
 	APIVersion  string
 	Credentials string
 }
 
-// ReadInstalled reads what a deployed revision of a scheduler records.
+// ReadInstalled reads the record of a deployed revision of a scheduler.
 func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	plan, err := PlanOf(revision)
 	if err != nil {
@@ -28,12 +27,11 @@ func ReadInstalled(revision *apply.Revision) (*Installed, error) {
 	if plan.Extender != nil {
 		return nil, problem.Invalidf("one extender serves every release; to change it, deploy it again with `pmk-sched extender deploy`", "%s is an extender", revision.Name)
 	}
-	in := &Installed{
-		Release: plan.Release, Image: plan.Scheduler.Image, Flags: plan.Scheduler.Flags, APIVersion: plan.base.APIVersion,
-		Configuration: plan.base.YAML, Credentials: plan.Scheduler.Credentials.Mode,
+	if plan.Request == nil {
+		return nil, problem.Invalidf("deploy it again from its file or with its flags", "revision %d of %s does not record its request", revision.Number, revision.Name)
 	}
-	if plan.base.Policy != nil {
-		in.Configuration = plan.base.Policy
-	}
-	return in, nil
+	return &Installed{
+		Release: plan.Release, Image: plan.Scheduler.Image, Request: plan.Request, APIVersion: plan.base.APIVersion,
+		Credentials: plan.Scheduler.Credentials.Mode,
+	}, nil
 }

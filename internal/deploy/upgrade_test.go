@@ -1,62 +1,57 @@
 package deploy
 
 import (
+	"encoding/base64"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
-func TestRevisionRecordsWhatAnUpgradeNeeds(t *testing.T) {
-	flags := []string{"--preset=binpack", "--with=builtin:timestamp"}
-	r := revision(t, 3, "v1.24.3", func(o *Options) { o.Flags, o.Preset = flags, "binpack" })
+func TestRevisionRecordsTheRequestForAnUpgrade(t *testing.T) {
+	request := &v1alpha1.CustomScheduler{Spec: v1alpha1.CustomSchedulerSpec{
+		Configuration: v1alpha1.Configuration{Preset: "binpack"}, Replicas: 2,
+		Source: v1alpha1.Source{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp", Args: "a: 1 # one\n"}}},
+		Extenders: []v1alpha1.Extender{{Name: "e", URLPrefix: "https://e", TLSConfig: &v1alpha1.TLSConfig{
+			CertFile: "c", KeyFile: "k", CertData: []byte("CERT"), KeyData: []byte("KEY"),
+		}}},
+	}}
+	request.Name = "my-scheduler"
+	r := revision(t, 3, "v1.24.3", func(o *Options) {
+		o.Request, o.Preset = request, "binpack"
+		o.ExtenderClients = map[string]manifest.ClientCertificate{"e": {Cert: []byte("CERT"), Key: []byte("KEY")}}
+		client := profiles.Extender{Name: "e", URLPrefix: "https://e", EnableHTTPS: true, FilterVerb: "filter", TLS: &profiles.ExtenderTLS{CAData: issuer(t).Cert}}
+		client.TLS.CertFile, client.TLS.KeyFile = manifest.ExtenderClientPaths("e")
+		yes := true
+		client.Ignorable = &yes
+		o.Extenders = []profiles.Extender{client}
+	})
 	got, err := ReadInstalled(r)
 	if err != nil {
 		t.Fatal(err)
 	}
-	configuration := string(got.Configuration)
-	got.Configuration = nil
 	want := &Installed{
-		Image: "registry.example.com/s:v1.24.3@sha256:" + strings.Repeat("0123", 16), Flags: flags,
+		Image: "registry.example.com/s:v1.24.3@sha256:" + strings.Repeat("0123", 16), Request: request,
 		APIVersion: "kubescheduler.config.k8s.io/v1beta3", Credentials: CredentialsServiceAccount,
 	}
 	want.Release.Major, want.Release.Minor, want.Release.Patch = 1, 24, 3
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !strings.Contains(configuration, "MostAllocated") {
-		t.Errorf("the configuration is not that of the preset:\n%s", configuration)
+	if before, _, _ := strings.Cut(string(r.Record), `"keys"`); strings.Contains(before, base64.StdEncoding.EncodeToString([]byte("KEY"))) {
+		t.Errorf("the key is outside of the keys of the record:\n%s", r.Record)
 	}
 }
 
-// The plan of the new release adds them again, at their own addresses.
-func TestConfigurationOfARevisionHasNoExtendersThatWereAdded(t *testing.T) {
-	yes := true
-	r := revision(t, 1, "v1.24.3", func(o *Options) {
-		o.Extenders = []profiles.Extender{{URLPrefix: "http://own.example.com", FilterVerb: "filter", Ignorable: &yes}}
-		o.Wirings = []manifest.Wiring{{Extender: profiles.Extender{Name: "added", URLPrefix: "http://added.example.com", FilterVerb: "filter", Ignorable: &yes}}}
-	})
-	got, err := ReadInstalled(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := string(got.Configuration); !strings.Contains(text, "own.example.com") || strings.Contains(text, "added.example.com") {
-		t.Errorf("the configuration is\n%s", text)
-	}
-}
-
-func TestUpgradeTakesThePolicyOfARevision(t *testing.T) {
-	const policy = `{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsResources"}], "priorities": [{"name": "LeastRequestedPriority", "weight": 2}]}`
-	r := revision(t, 1, "v1.21.14", func(o *Options) {
-		o.PolicyConfigMap, o.Configuration, o.ConfigurationName = true, []byte(policy), "policy.json"
-	})
-	got, err := ReadInstalled(r)
-	if err != nil || !strings.Contains(string(got.Configuration), "LeastRequestedPriority") {
-		t.Errorf("the configuration is %s, %v", got.Configuration, err)
+func TestRevisionWithoutARequestIsNotUpgraded(t *testing.T) {
+	if _, err := ReadInstalled(revision(t, 3, "v1.24.3", nil)); !problem.IsInvalid(err) || !strings.Contains(err.Error(), "does not record its request") {
+		t.Errorf("got %v", err)
 	}
 }
 

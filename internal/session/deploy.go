@@ -16,8 +16,6 @@ import (
 type request struct {
 	extenders.SchedulerDeployment
 	plugins []pack.Plugin
-	// declared reports whether a flag names the plugins.
-	declared bool
 }
 
 // newRequest resolves the branch of the spec, and what it describes.
@@ -25,7 +23,7 @@ func (s *Session) newRequest(ctx context.Context, sp *spec.Spec) (*request, erro
 	if err := s.chooseBranch(ctx, &sp.Branch); err != nil {
 		return nil, err
 	}
-	r := &request{declared: sp.DeclaresPlugins()}
+	r := &request{}
 	var err error
 	if r.Options, err = sp.Scheduler(); err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -187,10 +186,8 @@ func (s *Session) addPlugins(ctx context.Context, r *request) error {
 	}
 	s.warnOfPlugins(contents, r.Options.PluginRules != nil)
 	r.Options.Plugins, r.Options.Rules = contents.Plugins, contents.Rules
-	for _, flag := range contents.FlagsToRecord(r.declared) {
-		if !slices.Contains(r.Options.Flags, flag) {
-			r.Options.Flags = append(r.Options.Flags, flag)
-		}
+	if contents.Recipe != nil {
+		contents.Recipe.Complete(&r.Options.Request.Spec)
 	}
 	return nil
 }

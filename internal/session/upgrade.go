@@ -120,10 +120,7 @@ func (u *upgradeRun) describeAgain() error {
 	if err != nil {
 		return err
 	}
-	again, build, err := u.o.Spec.Again(spec.Deployed{
-		Flags: u.installed.Flags, Credentials: u.credentials(),
-		Configuration: u.installed.Configuration, ConfigurationName: fmt.Sprintf("configuration of revision %d", u.revision),
-	}, u.report.Target, rules.Policy)
+	again, err := u.o.Spec.Again(spec.Deployed{Request: u.installed.Request, Credentials: u.credentials()}, u.report.Target, rules.Policy)
 	if err != nil || u.o.Spec.GivenImage() != "" {
 		u.again = again
 		return err
@@ -131,6 +128,7 @@ func (u *upgradeRun) describeAgain() error {
 	if !again.ImageOfFile() {
 		again = again.WithImage(inspect.Retag(u.installed.Image, u.report.Release, u.report.Target))
 	}
+	build := spec.BuildFlags{}
 	if u.again, err = u.withTag(again, &build); err != nil {
 		return err
 	}

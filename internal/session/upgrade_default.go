@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
@@ -169,28 +170,29 @@ func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) erro
 	if o.Spec.GivenImage() != "" || u.o.Image == u.current || u.Release == u.Target {
 		return nil
 	}
-	var flags []string
-	if !ofFile {
-		var err error
-		if flags, err = u.buildFlags(ctx); err != nil {
-			return err
-		}
-	}
-	again, build, err := o.Spec.Again(spec.Deployed{Flags: flags}, u.Target, false)
+	again, err := o.Spec.Again(spec.Deployed{}, u.Target, false)
 	if err != nil {
 		return err
+	}
+	if !ofFile {
+		recipe, err := u.recipe(ctx)
+		if err != nil {
+			return err
+		}
+		again = again.WithSource(recipe)
 	}
 	if u.plugins, err = again.Plugins(); err != nil {
 		return err
 	}
+	build := spec.BuildFlags{}
 	o.place(&build, u.o.Image)
 	request, err := again.Build(build)
 	u.build, u.Build = &request, true
 	return err
 }
 
-// buildFlags returns the flags with which the image of before was built on this machine.
-func (u *DefaultUpgrade) buildFlags(ctx context.Context) ([]string, error) {
+// recipe returns how the image of before was built on this machine.
+func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 	release, err := versions.Parse(u.Release)
 	if err != nil {
 		return nil, err
@@ -199,11 +201,11 @@ func (u *DefaultUpgrade) buildFlags(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !contents.Built {
+	if contents.Recipe == nil {
 		return nil, problem.Invalidf(fmt.Sprintf("build it where %s was built, with the same flags and `--branch %s --tag %s`, and add `--image %s`", u.Image, u.Target, u.o.Image, u.o.Image),
 			"how image %s was built is unknown on this machine", u.Image)
 	}
-	return contents.Flags, nil
+	return contents.Recipe, nil
 }
 
 // Run builds the image if that is needed, and replaces the default scheduler of this node again.

@@ -7,143 +7,201 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
-
-// again returns the options of the scheduler that Again describes for v1.25.4, and the flags of its build.
-func again(t *testing.T, f Flags, before Deployed) (deploy.Options, BuildFlags, error) {
-	t.Helper()
-	s, err := Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, build, err := s.Again(before, "v1.25.4", false)
-	if err != nil {
-		return deploy.Options{}, build, err
-	}
-	o, err := s.WithImage("localhost/s:v1.25.4").Scheduler()
-	return o, build, err
-}
-
-func TestSchedulerIsDeployedAgainWithItsRecordedFlags(t *testing.T) {
-	before := Deployed{
-		Flags: []string{
-			"--pull-policy=Never", "--lossy=true", "--preset=binpack", "--credentials=hostpath", "--replicas=2", "--port=11000",
-			"--node-selector=a=1", "--node-selector=b=2", "--with=builtin:timestamp", "--with=builtin:blockall", "--import=example.com/scheme", "--busybox=/bin/busybox",
-			"--platform=linux/amd64",
-		},
-		Credentials: deploy.CredentialsServiceAccount,
-	}
-	o, build, err := again(t, Flags{Name: "n"}, before)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := deploy.Options{
-		Name: "n", Namespace: DefaultNamespace, Image: "localhost/s:v1.25.4", Branch: "v1.25.4", PullPolicy: "Never", Preset: "binpack", Lossy: true,
-		Credentials: "hostpath", Replicas: 2, Port: 11000, NodeSelector: map[string]string{"a": "1", "b": "2"}, Flags: before.Flags[:11],
-	}
-	o.Now = want.Now
-	if diff := cmp.Diff(want, o); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	wantBuild := BuildFlags{
-		With: []string{"builtin:timestamp", "builtin:blockall"}, Imports: []string{"example.com/scheme"}, Busybox: "/bin/busybox", Platforms: []string{"linux/amd64"},
-	}
-	if diff := cmp.Diff(wantBuild, build); diff != "" {
-		t.Errorf("build (-want +got):\n%s", diff)
-	}
-}
-
-// The file of --config may be gone: the deployed configuration is what it said.
-func TestConfigurationIsThatOfTheRevision(t *testing.T) {
-	before := Deployed{Flags: []string{"--config=gone.yaml"}, Configuration: []byte("kind: KubeSchedulerConfiguration\n"), ConfigurationName: "configuration of revision 3"}
-	o, _, err := again(t, Flags{Name: "n"}, before)
-	if err != nil || string(o.Configuration) != string(before.Configuration) || o.ConfigurationName != before.ConfigurationName {
-		t.Errorf("configuration %q (%s), %v", o.Configuration, o.ConfigurationName, err)
-	}
-	if o.Credentials != "" && o.Credentials != deploy.Auto {
-		t.Errorf("credentials %q without a record of them", o.Credentials)
-	}
-	if diff := cmp.Diff(before.Flags, o.Flags); diff != "" {
-		t.Errorf("recorded flags (-want +got):\n%s", diff)
-	}
-}
-
-func TestPolicyBecomesAConfigurationWhereNoReleaseReadsIt(t *testing.T) {
-	before := Deployed{Flags: []string{"--config=policy.json", "--policy-configmap=true"}, Configuration: []byte("kind: Policy\n")}
-	o, _, err := again(t, Flags{Name: "n"}, before)
-	if err != nil || o.PolicyConfigMap || string(o.Configuration) != "kind: Policy\n" {
-		t.Errorf("PolicyConfigMap %t, configuration %q, %v", o.PolicyConfigMap, o.Configuration, err)
-	}
-	if diff := cmp.Diff([]string{"--config=policy.json"}, o.Flags); diff != "" {
-		t.Errorf("recorded flags (-want +got):\n%s", diff)
-	}
-}
 
 const describedScheduler = `apiVersion: pmk-sched.io/v1alpha1
 kind: CustomScheduler
 metadata: {name: n}
 spec:
-  source: {branch: v1.24.3}
-  image: {repository: registry.example.com/s, tag: v1}
-  configuration: {preset: spread}
+  source:
+    branch: v1.24.3
+    plugins:
+    - builtin: timestamp
+      weight: 3
+      args: {second: 2, first: 1} # in this order
+    - path: plugins/mine
+      enable: []
+  image: {repository: registry.example.com/s, tag: v1, base: busybox:1}
+  configuration: {file: own.yaml}
+  extenders:
+  - {name: theirs, urlPrefix: "https://theirs.example.com", filterVerb: filter, ignorable: true, tlsConfig: {ca: ca.pem, certFile: cert.pem, keyFile: key.pem}}
+  - {name: mine, ignorable: false, httpTimeout: 2s, policies: [{name: loadaware, args: {n: 1000000}}]}
   replicas: 3
+  resources: {limits: {memory: 1536Mi}}
+  rbac: {rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]}
 `
 
-func TestSchedulerIsDeployedAgainFromItsFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pmk-sched.yaml")
-	if err := os.WriteFile(file, []byte(describedScheduler), 0o600); err != nil {
+// described writes the file and the files that it names.
+func described(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "plugins/mine"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, tt := range map[string]struct {
-		flags    Flags
-		recorded []string
-		preset   string
-		replicas int
-		want     []string
-	}{
-		"the recorded file":         {Flags{Name: "n"}, []string{"--replicas=2", "--file=" + file}, "spread", 2, []string{"--replicas=2", "--file=" + file}},
-		"its new place":             {Flags{File: file}, []string{"--replicas=2", "--file=gone.yaml"}, "spread", 2, []string{"--replicas=2", "--file=" + file}},
-		"a file in place of flags":  {Flags{File: file}, []string{"--preset=binpack", "--replicas=2"}, "spread", 3, []string{"--file=" + file}},
-		"the file without anything": {Flags{File: file}, nil, "spread", 3, []string{"--file=" + file}},
+	for name, text := range map[string]string{
+		"plugins/go.mod": "module example.com/plugins\n\ngo 1.21\n", "plugins/mine/mine.go": "package mine\n\nconst Name = \"Mine\"\n",
+		"pmk-sched.yaml": describedScheduler, "own.yaml": "# mine\nkind: KubeSchedulerConfiguration\n",
+		"ca.pem":   "-----BEGIN CERTIFICATE-----\nQ0E=\n-----END CERTIFICATE-----\n",
+		"cert.pem": "-----BEGIN CERTIFICATE-----\nQw==\n-----END CERTIFICATE-----\n",
+		"key.pem":  "-----BEGIN PRIVATE KEY-----\nSw==\n-----END PRIVATE KEY-----\n",
 	} {
-		o, _, err := again(t, tt.flags, Deployed{Flags: tt.recorded})
-		if err != nil || o.Preset != tt.preset || o.Replicas != tt.replicas || o.Branch != "v1.25.4" {
-			t.Errorf("%s: preset %s, %d replicas, branch %s, %v", name, o.Preset, o.Replicas, o.Branch, err)
-		}
-		if diff := cmp.Diff(tt.want, o.Flags); diff != "" {
-			t.Errorf("%s: recorded flags (-want +got):\n%s", name, diff)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
-	s, err := Read(Flags{File: file})
+	return filepath.Join(dir, "pmk-sched.yaml")
+}
+
+// deployed returns the options of a command, and the request that a revision of them records.
+func deployed(t *testing.T, f Flags) (deploy.Options, *v1alpha1.CustomScheduler) {
+	t.Helper()
+	s, err := Read(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pinned := strings.Join(s.WithImage("registry.example.com/s:v1.25.4").Pinned("v1.25.4"), "\n"); !strings.Contains(pinned, "spec.source.branch of "+file+" is v1.24.3") ||
-		!strings.Contains(pinned, "spec.image.tag of "+file+" is v1:") {
-		t.Errorf("the warnings are\n%s", pinned)
+	o, err := s.Scheduler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, o.Request.DeepCopy()
+}
+
+// again returns the options of an upgrade to v1.25.4 with the given flags.
+func again(t *testing.T, f Flags, before Deployed) deploy.Options {
+	t.Helper()
+	s, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.Again(before, "v1.25.4", false); err != nil {
+		t.Fatal(err)
+	}
+	o, err := s.WithImage("localhost/s:v1.25.4").Scheduler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+var ignored = cmp.Options{cmpopts.IgnoreFields(deploy.Options{}, "Now", "Branch", "Image", "Request"), cmpopts.EquateEmpty()}
+
+// The file, and the files that it names, may be gone.
+func TestRecordedRequestNeedsNoFile(t *testing.T) {
+	file := described(t)
+	first, recorded := deployed(t, Flags{File: file, NodeSelector: []string{"pool=a"}, Lossy: true})
+	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
+	second := again(t, Flags{Name: "n", CacheDir: t.TempDir()}, Deployed{Request: recorded})
+	if diff := cmp.Diff(first, second, ignored); diff != "" {
+		t.Errorf("options (-first +second):\n%s", diff)
+	}
+	if string(second.Configuration) != "# mine\nkind: KubeSchedulerConfiguration\n" || second.Branch != "v1.25.4" || second.Image != "localhost/s:v1.25.4" {
+		t.Errorf("configuration %q, branch %s, image %s", second.Configuration, second.Branch, second.Image)
+	}
+	if client := second.ExtenderClients["theirs"]; !strings.Contains(string(client.Key), "PRIVATE KEY") {
+		t.Errorf("the key of the client certificate is lost")
+	}
+	want := recorded.DeepCopy()
+	want.Spec.Image.Reference = "localhost/s:v1.25.4"
+	if diff := cmp.Diff(want, second.Request); diff != "" {
+		t.Errorf("the request that is recorded again (-want +got):\n%s", diff)
 	}
 }
 
-func TestUpgradeSaysWhatItNeeds(t *testing.T) {
-	for text, flags := range map[string][]string{
-		"scheduler n was deployed with -f gone.yaml":             {"--file=gone.yaml"},
-		"scheduler n has the invalid recorded flag --replicas=x": {"--replicas=x"},
-		"was deployed with the unknown flag --future":            {"--future=1"},
-	} {
-		_, _, err := again(t, Flags{Name: "n"}, Deployed{Flags: flags})
-		if !problem.IsInvalid(err) || !strings.Contains(err.Error(), text) || len(problem.Hints(err)) == 0 {
-			t.Errorf("%s: got %v", text, err)
+func TestRecordedPluginsAreUnpackedOnAnotherMachine(t *testing.T) {
+	file := described(t)
+	_, recorded := deployed(t, Flags{File: file})
+	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Read(Flags{Name: "n", CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second one finds the sources of the first
+		again, err := s.Again(Deployed{Request: recorded}, "v1.25.4", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := again.Build(BuildFlags{Tag: "localhost/s:v1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Plugins) != 2 || r.Plugins[0].Builtin != "timestamp" || !strings.HasSuffix(r.Plugins[1].Dir, "/module/mine") {
+			t.Fatalf("plugins %+v", r.Plugins)
+		}
+		text, err := os.ReadFile(filepath.Join(r.Plugins[1].Dir, "mine.go"))
+		if err != nil || string(text) != "package mine\n\nconst Name = \"Mine\"\n" {
+			t.Errorf("got %q, %v", text, err)
 		}
 	}
 }
 
-// A ServiceAccount stays one where a control-plane node upgrades the scheduler.
+func TestFlagsAndFilesOfAnUpgradeWinOverTheRecordedRequest(t *testing.T) {
+	file := described(t)
+	two := 2
+	_, recorded := deployed(t, Flags{Name: "n", Image: "localhost/s:v1", Preset: "binpack", Replicas: &two})
+	for name, tt := range map[string]struct {
+		flags    Flags
+		preset   string
+		replicas int
+	}{
+		"the record": {Flags{Name: "n"}, "binpack", 2},
+		"a flag":     {Flags{Name: "n", Preset: "spread"}, "spread", 2},
+		"a file":     {Flags{File: file, CacheDir: t.TempDir()}, "", 3},
+	} {
+		o := again(t, tt.flags, Deployed{Request: recorded})
+		if o.Preset != tt.preset || o.Replicas != tt.replicas {
+			t.Errorf("%s: preset %q, %d replicas", name, o.Preset, o.Replicas)
+		}
+	}
+}
+
+func TestPinnedFieldsOfAFileAreReported(t *testing.T) {
+	file := described(t)
+	_, recorded := deployed(t, Flags{File: file})
+	for name, f := range map[string]Flags{"the file": {File: file}, "the recorded request": {Name: "n"}} {
+		s, err := Read(f)
+		if err == nil {
+			s, err = s.Again(Deployed{Request: recorded}, "v1.25.4", false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned := strings.Join(s.WithImage("registry.example.com/s:v1.25.4").Pinned("v1.25.4"), "\n")
+		if !strings.Contains(pinned, "spec.source.branch of "+file+" is v1.24.3") || !strings.Contains(pinned, "spec.image.tag of "+file+" is v1:") {
+			t.Errorf("%s: the warnings are\n%s", name, pinned)
+		}
+	}
+}
+
+func TestPolicyBecomesAConfigurationWhereNoReleaseReadsIt(t *testing.T) {
+	on := true
+	config := filepath.Join(t.TempDir(), "policy.json")
+	if err := os.WriteFile(config, []byte("kind: Policy\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, recorded := deployed(t, Flags{Name: "n", Image: "i", Config: config, PolicyConfigMap: &on})
+	if o := again(t, Flags{Name: "n"}, Deployed{Request: recorded}); o.PolicyConfigMap || string(o.Configuration) != "kind: Policy\n" {
+		t.Errorf("PolicyConfigMap %t, configuration %q", o.PolicyConfigMap, o.Configuration)
+	}
+}
+
+// A ServiceAccount stays one where a control-plane node upgrades the scheduler, and is not recorded as a choice of the user.
 func TestCredentialsThatWereChosenAreKept(t *testing.T) {
-	o, _, err := again(t, Flags{Name: "n"}, Deployed{Credentials: deploy.CredentialsServiceAccount})
-	if err != nil || o.Credentials != deploy.CredentialsServiceAccount || len(o.Flags) > 0 {
-		t.Errorf("credentials %q, flags %q, %v", o.Credentials, o.Flags, err)
+	_, recorded := deployed(t, Flags{Name: "n", Image: "i"})
+	o := again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsServiceAccount})
+	if o.Credentials != deploy.CredentialsServiceAccount || o.Request.Spec.Credentials != "" {
+		t.Errorf("credentials %q, recorded %q", o.Credentials, o.Request.Spec.Credentials)
+	}
+	_, recorded = deployed(t, Flags{Name: "n", Image: "i", Credentials: deploy.CredentialsHostPath})
+	o = again(t, Flags{Name: "n"}, Deployed{Request: recorded, Credentials: deploy.CredentialsHostPath})
+	if o.Credentials != deploy.CredentialsHostPath || o.Request.Spec.Credentials != deploy.CredentialsHostPath {
+		t.Errorf("credentials %q, recorded %q", o.Credentials, o.Request.Spec.Credentials)
 	}
 }

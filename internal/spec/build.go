@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
@@ -36,57 +38,83 @@ type BuildFlags struct {
 
 // Build returns the request to build the image. It checks what can be checked before minutes are spent on compiling.
 func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
-	d := s.file
+	d := s.request.Spec
 	r := pack.Request{
-		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Spec.Source.From), Tag: f.Tag,
+		Branch: s.Branch, Nearest: f.Nearest, Source: cmp.Or(f.Source, d.Source.From), Tag: f.Tag,
 		Destinations: image.Destinations{Archives: f.Archives, Push: f.Push},
-		Binary:       f.Binary, Keep: f.Keep, Flags: append(pluginFlags(f.With, f.Imports), imageFlags(f)...), Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
+		Binary:       f.Binary, Keep: f.Keep, Extender: f.Extender, Version: s.flags.Version, Self: f.Self,
 	}
-	if f.Self != "" {
-		const hint = "leave --%s out: the running pmk-sched is packed"
-		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform", "binary", "keep", "file", "lock", "locked"); err != nil {
-			return r, err
-		}
-	}
-	if f.Extender {
-		const hint = "leave --%s out: one extender serves every release"
-		if err := excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import"); err != nil {
-			return r, err
-		}
+	if err := f.exclude(); err != nil {
+		return r, err
 	}
 	if err := s.lock(f, &r); err != nil {
 		return r, err
 	}
-	list, err := d.plugins(f.With)
+	if len(f.With) > 0 {
+		var err error
+		if d.Source.Plugins, err = s.file.plugins(f.With); err != nil {
+			return r, err
+		}
+	}
+	list, err := s.packPlugins(d.Source.Plugins)
 	if err != nil {
 		return r, err
 	}
 	r.Plugins = sources(list)
-	if r.Imports = f.Imports; len(r.Imports) == 0 {
-		r.Imports = d.Spec.Source.Imports
+	if len(f.Imports) > 0 {
+		d.Source.Imports = f.Imports
 	}
+	r.Imports = d.Source.Imports
 	if r.Tag, err = s.tag(r); err != nil {
 		return r, err
 	}
-	if f.Push && f.Tag == "" && (d.Spec.Image.Repository == "" || f.Extender) {
+	if f.Push && f.Tag == "" && (d.Image.Repository == "" || f.Extender) {
 		return r, problem.Invalidf("add --tag REPOSITORY:TAG", "--push requires --tag")
 	}
-	platforms := f.Platforms
-	if len(platforms) == 0 {
-		platforms = d.Spec.Image.Platforms
+	if len(f.Platforms) > 0 {
+		d.Image.Platforms = f.Platforms
 	}
-	if r.Platforms, err = parsePlatforms(platforms); err != nil {
+	if r.Platforms, err = parsePlatforms(d.Image.Platforms); err != nil {
 		return r, err
 	}
 	if r.Load, err = parseRuntimes(f.Load); err != nil {
 		return r, err
 	}
-	base := f.Base
-	if f.Busybox == "" {
-		base = cmp.Or(base, d.Spec.Image.Base)
+	if f.Base != "" || f.Busybox != "" {
+		d.Image.Base, d.Image.Busybox = f.Base, f.Busybox
 	}
-	r.Base, err = parseBase(base, f.Busybox)
+	r.Base, err = parseBase(d.Image.Base, d.Image.Busybox)
+	if err != nil {
+		return r, err
+	}
+	r.Recipe, err = recipe(d)
 	return r, err
+}
+
+// exclude refuses flags that exclude each other.
+func (f BuildFlags) exclude() error {
+	if f.Self != "" {
+		const hint = "leave --%s out: the running pmk-sched is packed"
+		if err := excluded(f.Set, "self", hint, "branch", "nearest", "source", "import", "with", "extender", "platform", "binary", "keep", "file", "lock", "locked"); err != nil {
+			return err
+		}
+	}
+	if f.Extender {
+		const hint = "leave --%s out: one extender serves every release"
+		return excluded(f.Set, "extender", hint, "branch", "nearest", "source", "import")
+	}
+	return nil
+}
+
+// recipe returns the sources and the base of the image, valid in any directory.
+func recipe(d v1alpha1.CustomSchedulerSpec) (v1alpha1.Recipe, error) {
+	r := v1alpha1.Recipe{
+		Plugins: slices.Clone(d.Source.Plugins), Imports: d.Source.Imports, Platforms: d.Image.Platforms, Busybox: absolute(d.Image.Busybox), Base: d.Image.Base,
+	}
+	if _, err := os.Stat(r.Base); r.Base != "" && err == nil {
+		r.Base = absolute(r.Base)
+	}
+	return r, archive(r.Plugins)
 }
 
 // lockName is the name of the lock file of a build without a file.
@@ -128,8 +156,8 @@ func (s *Spec) tag(r pack.Request) (string, error) {
 			tag = "localhost/pmk-sched:" + strings.ReplaceAll(s.flags.Version, "+", "-")
 		case r.Extender:
 			tag = s.extenderImage() + suffix
-		case s.file.Spec.Image.Repository != "":
-			tag = s.file.imageReference(suffix)
+		case s.request.Spec.Image.Repository != "":
+			tag = imageReference(s.request.Spec.Image, suffix)
 		default:
 			tag = "localhost/kube-scheduler:" + image.ReleaseInTag + suffix
 		}
@@ -154,25 +182,6 @@ func parseBase(base, busybox string) (image.Base, error) {
 	default:
 		return image.ParseBase(cmp.Or(base, "busybox"))
 	}
-}
-
-// imageFlags returns the flags that name platforms and base, valid in any directory.
-func imageFlags(f BuildFlags) []string {
-	var flags []string
-	for _, platform := range f.Platforms {
-		flags = append(flags, "--platform="+platform)
-	}
-	if f.Busybox != "" {
-		flags = append(flags, "--busybox="+absolute(f.Busybox))
-	}
-	if f.Base != "" {
-		base := f.Base
-		if _, err := os.Stat(base); err == nil {
-			base = absolute(base)
-		}
-		flags = append(flags, "--base="+base)
-	}
-	return flags
 }
 
 func parsePlatforms(values []string) ([]build.Platform, error) {

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -36,8 +37,8 @@ type ExtenderFlags struct {
 // Extenders returns the extenders that are deployed with the scheduler.
 func (s *Spec) Extenders() ([]extenders.Options, error) {
 	var list []extenders.Options
-	for _, e := range s.file.deployedExtenders() {
-		o, err := e.options(s)
+	for _, e := range deployedExtenders(s.request) {
+		o, err := s.extenderOptions(e)
 		if err != nil {
 			return nil, err
 		}
@@ -79,27 +80,27 @@ func (s *Spec) extenderOfFile(f ExtenderFlags) (extenders.Options, error) {
 		return extenders.Options{}, err
 	}
 	var names []string
-	deployed := s.file.deployedExtenders()
+	deployed := deployedExtenders(s.request)
 	for _, e := range deployed {
 		names = append(names, e.Name)
 		if e.Name == s.flags.Name || s.flags.Name == "" && len(deployed) == 1 {
-			return e.options(s)
+			return s.extenderOptions(e)
 		}
 	}
 	return extenders.Options{}, problem.Invalidf("set --name to one of "+strings.Join(names, ", "), "%s has no extender %q that pmk-sched deploys", s.flags.File, s.flags.Name)
 }
 
-// options returns the extender of an entry of spec.extenders.
-func (e extenderEntry) options(s *Spec) (extenders.Options, error) {
+// extenderOptions returns the extender of an entry of spec.extenders.
+func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	o := extenders.Options{
-		Call: e.extender(), Namespace: s.Namespace, Image: cmp.Or(e.Image, s.extenderImage()), PullPolicy: e.PullPolicy,
+		Call: callOf(e), Namespace: s.Namespace, Image: cmp.Or(e.Image, s.extenderImage()), PullPolicy: e.PullPolicy,
 		Sidecar: e.Sidecar, Port: int(e.Port), Replicas: int(e.Replicas), NodeSelector: maps.Clone(e.NodeSelector),
 	}
 	o.Call.EnableHTTPS, o.Call.TLS = false, nil
 	if e.EnableHTTPS != nil && *e.EnableHTTPS == e.Sidecar {
 		return o, problem.Invalidf("remove enableHTTPS", "extender %s: pmk-sched deploys a Service with HTTPS, and a sidecar without", e.Name)
 	}
-	if t := e.TLSConfig; t != nil && *t != (extenderTLSEntry{CA: caAuto}) {
+	if t := e.TLSConfig; t != nil && (t.CA != v1alpha1.CAAuto || t.Insecure || t.ServerName+t.CertFile+t.KeyFile != "") {
 		return o, problem.Invalidf("remove tlsConfig, or set ca: auto", "extender %s: pmk-sched creates the certificates of an extender that it deploys", e.Name)
 	}
 	if e.FilterVerb+e.PrioritizeVerb+e.PreemptVerb+e.BindVerb == "" {
@@ -115,17 +116,12 @@ func (e extenderEntry) options(s *Spec) (extenders.Options, error) {
 	}
 	for _, p := range e.Policies {
 		policy := manifest.Policy{Name: p.Name, Weight: p.Weight}
-		if !p.Args.IsZero() {
-			if err := p.Args.Decode(&policy.Args); err != nil {
-				return o, problem.Invalidf("", "extender %s: line %d: the arguments of policy %s must be a mapping", e.Name, p.Args.Line, p.Name)
-			}
+		if err := yaml.Unmarshal([]byte(p.Args), &policy.Args); err != nil {
+			return o, problem.Invalidf("", "extender %s: the arguments of policy %s must be a mapping", e.Name, p.Name)
 		}
 		o.Policies = append(o.Policies, policy)
 	}
-	var err error
-	if o.PluginRules, err = s.file.rules(); err != nil {
-		return o, err
-	}
+	o.PluginRules = slices.Clone(s.request.Spec.RBAC.Rules)
 	o = s.completeExtender(o)
 	return o, o.Validate()
 }
@@ -207,8 +203,8 @@ func readPolicies(name string) ([]manifest.Policy, error) {
 		return nil, problem.Invalidf("", "read --config %s: %s", name, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
 	}
 	switch {
-	case file.APIVersion != fileAPIVersion || file.Kind != "Extender":
-		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: Extender", fileAPIVersion), "read --config %s: expected an Extender, got %s %q", name, file.APIVersion, file.Kind)
+	case file.APIVersion != v1alpha1.APIVersion || file.Kind != "Extender":
+		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: Extender", v1alpha1.APIVersion), "read --config %s: expected an Extender, got %s %q", name, file.APIVersion, file.Kind)
 	case file.Listen != "" || file.TLS != nil || file.Verbs != nil || file.NodeCacheCapable != nil || file.MaxBodyBytes != 0:
 		return nil, problem.Invalidf("remove them", "read --config %s: listen, tls, verbs, nodeCacheCapable and maxBodyBytes are set by the deployment", name)
 	}

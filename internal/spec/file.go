@@ -2,78 +2,23 @@ package spec
 
 import (
 	"bytes"
-	"errors"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	sigsyaml "sigs.k8s.io/yaml"
-
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-const (
-	fileAPIVersion = "pmk-sched.io/v1alpha1"
-	fileKind       = "CustomScheduler"
-)
-
-// document is pmk-sched.yaml.
+// document is pmk-sched.yaml, or the recorded request of a revision.
 type document struct {
-	APIVersion string `yaml:"apiVersion"`
-	Kind       string `yaml:"kind"`
-	Metadata   struct {
-		Name      string `yaml:"name"`
-		Namespace string `yaml:"namespace"`
-	} `yaml:"metadata"`
-	Spec struct {
-		Source struct {
-			Branch  string        `yaml:"branch"`
-			From    string        `yaml:"from"`
-			Plugins []pluginEntry `yaml:"plugins"`
-			Imports []string      `yaml:"imports"`
-		} `yaml:"source"`
-		Image struct {
-			Repository string   `yaml:"repository"`
-			Tag        string   `yaml:"tag"`
-			Base       string   `yaml:"base"`
-			Platforms  []string `yaml:"platforms"`
-			PullPolicy string   `yaml:"pullPolicy"`
-		} `yaml:"image"`
-		Configuration struct {
-			Preset string    `yaml:"preset"`
-			File   string    `yaml:"file"`
-			Inline yaml.Node `yaml:"inline"`
-
-			PolicyConfigMap bool `yaml:"policyConfigMap"`
-		} `yaml:"configuration"`
-		Extenders    []extenderEntry   `yaml:"extenders"`
-		Credentials  string            `yaml:"credentials"`
-		Replicas     autoInt           `yaml:"replicas"`
-		NodeSelector map[string]string `yaml:"nodeSelector"`
-		Args         []string          `yaml:"args"`
-		Ports        struct {
-			Secure autoInt `yaml:"secure"`
-		} `yaml:"ports"`
-		Resources struct {
-			Requests quantities `yaml:"requests"`
-			Limits   quantities `yaml:"limits"`
-		} `yaml:"resources"`
-		RBAC struct {
-			Rules yaml.Node `yaml:"rules"`
-		} `yaml:"rbac"`
-	} `yaml:"spec"`
-
+	*v1alpha1.CustomScheduler
 	// dir is the directory that relative paths start from.
 	dir string
-	// regular reports whether the document comes from a file that can be read again: not from standard input or a pipe.
+	// regular reports whether the document comes from a file that can be read again, and not from standard input or a pipe.
 	regular bool
 }
 
@@ -81,7 +26,7 @@ type document struct {
 func readDocument(name string, stdin io.Reader) (*document, error) {
 	switch name {
 	case "":
-		return &document{}, nil
+		return &document{CustomScheduler: &v1alpha1.CustomScheduler{}}, nil
 	case "-":
 		text, err := io.ReadAll(stdin)
 		if err != nil {
@@ -104,6 +49,18 @@ func readDocument(name string, stdin io.Reader) (*document, error) {
 	return d, err
 }
 
+// parseDocument decodes and validates a file.
+func parseDocument(name string, text []byte) (*document, error) {
+	parsed, err := v1alpha1.Decode(text)
+	if err == nil {
+		err = parsed.Validate()
+	}
+	if err != nil {
+		return nil, problem.Invalidf("", "read %s: %w", name, err)
+	}
+	return &document{CustomScheduler: parsed}, nil
+}
+
 // ReadFile reads the file that a flag names. An empty name gives nil.
 func ReadFile(flag, name string) ([]byte, error) {
 	if name == "" {
@@ -119,55 +76,6 @@ func ReadFile(flag, name string) ([]byte, error) {
 	return text, nil
 }
 
-// parseDocument parses strictly: an unknown field, a field given twice or a second document is an error with its line.
-func parseDocument(name string, text []byte) (*document, error) {
-	d := &document{}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(d); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, problem.Invalidf("", "read %s: the file is empty", name)
-		}
-		return nil, problem.Invalidf("", "read %s: %s", name, describeYAML(err))
-	}
-	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return nil, problem.Invalidf("keep one scheduler in one file", "read %s: the file has a second document", name)
-	}
-	if d.APIVersion != fileAPIVersion || d.Kind != fileKind {
-		return nil, problem.Invalidf(fmt.Sprintf("start the file with apiVersion: %s and kind: %s", fileAPIVersion, fileKind),
-			"read %s: expected a %s, got %s %q", name, fileKind, d.APIVersion, d.Kind)
-	}
-	given := 0
-	for _, set := range []bool{d.Spec.Configuration.Preset != "", d.Spec.Configuration.File != "", !d.Spec.Configuration.Inline.IsZero()} {
-		if set {
-			given++
-		}
-	}
-	if given > 1 {
-		return nil, problem.Invalidf("", "read %s: spec.configuration has more than one of preset, file and inline", name)
-	}
-	return d, d.checkExtenders()
-}
-
-// goTypes matches the Go types in messages of the YAML library.
-var goTypes = regexp.MustCompile(` (in|into) (type )?(spec\.|struct \{)[^\n]*`)
-
-func describeYAML(err error) string {
-	var typeError *yaml.TypeError
-	if errors.As(err, &typeError) {
-		problems := make([]string, 0, len(typeError.Errors))
-		for _, p := range typeError.Errors {
-			p = goTypes.ReplaceAllString(p, "")
-			if line, field, ok := strings.Cut(p, ": field "); ok {
-				p = line + ": unknown field " + strings.TrimSuffix(field, " not found")
-			}
-			problems = append(problems, p)
-		}
-		return strings.Join(problems, "; ")
-	}
-	return strings.TrimPrefix(err.Error(), "yaml: ")
-}
-
 // path returns the path of a file that the document names.
 func (d *document) path(name string) string {
 	if filepath.IsAbs(name) {
@@ -176,95 +84,77 @@ func (d *document) path(name string) string {
 	return filepath.Join(d.dir, name)
 }
 
-// configuration returns the scheduler configuration that the document contains or names, with the name to use in
-// messages; nil if it names a preset or nothing.
-func (d *document) configuration() (text []byte, name string, err error) {
-	c := d.Spec.Configuration
-	switch {
-	case c.File != "":
-		name = d.path(c.File)
-		text, err = os.ReadFile(name)
+// Request returns the request with the contents of the files that it names, and with complete paths: what a revision records.
+func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
+	r := s.request.DeepCopy()
+	c := &r.Spec.Configuration
+	if c.File != "" && c.Inline == "" {
+		text, err := s.readConfiguration(c)
 		if err != nil {
-			return nil, "", problem.Invalidf("", "read spec.configuration.file: %w", err)
+			return nil, err
 		}
-		return text, name, nil
-	case !c.Inline.IsZero():
-		text, err = yaml.Marshal(&c.Inline)
-		if err != nil {
-			return nil, "", fmt.Errorf("write spec.configuration.inline: %w", err)
-		}
-		return text, "spec.configuration.inline", nil
-	default:
-		return nil, "", nil
+		c.Inline = v1alpha1.Document(text)
 	}
+	for i := range r.Spec.Extenders {
+		if err := readTLS(s.file, &r.Spec.Extenders[i]); err != nil {
+			return nil, err
+		}
+	}
+	r.Spec.Source.Branch = s.file.Spec.Source.Branch
+	if s.chosen {
+		r.Spec.Credentials = s.file.Spec.Credentials
+	}
+	return r, nil
 }
 
-// resources returns the resources of the scheduler's container.
-func (d *document) resources() corev1.ResourceRequirements {
-	return corev1.ResourceRequirements{Requests: d.Spec.Resources.Requests.list(), Limits: d.Spec.Resources.Limits.list()}
-}
-
-// rules returns spec.rbac.rules.
-func (d *document) rules() ([]rbacv1.PolicyRule, error) {
-	if d.Spec.RBAC.Rules.IsZero() {
-		return nil, nil
+// readConfiguration reads the file of --config or spec.configuration.file, and makes its name relative to the working directory.
+func (s *Spec) readConfiguration(c *v1alpha1.Configuration) ([]byte, error) {
+	if s.flags.Config != "" {
+		return ReadFile("--config", c.File)
 	}
-	text, err := yaml.Marshal(&d.Spec.RBAC.Rules)
+	c.File = s.file.path(c.File)
+	text, err := os.ReadFile(c.File)
 	if err != nil {
-		return nil, fmt.Errorf("write spec.rbac.rules: %w", err)
+		return nil, problem.Invalidf("", "read spec.configuration.file: %w", err)
 	}
-	var rules []rbacv1.PolicyRule
-	line := d.Spec.RBAC.Rules.Line
-	if err := sigsyaml.UnmarshalStrict(text, &rules); err != nil {
-		return nil, problem.Invalidf("write a list of rules as in a ClusterRole: apiGroups, resources, verbs",
-			"line %d: spec.rbac.rules: %s", line, strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "))
-	}
-	for i, rule := range rules {
-		if len(rule.Verbs) == 0 || len(rule.Resources)+len(rule.NonResourceURLs) == 0 || len(rule.Resources) > 0 && len(rule.APIGroups) == 0 {
-			return nil, problem.Invalidf("", "line %d: spec.rbac.rules[%d] needs verbs, and apiGroups and resources, or nonResourceURLs", line, i)
-		}
-	}
-	return rules, nil
+	return text, nil
 }
 
-// autoInt is a number, or "auto", which is 0.
-type autoInt int
-
-// UnmarshalYAML reads a number or the word auto.
-func (a *autoInt) UnmarshalYAML(node *yaml.Node) error {
-	if node.Value == "auto" || node.Value == "" {
+// readTLS reads the files that tlsConfig names: the CA goes into the configuration, certificate and key into a Secret that the
+// scheduler's pod mounts.
+func readTLS(d *document, e *v1alpha1.Extender) error {
+	t := e.TLSConfig
+	if t == nil || e.IsDeployed() {
 		return nil
 	}
-	n, err := strconv.Atoi(node.Value)
-	if err != nil || n < 1 {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: invalid value %q: must be a number above 0, or auto", node.Line, node.Value)}}
+	if t.CA == v1alpha1.CAAuto {
+		return problem.Invalidf("name a file with the certificates of its CA", "extender %s: tlsConfig.ca: auto is valid for an extender that pmk-sched deploys only", e.Name)
 	}
-	*a = autoInt(n)
-	return nil
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return problem.Invalidf("", "extender %s: tlsConfig.certFile and tlsConfig.keyFile are required together", e.Name)
+	}
+	var err error
+	read := func(field, name, kind string, content *[]byte) {
+		if err == nil && name != "" && *content == nil {
+			*content, err = readPEM(d, e.Name, field, name, kind)
+		}
+	}
+	read("ca", t.CA, "CERTIFICATE", &t.CAData)
+	read("certFile", t.CertFile, "CERTIFICATE", &t.CertData)
+	read("keyFile", t.KeyFile, "PRIVATE KEY", &t.KeyData)
+	return err
 }
 
-// quantities are amounts of resources, such as cpu: 100m.
-type quantities map[string]quantity
-
-type quantity struct{ resource.Quantity }
-
-// UnmarshalYAML reads a quantity in Kubernetes' notation.
-func (q *quantity) UnmarshalYAML(node *yaml.Node) error {
-	parsed, err := resource.ParseQuantity(node.Value)
+// readPEM reads a file and checks that it starts with a PEM block of the given kind.
+func readPEM(d *document, extender, field, name, kind string) ([]byte, error) {
+	name = d.path(name)
+	text, err := os.ReadFile(name)
 	if err != nil {
-		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: invalid quantity %q: must be a value such as 100m or 64Mi", node.Line, node.Value)}}
+		return nil, problem.Invalidf("", "extender %s: read tlsConfig.%s: %w", extender, field, err)
 	}
-	q.Quantity = parsed
-	return nil
-}
-
-func (q quantities) list() corev1.ResourceList {
-	if len(q) == 0 {
-		return nil
+	block, _ := pem.Decode(bytes.TrimSpace(text))
+	if block == nil || !strings.HasSuffix(block.Type, kind) {
+		return nil, problem.Invalidf("", "extender %s: tlsConfig.%s: %s does not contain a PEM-encoded %s", extender, field, name, strings.ToLower(kind))
 	}
-	list := corev1.ResourceList{}
-	for name, amount := range q {
-		list[corev1.ResourceName(name)] = amount.Quantity
-	}
-	return list
+	return text, nil
 }

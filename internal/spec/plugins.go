@@ -1,58 +1,64 @@
 package spec
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
-	"go.yaml.in/yaml/v3"
-
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
-	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// pluginEntry is one element of spec.source.plugins.
-type pluginEntry struct {
-	Builtin string `yaml:"builtin"`
-	Module  string `yaml:"module"`
-	Package string `yaml:"package"`
-	Path    string `yaml:"path"`
-	// Weight, Args and Enable are its place in the configuration.
-	Weight int       `yaml:"weight"`
-	Args   yaml.Node `yaml:"args"`
-	Enable *[]string `yaml:"enable"`
-}
-
-// plugins returns the plugins of the flags, or those of the document. A plugin that both name keeps the document's weight,
-// arguments and extension points.
-func (d *document) plugins(flags []string) ([]pack.Plugin, error) {
-	inFile, err := d.filePlugins()
-	if err != nil || len(flags) == 0 {
-		return inFile, err
+// plugins returns the plugins of the flags, or those of the document, with complete paths. A plugin that both name keeps the document's
+// weight, arguments and extension points.
+func (d *document) plugins(flags []string) ([]v1alpha1.Plugin, error) {
+	inFile := slices.Clone(d.Spec.Source.Plugins)
+	for i := range inFile {
+		if inFile[i].Path != "" {
+			inFile[i].Path = d.path(inFile[i].Path)
+		}
 	}
-	var all []pack.Plugin
+	if len(flags) == 0 {
+		return inFile, nil
+	}
+	var all []v1alpha1.Plugin
 	for _, text := range flags {
 		p, err := plugins.Parse(text)
 		if err != nil {
 			return nil, err
 		}
-		plugin := pack.Plugin{Plugin: p}
-		if i := slices.IndexFunc(inFile, func(known pack.Plugin) bool { return samePlugin(known.Plugin, p) }); i >= 0 {
-			plugin = inFile[i]
-			plugin.Plugin = p
+		entry := v1alpha1.Plugin{}
+		for _, known := range inFile {
+			if source, err := pluginSource(known); err == nil && samePlugin(source, p) {
+				entry = known
+			}
 		}
-		all = append(all, plugin)
+		entry.Content = nil
+		entry.Builtin, entry.Path, entry.Module, entry.Package = p.Builtin, p.Dir, p.Module, p.Package
+		if p.Module != "" {
+			entry.Module += "@" + p.Version
+		}
+		all = append(all, entry)
 	}
 	return all, nil
 }
 
-// filePlugins returns spec.source.plugins.
-func (d *document) filePlugins() ([]pack.Plugin, error) {
+// packPlugins returns the plugins of a request. Recorded sources are unpacked into the cache.
+func (s *Spec) packPlugins(list []v1alpha1.Plugin) ([]pack.Plugin, error) {
 	var all []pack.Plugin
-	for i, entry := range d.Spec.Source.Plugins {
-		source, err := entry.source(d)
+	for i, entry := range list {
+		source, err := pluginSource(entry)
+		if err == nil && entry.Content != nil {
+			source.Dir, err = unpack(entry.Content, s.flags.CacheDir)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("spec.source.plugins[%d]: %w", i, err)
 		}
@@ -60,45 +66,75 @@ func (d *document) filePlugins() ([]pack.Plugin, error) {
 		if entry.Enable != nil {
 			plugin.Enable = append([]string{}, *entry.Enable...)
 		}
-		if !entry.Args.IsZero() {
-			if plugin.Args, err = yaml.Marshal(&entry.Args); err != nil {
-				return nil, fmt.Errorf("write the args of spec.source.plugins[%d]: %w", i, err)
-			}
+		if entry.Args != "" {
+			plugin.Args = []byte(entry.Args)
 		}
 		all = append(all, plugin)
 	}
 	return all, nil
 }
 
-// source returns where the plugin's code is.
-func (e pluginEntry) source(d *document) (plugins.Plugin, error) {
-	var given []string
-	for _, field := range []struct{ name, value string }{{"builtin", e.Builtin}, {"module", e.Module}, {"path", e.Path}} {
-		if field.value != "" {
-			given = append(given, field.name)
-		}
-	}
+// pluginSource returns the location of a plugin's code.
+func pluginSource(e v1alpha1.Plugin) (plugins.Plugin, error) {
 	switch {
-	case len(given) == 0:
-		return plugins.Plugin{}, problem.Invalidf("", "one of builtin, module and path is required")
-	case len(given) > 1:
-		return plugins.Plugin{}, problem.Invalidf("", "%s exclude each other", strings.Join(given, " and "))
-	case e.Package != "" && e.Module == "":
-		return plugins.Plugin{}, problem.Invalidf("set path to the package's own directory", "package is valid with module only")
 	case e.Path != "":
-		return plugins.Plugin{Dir: d.path(e.Path)}, nil
+		return plugins.Plugin{Dir: e.Path}, nil
 	case e.Builtin != "":
 		return plugins.Parse("builtin:" + e.Builtin)
+	case e.Package != "":
+		return plugins.Parse(e.Module + ":" + e.Package)
 	}
-	text := e.Module
-	if e.Package != "" {
-		text += ":" + e.Package
-	}
-	if !strings.Contains(text, "@") {
-		return plugins.Plugin{}, problem.Invalidf("write it as sigs.k8s.io/scheduler-plugins@v0.32.7", "module %s has no version", e.Module)
-	}
-	return plugins.Parse(text)
+	return plugins.Parse(e.Module)
 }
+
+// unpack writes the recorded sources of a plugin to the cache, under their hash, unless they are there.
+func unpack(content []byte, cache string) (string, error) {
+	sum := sha256.Sum256(content)
+	parent := filepath.Join(cache, "plugins")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("unpack a plugin: %w", err)
+	}
+	temporary, err := os.MkdirTemp(parent, "unpack-")
+	if err != nil {
+		return "", fmt.Errorf("unpack a plugin: %w", err)
+	}
+	dir, err := plugins.Unpack(content, temporary)
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(temporary))
+	}
+	to := filepath.Join(parent, hex.EncodeToString(sum[:]))
+	inside := strings.TrimPrefix(dir, temporary)
+	if err := os.Rename(temporary, to); errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTEMPTY) {
+		return to + inside, os.RemoveAll(temporary)
+	} else if err != nil {
+		return "", fmt.Errorf("unpack a plugin: %w", err)
+	}
+	return to + inside, nil
+}
+
+// archive adds the sources of the directories to the plugins of a request, up to a size that fits into a revision.
+func archive(list []v1alpha1.Plugin) error {
+	left := maxRecorded
+	for i := range list {
+		p := &list[i]
+		if p.Path == "" || p.Content != nil {
+			left -= len(p.Content)
+			continue
+		}
+		p.Path = absolute(p.Path)
+		content, err := plugins.Archive(plugins.Plugin{Dir: p.Path})
+		if err != nil {
+			return fmt.Errorf("spec.source.plugins[%d]: %w", i, err)
+		}
+		if left -= len(content); left >= 0 {
+			p.Content = content
+		}
+	}
+	return nil
+}
+
+// maxRecorded bounds the compressed sources of all plugins in a revision, in bytes. A Secret has 1 MiB.
+const maxRecorded = 512 << 10
 
 // sources returns the plugins as the build takes them.
 func sources(list []pack.Plugin) []plugins.Plugin {
@@ -123,19 +159,4 @@ func absolute(dir string) string {
 		return full
 	}
 	return dir
-}
-
-// pluginFlags returns the flags that name plugins and imports, valid in any directory.
-func pluginFlags(with, imports []string) []string {
-	var flags []string
-	for _, text := range with {
-		if p, err := plugins.Parse(text); err == nil && p.Dir != "" {
-			text = absolute(p.Dir)
-		}
-		flags = append(flags, "--with="+text)
-	}
-	for _, imported := range imports {
-		flags = append(flags, "--import="+imported)
-	}
-	return flags
 }

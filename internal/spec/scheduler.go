@@ -5,80 +5,69 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 )
 
-// AnyNode is the node selector that lets the scheduler run on every node.
-const AnyNode = "any"
-
 // Scheduler returns the options to install the scheduler with.
 func (s *Spec) Scheduler() (deploy.Options, error) {
-	d, f := s.file, s.flags
+	spec := s.request.Spec
 	o := deploy.Options{
 		Name: s.Name, Namespace: s.Namespace,
-		PullPolicy:  cmp.Or(f.PullPolicy, d.Spec.Image.PullPolicy),
+		PullPolicy:  spec.Image.PullPolicy,
 		Branch:      s.Branch,
-		Credentials: cmp.Or(f.Credentials, d.Spec.Credentials, deploy.Auto),
-		Replicas:    int(d.Spec.Replicas),
-		Port:        int(d.Spec.Ports.Secure),
-		Lossy:       f.Lossy,
-		Resources:   d.resources(),
-		Args:        d.Spec.Args,
+		Credentials: cmp.Or(spec.Credentials, deploy.Auto),
+		Replicas:    int(spec.Replicas),
+		Port:        int(spec.Ports.Secure),
+		Lossy:       spec.Configuration.Lossy,
+		Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList(spec.Resources.Requests), Limits: corev1.ResourceList(spec.Resources.Limits),
+		},
+		Args:         spec.Args,
+		NodeSelector: maps.Clone(spec.NodeSelector), AnyNode: spec.AnyNode,
 
-		PolicyConfigMap: s.policyConfigMap(),
-		Version:         f.Version,
+		PolicyConfigMap: spec.Configuration.PolicyConfigMap,
+		Version:         s.flags.Version,
 		Now:             time.Now(),
 	}
 	var err error
 	if o.Image, err = s.image(); err != nil {
 		return o, err
 	}
-	if f.Replicas != nil {
-		if o.Replicas = *f.Replicas; o.Replicas < 1 {
-			return o, problem.Invalidf("leave it out for one on each control-plane node", "invalid --replicas %d: must be at least 1", o.Replicas)
-		}
-	}
-	if f.Port != nil {
-		if o.Port = *f.Port; o.Port < 1 || o.Port > 65535 {
-			return o, problem.Invalidf("leave it out for the first free port", "invalid --port %d: must be between 1 and 65535", o.Port)
-		}
-	}
-	if o.NodeSelector, o.AnyNode, err = nodeSelector(f.NodeSelector); err != nil {
-		return o, err
-	}
-	if o.NodeSelector == nil && !o.AnyNode {
-		o.NodeSelector = maps.Clone(d.Spec.NodeSelector)
-	}
 	if err := o.Validate(); err != nil {
 		return o, err
 	}
-	if o.Extenders, o.ExtenderClients, err = d.calledExtenders(); err != nil {
+	if o.Request, err = s.Request(); err != nil {
 		return o, err
 	}
-	if o.PluginRules, err = d.rules(); err != nil {
+	if err := archive(o.Request.Spec.Source.Plugins); err != nil {
 		return o, err
 	}
-	o.Flags = s.recordedFlags()
-	o.Preset, o.Configuration, o.ConfigurationName, err = s.configuration()
-	return o, err
+	if o.Extenders, o.ExtenderClients, err = calledExtenders(o.Request); err != nil {
+		return o, err
+	}
+	o.PluginRules = slices.Clone(spec.RBAC.Rules)
+	o.Preset, o.Configuration, o.ConfigurationName = configuration(o.Request)
+	return o, nil
 }
 
 // Simulated is a scheduler to run without a cluster.
 type Simulated struct {
-	// Name is that of the scheduler; empty: the default scheduler.
+	// Name of the scheduler. If it is empty, it is the default scheduler.
 	Name string
 	// Branch is the release, or [pack.BranchAuto].
 	Branch string
 	// Plugins and Imports are compiled in.
 	Plugins []pack.Plugin
 	Imports []string
-	// Preset or Configuration is what it is configured with; ConfigurationName is the file of the latter.
+	// Preset or Configuration is the configuration of the scheduler; ConfigurationName is the file of the latter.
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string
@@ -91,46 +80,38 @@ func (s *Spec) Simulation(with, imports []string) (Simulated, error) {
 	if len(imports) == 0 {
 		r.Imports = s.file.Spec.Source.Imports
 	}
-	var err error
-	if r.Plugins, err = s.file.plugins(with); err != nil {
+	list, err := s.file.plugins(with)
+	if err != nil {
 		return r, err
 	}
-	r.Preset, r.Configuration, r.ConfigurationName, err = s.configuration()
-	return r, err
-}
-
-// recordedFlags are those to deploy the same scheduler with again. They are recorded in the form that `build` takes too.
-func (s *Spec) recordedFlags() []string {
-	var recorded []string
-	for _, flag := range s.flags.Given {
-		if strings.HasPrefix(flag, "--file=") && !s.file.regular {
-			continue
-		}
-		if plugin, ok := strings.CutPrefix(flag, "--plugins="); ok {
-			flag = "--with=" + plugin
-		}
-		recorded = append(recorded, flag)
+	if r.Plugins, err = s.packPlugins(list); err != nil {
+		return r, err
 	}
-	return recorded
+	request, err := s.Request()
+	if err != nil {
+		return r, err
+	}
+	r.Preset, r.Configuration, r.ConfigurationName = configuration(request)
+	return r, nil
 }
 
-// image is the requested image, or the one that build makes of the document: plugins are part of its tag.
+// image is the requested image, or the image that build makes of the document: plugins are part of its tag.
 func (s *Spec) image() (string, error) {
-	d := s.file
-	if s.flags.Image != "" || d.Spec.Image.Repository == "" || d.Spec.Image.Tag != "" {
-		return cmp.Or(s.flags.Image, d.imageReference("")), nil
+	i := s.request.Spec.Image
+	if i.Reference != "" || i.Repository == "" || i.Tag != "" {
+		return cmp.Or(i.Reference, imageReference(i, "")), nil
 	}
-	list, err := d.plugins(s.flags.Plugins)
+	source := s.request.Spec.Source
+	list, err := s.packPlugins(source.Plugins)
 	if err != nil {
 		return "", err
 	}
-	suffix, err := pack.TagSuffix(sources(list), d.Spec.Source.Imports)
-	return d.imageReference(suffix), err
+	suffix, err := pack.TagSuffix(sources(list), source.Imports)
+	return imageReference(i, suffix), err
 }
 
-// imageReference is the image of the document: with its tag, or with the release as tag, followed by suffix.
-func (d *document) imageReference(suffix string) string {
-	i := d.Spec.Image
+// imageReference is the image of a document: with its tag, or with the release as tag, followed by suffix.
+func imageReference(i v1alpha1.Image, suffix string) string {
 	switch {
 	case i.Repository == "":
 		return ""
@@ -141,52 +122,17 @@ func (d *document) imageReference(suffix string) string {
 	}
 }
 
-// configuration returns the scheduler configuration. A flag overrides any kind of configuration in the document.
-func (s *Spec) configuration() (preset string, text []byte, name string, err error) {
-	switch f := s.flags; {
-	case f.Config != "" && f.Preset != "":
-		return "", nil, "", problem.Invalidf("", "--config and --preset exclude each other")
-	case f.Configuration != nil:
-		return "", f.Configuration, f.ConfigurationName, nil
-	case f.Config != "":
-		text, err = ReadFile("--config", f.Config)
-		return "", text, f.Config, err
-	case f.Preset != "":
-		return f.Preset, nil, "", nil
+// configuration returns the scheduler configuration of a request with contents, and its name in messages.
+func configuration(r *v1alpha1.CustomScheduler) (preset string, text []byte, name string) {
+	c := r.Spec.Configuration
+	if c.File == "" && c.Inline == "" {
+		return c.Preset, nil, ""
 	}
-	text, name, err = s.file.configuration()
-	return s.file.Spec.Configuration.Preset, text, name, err
+	return "", []byte(c.Inline), cmp.Or(c.File, "spec.configuration.inline")
 }
 
-func (s *Spec) policyConfigMap() bool {
-	if given := s.flags.PolicyConfigMap; given != nil {
-		return *given
-	}
-	return s.file.Spec.Configuration.PolicyConfigMap
-}
-
-// nodeSelector parses the values of --node-selector: KEY=VALUE, or AnyNode alone.
-func nodeSelector(values []string) (labels map[string]string, anyNode bool, err error) {
-	if slices.Contains(values, AnyNode) {
-		if len(values) > 1 {
-			return nil, false, problem.Invalidf("", "--node-selector %s excludes other selectors", AnyNode)
-		}
-		return nil, true, nil
-	}
-	for _, pair := range values {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			return nil, false, problem.Invalidf("write --node-selector KEY=VALUE, KEY= for an empty value, or "+AnyNode, "invalid --node-selector %q: must be KEY=VALUE", pair)
-		}
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[key] = value
-	}
-	return labels, false, nil
-}
-
-// excluded returns an error if one of the flags in given (their names) is set although other excludes it.
+// excluded returns an error if one of the flags in given (their names) is set although other excludes it. hint is a format for the name
+// of the flag.
 func excluded(given []string, other, hint string, names ...string) error {
 	for _, name := range names {
 		if slices.Contains(given, name) {

@@ -1,11 +1,14 @@
-// Package spec reads pmk-sched.yaml and the flags of a command, once, and resolves them into one value. Flags win over the
+// Package spec reads pmk-sched.yaml and the flags of a command, once, and resolves them into one request. Flags win over the
 // file.
 package spec
 
 import (
 	"cmp"
 	"io"
+	"slices"
+	"strings"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -13,6 +16,9 @@ import (
 
 // DefaultNamespace has the objects of a scheduler if no other is given.
 const DefaultNamespace = "kube-system"
+
+// AnyNode is the node selector that lets the scheduler run on every node.
+const AnyNode = "any"
 
 // Flags are the flags that describe a scheduler. A zero value is a flag that was not given.
 type Flags struct {
@@ -26,11 +32,8 @@ type Flags struct {
 	PolicyConfigMap                     *bool
 	Lossy                               bool
 	NodeSelector, Plugins               []string
-	// Configuration is a configuration in place of Config, and ConfigurationName its name in messages.
-	Configuration     []byte
-	ConfigurationName string
-	// Given are the flags to record, as --name=value.
-	Given []string
+	// CacheDir is the build cache, where recorded plugins are unpacked.
+	CacheDir string
 	// Version of pmk-sched, recorded in a label.
 	Version string
 }
@@ -42,8 +45,10 @@ type Spec struct {
 	// Branch is the release to build or to render for, or "auto".
 	Branch string
 
-	file  *document
-	flags Flags
+	request *v1alpha1.CustomScheduler // the file, changed by the flags
+	chosen  bool                      // the credentials were chosen by pmk-sched
+	file    *document
+	flags   Flags
 }
 
 // Read reads the file and resolves what every command needs.
@@ -52,16 +57,93 @@ func Read(f Flags) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return resolve(f, d), nil
+	return resolve(f, d)
 }
 
-func resolve(f Flags, d *document) *Spec {
-	return &Spec{
-		Name:      cmp.Or(f.Name, d.Metadata.Name),
-		Namespace: cmp.Or(f.Namespace, d.Metadata.Namespace, DefaultNamespace),
-		Branch:    cmp.Or(f.Branch, d.Spec.Source.Branch, pack.BranchAuto),
-		file:      d, flags: f,
+// resolve returns the request of a document with the flags on top.
+func resolve(f Flags, d *document) (*Spec, error) {
+	r := d.DeepCopy()
+	s := &Spec{request: r, file: d, flags: f}
+	r.APIVersion, r.Kind = v1alpha1.APIVersion, v1alpha1.Kind
+	r.Name = cmp.Or(f.Name, r.Name)
+	r.Namespace = cmp.Or(f.Namespace, r.Namespace, DefaultNamespace)
+	r.Spec.Source.Branch = cmp.Or(f.Branch, r.Spec.Source.Branch, pack.BranchAuto)
+	if d.regular {
+		r.Annotations = map[string]string{v1alpha1.AnnotationFile: f.File}
 	}
+	if f.Image != "" {
+		r.Spec.Image.Reference = f.Image
+	}
+	r.Spec.Image.PullPolicy = cmp.Or(f.PullPolicy, r.Spec.Image.PullPolicy)
+	r.Spec.Credentials = cmp.Or(f.Credentials, r.Spec.Credentials)
+	if err := f.configure(&r.Spec.Configuration); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.Spec.Source.Plugins, err = d.plugins(f.Plugins); err != nil {
+		return nil, err
+	}
+	s.Name, s.Namespace, s.Branch = r.Name, r.Namespace, r.Spec.Source.Branch
+	return s, f.place(&r.Spec)
+}
+
+// configure changes the configuration: a flag overrides any kind of configuration in the document.
+func (f Flags) configure(c *v1alpha1.Configuration) error {
+	switch {
+	case f.Config != "" && f.Preset != "":
+		return problem.Invalidf("", "--config and --preset exclude each other")
+	case f.Config != "":
+		c.Preset, c.File, c.Inline = "", f.Config, ""
+	case f.Preset != "":
+		c.Preset, c.File, c.Inline = f.Preset, "", ""
+	}
+	if f.PolicyConfigMap != nil {
+		c.PolicyConfigMap = *f.PolicyConfigMap
+	}
+	c.Lossy = c.Lossy || f.Lossy
+	return nil
+}
+
+// place changes the nodes, the replicas and the port.
+func (f Flags) place(r *v1alpha1.CustomSchedulerSpec) error {
+	if f.Replicas != nil {
+		if *f.Replicas < 1 {
+			return problem.Invalidf("leave it out for one on each control-plane node", "invalid --replicas %d: must be at least 1", *f.Replicas)
+		}
+		r.Replicas = v1alpha1.AutoInt(*f.Replicas)
+	}
+	if f.Port != nil {
+		if *f.Port < 1 || *f.Port > 65535 {
+			return problem.Invalidf("leave it out for the first free port", "invalid --port %d: must be between 1 and 65535", *f.Port)
+		}
+		r.Ports.Secure = v1alpha1.AutoInt(*f.Port)
+	}
+	selector, anyNode, err := nodeSelector(f.NodeSelector)
+	if err == nil && (selector != nil || anyNode) {
+		r.NodeSelector, r.AnyNode = selector, anyNode
+	}
+	return err
+}
+
+// nodeSelector parses the values of --node-selector: KEY=VALUE, or AnyNode alone.
+func nodeSelector(values []string) (labels map[string]string, anyNode bool, err error) {
+	if slices.Contains(values, AnyNode) {
+		if len(values) > 1 {
+			return nil, false, problem.Invalidf("", "--node-selector %s excludes other selectors", AnyNode)
+		}
+		return nil, true, nil
+	}
+	for _, pair := range values {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			return nil, false, problem.Invalidf("write --node-selector KEY=VALUE, KEY= for an empty value, or "+AnyNode, "invalid --node-selector %q: must be KEY=VALUE", pair)
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[key] = value
+	}
+	return labels, false, nil
 }
 
 // RequireName returns an error if neither the flags nor the file name the scheduler.
@@ -73,26 +155,49 @@ func (s *Spec) RequireName() error {
 }
 
 // Plugins returns the plugins that the user says are in the image; there may be none.
-func (s *Spec) Plugins() ([]pack.Plugin, error) { return s.file.plugins(s.flags.Plugins) }
-
-// DeclaresPlugins reports whether a flag says which plugins are in the image.
-func (s *Spec) DeclaresPlugins() bool { return len(s.flags.Plugins) > 0 }
+func (s *Spec) Plugins() ([]pack.Plugin, error) { return s.packPlugins(s.request.Spec.Source.Plugins) }
 
 // Replacement returns the options to replace the default scheduler of this node with. Node, Names, Timeout and Steady are
 // the caller's.
 func (s *Spec) Replacement() (replace.Options, error) {
 	var o replace.Options
-	var err error
+	r, err := s.Request()
+	if err != nil {
+		return o, err
+	}
 	if o.Image, err = s.image(); err != nil {
 		return o, err
 	}
-	if o.Preset, o.Configuration, o.ConfigurationName, err = s.configuration(); err != nil {
-		return o, err
+	o.Preset, o.Configuration, o.ConfigurationName = configuration(r)
+	o.PluginRules = slices.Clone(r.Spec.RBAC.Rules)
+	o.PolicyConfigMap = r.Spec.Configuration.PolicyConfigMap
+	called, clients, err := calledExtenders(r)
+	if err == nil && len(clients) > 0 {
+		err = problem.Invalidf("remove certFile and keyFile, or use a --config that names files on the node",
+			"the default scheduler is a static pod and cannot mount a client certificate for an extender")
 	}
-	if o.PluginRules, err = s.file.rules(); err != nil {
-		return o, err
-	}
-	o.PolicyConfigMap = s.policyConfigMap()
-	o.Extenders, err = s.file.nodeExtenders()
+	o.Extenders = called
 	return o, err
+}
+
+// Named returns the spec for a scheduler of that name.
+func (s *Spec) Named(name, namespace string) *Spec {
+	other := *s
+	other.request = s.request.DeepCopy()
+	other.Name, other.Namespace, other.request.Name, other.request.Namespace = name, namespace, name, namespace
+	return &other
+}
+
+// GivenImage returns the image of the flags, or "".
+func (s *Spec) GivenImage() string { return s.flags.Image }
+
+// GivesBranch reports whether a flag names the branch.
+func (s *Spec) GivesBranch() bool { return s.flags.Branch != "" }
+
+// WithImage returns the spec with another image.
+func (s *Spec) WithImage(image string) *Spec {
+	other := *s
+	other.request = s.request.DeepCopy()
+	other.request.Spec.Image.Reference, other.flags.Image = image, image
+	return &other
 }

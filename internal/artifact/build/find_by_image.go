@@ -3,14 +3,16 @@ package build
 import (
 	"errors"
 	"fmt"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
 
 // tagged is the record of the build in an image.
 type tagged struct {
-	Image    string   `json:"image"`
-	Info     Info     `json:"info"`
-	Binaries []string `json:"binaries"`
-	Flags    []string `json:"flags,omitempty"`
+	Image    string          `json:"image"`
+	Info     Info            `json:"info"`
+	Binaries []string        `json:"binaries"`
+	Recipe   v1alpha1.Recipe `json:"recipe,omitzero"`
 }
 
 func (c cache) tag(imageRef string) string { return c.fact("images", hash([]byte(imageRef))) }
@@ -21,7 +23,7 @@ func Tag(cacheDir string, r *Result, imageRef string) error {
 	if cacheDir == "" || imageRef == "" {
 		return errors.New("record the build of an image: a build cache directory and a reference are required")
 	}
-	record := tagged{Image: imageRef, Info: r.Info, Flags: r.Flags}
+	record := tagged{Image: imageRef, Info: r.Info, Recipe: r.Recipe}
 	for _, b := range r.Binaries {
 		record.Binaries = append(record.Binaries, b.Inputs)
 	}
@@ -43,7 +45,7 @@ func FindByImage(cacheDir, imageRef string) (*Result, bool, error) {
 	if !found || record.Image != imageRef {
 		return nil, false, nil
 	}
-	r := &Result{Info: record.Info, Cached: true, Flags: record.Flags}
+	r := &Result{Info: record.Info, Cached: true, Recipe: record.Recipe}
 	for _, key := range record.Binaries {
 		s, complete := c.load(key)
 		if !complete {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 )
 
 func TestImageIsFoundByTheReferenceRecordedLast(t *testing.T) {
@@ -16,7 +18,7 @@ func TestImageIsFoundByTheReferenceRecordedLast(t *testing.T) {
 	older := mustRun(t, o)
 	o.Release = mustRelease(t, "v1.24.4")
 	newer := mustRun(t, o)
-	newer.Flags = []string{"--with=/plugins/quiet"}
+	newer.Recipe = v1alpha1.Recipe{Plugins: []v1alpha1.Plugin{{Path: "/plugins/quiet"}}}
 	const ref = "localhost/sched/my-scheduler:1"
 
 	if _, found, err := FindByImage(o.CacheDir, ref); found || err != nil {
@@ -34,8 +36,8 @@ func TestImageIsFoundByTheReferenceRecordedLast(t *testing.T) {
 	if diff := cmp.Diff(newer.Binaries, got.Binaries); diff != "" {
 		t.Errorf("binaries (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(newer.Flags, got.Flags); diff != "" {
-		t.Errorf("flags (-want +got):\n%s", diff)
+	if diff := cmp.Diff(newer.Recipe, got.Recipe); diff != "" {
+		t.Errorf("recipe (-want +got):\n%s", diff)
 	}
 	if err := os.Remove(newer.Binaries[0].Path); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 )
 
@@ -66,9 +67,8 @@ type Result struct {
 	Cached bool
 	// Dir is the directory of the generated module if it was kept.
 	Dir string
-	// Flags are the command line flags for the same plugins. The caller sets them before Tag, and
-	// FindByImage returns them.
-	Flags []string
+	// Recipe describes the build. The caller sets it before Tag, and FindByImage returns it.
+	Recipe v1alpha1.Recipe
 }
 
 // Binary returns the binary of a program for a platform, and whether it exists.

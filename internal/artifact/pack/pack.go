@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
@@ -44,10 +45,11 @@ type Request struct {
 	Binary string
 	// Keep leaves the generated module.
 	Keep bool
-	// Plugins and Imports are compiled in; Flags are the flags that name them, recorded with the image.
+	// Plugins and Imports are compiled in.
 	Plugins []plugins.Plugin
 	Imports []string
-	Flags   []string
+	// Recipe is recorded with the image.
+	Recipe v1alpha1.Recipe
 	// Extender builds the extender instead of a scheduler, as that version of pmk-sched.
 	Extender bool
 	Version  string
@@ -132,9 +134,9 @@ func Run(ctx context.Context, r Request, env Env) (*Result, error) {
 	if err := r.packImage(ctx, env, built, result, locking); err != nil || r.Extender {
 		return result, err
 	}
-	built.Flags = r.Flags
+	built.Recipe = r.Recipe
 	if r.Source != "" { // without a password
-		built.Flags = append(built.Flags, "--source="+built.Info.Source)
+		built.Recipe.From = built.Info.Source
 	}
 	return result, errors.Join(record(env.CacheDir, built, r.Tag, result.Digest), locking.write(result))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
@@ -32,9 +33,8 @@ type Contents struct {
 	Rules map[string]permissions.Rules
 	// Packages are the import paths of the plugins in Rules, from which [BundledRules] makes them again.
 	Packages map[string]string
-	// Built reports whether the image was built on this machine. Flags are the flags of that build.
-	Built bool
-	Flags []string
+	// Recipe describes the build of the image. It is nil if the image was not built on this machine.
+	Recipe *v1alpha1.Recipe
 	// Undeclared are plugins that declare permissions in code that is not part of pmk-sched.
 	Undeclared []plugins.Info
 }
@@ -44,10 +44,10 @@ type Contents struct {
 // image is replaced with the release.
 func ReadPlugins(ctx context.Context, env Env, reference string, release versions.Release, declared []Plugin) (*Contents, error) {
 	reference = strings.ReplaceAll(reference, image.ReleaseInTag, release.String())
-	built, flags, known := builtImage(env.CacheDir, reference)
+	built, recipe := builtImage(env.CacheDir, reference)
 	if len(declared) == 0 {
 		contents := describe(built)
-		contents.Built, contents.Flags = known, flags
+		contents.Recipe = recipe
 		for _, info := range built {
 			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
 		}
@@ -65,10 +65,10 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 		return nil, err
 	}
 	contents := describe(infos)
-	contents.Built, contents.Flags = known, flags
+	contents.Recipe = recipe
 	contents.addRules(built)
 	for i, info := range infos {
-		if known && !slices.Contains(PluginNames(built), info.Name) {
+		if recipe != nil && !slices.Contains(PluginNames(built), info.Name) {
 			return nil, problem.Invalidf("build it with --with "+declared[i].String(), "image %s was built without plugin %s", reference, info.Name)
 		}
 		contents.Plugins = append(contents.Plugins, profiles.Plugin{
@@ -81,12 +81,6 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 		}
 	}
 	return contents, nil
-}
-
-// FlagsToRecord returns the flags of the image's build to record with a deployment, so that an upgrade can build the next
-// image. Plugins that are declared are recorded by the deployment itself.
-func (c *Contents) FlagsToRecord(declared bool) []string {
-	return slices.DeleteFunc(slices.Clone(c.Flags), func(flag string) bool { return declared && strings.HasPrefix(flag, "--with=") })
 }
 
 // Warnings returns a warning for each plugin whose permissions the user has to list.
@@ -131,16 +125,16 @@ func BundledRules(packages map[string]string) map[string]permissions.Rules {
 
 // builtImage returns the plugins of an image that was built on this machine, the flags that named them, and whether it
 // was built here.
-func builtImage(cache, reference string) (infos []plugins.Info, flags []string, found bool) {
+func builtImage(cache, reference string) ([]plugins.Info, *v1alpha1.Recipe) {
 	name, err := image.CanonicalName(reference)
 	if err != nil {
-		return nil, nil, false
+		return nil, nil
 	}
 	result, found, err := build.FindByImage(cache, name)
 	if err != nil || !found {
-		return nil, nil, false
+		return nil, nil
 	}
-	return result.Info.Plugins, result.Flags, true
+	return result.Info.Plugins, &result.Recipe
 }
 
 // PluginNames returns the names by which a configuration refers to the plugins.

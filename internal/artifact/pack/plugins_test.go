@@ -6,20 +6,21 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-func TestReadPluginsReturnsTheFlagsOfTheImageToRecord(t *testing.T) {
+func TestReadPluginsReturnsTheRecipeOfTheImage(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
-	flags := []string{"--with=builtin:timestamp", "--with=/plugins/quiet", "--import=example.com/scheme"}
+	recipe := v1alpha1.Recipe{Plugins: []v1alpha1.Plugin{{Builtin: "timestamp"}, {Path: "/plugins/quiet"}}, Imports: []string{"example.com/scheme"}}
 	name, err := image.CanonicalName("localhost/s:v1.24.3")
 	if err != nil {
 		t.Fatal(err)
 	}
-	result := &build.Result{Info: build.Info{Plugins: []plugins.Info{{Name: "Timestamp", Points: []string{"preBind"}}}}, Flags: flags}
+	result := &build.Result{Info: build.Info{Plugins: []plugins.Info{{Name: "Timestamp", Points: []string{"preBind"}}}}, Recipe: recipe}
 	if err := build.Tag(cache, result, name); err != nil {
 		t.Fatal(err)
 	}
@@ -27,10 +28,7 @@ func TestReadPluginsReturnsTheFlagsOfTheImageToRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := gocmp.Diff(flags, contents.FlagsToRecord(false)); diff != "" {
-		t.Errorf("undeclared plugins (-want +got):\n%s", diff)
-	}
-	if diff := gocmp.Diff(flags[2:], contents.FlagsToRecord(true)); diff != "" {
-		t.Errorf("declared plugins (-want +got):\n%s", diff)
+	if diff := gocmp.Diff(&recipe, contents.Recipe); diff != "" {
+		t.Errorf("recipe (-want +got):\n%s", diff)
 	}
 }

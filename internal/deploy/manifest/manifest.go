@@ -85,9 +85,6 @@ type Scheduler struct {
 	Resources corev1.ResourceRequirements
 	// Restarted is a time that replaces the pods when it changes, or empty.
 	Restarted string `json:",omitempty"`
-	// Flags are the user's flags, --name=value each, that are needed to deploy the same scheduler
-	// with another image. They contain no secrets.
-	Flags []string
 	// Version is the version of pmk-sched, for a label.
 	Version string
 	// PluginRules are the RBAC rules that compiled-in plugins need.

@@ -1,0 +1,81 @@
+package v1alpha1
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Error is a problem of a file, with advice for the user, which may be empty.
+type Error struct {
+	text, hint string
+}
+
+// Error returns the problem.
+func (e *Error) Error() string { return e.text }
+
+// Hint returns the advice.
+func (e *Error) Hint() string { return e.hint }
+
+// Decode reads pmk-sched.yaml strictly: an unknown field, a duplicate field and a second document are errors with
+// their lines. It does not validate: see [CustomScheduler.Validate].
+func Decode(text []byte) (*CustomScheduler, error) {
+	var file struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Metadata   struct {
+			Name      string `yaml:"name"`
+			Namespace string `yaml:"namespace"`
+		} `yaml:"metadata"`
+		Spec CustomSchedulerSpec `yaml:"spec"`
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&file); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, &Error{text: "the file is empty"}
+		}
+		return nil, describe(err)
+	}
+	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, &Error{text: "the file has a second document", hint: "keep one scheduler in one file"}
+	}
+	if file.APIVersion != APIVersion || file.Kind != Kind {
+		return nil, &Error{
+			text: fmt.Sprintf("expected a %s, got %s %q", Kind, file.APIVersion, file.Kind),
+			hint: fmt.Sprintf("start the file with apiVersion: %s and kind: %s", APIVersion, Kind),
+		}
+	}
+	s := &CustomScheduler{Spec: file.Spec}
+	s.APIVersion, s.Kind, s.Name, s.Namespace = APIVersion, Kind, file.Metadata.Name, file.Metadata.Namespace
+	return s, nil
+}
+
+// goTypes matches the Go types in messages of the YAML library.
+var goTypes = regexp.MustCompile(` (in|into) (type )?(v1alpha1\.|struct \{)[^\n]*`)
+
+// describe returns the error of the YAML library without the names of Go types.
+func describe(err error) error {
+	var typeError *yaml.TypeError
+	if !errors.As(err, &typeError) {
+		var rules *RulesError
+		if errors.As(err, &rules) {
+			return rules
+		}
+		return errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	problems := make([]string, 0, len(typeError.Errors))
+	for _, p := range typeError.Errors {
+		p = goTypes.ReplaceAllString(p, "")
+		if line, field, ok := strings.Cut(p, ": field "); ok {
+			p = line + ": unknown field " + strings.TrimSuffix(field, " not found")
+		}
+		problems = append(problems, p)
+	}
+	return errors.New(strings.Join(problems, "; "))
+}

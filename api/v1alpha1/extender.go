@@ -1,0 +1,86 @@
+package v1alpha1
+
+// Extender is an extender that the scheduler calls: an existing service at URLPrefix, or, without
+// URLPrefix, an extender that pmk-sched deploys with the scheduler.
+type Extender struct {
+	// Name is a DNS label.
+	Name string `json:"name" yaml:"name"`
+	// URLPrefix is the address of an existing extender.
+	URLPrefix      string `json:"urlPrefix,omitempty" yaml:"urlPrefix"`
+	FilterVerb     string `json:"filterVerb,omitempty" yaml:"filterVerb"`
+	PrioritizeVerb string `json:"prioritizeVerb,omitempty" yaml:"prioritizeVerb"`
+	PreemptVerb    string `json:"preemptVerb,omitempty" yaml:"preemptVerb"`
+	BindVerb       string `json:"bindVerb,omitempty" yaml:"bindVerb"`
+	// Weight of the scores of the extender.
+	Weight int64 `json:"weight,omitempty" yaml:"weight"`
+	// EnableHTTPS is true by default if URLPrefix begins with https://.
+	EnableHTTPS *bool      `json:"enableHTTPS,omitempty" yaml:"enableHTTPS"`
+	TLSConfig   *TLSConfig `json:"tlsConfig,omitempty" yaml:"tlsConfig"`
+	// HTTPTimeout is the timeout of a call.
+	HTTPTimeout Duration `json:"httpTimeout,omitempty" yaml:"httpTimeout"`
+	// NodeCacheCapable sends names of nodes instead of nodes.
+	NodeCacheCapable *bool             `json:"nodeCacheCapable,omitempty" yaml:"nodeCacheCapable"`
+	ManagedResources []ManagedResource `json:"managedResources,omitempty" yaml:"managedResources"`
+	// Ignorable schedules pods while the extender is unavailable.
+	Ignorable *bool `json:"ignorable,omitempty" yaml:"ignorable"`
+
+	// The fields below are valid without URLPrefix only.
+
+	// Image of the extender. The default is the image that `build --extender` makes.
+	Image      string `json:"image,omitempty" yaml:"image"`
+	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy"`
+	// Policies are the policies that the extender serves.
+	Policies []Policy `json:"policies,omitempty" yaml:"policies"`
+	// Replicas is a number or auto: 2.
+	Replicas AutoInt `json:"replicas,omitempty" yaml:"replicas"`
+	// Port of a sidecar on the loopback address.
+	Port AutoInt `json:"port,omitempty" yaml:"port"`
+	// Sidecar runs the extender in the pod of the scheduler.
+	Sidecar      bool              `json:"sidecar,omitempty" yaml:"sidecar"`
+	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
+}
+
+// IsDeployed reports whether pmk-sched deploys the extender.
+func (e Extender) IsDeployed() bool { return e.URLPrefix == "" }
+
+// CAAuto is the value of [TLSConfig.CA] for a certificate authority that pmk-sched creates.
+const CAAuto = "auto"
+
+// TLSConfig names files, relative to pmk-sched.yaml, whose content is stored in the cluster.
+type TLSConfig struct {
+	Insecure   bool   `json:"insecure,omitempty" yaml:"insecure"`
+	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
+	// CA is a file with certificates, or auto: a certificate authority that pmk-sched creates for an
+	// extender that it deploys.
+	CA string `json:"ca,omitempty" yaml:"ca"`
+	// CertFile and KeyFile are the client certificate of the scheduler.
+	CertFile string `json:"certFile,omitempty" yaml:"certFile"`
+	KeyFile  string `json:"keyFile,omitempty" yaml:"keyFile"`
+
+	// CAData, CertData and KeyData are the contents of the files in a recorded request. KeyData is
+	// never part of its JSON.
+	CAData   []byte `json:"caData,omitempty" yaml:"-"`
+	CertData []byte `json:"certData,omitempty" yaml:"-"`
+	KeyData  []byte `json:"-" yaml:"-"`
+}
+
+// String does not contain the key.
+func (t *TLSConfig) String() string { return "TLS configuration" }
+
+// GoString is like String, so that %#v does not print the key.
+func (t *TLSConfig) GoString() string { return t.String() }
+
+// ManagedResource is a resource of pods that are sent to the extender.
+type ManagedResource struct {
+	Name string `json:"name" yaml:"name"`
+	// IgnoredByScheduler leaves the resource to the extender.
+	IgnoredByScheduler bool `json:"ignoredByScheduler,omitempty" yaml:"ignoredByScheduler"`
+}
+
+// Policy is a policy that a deployed extender serves.
+type Policy struct {
+	Name   string `json:"name" yaml:"name"`
+	Weight int64  `json:"weight,omitempty" yaml:"weight"`
+	// Args are the arguments of the policy: a mapping.
+	Args Document `json:"args,omitempty" yaml:"args"`
+}

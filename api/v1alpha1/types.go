@@ -1,0 +1,183 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// APIVersion is the apiVersion of pmk-sched.yaml.
+	APIVersion = "pmk-sched.io/v1alpha1"
+	// Kind is the kind of a scheduler in pmk-sched.yaml.
+	Kind = "CustomScheduler"
+	// Auto leaves a field to pmk-sched, as an empty field does.
+	Auto = "auto"
+)
+
+// CustomScheduler is a scheduler that runs alongside the default scheduler, or in place of it.
+type CustomScheduler struct {
+	metav1.TypeMeta `json:",inline"`
+	// Metadata has the name, which pods put in spec.schedulerName, and the namespace of the
+	// objects, which is kube-system if it is empty.
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+	Spec              CustomSchedulerSpec `json:"spec,omitzero"`
+}
+
+// CustomSchedulerSpec describes the scheduler. An empty field is decided by pmk-sched.
+type CustomSchedulerSpec struct {
+	Source        Source        `json:"source,omitzero" yaml:"source"`
+	Image         Image         `json:"image,omitzero" yaml:"image"`
+	Configuration Configuration `json:"configuration,omitzero" yaml:"configuration"`
+	// Extenders are called by the scheduler after the extenders of the configuration, in this order.
+	Extenders []Extender `json:"extenders,omitempty" yaml:"extenders"`
+	// Credentials of the scheduler: node, node-inline, hostpath, serviceaccount or auto.
+	Credentials string `json:"credentials,omitempty" yaml:"credentials"`
+	// Replicas is a number or auto: one for each control-plane node.
+	Replicas AutoInt `json:"replicas,omitempty" yaml:"replicas"`
+	// NodeSelector selects the nodes of the scheduler. The default is the label of control-plane
+	// nodes.
+	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
+	// AnyNode lets the scheduler run on every node, for managed clusters. It excludes NodeSelector.
+	AnyNode bool `json:"anyNode,omitempty" yaml:"anyNode"`
+	// Args are flags of kube-scheduler, --name=value each, that its configuration cannot express.
+	Args      []string  `json:"args,omitempty" yaml:"args"`
+	Ports     Ports     `json:"ports,omitzero" yaml:"ports"`
+	Resources Resources `json:"resources,omitzero" yaml:"resources"`
+	RBAC      RBAC      `json:"rbac,omitzero" yaml:"rbac"`
+}
+
+// Source is the source code of the kube-scheduler and its plugins.
+type Source struct {
+	// Branch is the release to build, such as v1.24.3, or auto: the release of the API server.
+	Branch string `json:"branch,omitempty" yaml:"branch"`
+	// From is a directory or a git URL with the sources of Kubernetes, instead of the module proxy.
+	From string `json:"from,omitempty" yaml:"from"`
+	// Plugins are compiled in.
+	Plugins []Plugin `json:"plugins,omitempty" yaml:"plugins"`
+	// Imports are Go packages to import for their side effects, such as schemes.
+	Imports []string `json:"imports,omitempty" yaml:"imports"`
+}
+
+// Plugin is a plugin to compile in. Exactly one of Builtin, Module and Path is required.
+type Plugin struct {
+	// Builtin is the name of a bundled plugin.
+	Builtin string `json:"builtin,omitempty" yaml:"builtin"`
+	// Module is a Go module with its version, such as sigs.k8s.io/scheduler-plugins@v0.32.7.
+	Module string `json:"module,omitempty" yaml:"module"`
+	// Package is the package of the plugin in Module.
+	Package string `json:"package,omitempty" yaml:"package"`
+	// Path is the directory of the plugin, relative to the file.
+	Path string `json:"path,omitempty" yaml:"path"`
+	// Weight of the scores of the plugin.
+	Weight int `json:"weight,omitempty" yaml:"weight"`
+	// Args are the arguments of the plugin in the configuration.
+	Args Document `json:"args,omitempty" yaml:"args"`
+	// Enable lists the extension points at which the plugin is enabled. The default is all that it
+	// implements.
+	Enable *[]string `json:"enable,omitempty" yaml:"enable"`
+
+	// Content is the archive of the sources in Path in a recorded request.
+	Content []byte `json:"content,omitempty" yaml:"-"`
+}
+
+// Image is the image of the scheduler.
+type Image struct {
+	// Reference is the complete name of an image. It takes precedence over Repository and Tag.
+	Reference string `json:"reference,omitempty" yaml:"reference"`
+	// Repository is the name of the image without a tag.
+	Repository string `json:"repository,omitempty" yaml:"repository"`
+	// Tag of the image. The default is the release, followed by a hash of the plugins.
+	Tag string `json:"tag,omitempty" yaml:"tag"`
+	// Base is the image to build on.
+	Base string `json:"base,omitempty" yaml:"base"`
+	// Busybox is the path of a static busybox to build on, without a registry. It takes precedence
+	// over Base.
+	Busybox string `json:"busybox,omitempty" yaml:"busybox"`
+	// Platforms of the image, such as linux/amd64. The default is the one of this machine.
+	Platforms []string `json:"platforms,omitempty" yaml:"platforms"`
+	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
+	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy"`
+}
+
+// Configuration is the configuration of the scheduler. At most one of Preset, File and Inline is
+// given by the user.
+type Configuration struct {
+	// Preset is the name of a built-in configuration.
+	Preset string `json:"preset,omitempty" yaml:"preset"`
+	// File is a KubeSchedulerConfiguration or a legacy Policy, relative to the file. In a recorded
+	// request it is the name of the file whose content is Inline.
+	File string `json:"file,omitempty" yaml:"file"`
+	// Inline is the configuration itself.
+	Inline Document `json:"inline,omitempty" yaml:"inline"`
+	// Lossy drops the parts that cannot be converted to the release, with a warning for each.
+	Lossy bool `json:"lossy,omitempty" yaml:"lossy"`
+	// PolicyConfigMap has the scheduler read predicates, priorities and extenders from a legacy
+	// Policy in a ConfigMap: 1.20 to 1.22.
+	PolicyConfigMap bool `json:"policyConfigMap,omitempty" yaml:"policyConfigMap"`
+}
+
+// Ports are the ports of the scheduler.
+type Ports struct {
+	// Secure is the port of health checks and metrics, or auto: the first free port from 10260.
+	Secure AutoInt `json:"secure,omitempty" yaml:"secure"`
+}
+
+// Resources of the container of the scheduler.
+type Resources struct {
+	Requests Quantities `json:"requests,omitempty" yaml:"requests"`
+	Limits   Quantities `json:"limits,omitempty" yaml:"limits"`
+}
+
+// RBAC are permissions in addition to those of the default scheduler and of the bundled plugins.
+type RBAC struct {
+	Rules Rules `json:"rules,omitempty" yaml:"rules"`
+}
+
+// AnnotationFile is the path of the pmk-sched.yaml from which a recorded request was read.
+const AnnotationFile = "pmk-sched.io/file"
+
+// Recipe describes how an image was built, to build the next one in the same way: fields of [Source]
+// and [Image].
+type Recipe struct {
+	From      string   `json:"from,omitempty"`
+	Plugins   []Plugin `json:"plugins,omitempty"`
+	Imports   []string `json:"imports,omitempty"`
+	Base      string   `json:"base,omitempty"`
+	Busybox   string   `json:"busybox,omitempty"`
+	Platforms []string `json:"platforms,omitempty"`
+}
+
+// Complete sets the fields of a request that the user left empty.
+func (r *Recipe) Complete(s *CustomSchedulerSpec) {
+	if s.Source.From == "" {
+		s.Source.From = r.From
+	}
+	if len(s.Source.Plugins) == 0 {
+		s.Source.Plugins = r.Plugins
+	}
+	if len(s.Source.Imports) == 0 {
+		s.Source.Imports = r.Imports
+	}
+	if s.Image.Base == "" && s.Image.Busybox == "" {
+		s.Image.Base, s.Image.Busybox = r.Base, r.Busybox
+	}
+	if len(s.Image.Platforms) == 0 {
+		s.Image.Platforms = r.Platforms
+	}
+}
+
+// DeepCopy returns a copy that shares nothing with s.
+func (s *CustomScheduler) DeepCopy() *CustomScheduler {
+	made := &CustomScheduler{}
+	// Both calls fail only for types that JSON cannot represent, of which a request has none.
+	text, _ := json.Marshal(s)
+	_ = json.Unmarshal(text, made)
+	for i, e := range s.Spec.Extenders {
+		if e.TLSConfig != nil {
+			made.Spec.Extenders[i].TLSConfig.KeyData = slices.Clone(e.TLSConfig.KeyData)
+		}
+	}
+	return made
+}

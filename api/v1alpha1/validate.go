@@ -1,0 +1,72 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Validate returns an error, with the path of the field, for a combination of fields that no cluster accepts. The names of the
+// scheduler and of its image are checked when it is deployed.
+func (s *CustomScheduler) Validate() error {
+	given := 0
+	c := s.Spec.Configuration
+	for _, set := range []bool{c.Preset != "", c.File != "", c.Inline != ""} {
+		if set {
+			given++
+		}
+	}
+	if given > 1 {
+		return &Error{text: "spec.configuration has more than one of preset, file and inline"}
+	}
+	if s.Spec.AnyNode && len(s.Spec.NodeSelector) > 0 {
+		return &Error{text: "spec.anyNode and spec.nodeSelector exclude each other"}
+	}
+	for i, plugin := range s.Spec.Source.Plugins {
+		if err := plugin.validate(); err != nil {
+			err.text = fmt.Sprintf("spec.source.plugins[%d]: %s", i, err.text)
+			return err
+		}
+	}
+	return s.validateExtenders()
+}
+
+// validate checks that the source of the plugin is unique.
+func (p Plugin) validate() *Error {
+	var given []string
+	for _, field := range []struct{ name, value string }{{"builtin", p.Builtin}, {"module", p.Module}, {"path", p.Path}} {
+		if field.value != "" {
+			given = append(given, field.name)
+		}
+	}
+	switch {
+	case len(given) == 0:
+		return &Error{text: "one of builtin, module and path is required"}
+	case len(given) > 1:
+		return &Error{text: strings.Join(given, " and ") + " exclude each other"}
+	case p.Package != "" && p.Module == "":
+		return &Error{text: "package is valid with module only", hint: "set path to the package's own directory"}
+	case p.Module != "" && !strings.Contains(p.Module+p.Package, "@"):
+		return &Error{text: fmt.Sprintf("module %s has no version", p.Module), hint: "write it as sigs.k8s.io/scheduler-plugins@v0.32.7"}
+	}
+	return nil
+}
+
+// validateExtenders checks the names of the extenders, which become names of files and objects.
+func (s *CustomScheduler) validateExtenders() error {
+	seen := map[string]bool{}
+	for i, e := range s.Spec.Extenders {
+		if problems := validation.IsDNS1123Label(e.Name); len(problems) > 0 {
+			return &Error{
+				text: fmt.Sprintf("spec.extenders[%d]: the name %q is not a DNS label: %s", i, e.Name, strings.Join(problems, "; ")),
+				hint: "use lower-case letters, digits and '-'",
+			}
+		}
+		if seen[e.Name] {
+			return &Error{text: fmt.Sprintf("spec.extenders: duplicate name %q", e.Name)}
+		}
+		seen[e.Name] = true
+	}
+	return nil
+}
