@@ -92,11 +92,11 @@ func (e *extenderRun) namespace() string { return e.x.Options.Namespace }
 func (e *extenderRun) steps() []steps.Step {
 	list := []steps.Step{{Name: "inspect extender " + e.name(), Do: e.inspect}}
 	if e.x.Options.Sidecar {
-		return append(list, steps.Step{Name: "wire extender " + e.name(), Do: e.wireSidecar, Undo: e.unwire})
+		return append(list, steps.Step{Name: "wire extender " + e.name(), Do: e.wire, Undo: e.unwire})
 	}
 	return append(list,
 		steps.Step{Name: "deploy extender " + e.name(), Do: e.deploy, Undo: e.restore},
-		steps.Step{Name: "wire extender " + e.name(), Do: e.wireService, Undo: e.unwire},
+		steps.Step{Name: "wire extender " + e.name(), Do: e.wire, Undo: e.unwire},
 		steps.Step{Name: "prove that extender " + e.name() + " is called", Do: e.prove})
 }
 
@@ -146,21 +146,10 @@ func lastOf(ctx context.Context, d deploy.Deps, ref SchedulerRef) (*apply.Revisi
 
 // deploy deploys the extender itself.
 func (e *extenderRun) deploy(ctx context.Context) error {
-	name := e.name()
-	live, err := e.Applier.Owned(ctx, name, e.namespace())
-	if err != nil {
-		return err
-	}
-	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil {
+	if err := e.planExtender(ctx); err != nil {
 		return err
 	}
 	report(e.Deps, e.plan)
-	revisions, err := e.Ledger.Revisions(ctx, e.namespace(), name)
-	if err != nil {
-		return err
-	}
-	e.previous = apply.LastDeployed(revisions)
-	e.plan.Replaces = numberOf(e.previous)
 	outcome, err := deploy.Deploy(ctx, e.Deps, e.plan, e.x.RunOptions)
 	if err != nil {
 		e.plan = nil // it has undone itself
@@ -183,13 +172,11 @@ func report(d deploy.Deps, plan *deploy.Plan) {
 	}
 }
 
-// wireService makes the schedulers call the Service of the extender.
-func (e *extenderRun) wireService(ctx context.Context) error {
-	live, err := e.Applier.Owned(ctx, e.plan.Name, e.plan.Namespace)
-	if err != nil {
+// wire makes the schedulers call the extender.
+func (e *extenderRun) wire(ctx context.Context) error {
+	if err := e.planWiring(ctx); err != nil {
 		return err
 	}
-	e.wiring = serviceWiring(e.x.Options.Call, e.plan, live)
 	if err := e.rewire(ctx); err != nil {
 		return err
 	}
@@ -206,26 +193,11 @@ func (e *extenderRun) then(ctx context.Context) error {
 	return e.x.Then(ctx, e.wiring)
 }
 
-// wireSidecar adds the extender to the pods of the schedulers.
-func (e *extenderRun) wireSidecar(ctx context.Context) (err error) {
-	if e.wiring, err = e.x.Options.sidecarWiring(); err != nil {
-		return err
-	}
-	if err := e.rewire(ctx); err != nil {
-		return err
-	}
-	return e.then(ctx)
-}
-
 // rewire deploys each scheduler with the extender, unless it is up to date.
 func (e *extenderRun) rewire(ctx context.Context) error {
 	e.out.Address = e.wiring.Extender.URLPrefix
 	for _, target := range e.targets() {
-		last, err := lastOf(ctx, e.Deps, target)
-		if err != nil {
-			return err
-		}
-		plan, err := e.rewirePlan(last, target)
+		plan, last, err := e.planTarget(ctx, target)
 		if err != nil {
 			return err
 		}
@@ -240,14 +212,6 @@ func (e *extenderRun) rewire(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// rewirePlan returns the plan of a scheduler with the extender.
-func (e *extenderRun) rewirePlan(last *apply.Revision, target SchedulerRef) (*deploy.Plan, error) {
-	w := e.wiringIn(target.Namespace)
-	before, wired := e.wired[target]
-	w.Alone = !wired || before.Alone
-	return deploy.Rewire(last, []manifest.Wiring{w}, nil)
 }
 
 // wiringIn returns how a scheduler in a namespace calls the extender: with the client certificate where it has access to the Secret.

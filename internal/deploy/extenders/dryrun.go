@@ -11,42 +11,94 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Plan returns the plans that Deploy would run, and how a scheduler in a namespace would call the extender: the plan of the extender, unless
-// it is a sidecar, and that of each scheduler. Where d has no Applier no cluster is asked.
+// Plan returns the plans that Deploy runs, and how a scheduler in a namespace calls the extender: the plan of the extender, unless it is a
+// sidecar, and the plan of each scheduler. The address of a Service that does not exist yet is its name. Without d.Applier no cluster
+// is asked.
 func Plan(ctx context.Context, d deploy.Deps, x Deployment) (plans []*deploy.Plan, wiring func(namespace string) manifest.Wiring, err error) {
 	run, err := newRun(d, x)
 	if err != nil {
-		return nil, wiring, err
+		return nil, nil, err
 	}
-	var live []*unstructured.Unstructured
-	if d.Applier != nil {
-		if err := run.inspect(ctx); err != nil {
-			return nil, wiring, err
+	plans, err = run.plans(ctx)
+	return plans, run.wiringIn, err
+}
+
+// plans plans everything that the steps of the run deploy.
+func (e *extenderRun) plans(ctx context.Context) (plans []*deploy.Plan, err error) {
+	if e.Applier != nil {
+		if err := e.inspect(ctx); err != nil {
+			return nil, err
 		}
-		if live, err = d.Applier.Owned(ctx, run.name(), run.namespace()); err != nil {
-			return nil, wiring, err
+	}
+	if !e.x.Options.Sidecar {
+		if err := e.planExtender(ctx); err != nil {
+			return nil, err
 		}
+		plans = append(plans, e.plan)
 	}
-	if x.Options.Sidecar {
-		run.wiring, err = run.x.Options.sidecarWiring()
-	} else if run.plan, err = newPlan(x.Release, live, run.x.Options, run.anonymous(live)); err == nil {
-		plans, run.wiring = append(plans, run.plan), serviceWiring(x.Options.Call, run.plan, live)
+	if err := e.planWiring(ctx); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, wiring, err
-	}
-	for _, target := range run.targets() {
-		last, err := lastOf(ctx, d, target)
+	for _, target := range e.targets() {
+		plan, _, err := e.planTarget(ctx, target)
 		if err != nil {
-			return nil, wiring, err
-		}
-		plan, err := run.rewirePlan(last, target)
-		if err != nil {
-			return nil, wiring, err
+			return nil, err
 		}
 		plans = append(plans, plan)
 	}
-	return plans, run.wiringIn, nil
+	return plans, nil
+}
+
+// live returns the objects of the extender in the cluster.
+func (e *extenderRun) live(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	if e.Applier == nil {
+		return nil, nil
+	}
+	return e.Applier.Owned(ctx, e.name(), e.namespace())
+}
+
+// planExtender plans the extender itself, in place of its current revision.
+func (e *extenderRun) planExtender(ctx context.Context) error {
+	live, err := e.live(ctx)
+	if err != nil {
+		return err
+	}
+	if e.plan, err = newPlan(e.x.Release, live, e.x.Options, e.anonymous(live)); err != nil || e.Ledger == nil {
+		return err
+	}
+	revisions, err := e.Ledger.Revisions(ctx, e.namespace(), e.name())
+	if err != nil {
+		return err
+	}
+	e.previous = apply.LastDeployed(revisions)
+	e.plan.Replaces = numberOf(e.previous)
+	return nil
+}
+
+// planWiring decides how schedulers call the extender.
+func (e *extenderRun) planWiring(ctx context.Context) (err error) {
+	if e.x.Options.Sidecar {
+		e.wiring, err = e.x.Options.sidecarWiring()
+		return err
+	}
+	live, err := e.live(ctx)
+	if err == nil {
+		e.wiring = serviceWiring(e.x.Options.Call, e.plan, live)
+	}
+	return err
+}
+
+// planTarget returns the plan of a scheduler that calls the extender, and the revision of the scheduler that it replaces.
+func (e *extenderRun) planTarget(ctx context.Context, target SchedulerRef) (*deploy.Plan, *apply.Revision, error) {
+	last, err := lastOf(ctx, e.Deps, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := e.wiringIn(target.Namespace)
+	before, wired := e.wired[target]
+	w.Alone = !wired || before.Alone
+	plan, err := deploy.Rewire(last, []manifest.Wiring{w}, nil)
+	return plan, last, err
 }
 
 // DryRun does for each plan what [deploy.DryRun] does.

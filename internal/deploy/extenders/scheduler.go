@@ -28,57 +28,63 @@ type SchedulerDeployment struct {
 	deploy.RunOptions
 }
 
-// PlanScheduler returns the plan of the scheduler, with those of its extenders in Before. Where d has no Applier no cluster is asked.
+// PlanScheduler returns the plan that DeployScheduler runs, with the plans of its extenders in Before. Without d.Applier no cluster is
+// asked.
 func PlanScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, error) {
-	release, err := s.release()
+	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
 		return nil, err
 	}
 	var before []*deploy.Plan
-	var wirings []manifest.Wiring
-	for _, o := range s.Extenders {
-		plans, wiring, err := Plan(ctx, d, s.deployment(o, release))
+	for _, extender := range run.extenders {
+		plans, err := extender.plans(ctx)
 		if err != nil {
 			return nil, err
 		}
-		before, wirings = append(before, plans...), append(wirings, wiring(s.namespace()))
+		before = append(before, plans...)
 	}
-	var former []manifest.Wiring
-	if d.Ledger != nil {
-		if _, former, err = wired(ctx, d, s.namespace(), s.Options.Name); err != nil {
-			return nil, err
-		}
+	if err := run.makePlan(); err != nil {
+		return nil, err
 	}
-	plan, err := s.plan(withAlone(wirings, former))
+	run.plan.Before = before
+	return run.plan, nil
+}
+
+// newSchedulerRun reads the current revision, which the plan replaces.
+func newSchedulerRun(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (run *schedulerRun, err error) {
+	release, err := s.release()
 	if err != nil {
 		return nil, err
 	}
-	plan.Before = before
-	return plan, nil
+	run = &schedulerRun{SchedulerDeployment: s, d: d}
+	if d.Ledger != nil {
+		if run.previous, run.former, err = wired(ctx, d, s.namespace(), s.Options.Name); err != nil {
+			return nil, err
+		}
+	}
+	if s.Options.Replaces == 0 {
+		run.Options.Replaces = numberOf(run.previous)
+	}
+	for _, o := range s.Extenders {
+		extender, err := newRun(d, s.deployment(o, release))
+		if err != nil {
+			return nil, err
+		}
+		run.extenders = append(run.extenders, extender)
+	}
+	return run, nil
 }
 
 // DeployScheduler deploys the extenders one after the other, then the scheduler that calls them. If anything fails, the former state of all of
 // them is restored.
 func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) (*deploy.Plan, *deploy.Outcome, error) {
-	release, err := s.release()
+	run, err := newSchedulerRun(ctx, d, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	previous, former, err := wired(ctx, d, s.namespace(), s.Options.Name)
-	if err != nil {
-		return nil, nil, err
-	}
-	if s.Options.Replaces == 0 {
-		s.Options.Replaces = numberOf(previous)
-	}
-	run := &schedulerRun{SchedulerDeployment: s, d: d, former: former, previous: previous}
 	var list []steps.Step
-	for _, o := range s.Extenders {
-		extender, err := newRun(d, s.deployment(o, release))
-		if err != nil {
-			return nil, nil, err
-		}
-		run.extenders, list = append(run.extenders, extender), append(list, extender.steps()...)
+	for _, extender := range run.extenders {
+		list = append(list, extender.steps()...)
 	}
 	if len(list) == 0 {
 		err = run.deploy(ctx)
@@ -91,7 +97,7 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 		return nil, nil, err
 	}
 	plan, outcome := run.plan, run.outcome
-	for _, w := range former {
+	for _, w := range run.former {
 		if w.Sidecar == nil && !w.Alone && !slices.ContainsFunc(s.Extenders, func(o Options) bool { return o.Call.Name == w.Extender.Name }) {
 			d.Warnf("scheduler %s does not call extender %[2]s any more; if no other scheduler does, remove it with `pmk-sched extender uninstall --name %[2]s`",
 				s.Options.Name, w.Extender.Name)
@@ -116,18 +122,23 @@ type schedulerRun struct {
 	outcome   *deploy.Outcome
 }
 
-func (r *schedulerRun) deploy(ctx context.Context) error {
-	var wirings []manifest.Wiring
+// makePlan plans the scheduler with the extenders, which are planned.
+func (r *schedulerRun) makePlan() (err error) {
+	o := r.Options
 	for _, extender := range r.extenders {
-		wirings = append(wirings, extender.wiringIn(r.namespace()))
+		o.Wirings = append(o.Wirings, extender.wiringIn(r.namespace()))
 	}
-	plan, err := r.SchedulerDeployment.plan(withAlone(wirings, r.former))
-	if err != nil {
+	o.Wirings = withAlone(o.Wirings, r.former)
+	r.plan, err = deploy.NewPlan(r.Info, r.Credentials, o)
+	return err
+}
+
+func (r *schedulerRun) deploy(ctx context.Context) (err error) {
+	if err := r.makePlan(); err != nil {
 		return err
 	}
-	report(r.d, plan)
-	r.plan = plan
-	r.outcome, err = deploy.Deploy(ctx, r.d, plan, r.RunOptions)
+	report(r.d, r.plan)
+	r.outcome, err = deploy.Deploy(ctx, r.d, r.plan, r.RunOptions)
 	return err
 }
 
@@ -166,12 +177,6 @@ func (s SchedulerDeployment) deployment(o Options, release versions.Release) Dep
 		Options: o, Release: release, RunOptions: s.RunOptions,
 		except: SchedulerRef{Namespace: s.Options.Namespace, Name: s.Options.Name},
 	}
-}
-
-// plan returns the plan of the scheduler with extenders wired in.
-func (s SchedulerDeployment) plan(wirings []manifest.Wiring) (*deploy.Plan, error) {
-	s.Options.Wirings = wirings
-	return deploy.NewPlan(s.Info, s.Credentials, s.Options)
 }
 
 // withAlone adds those of the former extenders that `extender deploy` wired into the scheduler.
