@@ -49,6 +49,12 @@ demo-foresight: build ## what a scheduler that packs would do with the pods of a
 check: ## gofmt, vet, lint, import rules, go mod tidy, goldens: before every commit
 	@hack/check.sh $(addprefix ./,$(GOLDENS))
 
+.PHONY: schema
+schema: ## write the JSON schema of pmk-sched.yaml and docs/file.md from api/v1alpha1
+	go -C hack/tools/schema build -ldflags=-w -o $(CURDIR)/bin/schema .
+	bin/schema > bin/schema.json && mv bin/schema.json api/v1alpha1/schema.json
+	go test -vet=off ./cmd/pmk-sched -run Reference -update
+
 .PHONY: unit
 unit: deps ## unit tests, goldens, command line, fake module proxy, in-memory registry: before every commit
 	$(TEST) $(UNIT)

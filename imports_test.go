@@ -88,6 +88,9 @@ func readImports(t *testing.T) map[string][]string {
 			return err
 		}
 		base := entry.Name()
+		if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && entry.IsDir() && file != "." {
+			return fs.SkipDir // another module
+		}
 		if entry.IsDir() && file != "." && (file == "test" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_")) {
 			return fs.SkipDir
 		}

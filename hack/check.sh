@@ -36,12 +36,19 @@ tagged() {
 	done
 }
 
-tidy() { go mod tidy -diff; go -C hack/tools mod tidy -diff; go -C hack/tools/helm mod tidy -diff; }
+tidy() { local m; for m in . hack/tools hack/tools/helm hack/tools/schema; do go -C "$m" mod tidy -diff; done; }
+
+# The JSON schema of pmk-sched.yaml is generated from api/v1alpha1.
+schema() {
+	go -C hack/tools/schema build -ldflags=-w -o "$PWD/bin/schema" .
+	bin/schema | diff api/v1alpha1/schema.json - || { echo "run: make schema"; return 1; }
+}
 
 step gofmt formatted
 step shell shell
 step lint lint
 step tags tagged
 step tidy tidy
+step schema schema
 step rules go test -vet=off .
 [ $# -eq 0 ] || step goldens go test -vet=off "$@"

@@ -6,20 +6,27 @@ type Extender struct {
 	// Name is a DNS label.
 	Name string `json:"name" yaml:"name"`
 	// URLPrefix is the address of an existing extender.
-	URLPrefix      string `json:"urlPrefix,omitempty" yaml:"urlPrefix"`
-	FilterVerb     string `json:"filterVerb,omitempty" yaml:"filterVerb"`
+	URLPrefix string `json:"urlPrefix,omitempty" yaml:"urlPrefix"`
+	// FilterVerb is the path below the address that refuses nodes. Without any verb, an extender that
+	// pmk-sched deploys serves filter and prioritize.
+	FilterVerb string `json:"filterVerb,omitempty" yaml:"filterVerb"`
+	// PrioritizeVerb is the path that scores nodes.
 	PrioritizeVerb string `json:"prioritizeVerb,omitempty" yaml:"prioritizeVerb"`
-	PreemptVerb    string `json:"preemptVerb,omitempty" yaml:"preemptVerb"`
-	BindVerb       string `json:"bindVerb,omitempty" yaml:"bindVerb"`
+	// PreemptVerb is the path that selects victims of preemption.
+	PreemptVerb string `json:"preemptVerb,omitempty" yaml:"preemptVerb"`
+	// BindVerb is the path that binds pods.
+	BindVerb string `json:"bindVerb,omitempty" yaml:"bindVerb"`
 	// Weight of the scores of the extender.
 	Weight int64 `json:"weight,omitempty" yaml:"weight"`
 	// EnableHTTPS is true by default if URLPrefix begins with https://.
-	EnableHTTPS *bool      `json:"enableHTTPS,omitempty" yaml:"enableHTTPS"`
-	TLSConfig   *TLSConfig `json:"tlsConfig,omitempty" yaml:"tlsConfig"`
+	EnableHTTPS *bool `json:"enableHTTPS,omitempty" yaml:"enableHTTPS"`
+	// TLSConfig has the certificates of the call.
+	TLSConfig *TLSConfig `json:"tlsConfig,omitempty" yaml:"tlsConfig"`
 	// HTTPTimeout is the timeout of a call.
 	HTTPTimeout Duration `json:"httpTimeout,omitempty" yaml:"httpTimeout"`
 	// NodeCacheCapable sends names of nodes instead of nodes.
-	NodeCacheCapable *bool             `json:"nodeCacheCapable,omitempty" yaml:"nodeCacheCapable"`
+	NodeCacheCapable *bool `json:"nodeCacheCapable,omitempty" yaml:"nodeCacheCapable"`
+	// ManagedResources limit the calls to pods that request one of them.
 	ManagedResources []ManagedResource `json:"managedResources,omitempty" yaml:"managedResources"`
 	// Ignorable schedules pods while the extender is unavailable.
 	Ignorable *bool `json:"ignorable,omitempty" yaml:"ignorable"`
@@ -27,8 +34,9 @@ type Extender struct {
 	// The fields below are valid without URLPrefix only.
 
 	// Image of the extender. The default is the image that `build --extender` makes.
-	Image      string `json:"image,omitempty" yaml:"image"`
-	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy"`
+	Image string `json:"image,omitempty" yaml:"image"`
+	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
+	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy" jsonschema:"enum=IfNotPresent,enum=Always,enum=Never"`
 	// Policies are the policies that the extender serves.
 	Policies []Policy `json:"policies,omitempty" yaml:"policies"`
 	// Replicas is a number or auto: 2.
@@ -36,7 +44,8 @@ type Extender struct {
 	// Port of a sidecar on the loopback address.
 	Port AutoInt `json:"port,omitempty" yaml:"port"`
 	// Sidecar runs the extender in the pod of the scheduler.
-	Sidecar      bool              `json:"sidecar,omitempty" yaml:"sidecar"`
+	Sidecar bool `json:"sidecar,omitempty" yaml:"sidecar"`
+	// NodeSelector selects the nodes of the pods of the extender. The default is any node.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty" yaml:"nodeSelector"`
 }
 
@@ -48,20 +57,23 @@ const CAAuto = "auto"
 
 // TLSConfig names files, relative to pmk-sched.yaml, whose content is stored in the cluster.
 type TLSConfig struct {
-	Insecure   bool   `json:"insecure,omitempty" yaml:"insecure"`
+	// Insecure accepts any certificate of the extender.
+	Insecure bool `json:"insecure,omitempty" yaml:"insecure"`
+	// ServerName is the name in the certificate of the extender if it is not the host of the address.
 	ServerName string `json:"serverName,omitempty" yaml:"serverName"`
 	// CA is a file with certificates, or auto: a certificate authority that pmk-sched creates for an
 	// extender that it deploys.
 	CA string `json:"ca,omitempty" yaml:"ca"`
-	// CertFile and KeyFile are the client certificate of the scheduler.
+	// CertFile is a file with the client certificate of the scheduler.
 	CertFile string `json:"certFile,omitempty" yaml:"certFile"`
-	KeyFile  string `json:"keyFile,omitempty" yaml:"keyFile"`
+	// KeyFile is a file with the private key of the client certificate.
+	KeyFile string `json:"keyFile,omitempty" yaml:"keyFile"`
 
 	// CAData, CertData and KeyData are the contents of the files in a recorded request. KeyData is
 	// never part of its JSON.
-	CAData   []byte `json:"caData,omitempty" yaml:"-"`
-	CertData []byte `json:"certData,omitempty" yaml:"-"`
-	KeyData  []byte `json:"-" yaml:"-"`
+	CAData   []byte `json:"caData,omitempty" yaml:"-" jsonschema:"-"`
+	CertData []byte `json:"certData,omitempty" yaml:"-" jsonschema:"-"`
+	KeyData  []byte `json:"-" yaml:"-" jsonschema:"-"`
 }
 
 // String does not contain the key.
@@ -72,6 +84,7 @@ func (t *TLSConfig) GoString() string { return t.String() }
 
 // ManagedResource is a resource of pods that are sent to the extender.
 type ManagedResource struct {
+	// Name of the resource, such as example.com/device.
 	Name string `json:"name" yaml:"name"`
 	// IgnoredByScheduler leaves the resource to the extender.
 	IgnoredByScheduler bool `json:"ignoredByScheduler,omitempty" yaml:"ignoredByScheduler"`
@@ -79,8 +92,10 @@ type ManagedResource struct {
 
 // Policy is a policy that a deployed extender serves.
 type Policy struct {
-	Name   string `json:"name" yaml:"name"`
-	Weight int64  `json:"weight,omitempty" yaml:"weight"`
+	// Name of a bundled policy, in lower case.
+	Name string `json:"name" yaml:"name"`
+	// Weight of the scores of the policy.
+	Weight int64 `json:"weight,omitempty" yaml:"weight"`
 	// Args are the arguments of the policy: a mapping.
 	Args Document `json:"args,omitempty" yaml:"args"`
 }

@@ -27,13 +27,16 @@ type CustomScheduler struct {
 
 // CustomSchedulerSpec describes the scheduler. An empty field is decided by pmk-sched.
 type CustomSchedulerSpec struct {
-	Source        Source        `json:"source,omitzero" yaml:"source"`
-	Image         Image         `json:"image,omitzero" yaml:"image"`
+	// Source is the source code of the kube-scheduler and its plugins.
+	Source Source `json:"source,omitzero" yaml:"source"`
+	// Image is the image of the scheduler.
+	Image Image `json:"image,omitzero" yaml:"image"`
+	// Configuration is the configuration of the scheduler. The default is the preset default.
 	Configuration Configuration `json:"configuration,omitzero" yaml:"configuration"`
 	// Extenders are called by the scheduler after the extenders of the configuration, in this order.
 	Extenders []Extender `json:"extenders,omitempty" yaml:"extenders"`
 	// Credentials of the scheduler: node, node-inline, hostpath, serviceaccount or auto.
-	Credentials string `json:"credentials,omitempty" yaml:"credentials"`
+	Credentials string `json:"credentials,omitempty" yaml:"credentials" jsonschema:"enum=node,enum=node-inline,enum=hostpath,enum=serviceaccount,enum=auto"`
 	// Replicas is a number or auto: one for each control-plane node.
 	Replicas AutoInt `json:"replicas,omitempty" yaml:"replicas"`
 	// NodeSelector selects the nodes of the scheduler. The default is the label of control-plane
@@ -42,10 +45,13 @@ type CustomSchedulerSpec struct {
 	// AnyNode lets the scheduler run on every node, for managed clusters. It excludes NodeSelector.
 	AnyNode bool `json:"anyNode,omitempty" yaml:"anyNode"`
 	// Args are flags of kube-scheduler, --name=value each, that its configuration cannot express.
-	Args      []string  `json:"args,omitempty" yaml:"args"`
-	Ports     Ports     `json:"ports,omitzero" yaml:"ports"`
+	Args []string `json:"args,omitempty" yaml:"args"`
+	// Ports of the scheduler.
+	Ports Ports `json:"ports,omitzero" yaml:"ports"`
+	// Resources of the container of the scheduler.
 	Resources Resources `json:"resources,omitzero" yaml:"resources"`
-	RBAC      RBAC      `json:"rbac,omitzero" yaml:"rbac"`
+	// RBAC has permissions in addition to those that pmk-sched grants.
+	RBAC RBAC `json:"rbac,omitzero" yaml:"rbac"`
 }
 
 // Source is the source code of the kube-scheduler and its plugins.
@@ -79,7 +85,7 @@ type Plugin struct {
 	Enable *[]string `json:"enable,omitempty" yaml:"enable"`
 
 	// Content is the archive of the sources in Path in a recorded request.
-	Content []byte `json:"content,omitempty" yaml:"-"`
+	Content []byte `json:"content,omitempty" yaml:"-" jsonschema:"-"`
 }
 
 // Image is the image of the scheduler.
@@ -98,7 +104,7 @@ type Image struct {
 	// Platforms of the image, such as linux/amd64. The default is the one of this machine.
 	Platforms []string `json:"platforms,omitempty" yaml:"platforms"`
 	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
-	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy"`
+	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy" jsonschema:"enum=IfNotPresent,enum=Always,enum=Never"`
 }
 
 // Configuration is the configuration of the scheduler. At most one of Preset, File and Inline is
@@ -126,12 +132,15 @@ type Ports struct {
 
 // Resources of the container of the scheduler.
 type Resources struct {
+	// Requests by name of the resource, such as cpu: 100m.
 	Requests Quantities `json:"requests,omitempty" yaml:"requests"`
-	Limits   Quantities `json:"limits,omitempty" yaml:"limits"`
+	// Limits by name of the resource, such as memory: 256Mi.
+	Limits Quantities `json:"limits,omitempty" yaml:"limits"`
 }
 
 // RBAC are permissions in addition to those of the default scheduler and of the bundled plugins.
 type RBAC struct {
+	// Rules as in a ClusterRole.
 	Rules Rules `json:"rules,omitempty" yaml:"rules"`
 }
 

@@ -45,7 +45,7 @@ func newApp(u *ui, name string) *cli.App {
 			group("look after", statusCommand(u), historyCommand(u), rollbackCommand(u), upgradeCommand(u), credentialsCommand(u),
 				explainCommand(u), logsCommand(u), sysdumpCommand(u)),
 			group("foresee", snapshotCommand(u), simulateCommand(u), shadowCommand(u), benchCommand(u)),
-			group("build", buildCommand(u), pluginCommand(u), profileCommand(u)),
+			group("build", buildCommand(u), pluginCommand(u), profileCommand(u), schemaCommand(u)),
 			group("try", labCommand(u)),
 			group("", completionCommand(u), versionCommand(u)),
 		),
