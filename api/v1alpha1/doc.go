@@ -1,4 +1,3 @@
-// Package v1alpha1 contains the API type CustomScheduler: the content of pmk-sched.yaml, what the
-// flags of a command change, and what a revision records of the request that it was deployed for.
-// It does no I/O.
+// Package v1alpha1 contains the API type CustomScheduler: the content of pmk-sched.yaml, which the
+// flags of a command change and a revision records. It does no I/O.
 package v1alpha1

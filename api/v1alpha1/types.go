@@ -19,7 +19,7 @@ const (
 // CustomScheduler is a scheduler that runs alongside the default scheduler, or in place of it.
 type CustomScheduler struct {
 	metav1.TypeMeta `json:",inline"`
-	// Metadata has the name, which pods put in spec.schedulerName, and the namespace of the
+	// Metadata contains the name, which pods put in spec.schedulerName, and the namespace of the
 	// objects, which is kube-system if it is empty.
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 	Spec              CustomSchedulerSpec `json:"spec,omitzero"`
@@ -101,7 +101,7 @@ type Image struct {
 	// Busybox is the path of a static busybox to build on, without a registry. It takes precedence
 	// over Base.
 	Busybox string `json:"busybox,omitempty" yaml:"busybox"`
-	// Platforms of the image, such as linux/amd64. The default is the one of this machine.
+	// Platforms of the image, such as linux/amd64. The default is the platform of this machine.
 	Platforms []string `json:"platforms,omitempty" yaml:"platforms"`
 	// PullPolicy is IfNotPresent, Always or Never. The default is the default of the cluster.
 	PullPolicy string `json:"pullPolicy,omitempty" yaml:"pullPolicy" jsonschema:"enum=IfNotPresent,enum=Always,enum=Never"`
@@ -119,8 +119,8 @@ type Configuration struct {
 	Inline Document `json:"inline,omitempty" yaml:"inline"`
 	// Lossy drops the parts that cannot be converted to the release, with a warning for each.
 	Lossy bool `json:"lossy,omitempty" yaml:"lossy"`
-	// PolicyConfigMap has the scheduler read predicates, priorities and extenders from a legacy
-	// Policy in a ConfigMap: 1.20 to 1.22.
+	// PolicyConfigMap makes the scheduler read predicates, priorities and extenders from a legacy
+	// Policy in a ConfigMap: 1.20, 1.21 and, in place of the default scheduler, 1.22.
 	PolicyConfigMap bool `json:"policyConfigMap,omitempty" yaml:"policyConfigMap"`
 }
 
@@ -138,7 +138,8 @@ type Resources struct {
 	Limits Quantities `json:"limits,omitempty" yaml:"limits"`
 }
 
-// RBAC are permissions in addition to those of the default scheduler and of the bundled plugins.
+// RBAC lists permissions in addition to the permissions of the default scheduler and the bundled
+// plugins.
 type RBAC struct {
 	// Rules as in a ClusterRole.
 	Rules Rules `json:"rules,omitempty" yaml:"rules"`
@@ -180,7 +181,7 @@ func (r *Recipe) Complete(s *CustomSchedulerSpec) {
 // DeepCopy returns a copy that shares nothing with s.
 func (s *CustomScheduler) DeepCopy() *CustomScheduler {
 	made := &CustomScheduler{}
-	// Both calls fail only for types that JSON cannot represent, of which a request has none.
+	// Both calls fail only for types that JSON cannot represent. A request has no such types.
 	text, _ := json.Marshal(s)
 	_ = json.Unmarshal(text, made)
 	for i, e := range s.Spec.Extenders {

@@ -15,7 +15,7 @@ import (
 )
 
 func allNodesFlag(verb string) cli.Flag {
-	return &cli.BoolFlag{Name: "all-nodes", Usage: "print what to do on each control-plane node and what is done, or, with --pod-image, " + verb + " them all"}
+	return &cli.BoolFlag{Name: "all-nodes", Usage: "print the command for each control-plane node and its progress, or, with --pod-image, " + verb + " them all"}
 }
 
 func podImageFlag() cli.Flag {
@@ -24,7 +24,7 @@ func podImageFlag() cli.Flag {
 
 // nodesCommand is a command for all control-plane nodes.
 type nodesCommand struct {
-	// question is what the user confirms.
+	// question is the question that the user confirms.
 	question string
 	plan     func(ctx context.Context, command string) ([]replace.NodePlan, error)
 	run      func(ctx context.Context, version string) ([]session.NodeResult, error)
@@ -41,7 +41,7 @@ func checkAllNodes(c *cli.Context) error {
 	return nil
 }
 
-// allNodes prints what to do on each node, or does it.
+// allNodes prints the command for each node. With --pod-image it runs the command on each node.
 func allNodes(c *cli.Context, u *ui, n nodesCommand) error {
 	format := c.String("output")
 	if c.String("pod-image") == "" || c.Bool("dry-run") {

@@ -29,8 +29,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitStatus(err)
 }
 
-// newApp returns the program with all its commands. name is that of the executable: as the plugin kubectl-pmk_sched it
-// is shown as `kubectl pmk-sched`.
+// newApp returns the program with all its commands. name is the name of the executable: the plugin
+// kubectl-pmk_sched is shown as `kubectl pmk-sched`.
 func newApp(u *ui, name string) *cli.App {
 	app := &cli.App{
 		Name:  name,
@@ -53,7 +53,7 @@ func newApp(u *ui, name string) *cli.App {
 		Reader:                    u.in,
 		Writer:                    u.out,
 		ErrWriter:                 u.err,
-		HideVersion:               true, // its -v would hide what users mean by -v
+		HideVersion:               true, // its -v would print the version where users expect verbose output
 		DisableSliceFlagSeparator: true, // "--arg a=1,b=2" is one value
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              onUsageError,
@@ -90,8 +90,9 @@ func readAndSetUp(c *cli.Context, u *ui) error {
 	return u.setUp(g)
 }
 
-// addDefaults adds to a command and its subcommands what the library leaves out: global flags after the command's name, errors
-// instead of printed help, and an error for arguments that are not used.
+// addDefaults adds features that the library lacks to a command and its subcommands: global flags
+// after the command's name, errors instead of printed help, and an error for arguments that are not
+// used.
 func addDefaults(cmd *cli.Command, u *ui) {
 	cmd.OnUsageError = onUsageError
 	cmd.Flags = append(cmd.Flags, globalFlags(true)...)

@@ -19,10 +19,13 @@ const benchTimeout = 15 * time.Minute
 func benchCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "bench",
-		Usage: "measure how many pods a second a scheduler binds, compared with others",
-		Description: "The schedulers run on API servers without nodes, with the nodes of the cluster, of a snapshot, or with --nodes alike ones.\n" +
-			"All pods exist before a scheduler starts. The samples are taken in turn; the median counts. The cluster is only read.\n\n" +
-			"Exit status 3: the scheduler is slower than --fail-below allows, compared with any of the others.",
+		Usage: "measure how many pods per second a scheduler binds, compared with other schedulers",
+		Description: "The schedulers run on API servers without nodes, with the nodes of the\n" +
+			"cluster or of a snapshot, or with --nodes identical nodes. All pods exist before a\n" +
+			"scheduler starts. The samples are taken in turn, and the medians are compared. The\n" +
+			"cluster is only read.\n\n" +
+			"Exit status 3: the rate is below the limit of --fail-below, compared with any\n" +
+			"other scheduler.",
 		UsageText: examples(
 			"pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
 			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9",
@@ -30,12 +33,12 @@ func benchCommand(u *ui) *cli.Command {
 		Flags: simulatedFlags(
 			fileFlag(),
 			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
-			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of nodes that are alike", DefaultText: "those of the snapshot", Action: atLeast("nodes", 1)},
+			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of identical nodes", DefaultText: "the nodes of the snapshot", Action: atLeast("nodes", 1)},
 			&cli.IntFlag{Name: "pods", Value: 1000, Usage: "`NUMBER` of pods to schedule", Action: atLeast("pods", 2)},
 			&cli.StringFlag{Name: "workload", Usage: "`FILE` of scheduler_perf with nodes and pods"},
 			&cli.StringFlag{Name: "case", Usage: "`CASE/WORKLOAD` of --workload"},
 			&cli.IntFlag{Name: "samples", Value: 3, Usage: "`NUMBER` of measurements of each scheduler", Action: atLeast("samples", 1)},
-			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times that of another one"},
+			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times the rate of another scheduler"},
 			timeoutFlag(benchTimeout, "one measurement"),
 			outputFlag(""),
 		),
@@ -102,7 +105,8 @@ func slowest(s bench.Side) string {
 // mostPlugins is how many plugins the table has. The other formats have all.
 const mostPlugins = 10
 
-// benchTable prints the schedulers, and what takes the time of the first one.
+// benchTable prints the schedulers, and the time that the first scheduler spends in its plugins and
+// extension points.
 func benchTable(r *bench.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
@@ -141,7 +145,7 @@ func benchTable(r *bench.Result) func(io.Writer) error {
 	}
 }
 
-// timeOf returns what a plugin takes in another scheduler.
+// timeOf returns the time of a plugin in another scheduler.
 func timeOf(s bench.Side, t bench.PluginTime) string {
 	for _, other := range s.Plugins {
 		if other.Plugin == t.Plugin && other.Point == t.Point {

@@ -9,7 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// nodeCommandLine returns the command to run on each node: with all flags that are set, except those that are about this run.
+// nodeCommandLine returns the command to run on each node: with all flags that are set, except
+// flags that concern only this run.
 func nodeCommandLine(c *cli.Context) string {
 	var globals []string
 	var words []string
@@ -28,7 +29,8 @@ func isGlobalFlag(name string) bool {
 	return slices.ContainsFunc(globalFlags(true), func(f cli.Flag) bool { return f.Names()[0] == name })
 }
 
-// setFlag returns a flag with its values, quoted for a shell, from the first of the contexts in which it is set; nil if it is not set.
+// setFlag returns a flag with its values, quoted for a shell, from the first of the contexts in
+// which it is set. It returns nil if the flag is not set.
 func setFlag(levels []*cli.Context, flag cli.Flag) []string {
 	name := flag.Names()[0]
 	at := slices.IndexFunc(levels, func(c *cli.Context) bool { return slices.Contains(c.LocalFlagNames(), name) })

@@ -85,7 +85,7 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 	}
 }
 
-// candidates are what the last word can be completed to.
+// candidates returns the possible completions of the last word.
 func candidates(app *cli.App, words []string, schedulers func() []string) []string {
 	commands, flags, path := app.Commands, app.Flags, ""
 	var pending cli.Flag // whose value is the next word
@@ -167,7 +167,8 @@ func presetNames() []string {
 // completionTimeout bounds the wait for the cluster while the user waits for a completion.
 const completionTimeout = 2 * time.Second
 
-// schedulerNames are the deployed schedulers; none if the cluster does not answer.
+// schedulerNames returns the names of the deployed schedulers, or nil if the cluster does not
+// answer.
 func schedulerNames(ctx context.Context, u *ui) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()

@@ -21,9 +21,9 @@ func credentialsCommand(u *ui) *cli.Command {
 func credentialsShowCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "show",
-		Usage: "show mode, subject, issuer and expiry, and what holds the credentials",
-		Description: "Keys and tokens are not printed. The file of credentials hostpath is read if this is a control-plane node: each\n" +
-			"node has its own.",
+		Usage: "show mode, subject, issuer, expiry and location of the credentials",
+		Description: "Keys and tokens are not printed. With credentials hostpath each node has\n" +
+			"its own file, which is read if this is a control-plane node.",
 		UsageText: examples(
 			"pmk-sched credentials show --name my-scheduler",
 			"pmk-sched credentials show --name my-scheduler -o json",

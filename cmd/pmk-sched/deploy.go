@@ -12,16 +12,17 @@ func deployCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "deploy",
 		Usage: "deploy a scheduler alongside the default scheduler",
-		Description: "Applies every object in order and waits until the scheduler is ready and stays ready. Running it again\n" +
-			"changes only what differs. If the scheduler does not become ready, its last log lines are shown and the\n" +
-			"previous revision is restored.",
+		Description: "Applies every object in order and waits until the scheduler is ready and\n" +
+			"stays ready. Running it again changes only objects that differ. If the scheduler\n" +
+			"does not become ready, its last log lines are printed and the previous revision is\n" +
+			"restored.",
 		UsageText: examples(
 			"pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
 			"pmk-sched deploy -f pmk-sched.yaml --dry-run",
 			"pmk-sched deploy --name my-scheduler --image localhost/kube-scheduler:v1.24.3 --preset binpack",
 		),
 		Flags: schedulerFlags(
-			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print what would change"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
 			timeoutFlag(defaultTimeout, "the scheduler"),
 			stableForFlag(10*time.Second),

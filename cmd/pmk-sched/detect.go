@@ -10,9 +10,11 @@ func detectCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "detect",
 		Usage: "inspect the cluster and print what a scheduler for it needs",
-		Description: "Release, distribution, configuration API, control-plane nodes, the default scheduler and a free port; on a\n" +
-			"control-plane node also the scheduler's own credentials. Known problems of the release are printed with the\n" +
-			"condition under which they matter. Changes nothing. What cannot be read is a warning.",
+		Description: "Prints release, distribution, configuration API, control-plane nodes, the\n" +
+			"default scheduler and a free port; on a control-plane node also the scheduler's\n" +
+			"own credentials. Known problems of the release are printed with the condition\n" +
+			"under which they matter. Changes nothing. A warning is printed for everything that\n" +
+			"cannot be read.",
 		UsageText: examples(
 			"pmk-sched detect",
 			"pmk-sched detect --context staging -o json",

@@ -11,7 +11,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// infoTable prints what `detect` found.
+// infoTable prints the result of `detect`.
 func infoTable(info *inspect.Info) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := io.WriteString(w, infoText(info))
@@ -19,8 +19,9 @@ func infoTable(info *inspect.Info) func(io.Writer) error {
 	}
 }
 
-// infoText returns what `detect` found: facts, one a line, then the control-plane nodes, the default scheduler's pods, the
-// deployed schedulers and warnings. Cells are separated by tabs; columns end at an empty line.
+// infoText returns the result of `detect`: facts, one a line, then the control-plane nodes, the
+// default scheduler's pods, the deployed schedulers and warnings. Cells are separated by tabs;
+// columns end at an empty line.
 func infoText(i *inspect.Info) string {
 	var b strings.Builder
 	line := func(cells ...string) { b.WriteString(strings.Join(cells, "\t") + "\n") }
@@ -67,7 +68,7 @@ func infoText(i *inspect.Info) string {
 	return b.String()
 }
 
-// problemOwner is what has a known problem: a release, or a deployed scheduler of it.
+// problemOwner returns the release or the deployed scheduler that has a known problem.
 func problemOwner(known inspect.KnownProblem) string {
 	if known.Scheduler == "" {
 		return known.Release
@@ -126,7 +127,7 @@ func portFact(i *inspect.Info) string {
 	return fact
 }
 
-// takenFact lists the taken ports near the scheduler's. JSON has the others.
+// takenFact lists the ports in use near the scheduler's port. JSON lists all of them.
 func takenFact(i *inspect.Info) string {
 	var list []string
 	for _, taken := range i.Scheduler.Taken {

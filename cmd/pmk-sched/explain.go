@@ -18,12 +18,15 @@ import (
 func explainCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "explain why a pod is pending, or why it is where it is",
+		Usage:     "explain why a pod is pending, or why it runs on its node",
 		ArgsUsage: "POD",
-		Description: "Nodes are grouped by what rejects the pod and counted, the plugin or extender is named, and what would make\n" +
-			"the pod fit is computed from the nodes and the pods on them. For a pod that does not exist, events of its\n" +
-			"workload show why it is not created. --namespace is the pod's, by default \"default\". Changes nothing.\n\n" +
-			"--exact runs the scheduler itself, as `simulate` does, and shows for each node who refuses it or how it is scored.",
+		Description: "Groups and counts nodes by the reason for rejecting the pod, names the\n" +
+			"plugin or extender, and computes changes that would make the pod fit, from the\n" +
+			"nodes and the pods on them. For a pod that does not exist, events of its workload\n" +
+			"show why it is not created. --namespace is the namespace of the pod, by default\n" +
+			"\"default\". Changes nothing.\n\n" +
+			"--exact runs the scheduler itself, as `simulate` does, and shows for each node\n" +
+			"which plugin or extender rejects it or how it is scored.",
 		UsageText: examples(
 			"pmk-sched explain web-0",
 			"pmk-sched explain -n shop -o json web-0",
@@ -91,5 +94,5 @@ func explainTable(r *explain.Report) func(io.Writer) error {
 	}
 }
 
-// oneLine replaces what would break a table.
+// oneLine replaces line breaks and repeated spaces, which would break a table.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -18,7 +18,7 @@ import (
 func exactFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "exact", Usage: "run the scheduler itself on a copy of the objects; the flags below need it"},
-		&cli.StringFlag{Name: "node", Usage: "explain what would have to change for `NODE` to win"},
+		&cli.StringFlag{Name: "node", Usage: "explain which changes would make `NODE` win"},
 		fileFlag(),
 	}, simulatedFlags(timeoutFlag(simulateTimeout, "the scheduler to decide about the pod"))...)
 }
@@ -55,7 +55,7 @@ func requireExact(c *cli.Context) error {
 // mostNodes is how many nodes the table has. The other formats have all.
 const mostNodes = 10
 
-// exactTable prints the best nodes, and who refused others.
+// exactTable prints the best nodes, and the plugins and extenders that refused nodes.
 func exactTable(r *decision.Result) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &printer{w: w}
@@ -128,7 +128,7 @@ func (p *printer) scores(r *decision.Result) {
 	}
 }
 
-// refusals prints who refused nodes.
+// refusals prints the plugins and extenders that refused nodes.
 func (p *printer) refusals(r *decision.Result) {
 	if len(r.Refusals) == 0 {
 		return
@@ -152,7 +152,7 @@ func (p *printer) refusals(r *decision.Result) {
 	p.more(shown)
 }
 
-// chosen prints what would have to change for a node to win.
+// chosen prints the changes with which a node would win.
 func (p *printer) chosen(c *decision.Chosen) {
 	if c == nil {
 		return
@@ -183,7 +183,7 @@ func (p *printer) chosen(c *decision.Chosen) {
 	p.changes(c)
 }
 
-// refusal prints what would make a plugin accept a node, or else its reasons.
+// refusal prints the changes that would make a plugin accept a node, or else its reasons.
 func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	computed := false
 	for _, f := range fixes {

@@ -72,14 +72,15 @@ func extenderRenderCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "render",
 		Usage: "print the objects that extender deploy would apply",
-		Description: "The objects of the extender, and those of each scheduler of --for with the extender wired in. With --branch\n" +
-			"it works without a cluster. Keys are redacted unless --show-secrets is given.",
+		Description: "Prints the objects of the extender, and of each scheduler of --for with\n" +
+			"the extender wired in. With --branch it works without a cluster. Keys are redacted\n" +
+			"unless --show-secrets is given.",
 		UsageText: examples(
 			"pmk-sched extender render --name my-extender --policy blockall --ignorable=true --branch v1.24.3",
 			"pmk-sched extender render -f extenders.yaml --name my-extender --branch v1.24.3 --to-file out.yaml",
 		),
 		Flags: extenderFlags(
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to ask no cluster", DefaultText: "the API server's"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the API server, to work without a cluster", DefaultText: "the API server's"},
 			toFileFlag(),
 			&cli.BoolFlag{Name: "show-secrets", Usage: "print keys too, so that the output can be applied"},
 			outputFlag("to-file", "yaml", "json", "table")),
@@ -116,11 +117,13 @@ func extenderDeployCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "deploy",
 		Usage: "deploy an extender and wire it into schedulers",
-		Description: "Deployment, Service, NetworkPolicy, PodDisruptionBudget, certificates and permissions of its\n" +
-			"policies; or, with --sidecar, a container in the pod of each scheduler of --for. --for adds it\n" +
-			"to the configuration of a scheduler that pmk-sched deployed, --default to that of the default\n" +
-			"scheduler of this node (as root on a control-plane node, like replace). A pod proves that the\n" +
-			"schedulers call it. A failure undoes everything.",
+		Description: "Creates a Deployment, Service, NetworkPolicy, PodDisruptionBudget,\n" +
+			"certificates and the permissions of the policies; or, with --sidecar, a container\n" +
+			"in the pod of each scheduler of --for. --for adds the extender to the\n" +
+			"configuration of a scheduler that pmk-sched deployed, --default to the\n" +
+			"configuration of the default scheduler of this node (as root on a control-plane\n" +
+			"node, like replace). A test pod proves that the schedulers call the extender. A\n" +
+			"failure undoes everything.",
 		UsageText: examples(
 			"pmk-sched extender deploy --name my-extender --policy blockall --ignorable=true --for my-scheduler",
 			"pmk-sched extender deploy -f extenders.yaml --name my-extender --default --dry-run",
@@ -128,7 +131,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 		Flags: extenderFlags(
 			&cli.BoolFlag{Name: "default", Usage: "wire it into the default scheduler of this node"},
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, for --default", DefaultText: "found by its addresses"},
-			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print what would change"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
 			timeoutFlag(defaultTimeout, "the pods"),
 			extenderStableForFlag(),
@@ -179,7 +182,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 	}
 }
 
-// extenderPreview is what extender deploy --dry-run prints.
+// extenderPreview is the output of extender deploy --dry-run.
 type extenderPreview struct {
 	deploy.Outcome
 	Default *replacePreview `json:"defaultScheduler,omitempty"`

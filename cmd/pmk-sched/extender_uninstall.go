@@ -54,8 +54,9 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "uninstall",
 		Usage: "remove an extender from the schedulers that call it, and delete it",
-		Description: "Restores the configuration of each scheduler. If the default scheduler calls it, run it as root on that\n" +
-			"node; with several such nodes run it on each: the objects are deleted with the last.",
+		Description: "Removes the extender from the configuration of each scheduler. If the\n" +
+			"default schedulers of nodes call it, run the command as root on each of these\n" +
+			"nodes: the last run deletes the objects.",
 		UsageText: examples(
 			"pmk-sched extender uninstall --name my-extender",
 			"pmk-sched extender uninstall --name my-extender --yes -o json",

@@ -25,7 +25,7 @@ func schedulerFlags(more ...cli.Flag) []cli.Flag {
 		fileFlag(),
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
-		&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+		&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 		&cli.BoolFlag{Name: "policy-configmap", Usage: "use a legacy Policy for predicates, priorities and extenders (1.20, 1.21)"},
 		pluginsFlag(),
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` that the image was built from", DefaultText: "the API server's"},

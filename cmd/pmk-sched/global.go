@@ -21,8 +21,8 @@ import (
 
 const flagNamespace = "namespace"
 
-// globalFlags are accepted before the command and after it. Only those before it read the environment: a variable must not
-// win over a flag.
+// globalFlags are accepted before the command and after it. Only the flags before it read the
+// environment: a variable must not win over a flag.
 func globalFlags(afterCommand bool) []cli.Flag {
 	flags := []struct {
 		cli.StringFlag
@@ -60,7 +60,8 @@ type globals struct {
 	Connect                                            kubeapi.ConnectOptions
 }
 
-// readGlobals reads the global flags: of several values the one nearest to the command.
+// readGlobals reads the global flags. If a flag has several values, the value nearest to the
+// command wins.
 func readGlobals(c *cli.Context) (globals, error) {
 	value := func(name string) string {
 		for _, level := range c.Lineage() {

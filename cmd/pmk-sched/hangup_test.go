@@ -64,7 +64,7 @@ func (o *operationRun) ends(t *testing.T, state string, status int) {
 	}
 }
 
-// readUntil reads what a program shows until a line begins with a text.
+// readUntil reads the output of a program until a line begins with a text.
 func readUntil(t *testing.T, r io.Reader, want string) {
 	t.Helper()
 	var line []byte

@@ -166,7 +166,7 @@ func describeFlag(f cli.DocGenerationFlag) (names, description string) {
 	return names, usage
 }
 
-// defaultOf is the default value of a flag as the help shows it; empty for none.
+// defaultOf returns the default value of a flag as the help shows it, or "".
 func defaultOf(f cli.DocGenerationFlag) string {
 	switch f := f.(type) {
 	case *cli.BoolFlag:

@@ -16,8 +16,8 @@ func historyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "history",
 		Usage: "show the revisions of a scheduler or an extender",
-		Description: "Each deployment that changes something is a revision. The last ten are kept. -o json has the whole reason of a\n" +
-			"failure.",
+		Description: "Each deployment that changes an object is a revision. The last ten\n" +
+			"revisions are kept. -o json contains the full reason of a failure.",
 		UsageText: examples(
 			"pmk-sched history --name my-scheduler",
 			"pmk-sched history -f pmk-sched.yaml -o json",
@@ -51,7 +51,7 @@ func historyTable(entries []deploy.HistoryEntry) func(io.Writer) error {
 	}
 }
 
-// revisionStatus is the status of a revision; only one of those that were deployed is the current one.
+// revisionStatus returns the status of a revision, or "current" for the last deployed revision.
 func revisionStatus(e deploy.HistoryEntry) string {
 	if e.Current && e.Status == apply.Deployed {
 		return "current"

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"pmk-sched": main, "kubectl-pmk_sched": main, "pmk-sched-operation": operation})
 }
 
-// The scripts show what a user types and sees.
+// The scripts contain commands of a user and their output.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",

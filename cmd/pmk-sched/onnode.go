@@ -14,7 +14,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
-// onNodeCommand is what the containers of a pod on a node run, see package noderun.
+// onNodeCommand returns the command that the containers of a pod on a node run, see package
+// noderun.
 func onNodeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: noderun.Command, Hidden: true, Usage: "run in a pod of `replace --all-nodes`",
@@ -60,7 +61,8 @@ func copySelf(to string) (err error) {
 	return errors.Join(err, out.Chmod(0o755), out.Close())
 }
 
-// runRequest does what the request of the pod asks for. The report has the error too, which is in the log of the pod otherwise.
+// runRequest executes the request of the pod. The report contains the error too, which is otherwise
+// only in the log of the pod.
 func runRequest(c *cli.Context, u *ui) error {
 	request, err := os.ReadFile(noderun.RequestFile)
 	if err != nil {

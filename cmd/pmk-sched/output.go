@@ -8,9 +8,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/terminal"
 )
 
-// output is standard output. When its reader has gone, because a pipe or the terminal was closed, it discards what is written:
-// the state of the cluster decides whether a command succeeded, not who reads the result. Other failures, such as a full disk,
-// are errors.
+// output is standard output. When its reader has gone, because a pipe or the terminal was closed,
+// writes are discarded: the state of the cluster decides whether a command succeeded, not who reads
+// the result. Other failures, such as a full disk, are errors.
 type output struct {
 	w        io.Writer
 	terminal bool

@@ -22,9 +22,10 @@ func pluginTestCommand(u *ui) *cli.Command {
 		Name:      "test",
 		Usage:     "run plugins in the scheduler of any release against scenarios",
 		ArgsUsage: "FILE...",
-		Description: "A scenario has the objects of a cluster and what should happen with pods: a node, or a reason to stay pending. The\n" +
-			"scheduler is compiled with the plugins and runs on an API server without nodes. No cluster is needed.\n\n" +
-			"Exit status 3: a pod is not where it was expected.",
+		Description: "A scenario contains the objects of a cluster and the expected result for\n" +
+			"pods: a node, or a reason to stay pending. The scheduler is compiled with the\n" +
+			"plugins and runs on an API server without nodes. No cluster is needed.\n\n" +
+			"Exit status 3: the result of a pod differs from the expected result.",
 		UsageText: examples(
 			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
 			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 a.yaml b.yaml",
@@ -36,7 +37,7 @@ func pluginTestCommand(u *ui) *cli.Command {
 			&cli.StringSliceFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: "the cluster's"},
 			&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
-			&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "run again when a file of the plugins or scenarios changes, until interrupted"},
 			timeoutFlag(pluginTestTimeout, "the scheduler to decide about all pods of a scenario"),
 			outputFlag(""),
@@ -98,7 +99,8 @@ func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error)
 	return r, err
 }
 
-// watchPlugins runs the tests after each change until it is interrupted. What fails may be right after the next change.
+// watchPlugins runs the tests after each change until it is interrupted. A failure does not end it:
+// the next change may be the fix.
 func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func() (session.PluginTestRequest, error)) error {
 	ctx := c.Context
 	for ctx.Err() == nil {

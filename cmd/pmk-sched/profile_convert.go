@@ -20,9 +20,10 @@ func profileConvertCommand(u *ui) *cli.Command {
 		Name:      "convert",
 		Usage:     "convert a scheduler configuration to another config API or release",
 		ArgsUsage: "FILE",
-		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy, as JSON or YAML, bare or in a\n" +
-			"ConfigMap; FILE - is standard input. Prints the document; changes are reported on standard error, with their\n" +
-			"lines. What cannot be converted is an error, or a warning with --lossy.",
+		Description: "Reads a KubeSchedulerConfiguration of any config API, or a legacy Policy,\n" +
+			"as JSON or YAML, bare or in a ConfigMap; FILE - is standard input. Prints the\n" +
+			"document; changes are reported on standard error, with their lines. A setting that\n" +
+			"cannot be converted is an error, or a warning with --lossy.",
 		UsageText: examples(
 			"pmk-sched profile convert --to v1beta3 config.yaml",
 			"pmk-sched profile convert --to v1.24.3 --to-file new.yaml config.yaml",
@@ -30,7 +31,7 @@ func profileConvertCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to", Usage: "`TARGET`: a config API such as v1beta3, or a release such as v1.24.3 (required)"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler, if --to is a config API", DefaultText: "the newest with that API"},
-			&cli.BoolFlag{Name: "lossy", Usage: "drop what cannot be converted, with a warning for each loss"},
+			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that cannot be converted, with a warning for each"},
 			&cli.StringSliceFlag{Name: "plugin", Usage: "`NAME` of a plugin that is compiled in"},
 			toFileFlag(), outputFlag("to-file", "yaml", "json"),
 		},

@@ -17,8 +17,9 @@ func profileValidateCommand(u *ui) *cli.Command {
 		Name:      "validate",
 		Usage:     "check whether a scheduler configuration is valid for a release",
 		ArgsUsage: "FILE",
-		Description: "Uses the kube-scheduler of the release, if one with the plugins of the file was built on this machine, or\n" +
-			"else the built-in rules for the release; the output says which. FILE - is standard input.\n\n" +
+		Description: "Uses the kube-scheduler of the release, if one with the plugins of the\n" +
+			"file was built on this machine, or else the built-in rules for the release; the\n" +
+			"output names the program or the rules. FILE - is standard input.\n\n" +
 			"Exit status: 0 valid; 2 the file cannot be read; 3 not valid for the release.",
 		UsageText: examples(
 			"pmk-sched profile validate --branch v1.24.3 config.yaml",

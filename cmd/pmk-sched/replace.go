@@ -16,12 +16,14 @@ func replaceCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "replace",
 		Usage: "replace the default scheduler of this control-plane node",
-		Description: "Run it as root on a control-plane node. The static pod's manifest is backed up, edited in the scheduler's\n" +
-			"container only, and swapped with one rename. If the new scheduler does not become ready, lead, bind a pod and\n" +
-			"stay ready, the original manifest is restored.\n\n" +
-			"With --all-nodes it prints what to do on each control-plane node. With --pod-image too, it does that from here: one\n" +
-			"node after the other, in a privileged pod on each, which is deleted afterwards. It stops at the first failure; the\n" +
-			"same command resumes.",
+		Description: "Run it as root on a control-plane node. The static pod's manifest is\n" +
+			"backed up, edited in the scheduler's container only, and swapped with one rename.\n" +
+			"If the new scheduler does not become ready, lead, bind a pod and stay ready, the\n" +
+			"original manifest is restored.\n\n" +
+			"With --all-nodes it prints the command for each control-plane node. With\n" +
+			"--pod-image it also runs the command, on one node after the other, in a privileged\n" +
+			"pod that is deleted afterwards. It stops at the first failure; the same command\n" +
+			"resumes.",
 		UsageText: examples(
 			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
 			"pmk-sched replace --preset binpack --yes",
@@ -36,7 +38,7 @@ func replaceCommand(u *ui) *cli.Command {
 			pluginsFlag(),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			allNodesFlag("replace"), podImageFlag(),
-			&cli.BoolFlag{Name: "dry-run", Usage: "check everything and print how the manifest would change"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes of the manifest without making them"},
 			timeoutFlag(replace.DefaultTimeout, "the new scheduler"),
 			stableForFlag(replace.DefaultStableFor),
 			&cli.DurationFlag{Name: "steady", Hidden: true, Action: positive("steady")}, // former name of --stable-for
@@ -86,7 +88,7 @@ func replaceCommand(u *ui) *cli.Command {
 	}
 }
 
-// replacePreview is what replace --dry-run prints.
+// replacePreview is the output of replace --dry-run.
 type replacePreview struct {
 	Node  string `json:"node"`
 	Image string `json:"image"`

@@ -15,9 +15,10 @@ func restoreCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "restore",
 		Usage: "restore the default scheduler that was replaced on this node",
-		Description: "Restores the original manifest byte by byte, also after an interrupted replacement and while the API server\n" +
-			"is down. Later edits of the files are shown and kept, unless --force is given. With --all-nodes and --pod-image\n" +
-			"it restores every control-plane node from here, one after the other, as replace does.",
+		Description: "Restores the original manifest byte by byte, also after an interrupted\n" +
+			"replacement and while the API server is down. Later edits of the files are shown\n" +
+			"and kept, unless --force is given. With --all-nodes and --pod-image it restores\n" +
+			"all control-plane nodes, one after the other, as replace does.",
 		UsageText: examples(
 			"pmk-sched restore",
 			"pmk-sched restore --force --yes",

@@ -12,16 +12,17 @@ func rollbackCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "rollback",
 		Usage: "deploy an earlier revision of a scheduler again",
-		Description: "Image, configuration, permissions, credentials and extenders become what they were, as a new revision. Like\n" +
-			"`deploy` it checks first and waits until the scheduler is ready and stays ready; otherwise the current revision\n" +
-			"is restored. `diff --revision` prints what would change.",
+		Description: "Deploys image, configuration, permissions, credentials and extenders of\n" +
+			"an earlier revision as a new revision. Like `deploy` it checks first and waits\n" +
+			"until the scheduler is ready and stays ready; otherwise the current revision is\n" +
+			"restored. `diff --revision` prints the changes.",
 		UsageText: examples(
 			"pmk-sched rollback --name my-scheduler",
 			"pmk-sched rollback --name my-scheduler --to 3",
 		),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
-			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the one before the current one", Action: validRevision("to")},
+			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the revision before the current one", Action: validRevision("to")},
 			timeoutFlag(defaultTimeout, "the scheduler"),
 			stableForFlag(10 * time.Second),
 			outputFlag(""),

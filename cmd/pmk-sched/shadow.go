@@ -19,9 +19,11 @@ const shadowRole = "pmk-sched-shadow"
 func shadowCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "shadow",
-		Usage: "show what a scheduler would do differently from that of a live cluster",
-		Description: "The scheduler runs on this machine. A proxy passes its reads to the API server and answers its writes, so that nothing\n" +
-			"on the cluster is changed. It decides about each pod as soon as the observed scheduler has decided. Ctrl-C ends it earlier.",
+		Usage: "compare a scheduler's decisions with those of the live cluster",
+		Description: "The scheduler runs on this machine. A proxy passes its reads to the API\n" +
+			"server and answers its writes, so that nothing on the cluster is changed. It\n" +
+			"decides about each pod as soon as the observed scheduler has decided. Ctrl-C ends\n" +
+			"it early.",
 		UsageText: examples(
 			"pmk-sched shadow --preset binpack --for 10m",
 			"pmk-sched shadow -f pmk-sched.yaml --observe default-scheduler -o json",

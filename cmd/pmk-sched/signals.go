@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// interruptible returns a context that ends when the process is asked to stop: by Ctrl-C (SIGINT), by SIGTERM, or because its
-// terminal was closed (SIGHUP). The command then undoes what it has not finished.
+// interruptible returns a context that ends when the process is asked to stop: by Ctrl-C (SIGINT),
+// by SIGTERM, or because its terminal was closed (SIGHUP). The command then undoes its unfinished
+// changes.
 //
 // A second SIGINT or SIGTERM ends the process at once, without the undo. SIGHUP never does, in any number: a session that ends
 // sends one from the kernel, one from the shell and often a SIGTERM from the service manager. A signal that was ignored when

@@ -20,9 +20,10 @@ const simulateTimeout = 30 * time.Minute
 
 func simulateCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "simulate",
-		Usage:       "show what a scheduler would do, on a copy of the cluster's objects",
-		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read, or not at all with --snapshot.",
+		Name:  "simulate",
+		Usage: "simulate a scheduler on a copy of the cluster's objects",
+		Description: "Runs the scheduler itself on an API server without nodes. The cluster is\n" +
+			"only read. With --snapshot no cluster is used.",
 		Subcommands: []*cli.Command{
 			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
 			simulateMatrixCommand(u),
@@ -51,8 +52,9 @@ func simulateReplaceAllCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "replace-all",
 		Usage: "show where all pods would go if they were scheduled again",
-		Description: "All pods that can move, and the pending ones, are scheduled on nodes that have only the pods of DaemonSets, static\n" +
-			"pods and pods that are being deleted: by priority, then by age.",
+		Description: "Schedules all movable and pending pods, by priority, then by age, on\n" +
+			"nodes that have only the pods of DaemonSets, static pods and pods that are being\n" +
+			"deleted.",
 		UsageText: examples(
 			"pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
 			"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json",
@@ -67,7 +69,7 @@ func simulateReplaceAllCommand(u *ui) *cli.Command {
 func simulateDrainCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "drain",
-		Usage:     "show where the pods of nodes would go if these were drained",
+		Usage:     "show where the pods of drained nodes would go",
 		ArgsUsage: "NODE...",
 		UsageText: examples(
 			"pmk-sched simulate drain worker-7",
@@ -95,11 +97,11 @@ func simulateFlags(more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{file}, simulationFlags(more...)...)
 }
 
-// simulationFlags are those of [simulateFlags] without the file of the scheduler.
+// simulationFlags are the flags of [simulateFlags] without the file of the scheduler.
 func simulationFlags(more ...cli.Flag) []cli.Flag {
 	return simulatedFlags(append([]cli.Flag{
 		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
-		&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; adds what empty nodes cost"},
+		&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; adds the costs of all nodes and of empty nodes"},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
 		outputFlag(""),
@@ -119,7 +121,7 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: release},
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
-		&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+		&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 		&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
 	}, more...)
 }

@@ -42,9 +42,10 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 		Name:      "matrix",
 		Usage:     "run many simulations: each scheduler on each snapshot in each scenario",
 		ArgsUsage: "SCENARIO...",
-		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With --job the simulations run on the cluster, as\n" +
-			"one indexed Job whose image has everything; it is deleted in the end.\n\n" +
-			"Exit status 1: a simulation failed; the others have results.",
+		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With\n" +
+			"--job the simulations run on the cluster, as one indexed Job whose image contains\n" +
+			"all programs and files. The Job is deleted in the end.\n\n" +
+			"Exit status 1: a simulation failed; the results of the others are printed.",
 		UsageText: examples(
 			"pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
 			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all",
@@ -52,7 +53,7 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{Name: "with-scheduler", Aliases: []string{"f"}, Usage: "pmk-sched.yaml of a scheduler, `FILE`, or default: the default scheduler", DefaultText: "default"},
 			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
-			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "that of each snapshot"},
+			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
 			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time", DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
 			timeoutFlag(simulateTimeout, "a scheduler to decide about all pods"),
 			&cli.BoolFlag{Name: "job", Usage: "run the simulations on the cluster, in the namespace of --namespace; requires --push or --load"},
@@ -139,7 +140,7 @@ func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	return r, err
 }
 
-// matrixJob returns how to run the simulations on the cluster; nil without --job.
+// matrixJob returns the Job that runs the simulations on the cluster, or nil without --job.
 func matrixJob(c *cli.Context, u *ui) (*session.MatrixJob, error) {
 	if !c.Bool("job") {
 		for _, flag := range jobFlags() {
@@ -173,7 +174,7 @@ func matrixJob(c *cli.Context, u *ui) (*session.MatrixJob, error) {
 	}, nil
 }
 
-// simulateCellCommand is what the pods of a Job run.
+// simulateCellCommand returns the command that the pods of a Job run.
 func simulateCellCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: simulateCell, Hidden: true, Usage: "run in a pod of `simulate matrix --job`",

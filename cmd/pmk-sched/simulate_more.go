@@ -79,10 +79,11 @@ func simulateNodesCommand(u *ui) *cli.Command {
 func simulateRunCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:      "run",
-		Usage:     "run several simulations in sequence, as a file describes",
+		Usage:     "run the simulations of a file in sequence",
 		ArgsUsage: "FILE",
-		Description: "Each step begins with the state that the one before left. The result is where each pod is in the end, and that of\n" +
-			"each step. Paths in the file are relative to it.",
+		Description: "Each step begins with the state after the previous step. The result\n" +
+			"contains the final node of each pod and the result of each step. Paths in the file\n" +
+			"are relative to the file.",
 		UsageText: examples(
 			"pmk-sched simulate run scenario.yaml",
 			"pmk-sched simulate run --snapshot cluster.tar.gz -o json scenario.yaml",

@@ -69,7 +69,7 @@ func (p *printer) resources(s report.Summary) {
 	}
 }
 
-// cost prints what the nodes cost, by their types.
+// cost prints the costs of the nodes, by their types.
 func (p *printer) cost(before, after *report.Cost) {
 	if before == nil || after == nil {
 		return
@@ -89,7 +89,8 @@ func (p *printer) cost(before, after *report.Cost) {
 	}
 }
 
-// amountChange prints what nodes have, and what they have afterwards if that differs.
+// amountChange returns the allocatable amount of the nodes, and the amount afterwards if it
+// differs.
 func amountChange(u report.Utilization) string {
 	if u.AllocatableAfter == "" {
 		return u.Allocatable
@@ -111,7 +112,7 @@ func (p *printer) capacity(c *report.Capacity) {
 	}
 }
 
-// comparison prints what another scheduler does differently.
+// comparison prints the differences from another scheduler.
 func (p *printer) comparison(c *report.Comparison) {
 	if c == nil {
 		return

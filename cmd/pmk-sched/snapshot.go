@@ -17,7 +17,7 @@ import (
 func snapshotCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "snapshot",
-		Usage: "write what a scheduler reads of the cluster to a file",
+		Usage: "write the objects that a scheduler reads to a file",
 		Description: "Nodes, pods, volumes, claims, devices and the other objects that schedulers read, at one resource version,\n" +
 			"for simulations elsewhere. Environment variables, commands, other annotations, Secrets and ConfigMaps are left out.\n" +
 			"Changes nothing on the cluster.",
@@ -50,7 +50,8 @@ func snapshotCommand(u *ui) *cli.Command {
 	}
 }
 
-// printRole prints a ServiceAccount that may use verbs for what schedulers read, as YAML unless another format is given.
+// printRole prints a ServiceAccount that may use verbs for the objects that schedulers read, as
+// YAML unless another format is given.
 func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...string) error {
 	kinds, err := session.SnapshotKinds(resources)
 	if err != nil {

@@ -16,12 +16,14 @@ import (
 func statusCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "status",
-		Usage: "show what pmk-sched manages on the cluster, and what is wrong with it",
-		Description: "For each: differences of its objects from the newest revision, and who made them; replicas and their nodes; the\n" +
-			"lease; its release and the cluster's; credentials; pods that wait for it; scheduling attempts and latency; the last\n" +
-			"warnings. On a control-plane node the files of its default scheduler are compared with what was written.\n" +
-			"The exit status is 3 if something does not hold: docs/operations.md lists the findings. Nothing is changed; to compare,\n" +
-			"the API server is asked by dry run.",
+		Usage: "show the schedulers and extenders managed by pmk-sched, and detect problems",
+		Description: "Shows for each scheduler and extender: differences of its objects from\n" +
+			"the newest revision, and who made them; replicas and their nodes; the leader\n" +
+			"lease; its release and the release of the cluster; credentials; pending pods of\n" +
+			"the scheduler; scheduling attempts and latency; the last warnings. On a\n" +
+			"control-plane node it compares the files of the default scheduler with the files\n" +
+			"that replace wrote. The exit status is 3 if there are findings; docs/operations.md\n" +
+			"lists them. Changes nothing: objects are compared by a dry run of the API server.",
 		UsageText: examples(
 			"pmk-sched status",
 			"pmk-sched status --name my-scheduler --watch",
@@ -89,7 +91,7 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 	}
 }
 
-// watchHeader separates a status from the one before: on a terminal it replaces it.
+// watchHeader separates a status from the previous status. On a terminal it clears the screen.
 func watchHeader(terminal bool) string {
 	head := "at " + time.Now().UTC().Format(time.RFC3339) + "\n\n"
 	if terminal {

@@ -78,7 +78,7 @@ func codesOf(w *health.Workload, findings []health.Finding) string {
 	return strings.Join(codes, ", ")
 }
 
-// details are what is known of a scheduler or extender, one fact a paragraph.
+// details returns the facts about a scheduler or extender, one fact a paragraph.
 func details(w *health.Workload) string {
 	var b strings.Builder
 	fact := func(name, text string) {
@@ -144,7 +144,8 @@ func replicaText(r health.Replica) string {
 	return text
 }
 
-// schedulingText is what the replicas have counted, or why that is unknown.
+// schedulingText returns the scheduling attempts that the replicas counted, or the reason why they
+// are unknown.
 func schedulingText(s *health.Scheduling) string {
 	if s == nil {
 		return ""
@@ -175,7 +176,7 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// findingsText are the findings with what to do about each.
+// findingsText returns the findings, each with its hint.
 func findingsText(findings []health.Finding) string {
 	if len(findings) == 0 {
 		return "\nno findings\n"

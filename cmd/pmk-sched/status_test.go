@@ -82,7 +82,8 @@ func TestStatusTextOfAnEmptyCluster(t *testing.T) {
 	}
 }
 
-// watched runs watchStatus with readings until they end, and returns what it printed. A reading that is nil is an error of the API server.
+// watched runs watchStatus with readings until they end, and returns its output. A nil reading
+// stands for an error of the API server.
 func watched(t *testing.T, format string, readings ...*session.Status) (out, errs string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer

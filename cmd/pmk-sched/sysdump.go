@@ -13,11 +13,12 @@ import (
 func sysdumpCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "sysdump",
-		Usage: "write what a bug report needs to one archive, without secrets",
-		Description: "Objects, revisions, events, logs, metrics, configuration, versions and facts about the nodes, of all schedulers and\n" +
-			"extenders or of the one that --name selects. Data of Secrets, private keys, tokens, passwords, environment\n" +
-			"variables and copies of objects in annotations are removed. errors.txt in the archive lists what could not be\n" +
-			"read. Changes nothing on the cluster. Read the archive before you publish it.",
+		Usage: "collect the data for a bug report in an archive, without secrets",
+		Description: "Collects objects, revisions, events, logs, metrics, configuration,\n" +
+			"versions and facts about the nodes, of all schedulers and extenders or of --name.\n" +
+			"Data of Secrets, private keys, tokens, passwords, environment variables and copies\n" +
+			"of objects in annotations are removed. errors.txt in the archive lists failed\n" +
+			"reads. Changes nothing on the cluster. Read the archive before you publish it.",
 		UsageText: examples(
 			"pmk-sched sysdump",
 			"pmk-sched sysdump --name my-scheduler --archive bug.tar.gz",

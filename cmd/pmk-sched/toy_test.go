@@ -21,7 +21,7 @@ import (
 )
 
 // toyRelease DIR RELEASE... puts files below DIR and starts a module proxy, in
-// GOPROXY, that serves the stand-in for Kubernetes of internal/artifact/build at releases.
+// GOPROXY, that serves the fake Kubernetes of internal/artifact/build at releases.
 // A module that is to be missing is a file to be removed.
 func toyRelease(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
@@ -106,8 +106,8 @@ func writeModule(dir, path, version string, files map[string]string) error {
 	return archive.Close()
 }
 
-// base FILE writes a docker archive with an empty image of this machine's
-// architecture, to lay a scheduler on.
+// base FILE writes a docker archive with an empty image of this machine's architecture, as the base
+// of a scheduler image.
 func writeBase(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: base FILE")

@@ -7,8 +7,8 @@ package main
 //     hints.
 //   - A step is "✓ name (1.2s)" when it succeeded and "✗ name (1.2s)" when it failed. On a terminal the running step is shown
 //     too, and how far it is. Elsewhere a step that takes long has a line "… progress" every 30 seconds.
-//   - Messages start in lower case and have no final period. An error starts with "error: "; "hint: " lines after it say what
-//     to do.
+//   - Messages start in lower case and have no final period. An error starts with "error: ", and the
+//     remedies after it with "hint: ".
 //   - A question is asked only if standard input is a terminal.
 //   - Output that cannot be written, because a pipe or the terminal was closed, does not stop an operation or fail it.
 //   - Keys, tokens and passwords are never written.
@@ -167,14 +167,14 @@ func (u *ui) confirm(ctx context.Context, yes bool, question string) error {
 	}
 }
 
-// stepWriter is standard error. On a terminal it keeps the line of the running step below the log. Its callers ignore errors: there
-// is no other place to report them.
+// stepWriter is standard error. On a terminal it keeps the line of the running step below the log. Its callers ignore errors, which
+// cannot be reported elsewhere.
 type stepWriter struct {
 	mu       sync.Mutex
 	w        io.Writer
 	terminal bool
 	shown    bool
-	// reported is when a step started or showed its progress.
+	// reported is the time when a step started or last printed its progress.
 	reported time.Time
 }
 

@@ -19,12 +19,14 @@ func upgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "upgrade",
 		Usage: "deploy a scheduler at the release of the API server",
-		Description: "Builds the image with the same plugins, converts the configuration, deploys with the same flags or file, and\n" +
-			"verifies that the scheduler binds a pod; otherwise the former revision is restored. With --check nothing is\n" +
-			"changed: the exit status is 3 if an upgrade is due. Without --name it covers all schedulers, and default\n" +
-			"schedulers that were replaced.\n\n" +
-			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, with the\n" +
-			"configuration of before. Run it on one node after the other, in the order that --check prints.",
+		Description: "Builds the image with the same plugins, converts the configuration,\n" +
+			"deploys with the same flags or file, and verifies that the scheduler binds a pod;\n" +
+			"otherwise the former revision is restored. With --check nothing is changed: the\n" +
+			"exit status is 3 if an upgrade is pending. Without --name it covers all schedulers\n" +
+			"and all replaced default schedulers.\n\n" +
+			"--default upgrades the replaced default scheduler of this control-plane node, as\n" +
+			"replace does, and keeps its configuration. Run it on one node after the other, in\n" +
+			"the order that --check prints.",
 		UsageText: examples(
 			"pmk-sched upgrade --check",
 			"pmk-sched upgrade --name my-scheduler",
@@ -32,13 +34,13 @@ func upgradeCommand(u *ui) *cli.Command {
 		),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
-			&cli.BoolFlag{Name: "check", Usage: "print what is due and what would change"},
+			&cli.BoolFlag{Name: "check", Usage: "print the pending upgrades and their changes"},
 			&cli.BoolFlag{Name: "default", Usage: "upgrade the replaced default scheduler of this node"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to upgrade to", DefaultText: "the API server's"},
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of an image of that release, which was built elsewhere", DefaultText: "build it"},
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry", DefaultText: "as before"},
-			&cli.BoolFlag{Name: "lossy", Usage: "drop what the release does not support, with a warning for each loss"},
+			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 			timeoutFlag(defaultTimeout, "the scheduler"),
 			stableForFlag(10 * time.Second),
 			yesFlag(), outputFlag(""),
@@ -124,7 +126,7 @@ func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return u.data(c.String("output"), outcome, replacedTable(outcome))
 }
 
-// checkUpgrade prints what is due.
+// checkUpgrade prints the pending upgrades.
 func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	report, err := u.session.CheckUpgrade(c.Context, o, u.namespace)
 	if err != nil {
@@ -168,7 +170,7 @@ func upgradeTable(r *session.UpgradeReport) func(io.Writer) error {
 	}
 }
 
-// writeUpgrade writes what an upgrade of one scheduler does.
+// writeUpgrade writes the changes of one scheduler's upgrade.
 func writeUpgrade(line func(string, ...any), s session.Upgrade) {
 	line("\n%s", s.Name)
 	row := func(name string, values ...string) {

@@ -17,15 +17,16 @@ func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name:  "verify",
 		Usage: "verify that a scheduler binds a pod",
-		Description: "Creates a pod that names the scheduler in a temporary namespace, waits until it is bound, and checks the\n" +
-			"event for who bound it. The exit status is 3 if the pod is not bound; the reason is printed.",
+		Description: "Creates a pod that names the scheduler in a temporary namespace, waits\n" +
+			"until it is bound, and checks in its event that this scheduler bound it. The exit\n" +
+			"status is 3 if the pod is not bound; the reason is printed.",
 		UsageText: examples(
 			"pmk-sched verify --name my-scheduler",
 			"pmk-sched verify --default -o json",
 		),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
-			&cli.BoolFlag{Name: "default", Usage: "verify the default scheduler, which replace replaced"},
+			&cli.BoolFlag{Name: "default", Usage: "verify the replaced default scheduler"},
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the pod's image", DefaultText: "the scheduler's own"},
 			timeoutFlag(time.Minute, "the pod to be bound"),
 			&cli.BoolFlag{Name: "keep", Usage: "keep the pod and its namespace"},

@@ -25,7 +25,7 @@ func ownVersion() string {
 	return "dev"
 }
 
-// versionData is what `version` prints.
+// versionData is the output of `version`.
 type versionData struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`

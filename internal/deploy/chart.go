@@ -14,9 +14,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Chart returns the files of a Helm chart that installs what Deploy would apply of the plan, and
-// warnings. A chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a
-// Secret that a value names. Other keys are left out unless secrets is set.
+// Chart returns the files of a Helm chart that installs the objects of the plan, and warnings. A
+// chart holds no credentials of a node: the scheduler uses its ServiceAccount, or a Secret that a
+// value names. Other keys are left out unless secrets is set.
 func Chart(plan *Plan, secrets bool) (files map[string][]byte, warnings []string, err error) {
 	plan, warnings, err = chartPlan(plan)
 	if err != nil {

@@ -104,7 +104,7 @@ func TestChartTemplatesTheRenderedObjects(t *testing.T) {
 			if diff := gocmp.Diff(rendered(t, o), template(t, files, namespace, nil)); diff != "" {
 				t.Errorf("helm template differs from render (-render +helm):\n%s\n%s", diff, files["values.yaml"])
 			}
-			// Other values give what a plan with them gives.
+			// Other values have the same effect as a plan with them.
 			o.Name, o.Image, o.Replicas = "renamed", "localhost/renamed:v2", 2
 			o.Configuration = bytes.ReplaceAll(o.Configuration, []byte("schedulerName: custom"), []byte("schedulerName: renamed"))
 			got := template(t, files, namespace, map[string]any{"name": "renamed", "image": "localhost/renamed:v2", "replicas": 2})
@@ -137,7 +137,8 @@ func TestChartHoldsNoNodeCredentials(t *testing.T) {
 	if diff := gocmp.Diff(rendered(t, withAccount), template(t, files, "kube-system", nil)); diff != "" {
 		t.Errorf("default values (-render +helm):\n%s", diff)
 	}
-	// With the Secret that deploy creates and the node's API server, everything else is what deploy creates.
+	// With the Secret that deploy creates and the node's API server, all other objects are equal to
+	// the deployed objects.
 	var secret string
 	var want []map[string]any
 	for _, object := range objects(t, render(t, plan)) {

@@ -19,7 +19,8 @@ func gateFlags(args []string) []string {
 	return slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !strings.HasPrefix(arg, "--feature-gates=") })
 }
 
-// checkConfiguration has the scheduler's own binary check the configuration, or warns that it cannot.
+// checkConfiguration runs the scheduler's own binary to check the configuration, or warns that it
+// cannot.
 func checkConfiguration(ctx context.Context, d Deps, plan *Plan) (err error) {
 	if plan.Extender != nil || plan.checked {
 		return nil

@@ -22,23 +22,25 @@ import (
 type CredentialsReport struct {
 	// Mode is one of the Credentials constants.
 	Mode string `json:"mode"`
-	// Server is the URL of the API server; empty if that is in a file that was not read.
+	// Server is the URL of the API server. It is empty if the URL is in a file that was not read.
 	Server string `json:"server,omitempty"`
-	// Subject and Issuer are those of the client certificate. For a ServiceAccount, Subject is its user name.
+	// Subject and Issuer of the client certificate. For a ServiceAccount, Subject is its user name.
 	Subject string     `json:"subject,omitempty"`
 	Issuer  string     `json:"issuer,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Source has the certificate: "Secret/kube-system/s-credentials-1a2b", or a file of each node.
+	// Source is the object or file with the certificate: "Secret/kube-system/s-credentials-1a2b",
+	// or a file of each node.
 	Source string `json:"source"`
 	// File is the path of the kubeconfig in the scheduler's pod.
 	File string `json:"file"`
 	// Renewal is how the credentials are renewed.
 	Renewal string `json:"renewal"`
-	// Unknown is why subject and expiry are unknown.
+	// Unknown is the reason why subject and expiry are unknown.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// ReadNodeFile reads a kubeconfig of this node; nil if this is not a control-plane node.
+// ReadNodeFile reads a kubeconfig of this node. The function is nil if this is not a control-plane
+// node.
 type ReadNodeFile func(path string) (*inspect.NodeCredentials, error)
 
 // DescribeCredentials describes the credentials of a scheduler by its objects in the cluster.

@@ -15,11 +15,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// RunOptions is how to run a plan.
+// RunOptions are options for running a plan.
 type RunOptions struct {
-	// Timeout bounds the wait until the scheduler is stable; 0: 5 minutes.
+	// Timeout bounds the wait until the scheduler is stable. The default is 5 minutes.
 	Timeout time.Duration
-	// StableFor is how long the scheduler must be available without a change to be called stable; 0: 10 seconds.
+	// StableFor is how long the scheduler must be available without a change to be stable. The
+	// default is 10 seconds.
 	StableFor time.Duration
 	// NoRollback keeps a failed deployment for inspection.
 	NoRollback bool
@@ -30,7 +31,7 @@ type RunOptions struct {
 // defaultTimeout leaves time to pull an image over a slow line.
 const defaultTimeout = 5 * time.Minute
 
-// Outcome is what Deploy did.
+// Outcome is the result of Deploy.
 type Outcome struct {
 	Revision int             `json:"revision"`
 	Changes  apply.ChangeSet `json:"changes"`
@@ -113,8 +114,9 @@ func (d *deployRun) checkConfiguration(ctx context.Context) error {
 	return checkConfiguration(ctx, d.Deps, d.plan)
 }
 
-// saveRevision records what will be applied before anything changes. If the last deployed revision equals the plan, it is used again. The
-// ledger closes a pending revision of an earlier run.
+// saveRevision records the objects of the plan before anything changes. If the last deployed
+// revision equals the plan, it is used again. The ledger closes a pending revision of an earlier
+// run.
 func (d *deployRun) saveRevision(ctx context.Context) error {
 	revisions, err := d.Ledger.Revisions(ctx, d.plan.Namespace, d.plan.Name)
 	if err != nil {
@@ -184,7 +186,8 @@ func (d *deployRun) apply(ctx context.Context) error {
 	return err
 }
 
-// tolerateShortage keeps the rollout of objects, which may be those of a revision, from waiting for nodes that are away now.
+// tolerateShortage keeps the rollout of objects, of the plan or of a revision, from waiting for
+// nodes that are not ready or cordoned.
 func (d *deployRun) tolerateShortage(ctx context.Context, objects []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })
 	if i < 0 {
@@ -197,8 +200,9 @@ func (d *deployRun) tolerateShortage(ctx context.Context, objects []*unstructure
 	return manifest.TolerateShortage(objects, shortage)
 }
 
-// restore deploys the last deployed revision again, or removes everything if there is none. It does nothing if that revision is the one being
-// deployed, or if the former state is not recorded: a broken scheduler is better than none.
+// restore deploys the last deployed revision again, or removes everything if there is none. It does
+// nothing if the plan is that revision, or if the former state is not recorded: a broken scheduler
+// is better than none.
 func (d *deployRun) restore(ctx context.Context, _ error) error {
 	if d.again() || d.lost {
 		return nil
@@ -250,7 +254,8 @@ func (d *deployRun) markDeployed(ctx context.Context) error {
 	return nil
 }
 
-// prune removes what no kept revision needs: former configurations, and objects that the plan does not have any more.
+// prune removes objects that no kept revision needs: former configurations, and objects that the
+// plan does not have any more.
 func (d *deployRun) prune(ctx context.Context) error {
 	owned, err := d.Applier.Owned(ctx, d.plan.Name, d.plan.Namespace)
 	if err != nil {

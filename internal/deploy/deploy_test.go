@@ -315,7 +315,8 @@ func TestInterruptedDeployRestoresTheFormerState(t *testing.T) {
 	}
 }
 
-// Another run has taken over the lock: nothing is written any more, not to undo either, and the error lists what was written.
+// Another run has taken over the lock: nothing is written any more, not to undo either, and the
+// error lists the objects written before.
 func TestLostLockStopsTheRun(t *testing.T) {
 	lost := &apply.LostLockError{Name: "my-scheduler", Holder: "root@b"}
 	begin := []string{"preflight", "lock", "binary", "save revision 1", applyNew}

@@ -44,12 +44,13 @@ type Finder interface {
 	Deployments(ctx context.Context, ns string) ([]*unstructured.Unstructured, error)
 }
 
-// Deps is what the steps need from outside.
+// Deps are the dependencies of the steps: the cluster, the checks and the binary of the scheduler.
 type Deps struct {
 	Applier Applier
 	Ledger  Ledger
 	Locker  Locker
-	// Holder identifies this process in the lock: "root@node-1 (process 4711)". By is who runs it, recorded in revisions: "root@node-1".
+	// Holder identifies this process in the lock: "root@node-1 (process 4711)". By is the user and
+	// the machine, recorded in revisions: "root@node-1".
 	Holder, By string
 	// Preflight checks, before anything changes, whether the cluster can run the plan.
 	Preflight func(ctx context.Context, plan *Plan) error

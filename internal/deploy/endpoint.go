@@ -13,7 +13,7 @@ import (
 
 // Endpoint is an API server that replicas use, as this machine reaches it.
 type Endpoint struct {
-	// Node whose API server it is; empty: any.
+	// Node of the API server. It is empty if the address is not specific to a node.
 	Node string
 	// Address is host:port. Its certificate has ServerName and is signed by CA, PEM.
 	Address, ServerName string
@@ -24,8 +24,9 @@ type Endpoint struct {
 	Chosen bool
 }
 
-// chooseServer chooses the API server for copied credentials of one of several control-plane nodes. A kubeconfig of kubeadm names the API
-// server of one node, on which all replicas would depend: each uses that of its node instead, over loopback, or all use the
+// chooseServer chooses the API server for copied credentials of one of several control-plane nodes.
+// A kubeconfig of kubeadm names the API server of one node, and all replicas would depend on that
+// node. Instead, each replica uses the local API server over loopback, or all replicas use the
 // cluster's endpoint. auto reports whether the user did not choose the credentials.
 func (p *planner) chooseServer(auto bool) error {
 	credentials := &p.plan.Scheduler.Credentials
@@ -90,8 +91,8 @@ func (p *planner) checkLoopback(server *url.URL, auto bool) error {
 	return nil
 }
 
-// localServer returns the address at which every control-plane node reaches its own API server, if there is one. Nodes that are not ready
-// may have none that is known.
+// localServer returns the address at which every control-plane node reaches its own API server, or
+// "" if there is no such address. The API server of a node that is not ready may be unknown.
 func (p *planner) localServer(layout inspect.Layout) string {
 	if layout.APIServerName == "" || !p.onControlPlane() {
 		return ""
@@ -125,7 +126,8 @@ func loopbackOf(server *inspect.APIServer) string {
 	return net.JoinHostPort(host, strconv.Itoa(server.Port))
 }
 
-// clusterEndpoint returns the address of all API servers, unless it is that of one node.
+// clusterEndpoint returns the cluster's controlPlaneEndpoint, or "" if it is the address of one
+// node or loopback.
 func (p *planner) clusterEndpoint() string {
 	host, _, err := net.SplitHostPort(p.info.ControlPlane.Endpoint)
 	if _, single := p.info.ControlPlane.NodeAt(host); err != nil || single || isLoopback(host) {
@@ -139,7 +141,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// listEndpoints lists what can be checked from this machine: on loopback the API servers of all ready nodes at their own addresses.
+// listEndpoints lists the API server addresses that this machine can check. If the server is on
+// loopback, these are the addresses of the API servers of all ready nodes.
 func (p *planner) listEndpoints(chosen bool) error {
 	credentials := p.plan.Scheduler.Credentials
 	server, err := url.Parse(credentials.Server)

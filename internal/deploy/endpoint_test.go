@@ -8,7 +8,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// A kubeconfig of kubeadm names one node. The API server that the replicas use depends on what the cluster has.
+// A kubeconfig of kubeadm names one node. The API server that the replicas use depends on the
+// cluster.
 func TestReplicasDoNotDependOnOneNode(t *testing.T) {
 	const (
 		local, kubeadm = "https://127.0.0.1:6443", "kubernetes.default.svc"

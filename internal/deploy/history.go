@@ -17,9 +17,10 @@ import (
 type HistoryEntry struct {
 	Revision int       `json:"revision"`
 	Time     time.Time `json:"time"`
-	// By is the user and the machine that deployed it; empty if an older pmk-sched did.
+	// By is the user and the machine that deployed the revision. It is empty if an older pmk-sched
+	// did.
 	By string `json:"by,omitempty"`
-	// Status is that of the revision, or [DamagedRevision]. Current is set for the last one that was deployed.
+	// Status of the revision, or [DamagedRevision]. Current is set for the last deployed revision.
 	Status  apply.RevisionStatus `json:"status"`
 	Current bool                 `json:"current,omitempty"`
 	// Release is the Kubernetes release of the scheduler.
@@ -29,10 +30,12 @@ type HistoryEntry struct {
 	Digest string `json:"digest,omitempty"`
 	// Configuration is the ConfigMap with the configuration; its name has a hash of the content.
 	Configuration string `json:"configuration,omitempty"`
-	// Plugins are the compiled-in plugins that the configuration names. Extenders are those that pmk-sched deployed for it.
+	// Plugins are the compiled-in plugins that the configuration names. Extenders are the extenders
+	// that pmk-sched deployed for the scheduler.
 	Plugins   []string `json:"plugins,omitempty"`
 	Extenders []string `json:"extenders,omitempty"`
-	// Description, Origin and Reason are those of the revision; Reason is also what is damaged.
+	// Description, Origin and Reason of the revision. For a damaged revision, Reason is the error
+	// of reading it.
 	Description string `json:"description,omitempty"`
 	Origin      string `json:"origin,omitempty"`
 	Reason      string `json:"reason,omitempty"`
@@ -62,7 +65,7 @@ func History(revisions []*apply.Revision) []HistoryEntry {
 	return entries
 }
 
-// describe reads what the revision deployed from its objects.
+// describe sets the fields that are read from the record and the objects of the revision.
 func (e *HistoryEntry) describe(r *apply.Revision) error {
 	plan, err := PlanOf(r)
 	if err != nil {

@@ -46,7 +46,7 @@ func (l *lock) release(ctx context.Context) error {
 	return l.unlock(ctx)
 }
 
-// withChanges adds to the error of a run that lost its lock what it changed before.
+// withChanges adds the changes of a run that lost its lock to its error.
 func withChanges(err error, changes apply.ChangeSet) error {
 	if !errors.Is(err, steps.ErrStopped) || !changes.Changed() {
 		return err

@@ -78,8 +78,8 @@ func NamespacesOf(owned []*unstructured.Unstructured) []string {
 	return slices.Compact(found)
 }
 
-// onlyIn refuses to deploy a scheduler that is in another namespace: both would share the cluster-scoped objects, and those that the plan does
-// not have would be pruned.
+// onlyIn returns an error if a scheduler of this name is in another namespace: both would share the
+// cluster-scoped objects, and a deployment prunes objects that its plan does not have.
 func onlyIn(namespace, name string, owned []*unstructured.Unstructured) error {
 	for _, other := range NamespacesOf(parts(owned)) {
 		if other != namespace {
@@ -98,7 +98,8 @@ func objectName(o *unstructured.Unstructured) string {
 	return o.GetKind() + "/" + o.GetNamespace() + "/" + o.GetName()
 }
 
-// AppOf returns the application of the owned objects, a scheduler or an extender; empty if no label says so.
+// AppOf returns the application of the owned objects, a scheduler or an extender, from their
+// labels. It returns "" if the label is missing.
 func AppOf(owned []*unstructured.Unstructured) string {
 	for _, o := range owned {
 		if app := o.GetLabels()[ownership.LabelName]; app != "" && o.GetKind() != "Namespace" {

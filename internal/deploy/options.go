@@ -31,58 +31,67 @@ const (
 	CredentialsServiceAccount = manifest.ModeServiceAccount
 )
 
-// Options is what the user asks for. The zero value of every field except Name and Image leaves the choice to [NewPlan].
+// Options of a scheduler, as requested by the user. The zero value of every field except Name and
+// Image leaves the choice to [NewPlan].
 type Options struct {
 	// Name of the scheduler, a DNS label: the spec.schedulerName of pods, and the prefix of every object's name.
 	Name string
 	// Namespace of the objects. Empty: kube-system.
 	Namespace string
-	// Image of the scheduler, in which [image.ReleaseInTag] stands for the release, and when the kubelet pulls it (empty: the cluster's
-	// default).
+	// Image of the scheduler. [image.ReleaseInTag] in it is replaced by the release. If PullPolicy
+	// is empty, the cluster's default applies.
 	Image, PullPolicy string
-	// Branch is the release of the image, "v1.24.3"; empty or "auto": the release of the API server.
+	// Branch is the release of the image, "v1.24.3". If it is empty or "auto", the release is the
+	// release of the API server.
 	Branch string
-	// Preset names a built-in configuration; Configuration is the user's own KubeSchedulerConfiguration, ConfigurationName the name of its
-	// file for messages. They are mutually exclusive; neither: preset "default".
+	// Preset names a built-in configuration; Configuration is the user's own
+	// KubeSchedulerConfiguration, ConfigurationName the name of its file for messages. They are
+	// mutually exclusive. If neither is set, the preset is "default".
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string
 	// Lossy drops the parts of the configuration that cannot be converted to the release, with warnings instead of an error.
 	Lossy bool
-	// Credentials is one of the Credentials constants; empty or "auto": node if the node's scheduler kubeconfig is readable, else
-	// serviceaccount.
+	// Credentials is one of the Credentials constants. If it is empty or "auto", it is node if the
+	// node's scheduler kubeconfig is readable, else serviceaccount.
 	Credentials string
 	// APIServer is the URL of the API server on the pod network, for the credentials serviceaccount. Empty: the name of its Service, which
 	// needs cluster DNS.
 	APIServer string
-	// Replicas; 0: one per control-plane node.
+	// Replicas of the scheduler. If it is 0, there is one for each control-plane node.
 	Replicas int
-	// Port of health and metrics; 0: the first one from 10260 that is free on the control-plane nodes.
+	// Port of health and metrics. If it is 0, it is the first port from 10260 that is free on the
+	// control-plane nodes.
 	Port int
-	// NodeSelector selects the nodes of the scheduler. Empty: those with the label of control-plane nodes.
+	// NodeSelector selects the nodes of the scheduler. If it is empty, these are the control-plane
+	// nodes.
 	NodeSelector map[string]string
 	// AnyNode lets the scheduler run on every node: for managed clusters, whose control plane has no Node objects.
 	AnyNode bool
-	// Args are flags of kube-scheduler, --name=value each, for what its configuration cannot express, such as feature gates.
+	// Args are flags of kube-scheduler, --name=value each, for settings that the configuration does
+	// not have, such as feature gates.
 	Args []string
 	// Resources of the scheduler's container. Zero: the manifest's default.
 	Resources corev1.ResourceRequirements
-	// Plugins are compiled into the image. Rules has, by plugin, the permissions that it needs; PluginRules are granted in any case.
+	// Plugins are compiled into the image. Rules returns the permissions of a plugin by its name;
+	// PluginRules are granted in any case.
 	Plugins     []profiles.Plugin
 	Rules       map[string]manifest.RulesFunc
 	PluginRules []rbacv1.PolicyRule
-	// Extenders are called after those of the configuration; ExtenderClients has client certificates for some of them, by name.
+	// Extenders are called after the extenders of the configuration. ExtenderClients are the client
+	// certificates for extenders, by name.
 	Extenders       []profiles.Extender
 	ExtenderClients map[string]manifest.ClientCertificate
 	// Wirings are extenders that pmk-sched deploys itself; they come after Extenders.
 	Wirings []manifest.Wiring
-	// PolicyConfigMap has the scheduler read predicates, priorities and extenders from a legacy Policy in a ConfigMap: 1.20–1.22 only.
+	// PolicyConfigMap makes the scheduler read predicates, priorities and extenders from a legacy
+	// Policy in a ConfigMap: 1.20 and 1.21 only.
 	PolicyConfigMap bool
-	// Request is recorded, to plan the scheduler again; nil if there is none.
+	// Request is recorded, to plan the scheduler again. It may be nil.
 	Request *v1alpha1.CustomScheduler
 	// Version of pmk-sched, recorded in a label.
 	Version string
-	// Origin and Replaces are those of the plan, for an upgrade.
+	// Origin and Replaces of the plan, for an upgrade.
 	Origin   string
 	Replaces int
 	// Now is the time at which certificates must be valid.

@@ -19,11 +19,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Plan is what Deploy will apply: every decision is made and every object rendered. It is data: making it changes nothing.
+// Plan is the input of Deploy: every decision is made and every object rendered. It is data: making
+// it changes nothing.
 type Plan struct {
 	Name, Namespace string
 	Release         versions.Release
-	// Scheduler is what the objects were rendered from.
+	// Scheduler is the input from which Objects are rendered, unless Extender is set.
 	Scheduler manifest.Scheduler
 	// Objects are in the order in which they are applied.
 	Objects []*unstructured.Unstructured
@@ -51,7 +52,7 @@ type Plan struct {
 	base *profiles.Rendered
 	// checked is set if the configuration was checked by an earlier deployment.
 	checked bool
-	// from is what the plan was made from.
+	// from holds the inputs of [NewPlan], to plan with other options.
 	from planner
 }
 
@@ -96,7 +97,8 @@ func (p *planner) warn(format string, args ...any) {
 	p.plan.Warnings = append(p.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-// Release returns the release of a plan for o: o.Branch, else that of the API server. info may be nil.
+// Release returns the release of a plan for o: o.Branch, else the release of the API server. info
+// may be nil.
 func Release(info *inspect.Info, o Options) (versions.Release, error) {
 	switch {
 	case o.Branch != "" && o.Branch != Auto:
@@ -258,7 +260,8 @@ func (p *planner) choosePort() error {
 	return nil
 }
 
-// chooseReplicas chooses one for each control-plane node. Leader election is always on, so that several are safe.
+// chooseReplicas chooses the replicas of the user, else one for each control-plane node. Leader
+// election is always on, so that several replicas are safe.
 func (p *planner) chooseReplicas() error {
 	replicas := 1
 	counted := p.info != nil && !p.o.AnyNode && len(p.o.NodeSelector) == 0

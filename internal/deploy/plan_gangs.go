@@ -7,7 +7,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// coscheduling is the name of the bundled plugin for groups of pods, and of the one in sigs.k8s.io/scheduler-plugins.
+// coscheduling is the name of the bundled plugin for groups of pods, and of the plugin in
+// sigs.k8s.io/scheduler-plugins.
 const coscheduling = "Coscheduling"
 
 // Gates returns the feature gates that the flags of the scheduler set.
@@ -15,8 +16,9 @@ func (p *Plan) Gates() map[string]bool {
 	return inspect.FeatureGates(slices.Concat(p.Scheduler.Configuration.Args, p.Scheduler.Args))
 }
 
-// noteGangs notes what places groups of pods if there is a choice: the release itself (from 1.35) or the plugin. It warns of a scheduler
-// that is to place them itself on an API server without their API.
+// noteGangs notes whether the release itself (from 1.35) or the plugin places groups of pods, if
+// there is a choice. It warns if the scheduler is to place them itself and the API server does not
+// serve their API.
 func (p *planner) noteGangs() error {
 	rules, _, err := versions.Select(p.plan.Release)
 	if err != nil || rules.Gangs.API == "" {

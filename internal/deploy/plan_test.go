@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// masterInfo is what Detect finds on a cluster of one control-plane node.
+// masterInfo is the result of Detect on a cluster of one control-plane node.
 func masterInfo(server string) *inspect.Info {
 	release, err := versions.FromServer(server)
 	if err != nil {
@@ -78,8 +78,8 @@ func ofNodeA() *inspect.NodeCredentials {
 	return credentials
 }
 
-// summary is what the golden files show of a plan: the decisions, and the
-// objects by name; their text is tested where it is made.
+// summary is the content of the golden files: the decisions of a plan, and its objects by name. The
+// content of objects is tested in package manifest.
 type summary struct {
 	Release, API, Credentials string
 	Server                    string   `json:",omitempty"`
@@ -90,7 +90,7 @@ type summary struct {
 	Objects, Notes, Warnings  []string
 }
 
-// contentHash ends the names of objects that are named by what they hold.
+// contentHash is the suffix of object names that contain the hash of their content.
 var contentHash = regexp.MustCompile(`-[0-9a-f]{10}$`)
 
 func summarize(p *Plan) summary {
@@ -193,7 +193,7 @@ func TestPlanRefusesInvalidOptions(t *testing.T) {
 		o     Options
 		says  string
 		hint  string
-		valid bool // nothing wrong with what was given
+		valid bool // the options are valid
 	}{
 		"no name":               {o: Options{Name: " "}, says: "is not a DNS label"},
 		"bad name":              {o: Options{Name: "My_Scheduler"}, says: `"My_Scheduler" is not a DNS label`, hint: "lower-case"},

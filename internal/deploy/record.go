@@ -18,7 +18,7 @@ import (
 type record struct {
 	// Request is the request of the user for a scheduler, or nil.
 	Request *v1alpha1.CustomScheduler `json:"request,omitempty"`
-	// Scheduler has the configuration without Wirings.
+	// Scheduler, with the configuration without Wirings.
 	Scheduler *manifest.Scheduler `json:"scheduler,omitempty"`
 	Wirings   []manifest.Wiring   `json:"wirings,omitempty"`
 	Extender  *manifest.Extender  `json:"extender,omitempty"`
@@ -152,8 +152,9 @@ func (p *Plan) Render() (err error) {
 	return err
 }
 
-// Rewire returns the plan of a deployed revision of a scheduler with other extenders: set are added or replace those of the same name,
-// and the ones named in drop are removed. Nothing else changes. The plan is refused when another revision was deployed meanwhile.
+// Rewire returns the plan of a deployed revision of a scheduler with other extenders: it adds the
+// extenders in set, which replace extenders of the same name, and removes the extenders named in
+// drop. Nothing else changes. The plan is refused when another revision was deployed meanwhile.
 func Rewire(revision *apply.Revision, set []manifest.Wiring, drop []string) (*Plan, error) {
 	plan, err := PlanOf(revision)
 	if err != nil {

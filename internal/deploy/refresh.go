@@ -42,13 +42,14 @@ func ReadCertificate(revision *apply.Revision) (manifest.Credentials, *x509.Cert
 	return used, leaf, nil
 }
 
-// Successor is a certificate that replaces the one of a scheduler.
+// Successor is a certificate that replaces the certificate of a scheduler.
 type Successor struct {
 	// CA, Cert and Key are PEM.
 	CA, Cert, Key []byte
 	// Origin is where they are from, for messages and the history: a file, or the signer.
 	Origin string
-	// Requested is set if the certificate was requested for this purpose. It may expire before the one in use.
+	// Requested is set if the certificate was requested for this purpose. It may expire before the
+	// certificate in use.
 	Requested bool
 }
 
@@ -98,7 +99,8 @@ func (p *Plan) noteRestart() error {
 	return nil
 }
 
-// check refuses a certificate that is not valid now, is of another user, or is older than the one in use.
+// check refuses a certificate that is not valid now, is of another user, or is older than the
+// certificate in use.
 func (s Successor) check(used *x509.Certificate, now time.Time) error {
 	leaf, err := parseCertificate(s.Cert)
 	if err != nil {

@@ -82,7 +82,7 @@ func TestRefreshReplacesTheCertificateOnly(t *testing.T) {
 			if fmt.Sprint(revision.Objects) != untouched {
 				t.Error("the revision was changed")
 			}
-			// What a deployment of the same scheduler would apply.
+			// A deployment of the same scheduler applies the same objects.
 			same := withCertificate(t, mode, fresh, masterInfo("v1.24.3"))
 			if !SameObjects(same.Objects, plan.Objects) {
 				t.Errorf("the objects differ from those of a deployment: %v", changed(same.Objects, plan.Objects))

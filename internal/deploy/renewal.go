@@ -39,7 +39,8 @@ func DescribeTokens(pods []corev1.Pod, now time.Time) []string {
 // defaultTokenLife is how long a token is valid if its volume does not say (pkg/apis/core/v1/defaults.go).
 const defaultTokenLife = time.Hour
 
-// tokenLife returns how long the token of a pod's ServiceAccount is valid; false if it is not bound to the pod and does not expire.
+// tokenLife returns the lifetime of the token of a pod's ServiceAccount. It returns false if the
+// token is not bound to the pod and does not expire.
 func tokenLife(pod *corev1.Pod) (time.Duration, bool) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.Projected == nil {
@@ -57,7 +58,8 @@ func tokenLife(pod *corev1.Pod) (time.Duration, bool) {
 	return 0, false
 }
 
-// runningFor returns how long the scheduler's container has been running; 0 if it is not.
+// runningFor returns how long the scheduler's container has been running, or 0 if it is not
+// running.
 func runningFor(pod *corev1.Pod, now time.Time) time.Duration {
 	if started := startOf(pod); !started.IsZero() {
 		return now.Sub(started).Round(time.Second)
@@ -65,7 +67,8 @@ func runningFor(pod *corev1.Pod, now time.Time) time.Duration {
 	return 0
 }
 
-// startOf returns when the scheduler's container started; zero if it is not running.
+// startOf returns the start time of the scheduler's container. It is zero if the container is not
+// running.
 func startOf(pod *corev1.Pod) time.Time {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == manifest.ContainerName && status.State.Running != nil {

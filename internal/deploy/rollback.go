@@ -18,7 +18,8 @@ import (
 // RollbackOptions is the revision to return to.
 type RollbackOptions struct {
 	Name, Namespace string
-	// To is the number of the revision; 0: the last one that was deployed before the current one and differs from it.
+	// To is the number of the revision. If it is 0, To is the last revision that was deployed
+	// before the current one and differs from it.
 	To int
 	// Now is the time at which certificates must be valid.
 	Now time.Time
@@ -77,7 +78,7 @@ func (o RollbackOptions) choose(revisions []*apply.Revision) (target, current *a
 	return target, current, nil
 }
 
-// before returns the newest deployed revision before the current one with other objects; nil if there is none.
+// before returns the newest deployed revision before the current one with other objects, or nil.
 func before(revisions []*apply.Revision, current *apply.Revision) *apply.Revision {
 	for _, r := range slices.Backward(revisions) {
 		if r.Number < current.Number && r.Status == apply.Deployed && r.Damage == nil && !SameObjects(r.Objects, current.Objects) {
@@ -87,7 +88,7 @@ func before(revisions []*apply.Revision, current *apply.Revision) *apply.Revisio
 	return nil
 }
 
-// readable returns the revisions that are not damaged: those that a deployment knows.
+// readable returns the revisions that are not damaged.
 func readable(revisions []*apply.Revision) []*apply.Revision {
 	return slices.DeleteFunc(slices.Clone(revisions), func(r *apply.Revision) bool { return r.Damage != nil })
 }
@@ -167,7 +168,7 @@ func (r *rollback) checkCertificates() error {
 		"the certificate in %s expired on %s", first.Object, first.Expires.UTC().Format(time.DateOnly))
 }
 
-// checkPort has the preflight checks test the port.
+// checkPort records the ports in use, which the preflight checks compare with the port of the plan.
 func (r *rollback) checkPort() error {
 	for _, taken := range r.info.Scheduler.Taken {
 		r.plan.TakenPorts[taken.Port] = taken.By

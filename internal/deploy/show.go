@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Description describes in a line what the plan deploys, for the history.
+// Description returns a line for the history: release, image, configuration and credentials.
 func (p *Plan) Description() string {
 	if p.Extender != nil {
 		return describeExtender(p.Extender)
@@ -37,7 +37,8 @@ func (p *Plan) Command(verb string) string {
 	return words + verb + " --name " + p.Name
 }
 
-// Render returns the objects of the plan, and of those in Before, as YAML documents. Secret values are omitted unless secrets is set.
+// Render returns the objects of the plan and of the plans in Before as YAML documents. Secret
+// values are omitted unless secrets is set.
 func Render(plan *Plan, secrets bool) ([]byte, error) {
 	var objects []*unstructured.Unstructured
 	for _, before := range plan.Before {
@@ -46,8 +47,9 @@ func Render(plan *Plan, secrets bool) ([]byte, error) {
 	return manifest.YAML(append(objects, plan.Objects...), manifest.RenderOptions{ShowSecrets: secrets})
 }
 
-// Diff returns what Deploy would change according to a dry run of the API server, and the objects that it would delete. For a scheduler that
-// Helm installed, it returns what `helm upgrade` with the chart of the plan would change.
+// Diff returns the changes of Deploy according to a dry run of the API server, and the objects that
+// it would delete. For a scheduler that Helm installed, it returns the changes of `helm upgrade`
+// with the chart of the plan.
 func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	installed, err := d.Applier.ByHelm(ctx, plan.Name, plan.Namespace)
 	if err != nil {
@@ -67,7 +69,6 @@ func Diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return compare(ctx, &Plan{Name: plan.Name, Namespace: plan.Namespace, Objects: objects}, installed, d.Applier.PlanHelm)
 }
 
-// diff returns what Deploy would change.
 func diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	var before apply.ChangeSet
 	for _, p := range plan.Before {
@@ -85,7 +86,8 @@ func diff(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	return append(before, changes...), err
 }
 
-// compare returns the changes of a plan, and those of the installed objects that it does not have.
+// compare returns the changes of a plan, including the deletion of installed objects that the plan
+// does not have.
 func compare(ctx context.Context, plan *Plan, installed []*unstructured.Unstructured,
 	changesOf func(context.Context, []*unstructured.Unstructured) (apply.ChangeSet, error)) (apply.ChangeSet, error) {
 	if err := onlyIn(plan.Namespace, plan.Name, installed); err != nil {
@@ -103,7 +105,7 @@ func compare(ctx context.Context, plan *Plan, installed []*unstructured.Unstruct
 	return changes, nil
 }
 
-// DryRun makes the same checks as Deploy, and returns what Deploy would change.
+// DryRun makes the same checks as Deploy, and returns the changes that Deploy would make.
 func DryRun(ctx context.Context, d Deps, plan *Plan) (apply.ChangeSet, error) {
 	var changes apply.ChangeSet
 	run := &deployRun{Deps: d, plan: plan}

@@ -10,7 +10,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 )
 
-// A chart has no credentials of a node: compared with the plan of this node, every Helm release would differ.
+// A chart does not contain the credentials of a node: compared with the plan of this node, every
+// Helm release would differ.
 func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
 	plan, err := NewPlan(masterInfo("v1.24.3"), nodeCredentials(), Options{Name: "my-scheduler", Image: "localhost/my-scheduler:v1", Now: now})
 	if err != nil {
@@ -47,7 +48,7 @@ func TestDiffOfAHelmReleaseComparesWithItsChart(t *testing.T) {
 	}
 }
 
-// deploy does not replace what Helm installed: its dry run fails where deploy would.
+// deploy does not replace a scheduler that Helm installed: its dry run fails where deploy would.
 func TestDryRunIsThatOfDeployAlsoForAHelmRelease(t *testing.T) {
 	plan := testPlan(t)
 	r := &recorder{byHelm: slices.Clone(plan.Objects)}

@@ -14,9 +14,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Uninstall removes the objects of a scheduler, the lease of its leader election, its revisions and finally the lock. Objects without the
-// labels of pmk-sched stay. It can be run again after it was killed at any point. It returns an error that names the namespace if the
-// scheduler is in another one.
+// Uninstall removes the objects of a scheduler, the lease of its leader election, its revisions and
+// finally the lock. Objects without the labels of pmk-sched stay. It can be run again after it was
+// killed at any point. If the scheduler is in another namespace, it returns an error that names the
+// namespace.
 func Uninstall(ctx context.Context, d Deps, namespace, name string) (apply.ChangeSet, error) {
 	if err := manifest.ValidateName(name); err != nil {
 		return nil, err

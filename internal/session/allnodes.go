@@ -32,9 +32,10 @@ const (
 	unlockTime = 30 * time.Second
 )
 
-// nodeRequest is what pmk-sched does in a pod on a node, see [Session.OnNode].
+// nodeRequest is the request to pmk-sched in a pod on a node, see [Session.OnNode].
 type nodeRequest struct {
-	// Version is that of the pmk-sched that makes the request: another one may understand it differently.
+	// Version of the pmk-sched that makes the request. Another version may understand the request
+	// differently.
 	Version string `json:"version"`
 	// Restore restores the original scheduler, also an edited one with Force. Otherwise Options replaces it.
 	Restore bool            `json:"restore,omitempty"`
@@ -47,18 +48,19 @@ type nodeRequest struct {
 	Programs  []string `json:"programs,omitempty"`
 }
 
-// NodeResult is what a run through all nodes did on one of them.
+// NodeResult is the result of a run through all nodes for one node.
 type NodeResult struct {
 	Node string `json:"node"`
 	// Changed is false if nothing was to be done.
 	Changed bool   `json:"changed"`
 	Image   string `json:"image,omitempty"`
-	// Manifest is what became of the manifest when it was restored.
+	// Manifest is the outcome for the manifest when it was restored.
 	Manifest string `json:"manifest,omitempty"`
 	Backup   string `json:"backup,omitempty"`
 }
 
-// Commands returns what to do on each control-plane node, and the command to run there without a pod.
+// Commands returns the plan of each control-plane node, with the command to run on the node if no
+// pod runs it.
 func (n *Node) Commands(ctx context.Context, command string) ([]replace.NodePlan, error) {
 	return replace.PlanNodes(ctx, n.deps, n.info, n.goal(command))
 }
@@ -67,8 +69,10 @@ func (n *Node) goal(command string) replace.Goal {
 	return replace.Goal{Image: strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String()), Command: command}
 }
 
-// RunAll replaces the default schedulers of all control-plane nodes, one after the other, and stops at the first failure. version is that of
-// pmk-sched. The results are those of the nodes that are done. Another run skips those: each node itself compares its files with what is wanted.
+// RunAll replaces the default schedulers of all control-plane nodes, one after the other, and stops
+// at the first failure. It returns the results of the nodes that are done. version is the version
+// of pmk-sched. Another run resumes: on each node pmk-sched compares the files with the request and
+// changes only files that differ.
 func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error) {
 	r := &nodesRun{Node: n, goal: n.goal(""), request: nodeRequest{Version: version, Options: n.o, Packages: n.packages}}
 	r.request.Options.Names = nil
@@ -81,7 +85,7 @@ func (s *Session) Restoration(ctx context.Context, podImage string) (*Node, erro
 	return n, s.inspectNode(ctx, n)
 }
 
-// RestoreCommands returns what to do on each control-plane node to restore its scheduler.
+// RestoreCommands is like Commands, to restore the schedulers.
 func (n *Node) RestoreCommands(ctx context.Context, command string) ([]replace.NodePlan, error) {
 	return replace.PlanNodes(ctx, n.deps, n.info, replace.Goal{Restored: true, Command: command})
 }
@@ -134,8 +138,8 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		func(result *NodeResult, last bool) error { return r.confirm(held, result, last) })
 }
 
-// eachNode does something on each node of a plan, and confirms it before the next one, until the first failure. The results are those of the
-// nodes on which it succeeded.
+// eachNode calls do for each node of a plan, and confirm before the next node, until the first
+// failure. It returns the results of the nodes for which do succeeded.
 func eachNode(plan []replace.NodePlan, do func(entry replace.NodePlan) (*NodeResult, error), confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
 	results := []NodeResult{}
 	for i, entry := range plan {
@@ -212,8 +216,9 @@ func decodeResult(node string, restored bool, text []byte) (*NodeResult, error) 
 	return &NodeResult{Node: node, Changed: outcome.Backup != "", Image: outcome.Image, Backup: outcome.Backup}, err
 }
 
-// confirm waits until the API server shows what the node reported, and verifies that the default scheduler binds a pod. While nodes differ any of
-// them may do that; after the last one it has to be a replaced one.
+// confirm waits until the API server shows the state that the node reported, and verifies that the
+// default scheduler binds a pod. While nodes differ, any scheduler may bind it; after the last node
+// it must be a replaced one.
 func (r *nodesRun) confirm(ctx context.Context, result *NodeResult, last bool) error {
 	if !result.Changed && !last {
 		return nil
@@ -231,7 +236,7 @@ func (r *nodesRun) confirm(ctx context.Context, result *NodeResult, last bool) e
 	})
 }
 
-// awaitScheduler waits until the default scheduler of a node is as wanted, and ready.
+// awaitScheduler waits until the default scheduler of a node matches the goal and is ready.
 func (r *nodesRun) awaitScheduler(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()

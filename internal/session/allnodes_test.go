@@ -21,7 +21,7 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		// fails is the node whose step fails.
 		fails, step string
-		// done are the nodes of the results, calls what was done.
+		// done are the nodes of the results, calls the calls of do and confirm.
 		done  []string
 		calls []string
 	}{
@@ -142,7 +142,8 @@ func TestRequestOfAnotherProgramIsRefused(t *testing.T) {
 	}
 }
 
-// The pod has the program of one image, and the node may have changed since the API server was asked.
+// The pod has the program of one image, and the manifest on the node may have changed since the API
+// server was read.
 func TestProgramOfAnotherImageOrCommandIsNotUsed(t *testing.T) {
 	r := &nodeRequest{Scheduler: "localhost/a:v1", Programs: []string{"kube-scheduler"}}
 	if err := r.expect("localhost/a:v1"); err != nil {

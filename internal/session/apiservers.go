@@ -22,7 +22,8 @@ type apiServers struct {
 	dirs      int
 }
 
-// newAPIServers returns API servers of which none runs. purpose is that of their temporary directory.
+// newAPIServers returns API servers, none of which is started. purpose is part of the name of their
+// temporary directory.
 func (s *Session) newAPIServers(purpose string) (*apiServers, error) {
 	dir, remove, err := tempdir.Make(purpose)
 	if err != nil {

@@ -17,26 +17,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// BenchRequest says what to measure.
+// BenchRequest describes a measurement.
 type BenchRequest struct {
-	// Scheduler is compared with those of Against.
+	// Scheduler is compared with the schedulers of Against.
 	Scheduler spec.Simulated
 	Against   []Baseline
-	// Snapshot is a file with the nodes; empty: those of the cluster. If Nodes is above 0 there is no snapshot, but that many nodes that are alike.
+	// Snapshot is a file with the nodes. If it is empty, the nodes of the cluster are read. If
+	// Nodes is above 0, there is no snapshot, but this number of identical nodes.
 	Snapshot string
 	Nodes    int
-	// Pods is how many pods to schedule, all alike; or Workload is a file of scheduler_perf, and Case the workload in it, with its own nodes.
+	// Pods is the number of identical pods to schedule. Instead, Workload is a file of
+	// scheduler_perf, and Case the workload in it, with its own nodes.
 	Pods           int
 	Workload, Case string
 	// Samples is how often to measure each scheduler.
 	Samples int
 	// Timeout bounds the time that a scheduler gets for one sample.
 	Timeout time.Duration
-	// Version is that of pmk-sched.
+	// Version of pmk-sched.
 	Version string
 }
 
-// Bench measures how fast schedulers bind pods. The cluster is only read, and not at all with a file or with nodes that are alike.
+// Bench measures how fast schedulers bind pods. The cluster is only read, and not at all with a
+// file or with identical nodes.
 func (s *Session) Bench(ctx context.Context, r BenchRequest) (result *bench.Result, err error) {
 	w := bench.Alike(r.Nodes, r.Pods)
 	if r.Workload != "" {
@@ -90,7 +93,8 @@ func (m *measured) side() bench.Side {
 	return bench.NewSide(m.source, m.options.Scheduler.Name, m.options.Scheduler.Release.String(), m.samples)
 }
 
-// bench has the programs compiled and takes the samples in turn, so that what else the machine does affects all schedulers.
+// bench compiles the programs and takes the samples in turn, so that other load on the machine
+// affects all schedulers.
 func (s *Session) bench(ctx context.Context, r BenchRequest, w *bench.Workload, h *snapshot.Header, objects simulate.Snapshot) (_ *bench.Result, err error) {
 	sim := simulation{s: s, objects: objects, header: h, request: SimulateRequest{Timeout: r.Timeout}}
 	var all []*measured

@@ -18,7 +18,7 @@ type request struct {
 	plugins []pack.Plugin
 }
 
-// newRequest resolves the branch of the spec, and what it describes.
+// newRequest resolves the branch of the spec and returns the deployment that the spec describes.
 func (s *Session) newRequest(ctx context.Context, sp *spec.Spec) (*request, error) {
 	if err := s.chooseBranch(ctx, &sp.Branch); err != nil {
 		return nil, err
@@ -35,12 +35,12 @@ func (s *Session) newRequest(ctx context.Context, sp *spec.Spec) (*request, erro
 	return r, err
 }
 
-// DryRun checks everything and returns what Deploy would change.
+// DryRun checks everything and returns the changes that Deploy would make.
 func (s *Session) DryRun(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, error) {
 	return s.preview(ctx, sp, deploy.DryRun)
 }
 
-// Diff returns what Deploy would change, with the differences.
+// Diff returns the changes that Deploy would make, with the differences.
 func (s *Session) Diff(ctx context.Context, sp *spec.Spec) (apply.ChangeSet, error) {
 	return s.preview(ctx, sp, deploy.Diff)
 }
@@ -77,7 +77,8 @@ func (s *Session) Deploy(ctx context.Context, sp *spec.Spec, how deploy.RunOptio
 	return s.deploy(ctx, sp, how, "", 0)
 }
 
-// deploy is Deploy with an origin to record, and the revision that must be the current one; 0: any.
+// deploy is Deploy with an origin to record, and the revision that must be the current one. If
+// replaces is 0, the current revision is not compared.
 func (s *Session) deploy(ctx context.Context, sp *spec.Spec, how deploy.RunOptions, origin string, replaces int) (*deploy.Plan, *deploy.Outcome, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {

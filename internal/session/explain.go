@@ -8,7 +8,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/explain/collect"
 )
 
-// Explain explains why a pod is pending, or why it is where it is. Without such a pod it explains why its workload may not create it.
+// Explain explains why a pod is pending, or why it runs on its node. If the pod does not exist, it
+// explains why its workload may not create it.
 func (s *Session) Explain(ctx context.Context, namespace, name string) (*explain.Report, error) {
 	cfg, err := s.Connect()
 	if err != nil {

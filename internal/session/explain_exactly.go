@@ -18,22 +18,22 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// ExplainRequest says what to explain with the scheduler itself.
+// ExplainRequest describes the pod to explain and the scheduler that explains it.
 type ExplainRequest struct {
 	Namespace, Pod string
 	// Node is explained in addition; it may be empty.
 	Node      string
 	Scheduler spec.Simulated
-	// Snapshot is a file; empty: a snapshot of the cluster is taken.
+	// Snapshot is the path of a snapshot. If it is empty, a snapshot of the cluster is taken.
 	Snapshot string
 	// Timeout bounds the time that the scheduler gets.
 	Timeout time.Duration
-	// Version is that of pmk-sched.
+	// Version of pmk-sched.
 	Version string
 }
 
-// ExplainExactly runs the scheduler on a snapshot and reports what it decides about each node for a pod. The cluster is only read, and not at all if there
-// is a file.
+// ExplainExactly runs the scheduler on a snapshot and reports its decision about each node for a
+// pod. The cluster is only read, and not at all if a file is given.
 func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result *decision.Result, err error) {
 	err = s.withSnapshot(ctx, r.Snapshot, r.Version, func(h *snapshot.Header, objects simulate.Snapshot) (err error) {
 		sim := simulation{s: s, objects: objects, header: h, request: SimulateRequest{Timeout: r.Timeout}}
@@ -70,7 +70,8 @@ func (s *Session) ExplainExactly(ctx context.Context, r ExplainRequest) (result 
 	return result, err
 }
 
-// fixes computes from the objects of the simulation what would make the pod fit on the node.
+// fixes returns changes that would make the pod fit on the node, computed from the objects of the
+// simulation.
 func (s *Session) fixes(ctx context.Context, cfg *rest.Config, r ExplainRequest) ([]decision.Fix, error) {
 	in, err := collect.Pod(ctx, cfg, r.Namespace, r.Pod, s.Log)
 	if err != nil || in.Pod == nil {

@@ -49,7 +49,7 @@ func (s *Session) Extender(ctx context.Context, o extenders.Options, callers []e
 }
 
 // CallFromNode makes the default scheduler of this node call the extender too. stableFor is how
-// long that scheduler must run without a restart; 0: [replace.DefaultStableFor].
+// long that scheduler must run without a restart. If it is 0, [replace.DefaultStableFor] applies.
 func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time.Duration) error {
 	n, name, err := e.s.nodeScheduler(ctx, node, stableFor)
 	if err != nil {
@@ -65,7 +65,7 @@ func (e *Extender) CallFromNode(ctx context.Context, node string, stableFor time
 	return nil
 }
 
-// Plans returns the plan of the extender and those of the schedulers that call it.
+// Plans returns the plans of the extender and of the schedulers that call it.
 func (e *Extender) Plans(ctx context.Context) ([]*deploy.Plan, error) {
 	plans, _, err := extenders.Plan(ctx, e.deps, e.x)
 	for _, plan := range plans {
@@ -74,8 +74,8 @@ func (e *Extender) Plans(ctx context.Context) ([]*deploy.Plan, error) {
 	return plans, err
 }
 
-// DryRun checks everything and returns what Deploy would change; node is nil unless the default scheduler would call the
-// extender.
+// DryRun checks everything and returns the changes that Deploy would make. node is nil unless the
+// default scheduler would call the extender.
 func (e *Extender) DryRun(ctx context.Context) (changes apply.ChangeSet, node *replace.Plan, err error) {
 	plans, wiring, err := extenders.Plan(ctx, e.deps, e.x)
 	if err != nil {

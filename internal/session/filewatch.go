@@ -19,7 +19,8 @@ const watchInterval = 300 * time.Millisecond
 // FileState identifies the files of some paths by name, size and time of the last change.
 type FileState uint64
 
-// ReadFileState returns the state of files and of directories with what is below them, except for hidden ones. Files that do not exist are part of it.
+// ReadFileState returns the state of files and directory trees, without hidden files. A missing
+// file is part of the state.
 func ReadFileState(paths []string) (FileState, error) {
 	sum := fnv.New64a()
 	for _, path := range paths {

@@ -42,7 +42,8 @@ func notDeployed(ctx context.Context, deps deploy.Deps, sp *spec.Spec) error {
 		"%s has no revisions in namespace %s", sp.Name, sp.Namespace)
 }
 
-// RollBack deploys an earlier revision of a scheduler again; to is its number, or 0 for the one before the current one.
+// RollBack deploys an earlier revision of a scheduler again. to is its number, or 0 for the last
+// deployed revision that differs from the current revision.
 func (s *Session) RollBack(ctx context.Context, sp *spec.Spec, to int, how deploy.RunOptions) (*deploy.Plan, *deploy.Outcome, error) {
 	deps, info, err := s.inspectFor(ctx, sp)
 	if err != nil {
@@ -51,7 +52,7 @@ func (s *Session) RollBack(ctx context.Context, sp *spec.Spec, to int, how deplo
 	return extenders.RollBack(ctx, deps, info, rollbackTo(sp, to), how)
 }
 
-// DiffRevision returns what RollBack would change, with the differences.
+// DiffRevision returns the changes that RollBack would make, with the differences.
 func (s *Session) DiffRevision(ctx context.Context, sp *spec.Spec, to int) (apply.ChangeSet, error) {
 	deps, info, err := s.inspectFor(ctx, sp)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
-// MatrixRequest says what to simulate: each scheduler on each snapshot in each scenario.
+// MatrixRequest describes simulations: each scheduler on each snapshot in each scenario.
 type MatrixRequest struct {
 	Schedulers []Baseline
 	Snapshots  []string // files
@@ -27,7 +27,7 @@ type MatrixRequest struct {
 	Parallel int
 	// Timeout bounds the time that a scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
-	// Job runs the simulations on the cluster; nil: on this machine.
+	// Job runs the simulations on the cluster. If it is nil, they run on this machine.
 	Job *MatrixJob
 }
 
@@ -37,7 +37,7 @@ type MatrixScenario struct {
 	Steps     []scenario.Step
 }
 
-// matrixPlan is what to simulate as data, so that a pod can do a part of it.
+// matrixPlan lists the simulations as data, so that a pod can run a part of them.
 type matrixPlan struct {
 	Timeout    time.Duration       `json:"timeout"`
 	Schedulers []preparedScheduler `json:"schedulers"`
@@ -89,7 +89,8 @@ func (s *Session) SimulateMatrix(ctx context.Context, r MatrixRequest) (result *
 	return result, err
 }
 
-// planMatrix has the programs compiled and reads the files, so that what is wrong with them is reported before anything runs. Manifests are copied to dir.
+// planMatrix compiles the programs and reads the files, so that errors in them are reported before
+// anything runs. It copies manifests to dir.
 func (s *Session) planMatrix(ctx context.Context, r MatrixRequest, dir string) (*matrixPlan, error) {
 	p := &matrixPlan{Timeout: r.Timeout, Snapshots: r.Snapshots, files: slices.Clone(r.Snapshots)}
 	for _, sc := range r.Scenarios {
@@ -113,8 +114,9 @@ func (s *Session) planMatrix(ctx context.Context, r MatrixRequest, dir string) (
 	return p, nil
 }
 
-// planCells returns the simulations: those of a snapshot and a scenario follow each other, so that schedulers can be compared. prepared are the places of the
-// schedulers in the plan, by snapshot and scheduler.
+// planCells returns the simulations. Simulations of a snapshot and a scenario follow each other, so
+// that schedulers can be compared. prepared are the indexes of the schedulers in the plan, by
+// snapshot and scheduler.
 func planCells(r MatrixRequest, prepared [][]int) (cells []plannedCell) {
 	for i, file := range r.Snapshots {
 		for j, sc := range r.Scenarios {
@@ -205,7 +207,8 @@ func (p *matrixPlan) copySteps(ctx context.Context, sc MatrixScenario, dir strin
 	return steps, err
 }
 
-// simulateCells runs the simulations of a plan on this machine, so many at the same time, each of those with API servers of its own.
+// simulateCells runs the simulations of a plan on this machine, up to parallel of them at the same
+// time, each with its own API servers.
 func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int, _ string) (_ []matrix.Outcome, err error) {
 	quiet := s.quiet()
 	free := make(chan *apiServers, parallel)
@@ -239,7 +242,7 @@ func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int
 	return outcomes, nil
 }
 
-// quiet returns the session without messages: planMatrix has reported what there is to say about the schedulers.
+// quiet returns the session without messages: planMatrix has reported them for all schedulers.
 func (s *Session) quiet() *Session {
 	quiet := *s
 	quiet.OnStep = func(string) func(error) { return func(error) {} }

@@ -30,21 +30,26 @@ import (
 )
 
 const (
-	// oldestIndexed is the minor release from which on Jobs can be indexed by default, and oldestPerIndex the one with a limit for each index.
+	// oldestIndexed is the first minor release in which Jobs can be indexed by default, and
+	// oldestPerIndex the first with a backoff limit for each index.
 	oldestIndexed, oldestPerIndex = 22, 29
-	// baseMemory and objectMemory are what a simulation needs, and for each object of the snapshot; docs/simulate.md has measurements.
+	// baseMemory is the memory of a simulation, objectMemory the additional memory for each object
+	// of the snapshot; docs/simulate.md has measurements.
 	baseMemory, objectMemory = 512 << 20, 80 << 10
 	// stepTime is how long a step may take in addition to the scheduler: starting programs and loading objects.
 	stepTime = 10 * time.Minute
-	// imageDir has the files of an image for simulations, imagePlan the plan.
+	// imageDir is the directory of the files in an image for simulations, imagePlan the file of the
+	// plan.
 	imageDir, imagePlan = "/opt/pmk-sched", "/opt/pmk-sched/matrix.json"
 )
 
-// MatrixJob says how to run simulations on the cluster.
+// MatrixJob describes the Job that runs simulations on the cluster.
 type MatrixJob struct {
-	// Image is the request for an image of pmk-sched itself, to which the programs and files are added. Without a Tag it gets a name of its own.
+	// Image is the request for an image of pmk-sched itself, to which the programs and files are
+	// added. Without a Tag it gets a unique name.
 	Image pack.Request
-	// Namespace has the Job. Node is the node on which all of its pods run; empty: any.
+	// Namespace of the Job. Node is the node on which all of its pods run. If it is empty, they run
+	// on any node.
 	Namespace, Node string
 	// Command is the command line of pmk-sched that calls [Session.SimulateCell].
 	Command []string
@@ -91,11 +96,12 @@ func (s *Session) matrixJob(r *MatrixJob) (func(ctx context.Context, p *matrixPl
 	}, nil
 }
 
-// buildMatrixImage makes the image with everything that the simulations need, and returns its name. name is that of the Job.
+// buildMatrixImage makes the image with everything that the simulations need, and returns its name.
+// name is the name of the Job.
 func (s *Session) buildMatrixImage(ctx context.Context, request pack.Request, p *matrixPlan, name, dir string) (string, error) {
 	for i := range p.Schedulers {
 		scheduler := &p.Schedulers[i]
-		if pack.CheckStatic(scheduler.Etcd) != nil { // that of this machine needs libraries
+		if pack.CheckStatic(scheduler.Etcd) != nil { // the etcd of this machine needs libraries
 			var err error
 			if scheduler.Etcd, err = s.compiledEtcd(ctx); err != nil {
 				return "", err

@@ -43,8 +43,8 @@ func ReadImage(environ []string, dir string, command []string) error {
 	return os.WriteFile(filepath.Join(dir, copiedFrom), text, 0o644) //nolint:gosec // another user of the pod reads it
 }
 
-// OnNode does what a request asks for on the node of the pod that this process runs in, and returns a [replace.Outcome] or a
-// [replace.RestoreOutcome]. version is that of this pmk-sched.
+// OnNode executes a request on the node of the pod that this process runs in, and returns a
+// [replace.Outcome] or a [replace.RestoreOutcome]. version is the version of this pmk-sched.
 func (s *Session) OnNode(ctx context.Context, request []byte, version string) (any, error) {
 	r, err := decodeRequest(request, version)
 	if err != nil {
@@ -84,7 +84,8 @@ func decodeRequest(text []byte, version string) (*nodeRequest, error) {
 	return r, nil
 }
 
-// expect returns an error unless the pod has the program of an image. The kubelet has pulled that image for the pod.
+// expect returns an error unless reference is the image of the request, whose program the pod has.
+// The kubelet has pulled that image for the pod.
 func (r *nodeRequest) expect(reference string) error {
 	if reference != r.Scheduler {
 		return fmt.Errorf("the manifest names image %s, and the API server showed %s: run the command again", reference, r.Scheduler)

@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// Logs prints the logs of the replicas of a scheduler to w, from since ago on; 0: from the beginning. With follow it prints new lines until ctx
-// ends.
+// Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs
+// if since is 0. With follow it prints new lines until ctx ends.
 func (s *Session) Logs(ctx context.Context, sp *spec.Spec, since time.Duration, follow bool, w io.Writer) error {
 	cfg, err := s.Connect()
 	if err != nil {

@@ -58,7 +58,7 @@ func (s *Session) inspectWith(ctx context.Context, cfg *rest.Config, o inspect.O
 	return info, err
 }
 
-// Plan inspects the cluster and decides what the spec leaves open.
+// Plan inspects the cluster and decides everything that the spec leaves open.
 func (s *Session) Plan(ctx context.Context, sp *spec.Spec) (*deploy.Plan, error) {
 	_, _, plan, err := s.connectAndPlan(ctx, sp)
 	return plan, err
@@ -78,7 +78,8 @@ func (s *Session) connectAndPlan(ctx context.Context, sp *spec.Spec) (*rest.Conf
 	return cfg, deps, plan, err
 }
 
-// PlanForRender is Plan without a cluster if offline is set, or if there is no kubeconfig and the release is given.
+// PlanForRender is like Plan. It does not use a cluster if offline is set, or if the release is
+// given and there is no kubeconfig.
 func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool) (*deploy.Plan, error) {
 	r, err := s.newRequest(ctx, sp)
 	if err != nil {
@@ -131,7 +132,7 @@ func (s *Session) decide(ctx context.Context, deps deploy.Deps, r *request) (*de
 	return plan, err
 }
 
-// prepare adds to the request what is on the cluster, on the node and in the image.
+// prepare adds the state of the cluster, the node and the image to the request.
 func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (err error) {
 	if r.Info, err = s.inspect(ctx, cfg, r.Options.Name, r.Options.Namespace); err != nil {
 		return err
@@ -163,7 +164,8 @@ func (s *Session) readCredentials(ctx context.Context, cfg *rest.Config, r *requ
 	return nil
 }
 
-// pinImage adds the digest to the name of the image: from here on everything is about that one image.
+// pinImage adds the digest to the name of the image, so that all following steps use the same
+// image.
 func (s *Session) pinImage(ctx context.Context, r *request) error {
 	release, err := deploy.Release(r.Info, r.Options)
 	if err != nil {

@@ -21,12 +21,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// PluginTestRequest says which scheduler to test with which files.
+// PluginTestRequest describes the scheduler and the files of a test.
 type PluginTestRequest struct {
 	// Files are scenarios with objects and expectations.
 	Files     []string
 	Scheduler spec.Simulated
-	// Branches are the releases; empty: that of the scheduler.
+	// Branches are the releases. If there are none, the release of the scheduler is tested.
 	Branches []string
 	// Timeout bounds the time that the scheduler gets to decide about all pods of a scenario.
 	Timeout time.Duration
@@ -37,7 +37,7 @@ type PluginTestRun struct {
 	Scenario string  `json:"scenario"`
 	Release  string  `json:"release"`
 	Seconds  float64 `json:"seconds"`
-	// Expectations are what was expected of each pod, and what happened.
+	// Expectations are the expected and the actual result of each pod.
 	Expectations []report.Outcome `json:"expectations"`
 	Notes        []string         `json:"notes,omitempty"`
 }
@@ -57,8 +57,9 @@ func (s *Session) NewPluginTests() (*PluginTests, error) {
 // Close stops the API servers.
 func (t *PluginTests) Close() error { return t.servers.Close() }
 
-// Paths returns the files and directories that the result depends on: those of local plugins, the configuration, and the scenarios with the files that they name. A
-// scenario that cannot be read names none.
+// Paths returns the files and directories that the result depends on: local plugins, the
+// configuration, and the scenarios with the files that they name. If a scenario cannot be read, its
+// files are missing.
 func (r PluginTestRequest) Paths() []string {
 	paths := slices.Clone(r.Files)
 	if r.Scheduler.Configuration != nil {

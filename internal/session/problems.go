@@ -33,7 +33,7 @@ func knownProblems(plan *deploy.Plan) ([]preflight.Outcome, error) {
 	return outcomes, nil
 }
 
-// usageOf returns what the scheduler of a plan uses of what known problems depend on.
+// usageOf returns the features that the scheduler of a plan uses and that known problems depend on.
 func usageOf(plan *deploy.Plan) (versions.Usage, error) {
 	configuration := plan.Scheduler.Configuration
 	usage, err := profiles.Usage(configuration.YAML, plan.Release)

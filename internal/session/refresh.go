@@ -23,23 +23,24 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// Refresh is what RefreshCredentials did.
+// Refresh is the result of RefreshCredentials.
 type Refresh struct {
-	// Mode is that of the credentials.
+	// Mode of the credentials.
 	Mode string `json:"mode"`
 	// Refreshed is set if the scheduler got another certificate.
 	Refreshed bool `json:"refreshed"`
-	// Expires is when the certificate in use expires now; nil if unknown.
+	// Expires is the expiry of the certificate in use, or nil if it is unknown.
 	Expires *time.Time `json:"expires,omitempty"`
-	// Renewal is how the credentials are renewed, and Seen what shows it, if nothing is to be done.
+	// Renewal is how the credentials are renewed, and Seen the evidence for it, if nothing is to be
+	// done.
 	Renewal string   `json:"renewal,omitempty"`
 	Seen    []string `json:"seen,omitempty"`
-	// Revision and Changes are those of the deployment.
+	// Revision and Changes of the deployment.
 	Revision int             `json:"revision,omitempty"`
 	Changes  apply.ChangeSet `json:"changes,omitempty"`
 }
 
-// RefreshOptions is how to refresh credentials.
+// RefreshOptions are options for the refresh of credentials.
 type RefreshOptions struct {
 	// Request requests a certificate from the cluster instead of taking this node's.
 	Request bool
@@ -79,7 +80,8 @@ func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o Refre
 	return r.refresh(ctx, sp)
 }
 
-// nodeFileReader returns what reads a kubeconfig of the node with that root; nil if there is none.
+// nodeFileReader returns a function that reads a kubeconfig of the node whose root directory is
+// given. It returns nil if root is empty.
 func nodeFileReader(root string) deploy.ReadNodeFile {
 	if root == "" {
 		return nil
@@ -99,7 +101,8 @@ type refresher struct {
 	o       RefreshOptions
 }
 
-// fileReader returns what reads a kubeconfig of this node, and when it was written; nil if this is not a control-plane node.
+// fileReader returns a function that reads a kubeconfig of this node and its modification time. It
+// returns nil if this is not a control-plane node.
 func (r *refresher) fileReader() deploy.ReadNodeFile {
 	read := nodeFileReader(r.root)
 	if read == nil {
@@ -119,7 +122,7 @@ func (r *refresher) fileReader() deploy.ReadNodeFile {
 	}
 }
 
-// describe returns how credentials that renew themselves are renewed, and what shows it.
+// describe returns how credentials that renew themselves are renewed, and the evidence for it.
 func (r *refresher) describe(ctx context.Context) (*Refresh, error) {
 	kube, err := kubernetes.NewForConfig(r.cfg)
 	if err != nil {
@@ -196,7 +199,8 @@ func (r *refresher) newCertificate(ctx context.Context) (deploy.Successor, error
 	return deploy.Successor{CA: found.CA, Cert: found.Cert, Key: found.Key, Origin: path}, nil
 }
 
-// requestCertificate has the cluster sign a certificate with the user and the groups of the one in use.
+// requestCertificate requests a certificate from the cluster with the user and the groups of the
+// certificate in use.
 func (r *refresher) requestCertificate(ctx context.Context) (fresh deploy.Successor, err error) {
 	used, leaf, err := deploy.ReadCertificate(r.current)
 	if err != nil {

@@ -39,7 +39,7 @@ type Node struct {
 
 // ReplaceOptions are the flags of replace that are not about the scheduler.
 type ReplaceOptions struct {
-	// Node is the name of this node; empty: found by its addresses.
+	// Node is the name of this node. If it is empty, the node is found by its addresses.
 	Node            string
 	Timeout, Stable time.Duration
 	// AllNodes is for every control-plane node; then this may be any machine, unless PodImage is set: the image of pmk-sched for a pod on
@@ -100,7 +100,7 @@ func (s *Session) inspectNode(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// Preview returns what Run would change.
+// Preview returns the changes that Run would make.
 func (n *Node) Preview(ctx context.Context) (*replace.Plan, error) {
 	return replace.DryRun(ctx, n.deps, n.info, n.o)
 }
@@ -135,7 +135,7 @@ func explainInterrupted(d replace.Deps, err error) error {
 	return err
 }
 
-// replaceDeps are what package replace needs from outside.
+// replaceDeps returns the dependencies of package replace.
 func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil {
@@ -187,9 +187,9 @@ func (s *Session) verifyReplacement(ctx context.Context, cfg *rest.Config, r *re
 	return nil
 }
 
-// VerifyOptions say how to verify.
+// VerifyOptions are options for a verification.
 type VerifyOptions struct {
-	// Image of the test pod; empty: the scheduler's own.
+	// Image of the test pod. If it is empty, the pod has the scheduler's image.
 	Image   string
 	Timeout time.Duration
 	// Keep leaves the test pod and its namespace.

@@ -1,5 +1,5 @@
-// Package session runs what a command asks for. A [Session] connects to the cluster, inspects it and the node, turns a
-// [spec.Spec] into a plan, and runs the plan with the packages below it.
+// Package session executes commands. A [Session] connects to the cluster, inspects it and the node,
+// turns a [spec.Spec] into a plan, and runs the plan with the packages below it.
 package session
 
 import (
@@ -25,10 +25,12 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options say where a session works and how it reports.
+// Options of a session: the cluster and the node, the build cache, and the functions that report to
+// the user.
 type Options struct {
 	Connect kubeapi.ConnectOptions
-	// NodeRoot is the directory below which a control-plane node's files are; empty: detected; [inspect.NoNode]: none.
+	// NodeRoot is the root directory of a control-plane node's files. If it is empty, it is
+	// detected. [inspect.NoNode] means that there is none.
 	NodeRoot string
 	// CacheDir is the build cache; Environ the environment of the go command.
 	CacheDir string
@@ -124,7 +126,7 @@ func (s *Session) step(name string, do func() error) error {
 	return err
 }
 
-// deps are what package install needs from outside.
+// deps returns the dependencies of package deploy.
 func (s *Session) deps(cfg *rest.Config) (deploy.Deps, error) {
 	client, err := apply.New(cfg, apply.Options{Log: s.Log})
 	if err != nil {
@@ -180,7 +182,7 @@ func endpoints(plan *deploy.Plan) []preflight.Endpoint {
 // holder names this process for locks.
 func holder() string { return fmt.Sprintf("%s (process %d)", who(), os.Getpid()) }
 
-// who names the user and this machine.
+// who returns the user and this machine.
 func who() string {
 	name, host := "unknown user", "unknown host"
 	if me, err := user.Current(); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// ShadowRequest says what to run next to a cluster, and for how long.
+// ShadowRequest describes the scheduler to run next to a cluster, and for how long.
 type ShadowRequest struct {
 	Scheduler spec.Simulated
 	// Observed is the name of the scheduler whose pods are observed.

@@ -21,22 +21,23 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// SimulateRequest says what to simulate.
+// SimulateRequest describes a simulation.
 type SimulateRequest struct {
-	// Steps are simulated one after the other, each in the state that the one before left. Files are relative to Dir; Stdin is read for "-".
+	// Steps are simulated one after the other, each in the state after the step before. Files are
+	// relative to Dir; Stdin is read for "-".
 	Steps []scenario.Step
 	Dir   string
 	Stdin io.Reader
-	// Scheduler is what is simulated. Against is a scheduler to compare it with; it may be nil.
+	// Scheduler is simulated. Against is a scheduler to compare it with; it may be nil.
 	Scheduler spec.Simulated
 	Against   *Baseline
-	// Snapshot is a file; empty: a snapshot of the cluster is taken.
+	// Snapshot is the path of a snapshot. If it is empty, a snapshot of the cluster is taken.
 	Snapshot string
-	// Prices are those of nodes; they add costs to the figures.
+	// Prices of nodes. They add costs to the figures.
 	Prices []report.Price
 	// Timeout bounds the time that the scheduler gets to decide about all pods of a step.
 	Timeout time.Duration
-	// Version is that of pmk-sched.
+	// Version of pmk-sched.
 	Version string
 }
 
@@ -60,7 +61,8 @@ func (s *Session) Simulate(ctx context.Context, r SimulateRequest) (*report.Repo
 	return result, err
 }
 
-// withSnapshot calls use with the snapshot in a file, or with a new one of the cluster if file is empty. version is that of pmk-sched.
+// withSnapshot calls use with the snapshot in a file, or with a new snapshot of the cluster if file
+// is empty. version is the version of pmk-sched.
 func (s *Session) withSnapshot(ctx context.Context, file, version string, use func(h *snapshot.Header, objects simulate.Snapshot) error) error {
 	if file == "" {
 		return s.takeSnapshot(ctx, SnapshotRequest{Version: version}, func(h *snapshot.Header, objects *diskqueue.Spool) error {
@@ -133,7 +135,7 @@ func (s stored) Each(do func(kind *snapshot.Kind, version string, object map[str
 	return nil
 }
 
-// simulate has the programs compiled and runs the scenarios.
+// simulate compiles the programs and runs the scenarios.
 func (s *Session) simulate(ctx context.Context, r SimulateRequest, scenarios []scenario.Scenario, h *snapshot.Header, objects simulate.Snapshot) (result *report.Report, err error) {
 	sim := simulation{s: s, scenarios: scenarios, objects: objects, header: h, request: r}
 	if sim.servers, err = s.newAPIServers("simulate"); err != nil {
@@ -147,7 +149,7 @@ func (s *Session) simulate(ctx context.Context, r SimulateRequest, scenarios []s
 	if r.Against == nil {
 		return result, nil
 	}
-	var runs [2]*report.Report // ties are broken at random: what differs between these is noise
+	var runs [2]*report.Report // ties are broken at random: differences between the two runs are noise
 	for i := range runs {
 		if runs[i], err = sim.run(ctx, r.Against.Scheduler); err != nil {
 			return nil, fmt.Errorf("simulate %s: %w", r.Against.Source, err)
@@ -176,7 +178,7 @@ func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (*report
 	return m.runSteps(ctx, o)
 }
 
-// runSteps runs the scenarios, each on the state that the one before left.
+// runSteps runs the scenarios, each on the state after the previous scenario.
 func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *report.Report, err error) {
 	o.Snapshot = m.objects
 	var steps []*report.Report
@@ -230,7 +232,8 @@ func (m *simulation) readState(ctx context.Context, cfg *rest.Config, objects *d
 	return h, err
 }
 
-// aged are the objects of a simulation, as old as those of the snapshot with the same names: the age decides about the order of pods.
+// aged are the objects of a simulation. Pods get the creation time of the pod of the same name in
+// the snapshot, because the age decides about the order of pods.
 type aged struct {
 	stored
 	snapshot simulate.Snapshot

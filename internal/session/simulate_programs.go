@@ -29,11 +29,11 @@ type preparedScheduler struct {
 	Program       string `json:"program"`
 	KubeAPIServer string `json:"kubeAPIServer"`
 	Etcd          string `json:"etcd"`
-	// source is where it comes from, for messages; empty if there is only one.
+	// source of the scheduler, for messages. It is empty if there is only one scheduler.
 	source string
 }
 
-// prepareScheduler has the programs compiled. h is the header of the snapshot.
+// prepareScheduler compiles the programs. h is the header of the snapshot.
 func (s *Session) prepareScheduler(ctx context.Context, scheduler spec.Simulated, h *snapshot.Header) (p preparedScheduler, err error) {
 	scheduler.Name = cmp.Or(scheduler.Name, corev1.DefaultSchedulerName)
 	release, err := s.simulatedRelease(ctx, scheduler.Branch, h)
@@ -65,7 +65,7 @@ func (s *Session) simulationOptions(p preparedScheduler, timeout time.Duration) 
 	}
 }
 
-// options has the programs compiled.
+// options compiles the programs and returns the options of the simulation.
 func (m *simulation) options(ctx context.Context, scheduler spec.Simulated) (simulate.Options, error) {
 	prepared, err := m.s.prepareScheduler(ctx, scheduler, m.header)
 	if err != nil {
@@ -74,7 +74,7 @@ func (m *simulation) options(ctx context.Context, scheduler spec.Simulated) (sim
 	return m.s.simulationOptions(prepared, m.request.Timeout), nil
 }
 
-// simulatedRelease returns the release of a branch, by default that of the snapshot.
+// simulatedRelease returns the release of a branch, by default the release of the snapshot.
 func (s *Session) simulatedRelease(ctx context.Context, branch string, h *snapshot.Header) (versions.Release, error) {
 	if branch == pack.BranchAuto {
 		if h.Release == "" {

@@ -24,20 +24,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
 )
 
-// SnapshotRequest says what a snapshot has.
+// SnapshotRequest describes the content of a snapshot.
 type SnapshotRequest struct {
 	// From are files and directories to read instead of the cluster; Stdin is read for "-".
 	From  []string
 	Stdin io.Reader
-	// Resources are the kinds that plugins read in addition to those of every scheduler: PLURAL.GROUP.
+	// Resources are additional kinds that plugins read: PLURAL.GROUP.
 	Resources []string
 	// Anonymize replaces names.
 	Anonymize bool
-	// Version is that of pmk-sched.
+	// Version of pmk-sched.
 	Version string
 }
 
-// Snapshot writes what a scheduler reads to a file, which is replaced when the snapshot is complete. Only its owner may read it.
+// Snapshot writes the objects that a scheduler reads to a file, which is replaced when the snapshot
+// is complete. Only its owner may read it.
 func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) (header *snapshot.Header, err error) {
 	// Before anything is read, so that a wrong path fails at once.
 	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
@@ -64,7 +65,8 @@ func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) 
 	return header, f.Close()
 }
 
-// takeSnapshot calls use with what a scheduler reads. The objects are on disk, until use returns.
+// takeSnapshot calls use with the objects that a scheduler reads. The objects are on disk until use
+// returns.
 func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(*snapshot.Header, *diskqueue.Spool) error) (err error) {
 	dir, remove, err := tempdir.Make("snapshot")
 	if err != nil {
@@ -118,7 +120,8 @@ func groupResource(r *snapshot.Resource) string {
 	return k.GroupResource()
 }
 
-// SnapshotKinds returns the kinds of every scheduler and those that plugins read.
+// SnapshotKinds returns the kinds that every scheduler reads, and the given kinds that plugins
+// read.
 func SnapshotKinds(resources []string) ([]*snapshot.Kind, error) {
 	kinds := snapshot.Kinds()
 	for _, resource := range resources {

@@ -28,15 +28,15 @@ import (
 
 // Status is the state of all that pmk-sched manages on a cluster and on this node.
 type Status struct {
-	// Server is the release of the API server; empty if it does not answer.
+	// Server is the release of the API server. It is empty if the API server does not answer.
 	Server string `json:"server"`
 	// Nodes are the control-plane nodes whose default scheduler is a static pod, Here the state of this node's files.
 	Nodes []replace.NodeStatus `json:"nodes"`
 	Here  *replace.HereStatus  `json:"here,omitempty"`
-	// Schedulers are the second schedulers, Extenders those extenders that have their own Deployment.
+	// Schedulers are the second schedulers, Extenders the extenders that have their own Deployment.
 	Schedulers []*health.Workload `json:"schedulers"`
 	Extenders  []*health.Workload `json:"extenders"`
-	// Findings are what does not hold, Unknown what could not be read.
+	// Findings are failed checks. Unknown lists facts that could not be read.
 	Findings []health.Finding `json:"findings"`
 	Unknown  []string         `json:"unknown,omitempty"`
 	// Requests is how many requests were sent to the API server.
@@ -199,7 +199,8 @@ func schedulerMetrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metri
 	}
 }
 
-// readNodeFile returns how to read a kubeconfig of this node; nil if this is not a control-plane node.
+// readNodeFile returns a function that reads a kubeconfig of this node. The function is nil if this
+// is not a control-plane node.
 func (s *Session) readNodeFile() (deploy.ReadNodeFile, error) {
 	root, err := inspect.FindNodeRoot(s.NodeRoot)
 	if err != nil || root == "" {

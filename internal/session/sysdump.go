@@ -25,8 +25,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
-// Sysdump writes what a bug report needs to a file, which is replaced when the archive is complete. Only its owner may read it. Without a
-// name in the spec it has all schedulers and extenders. version is that of pmk-sched.
+// Sysdump writes the data for a bug report to a file, which is replaced when the archive is
+// complete. Only its owner may read it. Without a name in the spec it contains all schedulers and
+// extenders. version is the version of pmk-sched.
 func (s *Session) Sysdump(ctx context.Context, sp *spec.Spec, file, version string) (summary *sysdump.Summary, err error) {
 	cfg, deps, err := s.connectDeps()
 	if err != nil {
@@ -70,7 +71,8 @@ type dump struct {
 	others  []sysdump.PodName
 }
 
-// write writes all parts. An API server that cannot be reached is an error; what else cannot be read is noted in the archive.
+// write writes all parts. An API server that cannot be reached is an error; other failed reads are
+// noted in the archive.
 func (d *dump) write(ctx context.Context) error {
 	d.learnClient()
 	if err := d.step("inspect the schedulers", func() error { return d.inspectCluster(ctx) }); err != nil {
@@ -106,7 +108,7 @@ func (d *dump) learnClient() {
 	}
 }
 
-// inspectCluster reads the managed objects, and what the other commands report.
+// inspectCluster reads the managed objects, and the results of `detect` and `status`.
 func (d *dump) inspectCluster(ctx context.Context) error {
 	release, err := inspect.ServerRelease(d.cfg)
 	if err != nil {

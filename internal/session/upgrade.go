@@ -23,12 +23,14 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// UpgradeOptions say to what a scheduler is upgraded.
+// UpgradeOptions describe the upgrade of a scheduler.
 type UpgradeOptions struct {
-	// Spec names the scheduler and its file. Its image was built elsewhere; empty: it is built. Its branch is the release of the image; auto: the
-	// API server's.
+	// Spec names the scheduler and its file. If it has an image, that image was built elsewhere;
+	// otherwise the image is built. Its branch is the release of the image, or auto for the release
+	// of the API server.
 	Spec *spec.Spec
-	// Base and Busybox are the base of the image that is built; both empty: that of the image before.
+	// Base and Busybox are the base of the image that is built. If both are empty, it is the base
+	// of the former image.
 	Base, Busybox string
 	// Deploy is how the scheduler is rolled out.
 	Deploy deploy.RunOptions
@@ -160,7 +162,8 @@ func (o UpgradeOptions) place(build *spec.BuildFlags, image string) {
 	}
 }
 
-// credentials are those to choose if none were requested: a scheduler does not change them because another machine upgrades it.
+// credentials returns the credentials to use if none were requested: an upgrade on another machine
+// does not change the credentials.
 func (u *upgradeRun) credentials() string {
 	mode := u.installed.Credentials
 	if own := u.info.Credentials; mode == deploy.CredentialsNode && own.Kubeconfig != "" && !own.OtherCluster {

@@ -14,17 +14,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
-// UpgradeReport is what `upgrade --check` finds.
+// UpgradeReport is the result of `upgrade --check`.
 type UpgradeReport struct {
-	// Release is that of the API server.
+	// Release of the API server.
 	Release    string        `json:"release"`
 	Schedulers []Upgrade     `json:"schedulers"`
 	Nodes      []NodeUpgrade `json:"nodes,omitempty"`
-	// Unknown lists what could not be read.
+	// Unknown lists facts that could not be read.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// Upgrade is what an upgrade of one scheduler does. The fields after Due are set only if it is due.
+// Upgrade describes the upgrade of one scheduler. The fields after Due are set only if it is due.
 type Upgrade struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
@@ -37,14 +37,15 @@ type Upgrade struct {
 	NewImage string   `json:"newImage,omitempty"`
 	Build    bool     `json:"build,omitempty"`
 	Plugins  []string `json:"plugins,omitempty"`
-	// From and To are config APIs, Changes and Warnings what the conversion of the configuration changes.
+	// From and To are config APIs. Changes and Warnings describe the conversion of the
+	// configuration.
 	From     string   `json:"from,omitempty"`
 	To       string   `json:"to,omitempty"`
 	Changes  []string `json:"changes,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	// KnownProblems are the known problems of Target that the scheduler meets.
 	KnownProblems []string `json:"knownProblems,omitempty"`
-	// Blocked is why it cannot be upgraded, and Needs what to do about it.
+	// Blocked is the reason why the scheduler cannot be upgraded, and Needs are remedies.
 	Blocked string   `json:"blocked,omitempty"`
 	Needs   []string `json:"needs,omitempty"`
 	// Command upgrades it.
@@ -54,16 +55,17 @@ type Upgrade struct {
 // NodeUpgrade is the default scheduler of a control-plane node, which is or was replaced.
 type NodeUpgrade struct {
 	Node string `json:"node"`
-	// Image runs now; Release is the one in its tag, empty if it has none.
+	// Image is the running image. Release is the release in its tag, or empty if the tag names no
+	// release.
 	Image    string `json:"image"`
 	Release  string `json:"release,omitempty"`
 	Replaced bool   `json:"replaced"`
 	// Leads reports whether it holds the lease: that node is the last one to upgrade.
 	Leads bool `json:"leads"`
 	Due   bool `json:"due"`
-	// Drift is how the files of this node differ from those of the replacement.
+	// Drift lists differences of the files of this node from the files of the replacement.
 	Drift []string `json:"drift,omitempty"`
-	// Needs is what to do on the node.
+	// Needs is the action to take on the node.
 	Needs string `json:"needs,omitempty"`
 }
 
@@ -82,7 +84,8 @@ func (r *UpgradeReport) Due() (due, all int) {
 	return due, len(r.Schedulers) + len(r.Nodes)
 }
 
-// CheckUpgrade reports what Upgrade would do: for one scheduler, or, if the spec has no name, for those in namespace, empty for all, and the
+// CheckUpgrade reports the changes that Upgrade would make. If the spec has a name, it reports that
+// scheduler, else all schedulers in namespace, or in all namespaces if it is empty, and the
 // replaced default schedulers of the nodes. It changes nothing.
 func (s *Session) CheckUpgrade(ctx context.Context, o UpgradeOptions, namespace string) (*UpgradeReport, error) {
 	cfg, deps, info, err := s.inspectForUpgrade(ctx, o.Spec)
@@ -126,7 +129,8 @@ func (s *Session) checkNamed(ctx context.Context, cfg *rest.Config, deps deploy.
 	return s.checkUpgrade(ctx, cfg, deps, info, o)
 }
 
-// checkUpgrade reports what an upgrade of one scheduler does. Why it cannot be upgraded is part of the report.
+// checkUpgrade reports the upgrade of one scheduler. If it cannot be upgraded, the reason is part
+// of the report.
 func (s *Session) checkUpgrade(ctx context.Context, cfg *rest.Config, deps deploy.Deps, info *inspect.Info, o UpgradeOptions) (*Upgrade, error) {
 	u, err := s.newUpgrade(ctx, cfg, deps, info, o)
 	if err != nil {
@@ -169,7 +173,8 @@ func (s *Session) checkNodes(ctx context.Context, info *inspect.Info, report *Up
 	return ctx.Err()
 }
 
-// byNode orders nodes as they are upgraded: by name, the one whose scheduler leads last, so that the lease changes hands once.
+// byNode orders nodes for the upgrade: by name, with the node of the leading scheduler last, so
+// that the lease changes hands once.
 func byNode(a, b NodeUpgrade) int {
 	switch {
 	case a.Leads == b.Leads:

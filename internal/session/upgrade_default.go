@@ -19,28 +19,32 @@ import (
 // DefaultUpgrade is the upgrade of the replaced default scheduler of this node.
 type DefaultUpgrade struct {
 	*Node `json:"-"`
-	// Name is that of the node.
+	// Name of the node.
 	Name string `json:"node"`
-	// Release and Image are those of the replacement, Target is the release of the API server.
+	// Release and Image of the replacement. Target is the release of the API server.
 	Release string `json:"release"`
 	Image   string `json:"image"`
 	Target  string `json:"target"`
-	// Due is set if they differ, or if the node's files are not as they were written.
+	// Due is set if Release and Target differ, or if the node's files have changed since the
+	// replacement.
 	Due   bool     `json:"due"`
 	Drift []string `json:"drift,omitempty"`
-	// NewImage is the image to run; Build reports whether Run builds it. Configuration is the file with the configuration of before.
+	// NewImage is the image to run; Build reports whether Run builds it. Configuration is the file
+	// with the configuration of the replacement, if it is kept.
 	NewImage      string `json:"newImage,omitempty"`
 	Build         bool   `json:"build,omitempty"`
 	Configuration string `json:"configuration,omitempty"`
 
-	// current is the image in the manifest. kept is set if the replacement left the image of the default scheduler as it was.
+	// current is the image in the manifest. kept is set if the replacement did not change the image
+	// of the default scheduler.
 	current string
 	kept    bool
 	plugins []pack.Plugin
 	build   *pack.Request
 }
 
-// PlanDefaultUpgrade inspects the cluster and this node, and decides what an upgrade of its replaced default scheduler does. It changes nothing.
+// PlanDefaultUpgrade inspects the cluster and this node, and plans the upgrade of its replaced
+// default scheduler. It changes nothing.
 func (s *Session) PlanDefaultUpgrade(ctx context.Context, o UpgradeOptions) (*DefaultUpgrade, error) {
 	u := &DefaultUpgrade{Node: &Node{s: s}}
 	if err := s.inspectNode(ctx, u.Node); err != nil {
@@ -93,7 +97,8 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	return b, u.readImages(b)
 }
 
-// readImages reads which image the manifest has, and whether it had that of the replacement before.
+// readImages reads the image in the manifest, and whether the original manifest had the image of
+// the replacement.
 func (u *DefaultUpgrade) readImages(b *staticpod.Backup) error {
 	original, err := b.Load(b.Manifest(), staticpod.OriginalCopy)
 	if err != nil {
@@ -139,7 +144,8 @@ func (u *DefaultUpgrade) compare(b *staticpod.Backup) error {
 	return nil
 }
 
-// keepConfiguration takes the configuration of the replacement, unless the spec has one: who wrote the manifest again left it out.
+// keepConfiguration takes the configuration of the replacement, unless the spec has one. A manifest
+// that was written again does not name it.
 func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 	if u.o.Preset != "" || len(u.o.Configuration) > 0 {
 		return nil
@@ -156,8 +162,10 @@ func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 	return nil
 }
 
-// chooseImage takes the given image, or that of before at the release of the API server, which is built unless the manifest has it. Where only the
-// configuration was replaced, kubeadm writes the image of the new release, whose repository may be another: from 1.25 on it is registry.k8s.io.
+// chooseImage takes the given image, or else the former image at the release of the API server. The
+// image is built unless the manifest has it. If only the configuration was replaced, kubeadm writes
+// the image of the new release, whose repository may be another: from 1.25 on it is
+// registry.k8s.io.
 func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) error {
 	if release, ok := inspect.ImageRelease(u.current); ok && u.kept && u.o.Image == "" && release.String() == u.Target {
 		u.o.Image = u.current
@@ -191,7 +199,7 @@ func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) erro
 	return err
 }
 
-// recipe returns how the image of before was built on this machine.
+// recipe returns how the former image was built on this machine.
 func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 	release, err := versions.Parse(u.Release)
 	if err != nil {

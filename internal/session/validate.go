@@ -22,9 +22,9 @@ type Validation struct {
 	// By is byBinary or byRules, Judge describes it.
 	By    string `json:"by"`
 	Judge string `json:"judge"`
-	// Reasons are why the configuration is not valid.
+	// Reasons why the configuration is not valid.
 	Reasons []string `json:"reasons,omitempty"`
-	// Hint says what to do about them.
+	// Hint is a remedy for the reasons.
 	Hint string `json:"-"`
 }
 
@@ -71,8 +71,8 @@ func (s *Session) Validate(ctx context.Context, r profiles.ValidateRequest) (*Va
 	return v, nil
 }
 
-// releaseBinary finds a kube-scheduler of the release in the build cache with the plugins of the document; missing is why
-// there is none.
+// releaseBinary finds a kube-scheduler of the release in the build cache with the plugins of the
+// document. missing is the reason why there is none.
 func (s *Session) releaseBinary(r profiles.ValidateRequest, v *profiles.Validation) (binary configcheck.Binary, missing string) {
 	if v.Kind != "KubeSchedulerConfiguration" {
 		return binary, "only a KubeSchedulerConfiguration can be checked by kube-scheduler"
@@ -97,7 +97,7 @@ func hasPlugins(r *build.Result, names []string) bool {
 	})
 }
 
-// checkDocument returns why the binary refuses the document; empty: it is valid.
+// checkDocument returns the reason why the binary refuses the document, or "" if it is valid.
 func (s *Session) checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
 	dir, remove, err := tempdir.Make("validate")
 	if err != nil {

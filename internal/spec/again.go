@@ -12,7 +12,7 @@ import (
 
 // Deployed is the record of a deployed scheduler.
 type Deployed struct {
-	// Request is the request that it was deployed for; nil if it is unknown.
+	// Request is the request that the scheduler was deployed for. It is nil if it is unknown.
 	Request *v1alpha1.CustomScheduler
 	// Credentials are the credentials that deploy chose.
 	Credentials string
@@ -40,7 +40,8 @@ func (s *Spec) Again(before Deployed, release string, readsPolicy bool) (*Spec, 
 	return again, err
 }
 
-// WithSource returns the spec with the sources and the base of the image that a build recorded, if the spec has none of its own.
+// WithSource returns the spec with the sources and the base of the image that a build recorded. A
+// source or base in the spec takes precedence.
 func (s *Spec) WithSource(recorded *v1alpha1.Recipe) *Spec {
 	if recorded == nil {
 		return s

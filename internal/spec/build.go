@@ -30,13 +30,15 @@ type BuildFlags struct {
 	Extender      bool
 	// Lock writes the lock file, Locked compares the build with it.
 	Lock, Locked bool
-	// Self is the executable of pmk-sched to pack instead of a scheduler; empty: none.
+	// Self is the executable of pmk-sched to pack instead of a scheduler. If it is empty, a
+	// scheduler is packed.
 	Self string
 	// Set are the names of the flags that were given.
 	Set []string
 }
 
-// Build returns the request to build the image. It checks what can be checked before minutes are spent on compiling.
+// Build returns the request to build the image. It validates the spec and the flags before minutes
+// are spent on compiling.
 func (s *Spec) Build(f BuildFlags) (pack.Request, error) {
 	d := s.request.Spec
 	r := pack.Request{

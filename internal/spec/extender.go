@@ -16,8 +16,8 @@ func deployedExtenders(r *v1alpha1.CustomScheduler) []v1alpha1.Extender {
 	return slices.DeleteFunc(slices.Clone(r.Spec.Extenders), func(e v1alpha1.Extender) bool { return !e.IsDeployed() })
 }
 
-// calledExtenders returns the extenders that exist already, and the client certificates for some of them, by name. The request has the
-// contents of the files that the extenders name.
+// calledExtenders returns the extenders that exist already, and client certificates for extenders,
+// by name. The request contains the contents of the files that the extenders name.
 func calledExtenders(r *v1alpha1.CustomScheduler) ([]profiles.Extender, map[string]manifest.ClientCertificate, error) {
 	var called []profiles.Extender
 	var clients map[string]manifest.ClientCertificate
@@ -45,7 +45,7 @@ func calledExtenders(r *v1alpha1.CustomScheduler) ([]profiles.Extender, map[stri
 	return called, clients, nil
 }
 
-// callOf returns the entry as the scheduler's configuration has it, without certificates.
+// callOf returns the entry in the form of the scheduler's configuration, without certificates.
 func callOf(e v1alpha1.Extender) profiles.Extender {
 	made := profiles.Extender{
 		Name: e.Name, URLPrefix: e.URLPrefix,

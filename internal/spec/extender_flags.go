@@ -47,7 +47,8 @@ func (s *Spec) Extenders() ([]extenders.Options, error) {
 	return list, nil
 }
 
-// Extender returns the extender that the flags describe, or, with a file, the one of its extenders that --name names.
+// Extender returns the extender that the flags describe. If a file is given, it returns the
+// extender of the file that --name names.
 func (s *Spec) Extender(f ExtenderFlags) (extenders.Options, error) {
 	if s.flags.File != "" {
 		return s.extenderOfFile(f)
@@ -126,7 +127,7 @@ func (s *Spec) extenderOptions(e v1alpha1.Extender) (extenders.Options, error) {
 	return o, o.Validate()
 }
 
-// completeExtender adds what is the same for every extender.
+// completeExtender adds the options that are the same for every extender.
 func (s *Spec) completeExtender(o extenders.Options) extenders.Options {
 	o.Rules, o.Version, o.Now = policyRules(), s.flags.Version, time.Now()
 	return o

@@ -84,7 +84,8 @@ func (d *document) path(name string) string {
 	return filepath.Join(d.dir, name)
 }
 
-// Request returns the request with the contents of the files that it names, and with complete paths: what a revision records.
+// Request returns the request that a revision records, with the contents of the files that it
+// names, and with complete paths.
 func (s *Spec) Request() (*v1alpha1.CustomScheduler, error) {
 	r := s.request.DeepCopy()
 	c := &r.Spec.Configuration

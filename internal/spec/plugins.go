@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 )
 
-// plugins returns the plugins of the flags, or those of the document, with complete paths. A plugin that both name keeps the document's
-// weight, arguments and extension points.
+// plugins returns the plugins of the flags, or else the plugins of the document, with complete
+// paths. A plugin that both name keeps the document's weight, arguments and extension points.
 func (d *document) plugins(flags []string) ([]v1alpha1.Plugin, error) {
 	inFile := slices.Clone(d.Spec.Source.Plugins)
 	for i := range inFile {

@@ -67,7 +67,8 @@ type Simulated struct {
 	// Plugins and Imports are compiled in.
 	Plugins []pack.Plugin
 	Imports []string
-	// Preset or Configuration is the configuration of the scheduler; ConfigurationName is the file of the latter.
+	// Preset or Configuration is the configuration of the scheduler. ConfigurationName is the file
+	// of Configuration.
 	Preset            string
 	Configuration     []byte
 	ConfigurationName string

@@ -14,7 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
-// DefaultNamespace has the objects of a scheduler if no other is given.
+// DefaultNamespace is the namespace of a scheduler if no other is given.
 const DefaultNamespace = "kube-system"
 
 // AnyNode is the node selector that lets the scheduler run on every node.
@@ -51,7 +51,7 @@ type Spec struct {
 	flags   Flags
 }
 
-// Read reads the file and resolves what every command needs.
+// Read reads the file and resolves it and the flags into a Spec.
 func Read(f Flags) (*Spec, error) {
 	d, err := readDocument(f.File, f.Stdin)
 	if err != nil {
@@ -157,8 +157,8 @@ func (s *Spec) RequireName() error {
 // Plugins returns the plugins that the user says are in the image; there may be none.
 func (s *Spec) Plugins() ([]pack.Plugin, error) { return s.packPlugins(s.request.Spec.Source.Plugins) }
 
-// Replacement returns the options to replace the default scheduler of this node with. Node, Names, Timeout and Steady are
-// the caller's.
+// Replacement returns the options to replace the default scheduler of this node. The caller sets
+// Node, Names, Timeout and StableFor.
 func (s *Spec) Replacement() (replace.Options, error) {
 	var o replace.Options
 	r, err := s.Request()

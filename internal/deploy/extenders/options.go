@@ -14,26 +14,29 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options is what the user asks for of one extender.
+// Options of one extender, as requested by the user.
 type Options struct {
-	// Call is how a scheduler calls it: verbs, weight, timeout, whether it is ignorable. Its Name is that of the extender. Address and
-	// certificates are filled in.
+	// Call is how a scheduler calls the extender: verbs, weight, timeout, whether it is ignorable.
+	// Its Name is the name of the extender. Address and certificates are filled in.
 	Call profiles.Extender
 	// Namespace of the objects. Empty: kube-system.
 	Namespace         string
 	Image, PullPolicy string
-	// Policies are what it serves. Rules has, by policy in lower case, the permissions that it needs; PluginRules are granted in any case.
+	// Policies of the extender. Rules returns the permissions of a policy by its name in lower
+	// case; PluginRules are granted in any case.
 	Policies    []manifest.Policy
 	Rules       map[string]func(manifest.Policy) ([]rbacv1.PolicyRule, error)
 	PluginRules []rbacv1.PolicyRule
-	// Sidecar runs it in the pod of each scheduler that calls it, at Port of the loopback address; 0: one next to the scheduler's.
+	// Sidecar runs the extender in the pod of each scheduler that calls it, at Port of the loopback
+	// address. If Port is 0, a port next to the scheduler's is chosen.
 	Sidecar bool
 	Port    int
-	// Replicas, 0: 2, and NodeSelector, empty: any node, are for an extender with a Service.
+	// Replicas and NodeSelector are for an extender with a Service. By default it has 2 replicas on
+	// any node.
 	Replicas     int
 	NodeSelector map[string]string
 	Resources    corev1.ResourceRequirements
-	// Nodes are those whose default scheduler calls it.
+	// Nodes whose default scheduler calls the extender.
 	Nodes []string
 	// Version of pmk-sched, recorded in a label.
 	Version string

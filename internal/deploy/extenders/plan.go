@@ -19,8 +19,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// newPlan returns the plan of an extender with a Service, for an API server of that release. live are its objects in the cluster, whose valid
-// certificates are kept. anonymous is why a scheduler that calls it cannot present a client certificate; empty: all can. It does no I/O.
+// newPlan returns the plan of an extender with a Service, for an API server of the release. It
+// keeps the certificates among its live objects that are still valid. anonymous is the reason why a
+// scheduler that calls it cannot present a client certificate, or empty. newPlan does no I/O.
 func newPlan(release versions.Release, live []*unstructured.Unstructured, o Options, anonymous string) (*deploy.Plan, error) {
 	o.Namespace = cmp.Or(o.Namespace, metav1.NamespaceSystem)
 	notes, err := o.check(release)
@@ -110,7 +111,8 @@ func mounted(live []*unstructured.Unstructured, secret string) bool {
 	return false
 }
 
-// NodesCalling returns the nodes whose default scheduler calls the extender with those objects.
+// NodesCalling returns the nodes whose default scheduler calls the extender, as its live Deployment
+// records them.
 func NodesCalling(live []*unstructured.Unstructured) []string {
 	for _, o := range live {
 		if text := o.GetAnnotations()[manifest.AnnotationNodes]; o.GetKind() == "Deployment" && text != "" {
@@ -140,8 +142,8 @@ func serviceWiring(call profiles.Extender, plan *deploy.Plan, live []*unstructur
 	return manifest.Wiring{Extender: call}
 }
 
-// withClientCertificate makes a scheduler in the namespace of the extender present its client certificate. The file paths are those in the
-// scheduler's pod.
+// withClientCertificate makes a scheduler in the namespace of the extender present its client
+// certificate. The file paths are paths in the scheduler's pod.
 func withClientCertificate(w manifest.Wiring) manifest.Wiring {
 	name, tls := w.Extender.Name, *w.Extender.TLS
 	w.ClientSecret = manifest.ExtenderClient(name)

@@ -10,17 +10,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// RestartOptions is how to restart an extender.
+// RestartOptions describe the restart of an extender.
 type RestartOptions struct {
 	Name, Namespace string
-	// Image of the new pods; empty: the current one.
+	// Image of the new pods. If it is empty, they have the current image.
 	Image string
 	Now   time.Time
 	deploy.RunOptions
 }
 
-// Restart rolls out new pods of an extender, or of the schedulers that have it as a sidecar, and waits until they are stable. What does not
-// become stable is rolled back.
+// Restart rolls out new pods of an extender, or of the schedulers that have it as a sidecar, and
+// waits until they are stable. A Deployment that does not become stable is rolled back.
 func Restart(ctx context.Context, d deploy.Deps, x RestartOptions) (*Outcome, error) {
 	out := &Outcome{Extender: x.Name, Schedulers: []string{}}
 	calling, err := callers(ctx, d, x.Name)

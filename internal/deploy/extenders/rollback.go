@@ -30,8 +30,9 @@ func RollBack(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.R
 	return plan, outcome, nil
 }
 
-// PlanRollback returns the plan that RollBack runs. The scheduler calls the extenders of the revision; those that were deployed again since
-// at their current addresses. It refuses a revision that calls an extender which is not deployed any more.
+// PlanRollback returns the plan that RollBack runs. The scheduler calls the extenders of the
+// revision; an extender that was deployed again since is called at its current address.
+// PlanRollback refuses a revision that calls an extender which is not deployed any more.
 func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o deploy.RollbackOptions) (*deploy.Plan, error) {
 	revisions, err := d.Ledger.AllRevisions(ctx, o.Namespace, o.Name)
 	if err != nil {
@@ -60,8 +61,8 @@ func PlanRollback(ctx context.Context, d deploy.Deps, info *inspect.Info, o depl
 	return rewired, nil
 }
 
-// staleWirings returns how the scheduler has to call those extenders of a revision that have another address or certificates now. A sidecar is
-// a part of the revision.
+// staleWirings returns the current wirings of the revision's extenders that have another address or
+// certificates now. A sidecar is a part of the revision.
 func staleWirings(ctx context.Context, d deploy.Deps, revision *apply.Revision) ([]manifest.Wiring, error) {
 	deployed, err := deploy.PlanOf(revision)
 	if err != nil {

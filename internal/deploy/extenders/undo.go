@@ -17,7 +17,8 @@ func (e *extenderRun) restore(ctx context.Context, _ error) error {
 	return goBack(ctx, e.Deps, e.plan, e.previous, e.out.Revision, e.x.RunOptions)
 }
 
-// goBack deploys the revision before that of a plan, or removes what the plan deployed if there was none.
+// goBack deploys the previous revision again, or removes the objects of the plan if there is no
+// previous revision.
 func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *apply.Revision, revision int, how deploy.RunOptions) error {
 	switch {
 	case how.NoRollback:
@@ -31,7 +32,7 @@ func goBack(ctx context.Context, d deploy.Deps, plan *deploy.Plan, previous *app
 	return redeploy(ctx, d, previous, revision, how)
 }
 
-// redeploy deploys a revision again in place of the one with the given number.
+// redeploy deploys a revision again. replaces is the number of the revision that it replaces.
 func redeploy(ctx context.Context, d deploy.Deps, revision *apply.Revision, replaces int, how deploy.RunOptions) error {
 	plan, err := deploy.PlanOf(revision)
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// UninstallOptions is which extender to uninstall.
+// UninstallOptions describe the extender to uninstall.
 type UninstallOptions struct {
 	Name, Namespace string
-	// Node is the name of this node, and LeaveDefault removes the extender at those addresses from its default scheduler. Both are required
-	// only if that scheduler calls the extender.
+	// Node is the name of this node. LeaveDefault removes the extender at the given addresses from
+	// its default scheduler. Both are required only if that scheduler calls the extender.
 	Node         string
 	LeaveDefault func(ctx context.Context, addresses []string) error
-	// RunOptions are for each scheduler that calls it; their Timeout, if it is set, is also that of the removal.
+	// RunOptions for each scheduler that calls the extender. Timeout, if it is set, also limits the
+	// removal of the extender.
 	deploy.RunOptions
 }
 

@@ -40,7 +40,7 @@ const (
 	ReplaceUnfinished Code = "replacement-unfinished"
 )
 
-// Finding is one thing that does not hold.
+// Finding is a failed check.
 type Finding struct {
 	Code      Code   `json:"code"`
 	Kind      Kind   `json:"kind"`
@@ -61,7 +61,7 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s [%s]", who, f.Text, f.Code)
 }
 
-// FindingsError is returned when everything was read, and something does not hold.
+// FindingsError is returned when everything was read and a check failed.
 type FindingsError struct{ Findings []Finding }
 
 // Error has a line for each finding, with its detail.
@@ -85,7 +85,7 @@ func (e *FindingsError) Unwrap() []error {
 	return list
 }
 
-// CheckFailed reports that the status was read, and that something does not hold.
+// CheckFailed reports that the status was read and a check failed.
 func (e *FindingsError) CheckFailed() bool { return true }
 
 // hint is a suggestion for the user, as package problem finds it in an error.

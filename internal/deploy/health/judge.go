@@ -123,7 +123,7 @@ func (w *Workload) leadership(now time.Time) []Finding {
 	return nil
 }
 
-// newest is when the last of the replicas became ready, or was created.
+// newest returns the time when the last of the replicas became ready, or was created.
 func (w *Workload) newest() time.Time {
 	var last time.Time
 	for _, r := range w.Replicas {

@@ -21,7 +21,8 @@ type Scheduling struct {
 	P99 float64 `json:"p99Seconds"`
 	// Leading is the number of replicas that report themselves as leader.
 	Leading int `json:"leading"`
-	// Replicas is how many were read. Unknown is why others were not.
+	// Replicas is the number of replicas whose metrics were read. Unknown is the reason why the
+	// metrics of other replicas were not read.
 	Replicas int    `json:"replicas"`
 	Unknown  string `json:"unknown,omitempty"`
 }

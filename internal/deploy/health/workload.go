@@ -40,9 +40,9 @@ type Workload struct {
 	// extender.
 	Lease       *Lease       `json:"lease,omitempty"`
 	Credentials *Credentials `json:"credentials,omitempty"`
-	// Certificate is the one of its certificates that expires first.
+	// Certificate is the certificate of the workload that expires first.
 	Certificate *Certificate `json:"certificate,omitempty"`
-	// DependsOn is the one of several control-plane nodes whose API server all replicas use.
+	// DependsOn is the control-plane node, among several, whose API server all replicas use.
 	DependsOn  string      `json:"dependsOn,omitempty"`
 	Waiting    *Waiting    `json:"waiting,omitempty"`
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
@@ -52,7 +52,8 @@ type Workload struct {
 	Missing []string `json:"missing,omitempty"`
 	// Service is the Service of an extender.
 	Service *Service `json:"service,omitempty"`
-	// Unreachable is why the API server reaches none of the pods of an extender, although some are ready.
+	// Unreachable is the reason why the API server reaches none of the pods of an extender,
+	// although some are ready.
 	Unreachable string  `json:"unreachable,omitempty"`
 	Events      []Event `json:"events,omitempty"`
 	// Unknown lists the parts that could not be read.
@@ -76,7 +77,8 @@ type Replica struct {
 	Pod string `json:"pod"`
 	// Node is empty if the pod is not bound.
 	Node string `json:"node"`
-	// NodeProblem is why the node does not run it: "is not ready", "does not exist".
+	// NodeProblem is the reason why the node does not run the pod: "is not ready", "does not
+	// exist".
 	NodeProblem string `json:"nodeProblem,omitempty"`
 	Ready       bool   `json:"ready"`
 	// Leads reports whether it holds the lease.
@@ -95,7 +97,7 @@ type Lease struct {
 	// Exists is false if the lease does not exist.
 	Exists bool   `json:"exists"`
 	Holder string `json:"holder"`
-	// Since is when the holder acquired it, Renewed when it was last renewed.
+	// Since is the time when the holder acquired the lease, Renewed the time of its last renewal.
 	Since    time.Time     `json:"since,omitzero"`
 	Renewed  time.Time     `json:"renewed,omitzero"`
 	Duration time.Duration `json:"-"`

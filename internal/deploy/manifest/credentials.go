@@ -107,7 +107,7 @@ func (c Credentials) validateServer(name string) error {
 	return nil
 }
 
-// Warnings describes what the credentials expose.
+// Warnings describes the exposure of the credentials.
 func (c Credentials) Warnings() []string {
 	switch c.Mode {
 	case ModeNodeInline:

@@ -194,8 +194,8 @@ func (s Scheduler) tolerations() []corev1.Toleration {
 	return Tolerations(nil)
 }
 
-// Tolerations returns the tolerations for the common taints of control-plane nodes, and for those
-// among the given keys that a distribution sets: RKE2 taints servers that run etcd, and k3s has
+// Tolerations returns the tolerations for the common taints of control-plane nodes, and for the
+// given keys that a distribution sets: RKE2 taints servers that run etcd, and k3s has
 // CriticalAddonsOnly. Other taints are not tolerated.
 func Tolerations(taints []string) []corev1.Toleration {
 	keys := []string{masterTaint, controlPlaneTaint}
@@ -230,7 +230,8 @@ const (
 	simulatedValue = "kwok"
 )
 
-// nodeRequirements are those of the node selector, or, without one, that the node is not a simulated one.
+// nodeRequirements returns the requirements of the node selector. Without a node selector, they
+// exclude simulated nodes.
 func (s Scheduler) nodeRequirements() []corev1.NodeSelectorRequirement {
 	if len(s.NodeSelector) == 0 {
 		return []corev1.NodeSelectorRequirement{{Key: simulatedLabel, Operator: corev1.NodeSelectorOpNotIn, Values: []string{simulatedValue}}}

@@ -73,7 +73,8 @@ type Extender struct {
 	// Policies are the policies that it serves, Rules the RBAC rules that they need.
 	Policies []Policy
 	Rules    []rbacv1.PolicyRule
-	// Call is how schedulers call it: it serves their verbs only. With a bind verb it has the right to bind pods.
+	// Call is how schedulers call the extender: it serves their verbs only. With a bind verb it has
+	// the right to bind pods.
 	Call profiles.Extender
 	// Anonymous serves every verb but bind without a client certificate, for a scheduler that cannot present one.
 	Anonymous bool
@@ -81,7 +82,7 @@ type Extender struct {
 	Certificates ExtenderCertificates
 	// Replicas defaults to 2.
 	Replicas int32
-	// NodeSelector is as in [Scheduler]; empty means any node.
+	// NodeSelector is as in [Scheduler]. If it is empty, the extender runs on any node.
 	NodeSelector map[string]string
 	// Resources of the container. The default is enough for 5,000 nodes.
 	Resources corev1.ResourceRequirements
@@ -247,8 +248,9 @@ func (e Extender) service() *corev1.Service {
 	}
 }
 
-// networkPolicy admits requests to the port of the extender and nothing else. Schedulers are on the host network, whose addresses no
-// selector names, so that it admits every source; the client certificate tells them apart.
+// networkPolicy admits requests to the port of the extender and nothing else. It admits every
+// source, because schedulers are on the host network, whose addresses no selector matches; the
+// client certificate identifies them.
 func (e Extender) networkPolicy() *networkingv1.NetworkPolicy {
 	port, protocol := intstr.FromInt32(ExtenderPort), corev1.ProtocolTCP
 	return &networkingv1.NetworkPolicy{

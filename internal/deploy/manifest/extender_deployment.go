@@ -104,7 +104,8 @@ func extenderResources(r corev1.ResourceRequirements) corev1.ResourceRequirement
 	}
 }
 
-// memoryLimit tells the Go runtime nine tenths of the container's memory limit: pmk-extender charges its requests against it.
+// memoryLimit sets the memory limit of the Go runtime to nine tenths of the container's memory
+// limit: pmk-extender charges its requests against it.
 func memoryLimit(r corev1.ResourceRequirements) []corev1.EnvVar {
 	limit := r.Limits.Memory().Value()
 	if limit == 0 {

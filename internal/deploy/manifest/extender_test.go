@@ -35,7 +35,7 @@ func extender(t *testing.T, release string) manifest.Extender {
 	}
 }
 
-// releases are the oldest, the one of Platform9's article, and the newest.
+// releases are the oldest release, the release of Platform9's article, and the newest release.
 func releases() []string { return []string{"v1.20.15", "v1.24.3", "v1.37.1"} }
 
 func TestExtenderObjectsMatchTheGoldenFiles(t *testing.T) {

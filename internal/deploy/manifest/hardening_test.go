@@ -11,8 +11,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 )
 
-// Pods have no more rights than their credentials require: only the scheduler that reads its key from the node's file, which belongs to
-// root, runs as root.
+// Pods have no more rights than their credentials require: the scheduler runs as root only if it
+// reads its key from the node's file, which only root can read.
 func TestPodsAreConfined(t *testing.T) {
 	for _, mode := range manifest.Modes() {
 		t.Run(mode, func(t *testing.T) {

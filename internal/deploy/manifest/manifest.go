@@ -78,7 +78,7 @@ type Scheduler struct {
 	Shortage int
 	// Port is the secure port. The default is the default scheduler's plus one.
 	Port int
-	// Args are additional flags, --name=value each. They override those set by pmk-sched, except
+	// Args are additional flags, --name=value each. They override flags set by pmk-sched, except
 	// reserved flags, which are refused.
 	Args []string
 	// Resources of the container. The default is a request of 0.1 CPU.

@@ -8,9 +8,9 @@ import (
 
 // Names of volumes of the scheduler's pods.
 const (
-	// KubeconfigVolume has the kubeconfig: a ConfigMap, or the node's own file.
+	// KubeconfigVolume is the volume with the kubeconfig: a ConfigMap, or the node's own file.
 	KubeconfigVolume = "kubeconfig-file"
-	// CredentialsVolume is the Secret with certificate and key.
+	// CredentialsVolume is the volume with the Secret of certificate and key.
 	CredentialsVolume = "credentials"
 )
 
@@ -95,7 +95,8 @@ func configMapVolume(name, configMap string) corev1.Volume {
 	}}}
 }
 
-// secretVolume is readable only for the group of the pod, which is that of its user.
+// secretVolume returns a volume that only the group of the pod can read. The pod's fsGroup is the
+// group of its user.
 func secretVolume(name, secret string) corev1.Volume {
 	mode := int32(0o440)
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{

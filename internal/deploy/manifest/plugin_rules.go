@@ -47,7 +47,7 @@ func HasRule(rules []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 	return slices.ContainsFunc(rules, func(r rbacv1.PolicyRule) bool { return DescribeRule(r) == DescribeRule(rule) })
 }
 
-// DescribeRule describes what a rule allows: "patch pods".
+// DescribeRule describes the permissions of a rule: "patch pods".
 func DescribeRule(r rbacv1.PolicyRule) string {
 	var what []string
 	for _, resource := range r.Resources {

@@ -62,7 +62,7 @@ func TestTolerationsOfDistributions(t *testing.T) {
 		{"none", nil, exists(master, plane)},
 		{"RKE2", []string{plane, etcd}, exists(master, plane, etcd)},
 		{"k3s", []string{"CriticalAddonsOnly"}, exists(master, plane, "CriticalAddonsOnly")},
-		{"somebody's own", []string{"dedicated", "node.kubernetes.io/unschedulable"}, exists(master, plane)},
+		{"custom", []string{"dedicated", "node.kubernetes.io/unschedulable"}, exists(master, plane)},
 	} {
 		if diff := cmp.Diff(c.want, manifest.Tolerations(c.taints)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)

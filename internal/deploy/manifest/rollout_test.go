@@ -17,7 +17,8 @@ func strategy(t *testing.T, deployment *unstructured.Unstructured) [2]int64 {
 	return [2]int64{of("maxSurge"), of("maxUnavailable")}
 }
 
-// On the host network the old pod has the port of the new one; elsewhere the new one is ready before the old one stops.
+// On the host network the old pod and the new pod have the same port. On the pod network the new
+// pod is ready before the old pod stops.
 func TestRolloutFitsTheNetwork(t *testing.T) {
 	for mode, want := range map[string][2]int64{
 		manifest.ModeNode: {0, 1}, manifest.ModeHostPath: {0, 1}, manifest.ModeServiceAccount: {1, 0},

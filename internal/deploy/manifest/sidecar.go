@@ -38,7 +38,7 @@ func ValidateSidecar(call profiles.Extender) error {
 		return nil
 	}
 	return problem.Invalidf("omit sidecar: with pods of its own it checks the scheduler's client certificate",
-		"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could tell it to", call.Name)
+		"extender %s is a sidecar, which must not bind pods: on the loopback interface every process of the node could call it to bind", call.Name)
 }
 
 // addSidecar adds the container, its configuration, and the rights of its policies for the

@@ -48,7 +48,7 @@ const (
 	// AnnotationExtenders is set on the Deployment of a scheduler: the list of its [Wiring]s as
 	// JSON, without keys.
 	AnnotationExtenders = "pmk-sched.io/extenders"
-	// LabelExtender is the name of the extender that an object of a scheduler belongs to.
+	// LabelExtender is the label that names the extender of an object of a scheduler.
 	LabelExtender = "pmk-sched.io/extender"
 
 	// wired is the name prefix of containers and volumes of extenders.

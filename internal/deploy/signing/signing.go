@@ -189,7 +189,8 @@ func (q *requester) timedOut(approved bool) error {
 		"CertificateSigningRequest/%s is approved and was not signed within %s", q.Name, q.Timeout)
 }
 
-// judge reports whether a request is approved. The error is why it will not be signed.
+// judge reports whether a request is approved. It returns an error if the request will not be
+// signed.
 func judge(object *certificatesv1.CertificateSigningRequest) (approved bool, err error) {
 	for _, c := range object.Status.Conditions {
 		switch c.Type {

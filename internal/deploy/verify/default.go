@@ -17,7 +17,7 @@ const (
 	defaultContainer = "kube-scheduler"
 )
 
-// DefaultOptions say how to verify the default scheduler.
+// DefaultOptions are options for the verification of the default scheduler.
 type DefaultOptions struct {
 	// Options without a name and a namespace.
 	Options

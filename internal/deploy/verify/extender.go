@@ -45,9 +45,10 @@ type ExtenderOptions struct {
 	Resources []string
 }
 
-// Extender creates a pod for the scheduler and returns nil when the extender was called for it: as its own metrics show, or, where
-// these cannot be read, because the pod is bound although the scheduler has to ask the extender. The error is a
-// [*NotReachedError] if the extender was not called. unknown is why neither can be said.
+// Extender creates a pod for the scheduler and returns nil when the extender was called for it. The
+// metrics of the extender show the call. If they cannot be read, a bound pod shows it, provided
+// that the scheduler must call the extender. The error is a [*NotReachedError] if the extender was
+// not called. unknown is the reason why the call is neither proven nor refuted.
 func Extender(ctx context.Context, cfg *rest.Config, o ExtenderOptions) (unknown string, err error) {
 	var result Result
 	r, err := newVerifier(cfg, o.Options, &result)
