@@ -23,7 +23,7 @@ type Deployment struct {
 	Options Options
 	// Release of the API server.
 	Release versions.Release
-	// For are schedulers to wire it into; those that call it already stay wired in any case.
+	// For are schedulers to wire it into. Schedulers that call it already stay wired in any case.
 	For []SchedulerRef
 	// Then, if set, makes the default scheduler of this node call it after the others. It undoes its changes when it fails.
 	Then func(ctx context.Context, w manifest.Wiring) error
@@ -34,10 +34,10 @@ type Deployment struct {
 	except SchedulerRef
 }
 
-// Outcome is what Deploy or Restart did.
+// Outcome is the result of Deploy or Restart.
 type Outcome struct {
 	Extender string `json:"extender"`
-	// Revision of the extender; 0 for a sidecar.
+	// Revision of the extender. It is 0 for a sidecar.
 	Revision int `json:"revision,omitempty"`
 	// Address at which schedulers call it.
 	Address string `json:"address"`
@@ -72,7 +72,7 @@ type extenderRun struct {
 	changed  []change
 }
 
-// change is a scheduler that was wired: its revision before, and the number of the one that the run deployed.
+// change is a scheduler that was wired: its revision before, and the number of the revision that the run deployed.
 type change struct {
 	before   *apply.Revision
 	revision int

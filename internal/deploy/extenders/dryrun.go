@@ -101,7 +101,7 @@ func (e *extenderRun) planTarget(ctx context.Context, target SchedulerRef) (*dep
 	return plan, last, err
 }
 
-// DryRun does for each plan what [deploy.DryRun] does.
+// DryRun runs [deploy.DryRun] for each plan, and returns all changes.
 func DryRun(ctx context.Context, d deploy.Deps, plans []*deploy.Plan) (apply.ChangeSet, error) {
 	var all apply.ChangeSet
 	for _, plan := range plans {

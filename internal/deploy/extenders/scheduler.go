@@ -17,7 +17,7 @@ import (
 
 // SchedulerDeployment is a second scheduler with the extenders that are deployed before it.
 type SchedulerDeployment struct {
-	// Info and Credentials are those of [deploy.NewPlan]; Info is nil without a cluster.
+	// Info and Credentials are arguments of [deploy.NewPlan]. Info is nil without a cluster.
 	Info        *inspect.Info
 	Credentials *inspect.NodeCredentials
 	// Options of the scheduler. Its Wirings are filled in.
@@ -106,7 +106,7 @@ func DeployScheduler(ctx context.Context, d deploy.Deps, s SchedulerDeployment) 
 	return plan, outcome, nil
 }
 
-// namespace is that of the scheduler.
+// namespace returns the namespace of the scheduler.
 func (s SchedulerDeployment) namespace() string {
 	return cmp.Or(s.Options.Namespace, metav1.NamespaceSystem)
 }
@@ -163,7 +163,7 @@ func (r *schedulerRun) prove(ctx context.Context) error {
 	return nil
 }
 
-// release returns the release of the API server; without a cluster, that of the scheduler.
+// release returns the release of the API server, or without a cluster the release of the scheduler.
 func (s SchedulerDeployment) release() (versions.Release, error) {
 	if s.Info != nil {
 		return s.Info.Release, nil
@@ -179,7 +179,7 @@ func (s SchedulerDeployment) deployment(o Options, release versions.Release) Dep
 	}
 }
 
-// withAlone adds those of the former extenders that `extender deploy` wired into the scheduler.
+// withAlone adds the former extenders that `extender deploy` wired into the scheduler.
 func withAlone(wirings, former []manifest.Wiring) []manifest.Wiring {
 	for _, w := range former {
 		same := func(other manifest.Wiring) bool { return other.Extender.Name == w.Extender.Name }
