@@ -9,7 +9,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 func extenderCommand(u *ui) *cli.Command {

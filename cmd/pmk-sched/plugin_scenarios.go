@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/session"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // pluginTestTimeout is enough for a gang that waits for its timeout.

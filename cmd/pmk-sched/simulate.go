@@ -8,11 +8,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/session"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // simulateTimeout is enough for 20,000 pods on a small machine.
@@ -127,13 +128,13 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 }
 
 // simulatedScheduler returns the scheduler of [localSchedulerFlags] and the file.
-func simulatedScheduler(c *cli.Context, u *ui) (spec.Simulated, error) {
+func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
 	flags.File = cmp.Or(flags.File, c.String("with-scheduler"))
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
 	sp, err := spec.Read(flags)
 	if err != nil {
-		return spec.Simulated{}, err
+		return pack.Scheduler{}, err
 	}
 	return sp.Simulation(c.StringSlice("with"), nil)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/session"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 func snapshotCommand(u *ui) *cli.Command {

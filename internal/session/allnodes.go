@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
@@ -117,7 +118,7 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		return nil, err
 	}
 	r.runner = noderun.New(r.deps.Kube, r.s.Log)
-	held, unlock, err := client.Lock(ctx, noderun.Namespace, corev1.DefaultSchedulerName, holder())
+	held, unlock, err := client.Lock(ctx, noderun.Namespace, corev1.DefaultSchedulerName, session.Holder())
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (r *nodesRun) node(ctx context.Context, entry replace.NodePlan) (*NodeResul
 		return nil, err
 	}
 	var report *noderun.Report
-	err = r.s.step(r.verb()+" node "+entry.Node, func() error {
+	err = r.s.Step(r.verb()+" node "+entry.Node, func() error {
 		if report, err = r.runner.Run(ctx, task); err != nil {
 			return err
 		}
@@ -223,11 +224,11 @@ func (r *nodesRun) confirm(ctx context.Context, result *NodeResult, last bool) e
 	if !result.Changed && !last {
 		return nil
 	}
-	err := r.s.step("wait until the scheduler of node "+result.Node+" is ready", func() error { return r.awaitScheduler(ctx, result.Node) })
+	err := r.s.Step("wait until the scheduler of node "+result.Node+" is ready", func() error { return r.awaitScheduler(ctx, result.Node) })
 	if err != nil {
 		return err
 	}
-	return r.s.step("verify that a pod is scheduled", func() error {
+	return r.s.Step("verify that a pod is scheduled", func() error {
 		_, err := verify.DefaultScheduler(ctx, r.cfg, verify.DefaultOptions{
 			Options:    verify.Options{Timeout: time.Minute, Log: r.s.Log},
 			Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary, Unreplaced: !last || r.request.Restore,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -82,7 +83,7 @@ func options() replace.Options {
 
 func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
 	layout, _ := inspect.LayoutNamed("kubeadm")
-	n := &Node{s: New(Options{}), o: options(), podImage: "localhost/pmk-sched:v1"}
+	n := &Node{s: &Session{&session.Session{}}, o: options(), podImage: "localhost/pmk-sched:v1"}
 	r := &nodesRun{
 		Node: n, layout: layout, goal: replace.Goal{Image: "registry.example.com/kube-scheduler:v1.24.3"},
 		request: nodeRequest{Version: "v1", Options: n.o, Packages: map[string]string{"Timestamp": "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"}},

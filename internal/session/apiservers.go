@@ -57,7 +57,7 @@ func (a *apiServers) server(ctx context.Context, o simulate.Options) (*simulate.
 	if o.Dir, err = a.newDir(); err != nil {
 		return nil, err
 	}
-	err = a.s.step("start the API server of "+release, func() error {
+	err = a.s.Step("start the API server of "+release, func() error {
 		server, err := simulate.StartServer(ctx, o)
 		if err == nil {
 			a.byRelease[release] = server

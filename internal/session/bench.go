@@ -11,16 +11,16 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/bench"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // BenchRequest describes a measurement.
 type BenchRequest struct {
 	// Scheduler is compared with the schedulers of Against.
-	Scheduler spec.Simulated
+	Scheduler pack.Scheduler
 	Against   []Baseline
 	// Snapshot is a file with the nodes. If it is empty, the nodes of the cluster are read. If
 	// Nodes is above 0, there is no snapshot, but this number of identical nodes.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
@@ -15,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/decision"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // ExplainRequest describes the pod to explain and the scheduler that explains it.
@@ -23,7 +23,7 @@ type ExplainRequest struct {
 	Namespace, Pod string
 	// Node is explained in addition; it may be empty.
 	Node      string
-	Scheduler spec.Simulated
+	Scheduler pack.Scheduler
 	// Snapshot is the path of a snapshot. If it is empty, a snapshot of the cluster is taken.
 	Snapshot string
 	// Timeout bounds the time that the scheduler gets.

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 // History returns the revisions of a scheduler or extender, oldest first. Not found is an error that names the namespace where it is.
@@ -76,7 +76,7 @@ func (s *Session) inspectFor(ctx context.Context, sp *spec.Spec) (deploy.Deps, *
 	if err != nil {
 		return deps, nil, err
 	}
-	info, err := s.inspect(ctx, cfg, sp.Name, sp.Namespace)
+	info, err := s.Session.Inspect(ctx, cfg, sp.Name, sp.Namespace)
 	if err != nil {
 		return deps, nil, err
 	}

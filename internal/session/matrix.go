@@ -244,10 +244,10 @@ func (s *Session) simulateCells(ctx context.Context, p *matrixPlan, parallel int
 
 // quiet returns the session without messages: planMatrix has reported them for all schedulers.
 func (s *Session) quiet() *Session {
-	quiet := *s
+	quiet := *s.Session
 	quiet.OnStep = func(string) func(error) { return func(error) {} }
 	quiet.Warn, quiet.Note = func(string) {}, func(string) {}
-	return &quiet
+	return &Session{&quiet}
 }
 
 // simulateCell runs one simulation of a plan.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -113,7 +113,7 @@ func TestImageHasThePlanWithItsFiles(t *testing.T) {
 	}
 	for _, program := range []string{"kube-scheduler", "plugins/kube-scheduler"} {
 		p.Schedulers = append(p.Schedulers, preparedScheduler{
-			Scheduler: spec.Simulated{Name: "s", Configuration: []byte("kind: KubeSchedulerConfiguration\n")}, Release: release,
+			Scheduler: pack.Scheduler{Name: "s", Configuration: []byte("kind: KubeSchedulerConfiguration\n")}, Release: release,
 			Plugins: []profiles.Plugin{{Name: "P", Args: []byte("a: 1")}}, Program: in(program), KubeAPIServer: in("kube-apiserver"), Etcd: in("etcd"),
 		})
 	}
@@ -158,7 +158,7 @@ func TestSecretsOfAConfigurationAreNotPutIntoAnImage(t *testing.T) {
 		"pluginConfig: [{name: Load, args: {token: aVeryLongOne}}]":                                                true,
 		"pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}}]": false,
 	} {
-		inConfiguration := preparedScheduler{Scheduler: spec.Simulated{Configuration: []byte(text)}}
+		inConfiguration := preparedScheduler{Scheduler: pack.Scheduler{Configuration: []byte(text)}}
 		inArgs := preparedScheduler{Plugins: []profiles.Plugin{{Args: []byte(text)}}}
 		for _, s := range []preparedScheduler{inConfiguration, inArgs} {
 			if err := s.checkNoSecrets(); (err != nil) != secret || err != nil && (!problem.IsInvalid(err) || strings.Contains(err.Error(), "password@")) {

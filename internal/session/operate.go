@@ -8,7 +8,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/podlog"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 // Logs prints the logs of the replicas of a scheduler to w, of the last period since, or all logs

@@ -16,7 +16,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -28,7 +28,7 @@ func (s *Session) Inspect(ctx context.Context, name, namespace string) (*inspect
 		return nil, err
 	}
 	requests := countRequests(cfg)
-	info, err := s.inspectWith(ctx, cfg, inspect.Options{
+	info, err := s.InspectWith(ctx, cfg, inspect.Options{
 		Name: name, SchedulerNamespace: namespace, Usage: profiles.Usage,
 		SourceGo: func(ctx context.Context, release versions.Release) (string, error) {
 			return build.SourceInfo(ctx, release, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log})
@@ -37,24 +37,6 @@ func (s *Session) Inspect(ctx context.Context, name, namespace string) (*inspect
 	if info != nil {
 		info.Requests = requests.Load()
 	}
-	return info, err
-}
-
-func (s *Session) inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*inspect.Info, error) {
-	return s.inspectWith(ctx, cfg, inspect.Options{Name: name, SchedulerNamespace: namespace})
-}
-
-func (s *Session) inspectWith(ctx context.Context, cfg *rest.Config, o inspect.Options) (*inspect.Info, error) {
-	root, err := inspect.FindNodeRoot(s.NodeRoot)
-	if err != nil {
-		return nil, err
-	}
-	var info *inspect.Info
-	err = s.step("inspect the cluster", func() (err error) {
-		o.NodeRoot, o.Log = root, s.Log
-		info, err = inspect.Detect(ctx, cfg, o)
-		return err
-	})
 	return info, err
 }
 
@@ -100,7 +82,7 @@ func (s *Session) PlanForRender(ctx context.Context, sp *spec.Spec, offline bool
 
 // planOffline decides without a cluster. Credentials come from the node's files if there are any.
 func (s *Session) planOffline(ctx context.Context, r *request) (*deploy.Plan, error) {
-	root, err := inspect.FindNodeRoot(s.NodeRoot)
+	root, err := s.FindNodeRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +116,7 @@ func (s *Session) decide(ctx context.Context, deps deploy.Deps, r *request) (*de
 
 // prepare adds the state of the cluster, the node and the image to the request.
 func (s *Session) prepare(ctx context.Context, cfg *rest.Config, r *request) (err error) {
-	if r.Info, err = s.inspect(ctx, cfg, r.Options.Name, r.Options.Namespace); err != nil {
+	if r.Info, err = s.Session.Inspect(ctx, cfg, r.Options.Name, r.Options.Namespace); err != nil {
 		return err
 	}
 	for _, warning := range r.Info.Warnings {
@@ -182,7 +164,7 @@ func (s *Session) addPlugins(ctx context.Context, r *request) error {
 	if err != nil {
 		return err
 	}
-	contents, err := pack.ReadPlugins(ctx, s.buildEnv(), r.Options.Image, release, r.plugins)
+	contents, err := pack.ReadPlugins(ctx, s.Session, r.Options.Image, release, r.plugins)
 	if err != nil {
 		return err
 	}

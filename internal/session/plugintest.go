@@ -12,20 +12,20 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/load"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/files"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // PluginTestRequest describes the scheduler and the files of a test.
 type PluginTestRequest struct {
 	// Files are scenarios with objects and expectations.
 	Files     []string
-	Scheduler spec.Simulated
+	Scheduler pack.Scheduler
 	// Branches are the releases. If there are none, the release of the scheduler is tested.
 	Branches []string
 	// Timeout bounds the time that the scheduler gets to decide about all pods of a scenario.

@@ -32,7 +32,7 @@ func (s *Session) proveExtender(cfg *rest.Config) extenders.Proof {
 		for _, r := range call.ManagedResources {
 			o.Resources = append(o.Resources, r.Name)
 		}
-		return s.step("prove that scheduler "+caller.Name+" calls extender "+call.Name, func() error {
+		return s.Step("prove that scheduler "+caller.Name+" calls extender "+call.Name, func() error {
 			unknown, err := verify.Extender(ctx, cfg, o)
 			if unknown != "" {
 				s.Warn("whether scheduler " + caller.Name + " reaches extender " + call.Name + " is not proven: " + unknown)

@@ -20,7 +20,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/signing"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 // Refresh is the result of RefreshCredentials.
@@ -54,7 +54,7 @@ func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o Refre
 	if err != nil {
 		return nil, err
 	}
-	root, err := inspect.FindNodeRoot(s.NodeRoot)
+	root, err := s.FindNodeRoot()
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 		return nil, err
 	}
 	r.s.report(plan)
-	err = r.s.step("check the new certificate", func() error {
+	err = r.s.Step("check the new certificate", func() error {
 		return signing.Check(ctx, r.cfg, certificates.Pair{Cert: fresh.Cert, Key: fresh.Key}, sp.Namespace, sp.Name)
 	})
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *refresher) requestCertificate(ctx context.Context) (fresh deploy.Succes
 	if err != nil {
 		return fresh, err
 	}
-	err = r.s.step("request a certificate", func() error {
+	err = r.s.Step("request a certificate", func() error {
 		pair, err := signing.Certificate(ctx, r.cfg, signing.Request{
 			Name:    ownership.Manager + "-" + r.current.Name,
 			Subject: pkix.Name{CommonName: leaf.Subject.CommonName, Organization: leaf.Subject.Organization},

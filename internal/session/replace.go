@@ -15,10 +15,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // Node is the control-plane node that the session runs on, whose default scheduler is a static pod.
@@ -55,7 +56,7 @@ const requestTimeout = 10 * time.Second
 func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptions) (*Node, error) {
 	n := &Node{s: s, podImage: o.PodImage}
 	var err error
-	if n.o, err = sp.Replacement(); err != nil {
+	if n.o, err = replacement(sp); err != nil {
 		return nil, err
 	}
 	n.o.Node, n.o.Names, n.o.Timeout, n.o.StableFor = o.Node, inspect.MachineNames(), o.Timeout, o.Stable
@@ -75,13 +76,26 @@ func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptio
 	if _, err := replace.FindLayout(n.info.Layout); err != nil {
 		return nil, err
 	}
-	contents, err := pack.ReadPlugins(ctx, s.buildEnv(), n.o.Image, n.info.Release, plugins)
+	contents, err := pack.ReadPlugins(ctx, s.Session, n.o.Image, n.info.Release, plugins)
 	if err != nil {
 		return nil, err
 	}
 	s.warnOfPlugins(contents, n.o.PluginRules != nil)
 	n.o.Plugins, n.o.Rules, n.packages = contents.Plugins, contents.Rules, contents.Packages
 	return n, nil
+}
+
+// replacement returns the options to replace the default scheduler with. The caller sets Node, Names, Timeout and StableFor.
+func replacement(sp *spec.Spec) (replace.Options, error) {
+	o, err := sp.Replacement()
+	if err == nil && len(o.ExtenderClients) > 0 {
+		err = problem.Invalidf("remove certFile and keyFile, or use a --config that names files on the node",
+			"the default scheduler is a static pod and cannot mount a client certificate for an extender")
+	}
+	return replace.Options{
+		Image: o.Image, Preset: o.Preset, Configuration: o.Configuration, ConfigurationName: o.ConfigurationName,
+		PluginRules: o.PluginRules, PolicyConfigMap: o.PolicyConfigMap, Extenders: o.Extenders,
+	}, err
 }
 
 // inspectNode connects and inspects the cluster.
@@ -94,7 +108,7 @@ func (s *Session) inspectNode(ctx context.Context, n *Node) error {
 	if n.deps, err = s.replaceDeps(cfg); err != nil {
 		return err
 	}
-	if n.info, err = s.inspect(ctx, cfg, "", ""); err != nil {
+	if n.info, err = s.Session.Inspect(ctx, cfg, "", ""); err != nil {
 		return explainInterrupted(n.deps, err)
 	}
 	return nil
@@ -137,7 +151,7 @@ func explainInterrupted(d replace.Deps, err error) error {
 
 // replaceDeps returns the dependencies of package replace.
 func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
-	root, err := inspect.FindNodeRoot(s.NodeRoot)
+	root, err := s.FindNodeRoot()
 	if err != nil {
 		return replace.Deps{}, err
 	}
@@ -165,7 +179,7 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
 			return s.verifyReplacement(ctx, cfg, r, standby)
 		},
-		Holder: holder(), Now: time.Now, Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
+		Holder: session.Holder(), Now: time.Now, Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}, nil
 }
 

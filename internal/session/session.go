@@ -4,20 +4,15 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/user"
 
-	"go.uber.org/zap"
 	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/scaffold"
-	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
-	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -25,30 +20,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// Options of a session: the cluster and the node, the build cache, and the functions that report to
-// the user.
-type Options struct {
-	Connect kubeapi.ConnectOptions
-	// NodeRoot is the root directory of a control-plane node's files. If it is empty, it is
-	// detected. [inspect.NoNode] means that there is none.
-	NodeRoot string
-	// CacheDir is the build cache; Environ the environment of the go command.
-	CacheDir string
-	Environ  []string
-	// Warn and Note report one message each, OnStep the beginning of each step.
-	Warn, Note func(text string)
-	OnStep     steps.OnStep
-	Log        *zap.Logger
-}
-
 // Session is one run of a command.
-type Session struct{ Options }
-
-// New returns a session. It does nothing yet.
-func New(o Options) *Session { return &Session{Options: o} }
-
-// Connect returns the configuration of a client for the cluster. It sends nothing.
-func (s *Session) Connect() (*rest.Config, error) { return kubeapi.Connect(s.Options.Connect) }
+type Session struct{ *session.Session }
 
 // Build builds the image that the request describes.
 func (s *Session) Build(ctx context.Context, r pack.Request) (*pack.Result, error) {
@@ -59,12 +32,12 @@ func (s *Session) Build(ctx context.Context, r pack.Request) (*pack.Result, erro
 		}
 		return inspect.ServerRelease(cfg)
 	}
-	return pack.Run(ctx, r, s.buildEnv())
+	return pack.Run(ctx, r, s.Session)
 }
 
 // ResolveBranch returns the release of a branch such as v1.24.3, v1.24 or release-1.24, and reports the choice.
 func (s *Session) ResolveBranch(ctx context.Context, branch string) (versions.Release, error) {
-	return pack.ResolveBranch(ctx, s.buildEnv(), branch)
+	return pack.ResolveBranch(ctx, s.Session, branch)
 }
 
 // chooseBranch replaces a branch by the tag of its release, unless it is to be found on the cluster.
@@ -81,7 +54,7 @@ func (s *Session) chooseBranch(ctx context.Context, branch *string) error {
 
 // BundledPlugins describes the plugins that are bundled with pmk-sched.
 func (s *Session) BundledPlugins(ctx context.Context) ([]pack.BundledPlugin, error) {
-	return pack.BundledPlugins(ctx, s.buildEnv())
+	return pack.BundledPlugins(ctx, s.Session)
 }
 
 // NewPlugin creates the module of a new plugin.
@@ -89,7 +62,7 @@ func (s *Session) NewPlugin(ctx context.Context, r scaffold.Request) (*scaffold.
 	if err := s.chooseBranch(ctx, &r.Branch); err != nil {
 		return nil, err
 	}
-	made, err := scaffold.Plugin(ctx, r, scaffold.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, OnStep: s.OnStep, Log: s.Log})
+	made, err := scaffold.Plugin(ctx, r, s.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -114,18 +87,6 @@ func (s *Session) noteBatching(kind string, release versions.Release) error {
 	return nil
 }
 
-func (s *Session) buildEnv() pack.Env {
-	return pack.Env{CacheDir: s.CacheDir, Environ: s.Environ, Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log}
-}
-
-// step runs do as a step.
-func (s *Session) step(name string, do func() error) error {
-	done := s.OnStep(name)
-	err := do()
-	done(err)
-	return err
-}
-
 // deps returns the dependencies of package deploy.
 func (s *Session) deps(cfg *rest.Config) (deploy.Deps, error) {
 	client, err := apply.New(cfg, apply.Options{Log: s.Log})
@@ -133,7 +94,7 @@ func (s *Session) deps(cfg *rest.Config) (deploy.Deps, error) {
 		return deploy.Deps{}, err
 	}
 	return deploy.Deps{
-		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: holder(), By: who(),
+		Applier: client, Ledger: client, Locker: client, Finder: client, Holder: session.Holder(), By: session.User(),
 		Preflight: func(ctx context.Context, plan *deploy.Plan) error {
 			_, err := s.check(ctx, cfg, plan)
 			return err
@@ -177,19 +138,4 @@ func endpoints(plan *deploy.Plan) []preflight.Endpoint {
 		list = append(list, preflight.Endpoint(e))
 	}
 	return list
-}
-
-// holder names this process for locks.
-func holder() string { return fmt.Sprintf("%s (process %d)", who(), os.Getpid()) }
-
-// who returns the user and this machine.
-func who() string {
-	name, host := "unknown user", "unknown host"
-	if me, err := user.Current(); err == nil {
-		name = me.Username
-	}
-	if at, err := os.Hostname(); err == nil {
-		host = at
-	}
-	return name + "@" + host
 }

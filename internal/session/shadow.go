@@ -13,12 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/shadow"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // ShadowRequest describes the scheduler to run next to a cluster, and for how long.
 type ShadowRequest struct {
-	Scheduler spec.Simulated
+	Scheduler pack.Scheduler
 	// Observed is the name of the scheduler whose pods are observed.
 	Observed string
 	For      time.Duration
@@ -39,7 +38,7 @@ func (s *Session) Shadow(ctx context.Context, r ShadowRequest) (report *shadow.R
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := pack.Compile(ctx, s.buildEnv(), release, scheduler.Plugins, scheduler.Imports)
+	compiled, err := pack.Compile(ctx, s.Session, release, scheduler.Plugins, scheduler.Imports)
 	if err != nil {
 		return nil, err
 	}

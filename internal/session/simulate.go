@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
@@ -18,7 +19,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/archive"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/collect"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot/diskqueue"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 )
 
 // SimulateRequest describes a simulation.
@@ -29,7 +29,7 @@ type SimulateRequest struct {
 	Dir   string
 	Stdin io.Reader
 	// Scheduler is simulated. Against is a scheduler to compare it with; it may be nil.
-	Scheduler spec.Simulated
+	Scheduler pack.Scheduler
 	Against   *Baseline
 	// Snapshot is the path of a snapshot. If it is empty, a snapshot of the cluster is taken.
 	Snapshot string
@@ -43,7 +43,7 @@ type SimulateRequest struct {
 
 // Baseline is a scheduler to compare with, and where it comes from: a file or default.
 type Baseline struct {
-	Scheduler spec.Simulated
+	Scheduler pack.Scheduler
 	Source    string
 }
 
@@ -170,7 +170,7 @@ type simulation struct {
 }
 
 // run runs the scenarios with a scheduler, which it has compiled.
-func (m *simulation) run(ctx context.Context, scheduler spec.Simulated) (*report.Report, error) {
+func (m *simulation) run(ctx context.Context, scheduler pack.Scheduler) (*report.Report, error) {
 	o, err := m.options(ctx, scheduler)
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func (m *simulation) runSteps(ctx context.Context, o simulate.Options) (result *
 // readState reads the objects of a simulation for the next step.
 func (m *simulation) readState(ctx context.Context, cfg *rest.Config, objects *diskqueue.Spool) (*snapshot.Header, error) {
 	h := &snapshot.Header{}
-	err := m.s.step("read the state", func() error {
+	err := m.s.Step("read the state", func() error {
 		read, err := collect.Cluster(ctx, cfg, snapshot.Kinds(), objects, collect.Options{Pods: &h.Pods, Log: m.s.Log})
 		if err != nil {
 			return err

@@ -15,14 +15,13 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/snapshot"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // preparedScheduler is a scheduler with the programs of a simulation: data, so that it can be simulated elsewhere.
 type preparedScheduler struct {
-	Scheduler spec.Simulated    `json:"scheduler"`
+	Scheduler pack.Scheduler    `json:"scheduler"`
 	Release   versions.Release  `json:"release"`
 	Plugins   []profiles.Plugin `json:"plugins,omitempty"`
 	// Program, KubeAPIServer and Etcd are paths.
@@ -34,13 +33,13 @@ type preparedScheduler struct {
 }
 
 // prepareScheduler compiles the programs. h is the header of the snapshot.
-func (s *Session) prepareScheduler(ctx context.Context, scheduler spec.Simulated, h *snapshot.Header) (p preparedScheduler, err error) {
+func (s *Session) prepareScheduler(ctx context.Context, scheduler pack.Scheduler, h *snapshot.Header) (p preparedScheduler, err error) {
 	scheduler.Name = cmp.Or(scheduler.Name, corev1.DefaultSchedulerName)
 	release, err := s.simulatedRelease(ctx, scheduler.Branch, h)
 	if err != nil {
 		return p, err
 	}
-	compiled, err := pack.Compile(ctx, s.buildEnv(), release, scheduler.Plugins, scheduler.Imports)
+	compiled, err := pack.Compile(ctx, s.Session, release, scheduler.Plugins, scheduler.Imports)
 	if err != nil {
 		return p, err
 	}
@@ -66,7 +65,7 @@ func (s *Session) simulationOptions(p preparedScheduler, timeout time.Duration) 
 }
 
 // options compiles the programs and returns the options of the simulation.
-func (m *simulation) options(ctx context.Context, scheduler spec.Simulated) (simulate.Options, error) {
+func (m *simulation) options(ctx context.Context, scheduler pack.Scheduler) (simulate.Options, error) {
 	prepared, err := m.s.prepareScheduler(ctx, scheduler, m.header)
 	if err != nil {
 		return simulate.Options{}, err
@@ -124,7 +123,7 @@ func programPath(built *build.Result, err error, program string) (string, error)
 }
 
 // simulatedConfiguration renders the configuration of the scheduler for the simulation.
-func (s *Session) simulatedConfiguration(r spec.Simulated, release versions.Release, plugins []profiles.Plugin, kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
+func (s *Session) simulatedConfiguration(r pack.Scheduler, release versions.Release, plugins []profiles.Plugin, kubeconfig string, insecurePort int) (*simulate.Configuration, error) {
 	rendered, err := profiles.Render(profiles.Request{
 		Release: release, SchedulerName: r.Name, Kubeconfig: kubeconfig, InsecurePort: insecurePort,
 		Preset: r.Preset, Source: r.Configuration, SourceName: r.ConfigurationName, Lossy: r.Lossy, Enable: plugins,

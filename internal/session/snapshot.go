@@ -52,7 +52,7 @@ func (s *Session) Snapshot(ctx context.Context, r SnapshotRequest, file string) 
 	}()
 	err = s.takeSnapshot(ctx, r, func(h *snapshot.Header, objects *diskqueue.Spool) error {
 		header = h
-		return s.step("write "+file, func() error {
+		return s.Step("write "+file, func() error {
 			if err := archive.Write(f, h, objects); err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (s *Session) takeSnapshot(ctx context.Context, r SnapshotRequest, use func(
 		return err
 	}
 	defer func() { err = errors.Join(err, renamed.Close()) }()
-	if err := s.step("replace names", func() error { return anonymize(ctx, kinds, header, objects, renamed) }); err != nil {
+	if err := s.Step("replace names", func() error { return anonymize(ctx, kinds, header, objects, renamed) }); err != nil {
 		return err
 	}
 	sortObjects(header, renamed) // their keys have changed
@@ -170,7 +170,7 @@ func (s *Session) readFiles(ctx context.Context, r SnapshotRequest, kinds []*sna
 		return problem.Invalidf("read these from the cluster", "--resource cannot be used with --from")
 	}
 	var read *files.Result
-	err := s.step("read objects", func() (err error) {
+	err := s.Step("read objects", func() (err error) {
 		read, err = files.Read(ctx, kinds, objects, files.Options{Paths: r.From, Stdin: r.Stdin, Pods: &h.Pods})
 		return err
 	})

@@ -106,7 +106,7 @@ func (s *Session) defaultStatus(ctx context.Context, cfg *rest.Config, status *S
 	if err != nil {
 		return err
 	}
-	root, err := inspect.FindNodeRoot(s.NodeRoot)
+	root, err := s.FindNodeRoot()
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func schedulerMetrics(cfg *rest.Config, kube kubernetes.Interface) kubeapi.Metri
 // readNodeFile returns a function that reads a kubeconfig of this node. The function is nil if this
 // is not a control-plane node.
 func (s *Session) readNodeFile() (deploy.ReadNodeFile, error) {
-	root, err := inspect.FindNodeRoot(s.NodeRoot)
+	root, err := s.FindNodeRoot()
 	if err != nil || root == "" {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 // Sysdump writes the data for a bug report to a file, which is replaced when the archive is
@@ -75,10 +75,10 @@ type dump struct {
 // noted in the archive.
 func (d *dump) write(ctx context.Context) error {
 	d.learnClient()
-	if err := d.step("inspect the schedulers", func() error { return d.inspectCluster(ctx) }); err != nil {
+	if err := d.Step("inspect the schedulers", func() error { return d.inspectCluster(ctx) }); err != nil {
 		return err
 	}
-	return d.step("read objects, logs and metrics", func() error {
+	return d.Step("read objects, logs and metrics", func() error {
 		d.revisions(ctx)
 		kube, err := kubernetes.NewForConfig(d.cfg)
 		if err != nil {

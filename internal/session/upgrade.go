@@ -17,8 +17,8 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -234,7 +234,7 @@ func (s *Session) inspectForUpgrade(ctx context.Context, sp *spec.Spec) (*rest.C
 	if err != nil {
 		return nil, deps, nil, err
 	}
-	info, err := s.inspect(ctx, cfg, sp.Name, sp.Namespace)
+	info, err := s.Session.Inspect(ctx, cfg, sp.Name, sp.Namespace)
 	return cfg, deps, info, err
 }
 

@@ -122,7 +122,7 @@ func (s *Session) CheckUpgrade(ctx context.Context, o UpgradeOptions, namespace 
 // checkNamed inspects the cluster for one of several schedulers: the ports in use depend on it.
 func (s *Session) checkNamed(ctx context.Context, cfg *rest.Config, deps deploy.Deps, d inspect.DeployedScheduler, o UpgradeOptions) (*Upgrade, error) {
 	o.Spec = o.Spec.Named(d.Name, d.Namespace)
-	info, err := s.inspect(ctx, cfg, d.Name, d.Namespace)
+	info, err := s.Session.Inspect(ctx, cfg, d.Name, d.Namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/spec"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -57,7 +57,7 @@ func (s *Session) PlanDefaultUpgrade(ctx context.Context, o UpgradeOptions) (*De
 	if err := u.compare(before); err != nil || !u.Due {
 		return u, err
 	}
-	if u.o, err = o.Spec.Replacement(); err != nil {
+	if u.o, err = replacement(o.Spec); err != nil {
 		return nil, err
 	}
 	if u.plugins, err = o.Spec.Plugins(); err != nil {
@@ -205,7 +205,7 @@ func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	contents, err := pack.ReadPlugins(ctx, u.s.buildEnv(), u.Image, release, nil)
+	contents, err := pack.ReadPlugins(ctx, u.s.Session, u.Image, release, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (u *DefaultUpgrade) Run(ctx context.Context) (*replace.Outcome, error) {
 			return nil, fmt.Errorf("build %s: %w", u.NewImage, err)
 		}
 	}
-	contents, err := pack.ReadPlugins(ctx, u.s.buildEnv(), u.o.Image, u.info.Release, u.plugins)
+	contents, err := pack.ReadPlugins(ctx, u.s.Session, u.o.Image, u.info.Release, u.plugins)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -82,7 +83,7 @@ func TestPluginsOfAMovedTagAreNotThoseOfTheLocalBuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		contents, err := ReadPlugins(t.Context(), Env{CacheDir: cache}, pinned, versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
+		contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, pinned, versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
 		if err != nil || len(contents.Plugins) != want {
 			t.Errorf("got %+v, %v, want %d plugins", contents, err, want)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -25,7 +26,7 @@ type BundledPlugin struct {
 }
 
 // BundledPlugins describes the plugins that are bundled with pmk-sched.
-func BundledPlugins(ctx context.Context, env Env) ([]BundledPlugin, error) {
+func BundledPlugins(ctx context.Context, s *session.Session) ([]BundledPlugin, error) {
 	names, err := plugins.Builtins(pmksched.Sources)
 	if err != nil {
 		return nil, err
@@ -35,7 +36,7 @@ func BundledPlugins(ctx context.Context, env Env) ([]BundledPlugin, error) {
 		bundledPlugins = append(bundledPlugins, plugins.Plugin{Builtin: name})
 	}
 	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: versions.Releases()[0], Plugins: bundledPlugins, Sources: pmksched.Sources, CacheDir: env.CacheDir, Env: env.Environ,
+		Release: versions.Releases()[0], Plugins: bundledPlugins, Sources: pmksched.Sources, CacheDir: s.CacheDir, Env: s.Environ,
 	})
 	if err != nil {
 		return nil, err

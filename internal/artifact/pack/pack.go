@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"go.uber.org/zap"
 
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -64,16 +64,6 @@ type Request struct {
 	Files []image.File
 }
 
-// Env is the machine that builds, and where progress is reported.
-type Env struct {
-	CacheDir string
-	// Environ is the environment of the go command.
-	Environ    []string
-	Warn, Note func(text string)
-	OnStep     func(name string) (done func(err error))
-	Log        *zap.Logger
-}
-
 // Result is the result of a build, and the location of the image.
 type Result struct {
 	Reference string `json:"reference"`
@@ -103,20 +93,20 @@ type Binary struct {
 }
 
 // Run compiles, packs and delivers.
-func Run(ctx context.Context, r Request, env Env) (*Result, error) {
+func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	if r.Self != "" {
-		return r.packSelf(ctx, env)
+		return r.packSelf(ctx, s)
 	}
 	locking, err := newLocking(&r)
 	if err != nil {
 		return nil, err
 	}
-	built, err := r.compile(ctx, env)
+	built, err := r.compile(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	for _, warning := range built.Info.Warnings {
-		env.Warn(warning)
+		s.Warn(warning)
 	}
 	r.Tag = strings.ReplaceAll(r.Tag, image.ReleaseInTag, built.Info.Release)
 	result := r.describe(built)
@@ -131,40 +121,40 @@ func Run(ctx context.Context, r Request, env Env) (*Result, error) {
 			return result, locking.write(result) // only the program was requested
 		}
 	}
-	if err := r.packImage(ctx, env, built, result, locking); err != nil || r.Extender {
+	if err := r.packImage(ctx, s, built, result, locking); err != nil || r.Extender {
 		return result, err
 	}
 	built.Recipe = r.Recipe
 	if r.Source != "" { // without a password
 		built.Recipe.From = built.Info.Source
 	}
-	return result, errors.Join(record(env.CacheDir, built, r.Tag, result.Digest), locking.write(result))
+	return result, errors.Join(record(s.CacheDir, built, r.Tag, result.Digest), locking.write(result))
 }
 
 // compile compiles the program, or finds it in the build cache.
-func (r Request) compile(ctx context.Context, env Env) (*build.Result, error) {
+func (r Request) compile(ctx context.Context, s *session.Session) (*build.Result, error) {
 	if r.Extender {
 		return build.Extender(ctx, build.ExtenderOptions{
 			Version: r.Version, Plugins: r.Plugins, Platforms: r.Platforms,
 			Sources: pmksched.Sources, GoMod: pmksched.GoMod, GoSum: pmksched.GoSum,
-			CacheDir: env.CacheDir, Keep: r.Keep, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+			CacheDir: s.CacheDir, Keep: r.Keep, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
 		})
 	}
-	release, err := r.release(ctx, env)
+	release, err := r.release(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	return build.Run(ctx, build.Options{
 		Release: release, Nearest: r.Nearest, Source: r.Source, Platforms: r.Platforms,
 		Plugins: r.Plugins, Imports: r.Imports, Sources: pmksched.Sources,
-		CacheDir: env.CacheDir, Keep: r.Keep, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+		CacheDir: s.CacheDir, Keep: r.Keep, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
 	})
 }
 
 // release is the release of the branch, or the cluster's.
-func (r Request) release(ctx context.Context, env Env) (versions.Release, error) {
+func (r Request) release(ctx context.Context, s *session.Session) (versions.Release, error) {
 	if r.Branch != BranchAuto {
-		return ResolveBranch(ctx, env, r.Branch)
+		return ResolveBranch(ctx, s, r.Branch)
 	}
 	release, err := r.ClusterRelease(ctx)
 	if err != nil {
@@ -174,10 +164,10 @@ func (r Request) release(ctx context.Context, env Env) (versions.Release, error)
 }
 
 // ResolveBranch returns the release of a branch, and reports the choice.
-func ResolveBranch(ctx context.Context, env Env, branch string) (versions.Release, error) {
-	release, note, err := build.ResolveBranch(ctx, branch, build.SourceOptions{CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log, OnStep: env.OnStep})
+func ResolveBranch(ctx context.Context, s *session.Session, branch string) (versions.Release, error) {
+	release, note, err := build.ResolveBranch(ctx, branch, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep})
 	if note != "" {
-		env.Note(note)
+		s.Note(note)
 	}
 	return release, err
 }
@@ -198,7 +188,7 @@ func (r Request) describe(built *build.Result) *Result {
 }
 
 // packImage makes the image and delivers it.
-func (r Request) packImage(ctx context.Context, env Env, built *build.Result, result *Result, locking *locking) error {
+func (r Request) packImage(ctx context.Context, s *session.Session, built *build.Result, result *Result, locking *locking) error {
 	path := image.SchedulerPath
 	if r.Extender {
 		path = image.ExtenderPath
@@ -215,15 +205,15 @@ func (r Request) packImage(ctx context.Context, env Env, built *build.Result, re
 		Title: r.program(), Version: result.Release, URL: projectURL, Release: result.Release,
 		Plugins: strings.Join(PluginNames(result.Plugins), ","), Origin: cmp.Or(built.Info.Module, result.Source),
 	}.Labels()
-	return r.deliver(ctx, env, locking, result, image.Options{
+	return r.deliver(ctx, s, locking, result, image.Options{
 		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{path},
 		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
 	})
 }
 
 // deliver makes an image, compares it with the lock file, if there is one, and writes it to its destinations.
-func (r Request) deliver(ctx context.Context, env Env, locking *locking, result *Result, o image.Options) error {
-	done := env.OnStep("pack image " + r.Tag)
+func (r Request) deliver(ctx context.Context, s *session.Session, locking *locking, result *Result, o image.Options) error {
+	done := s.OnStep("pack image " + r.Tag)
 	made, err := image.Build(ctx, o)
 	done(err)
 	if err != nil {
@@ -233,14 +223,14 @@ func (r Request) deliver(ctx context.Context, env Env, locking *locking, result 
 	if err := locking.checkBase(made); err != nil {
 		return err
 	}
-	written, err := image.Deliver(ctx, made, r.Tag, r.Destinations, env.OnStep)
+	written, err := image.Deliver(ctx, made, r.Tag, r.Destinations, s.OnStep)
 	result.Written = append(result.Written, written...)
 	if err == nil && len(result.Written) == 0 {
 		warning := "the image was not written anywhere: add --push, --load containerd, or --archive FILE.tar"
 		if r.Self == "" {
 			warning += "; the compiled binary is kept in the cache"
 		}
-		env.Warn(warning)
+		s.Warn(warning)
 	}
 	return err
 }

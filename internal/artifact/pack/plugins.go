@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/permissions"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -42,9 +43,9 @@ type Contents struct {
 // ReadPlugins describes the plugins of an image: the declared ones, or, if declared is empty, the
 // plugins that the image was built with on this machine. [image.ReleaseInTag] in the name of the
 // image is replaced with the release.
-func ReadPlugins(ctx context.Context, env Env, reference string, release versions.Release, declared []Plugin) (*Contents, error) {
+func ReadPlugins(ctx context.Context, s *session.Session, reference string, release versions.Release, declared []Plugin) (*Contents, error) {
 	reference = strings.ReplaceAll(reference, image.ReleaseInTag, release.String())
-	built, recipe := builtImage(env.CacheDir, reference)
+	built, recipe := builtImage(s.CacheDir, reference)
 	if len(declared) == 0 {
 		contents := describe(built)
 		contents.Recipe = recipe
@@ -58,8 +59,8 @@ func ReadPlugins(ctx context.Context, env Env, reference string, release version
 		sources = append(sources, p.Plugin)
 	}
 	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: env.CacheDir,
-		Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: s.CacheDir,
+		Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
 	})
 	if err != nil {
 		return nil, err

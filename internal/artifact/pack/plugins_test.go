@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -24,7 +25,7 @@ func TestReadPluginsReturnsTheRecipeOfTheImage(t *testing.T) {
 	if err := build.Tag(cache, result, name); err != nil {
 		t.Fatal(err)
 	}
-	contents, err := ReadPlugins(t.Context(), Env{CacheDir: cache}, "localhost/s:{release}", versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
+	contents, err := ReadPlugins(t.Context(), &session.Session{CacheDir: cache}, "localhost/s:{release}", versions.Release{Major: 1, Minor: 24, Patch: 3}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
 // packSelf packs the executable of pmk-sched, r.Self, and delivers the image.
-func (r Request) packSelf(ctx context.Context, env Env) (*Result, error) {
+func (r Request) packSelf(ctx context.Context, s *session.Session) (*Result, error) {
 	if err := CheckStatic(r.Self); err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func (r Request) packSelf(ctx context.Context, env Env) (*Result, error) {
 	}
 	labels := image.Description{Title: pmkSched, Version: r.Version, URL: projectURL, Origin: projectURL}.Labels()
 	files := map[string][]image.File{result.Platforms[0]: append([]image.File{{Path: image.SelfPath, Source: r.Self}}, r.Files...)}
-	return result, r.deliver(ctx, env, nil, result, image.Options{
+	return result, r.deliver(ctx, s, nil, result, image.Options{
 		Base: r.Base, Platforms: result.Platforms, Files: files, Entrypoint: []string{image.SelfPath},
 		Labels: labels, Annotations: labels, Keychain: authn.DefaultKeychain,
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 )
 
 func packSelf(t *testing.T, program string) (*Result, string, error) {
@@ -22,7 +23,7 @@ func packSelf(t *testing.T, program string) (*Result, string, error) {
 	result, err := Run(t.Context(), Request{
 		Self: program, Version: "v1.2.3", Tag: "localhost/pmk-sched:v1.2.3", Base: image.Base{Empty: true},
 		Destinations: image.Destinations{Archives: []string{archive}},
-	}, Env{Warn: quiet, Note: quiet, OnStep: func(string) func(error) { return func(error) {} }})
+	}, &session.Session{Warn: quiet, Note: quiet, OnStep: func(string) func(error) { return func(error) {} }})
 	return result, archive, err
 }
 

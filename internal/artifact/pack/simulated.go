@@ -7,9 +7,27 @@ import (
 	pmksched "github.com/pmk-sched/pmk-sched"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
+
+// Scheduler is a kube-scheduler to run on this machine, with its configuration.
+type Scheduler struct {
+	// Name of the scheduler. If it is empty, it is the default scheduler.
+	Name string
+	// Branch is the release, or [BranchAuto].
+	Branch string
+	// Plugins and Imports are compiled in.
+	Plugins []Plugin
+	Imports []string
+	// Preset or Configuration is the configuration of the scheduler. ConfigurationName is the file
+	// of Configuration.
+	Preset            string
+	Configuration     []byte
+	ConfigurationName string
+	Lossy             bool
+}
 
 // Compiled is a kube-scheduler for this machine.
 type Compiled struct {
@@ -21,20 +39,20 @@ type Compiled struct {
 
 // Compile compiles the kube-scheduler of a release with plugins for this machine, or finds it in the build cache. It is the binary that an
 // image of the same plugins has.
-func Compile(ctx context.Context, env Env, release versions.Release, list []Plugin, imports []string) (*Compiled, error) {
+func Compile(ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string) (*Compiled, error) {
 	var sources []plugins.Plugin
 	for _, p := range list {
 		sources = append(sources, p.Plugin)
 	}
 	built, err := build.Run(ctx, build.Options{
 		Release: release, Plugins: sources, Imports: imports, Sources: pmksched.Sources,
-		CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, warning := range built.Info.Warnings {
-		env.Warn(warning)
+		s.Warn(warning)
 	}
 	binary, ok := built.Binary(build.KubeScheduler, build.Host())
 	if !ok {
@@ -45,7 +63,7 @@ func Compile(ctx context.Context, env Env, release versions.Release, list []Plug
 		return c, nil
 	}
 	infos, err := build.ReadPlugins(ctx, build.PluginOptions{
-		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log, OnStep: env.OnStep,
+		Release: release, Plugins: sources, Sources: pmksched.Sources, CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
 	})
 	if err != nil {
 		return nil, err

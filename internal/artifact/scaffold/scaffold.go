@@ -19,11 +19,11 @@ import (
 	"text/template"
 	"unicode"
 
-	"go.uber.org/zap"
 	"golang.org/x/mod/module"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -56,15 +56,6 @@ type Request struct {
 	Branch string
 }
 
-// Env is where the go command runs and where progress is reported.
-type Env struct {
-	CacheDir string
-	Environ  []string
-	Warn     func(text string)
-	OnStep   func(name string) (done func(err error))
-	Log      *zap.Logger
-}
-
 // Result is the created module.
 type Result struct {
 	Dir, Package string
@@ -87,7 +78,7 @@ type newPlugin struct {
 }
 
 // Plugin creates the module, or nothing.
-func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
+func Plugin(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	p, release, err := describe(r)
 	if err != nil {
 		return nil, err
@@ -97,11 +88,11 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 		return nil, problem.Invalidf("choose another directory with --dir", "create %s: it exists and is not an empty directory", dir)
 	}
 	p.Releases = testedReleases(r.Kind, release)
-	o := build.SourceOptions{CacheDir: env.CacheDir, Env: env.Environ, Log: env.Log}
+	o := build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log}
 	files := map[string][]byte{}
 	switch r.Kind {
 	case Native:
-		done := env.OnStep("read Kubernetes " + release.String())
+		done := s.OnStep("read Kubernetes " + release.String())
 		err = nativeModule(ctx, files, &p, release, o)
 		done(err)
 	case Extender:
@@ -120,7 +111,7 @@ func Plugin(ctx context.Context, r Request, env Env) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Result{Dir: dir, Package: p.Package, Release: release}, writeModule(ctx, dir, files, o, env)
+	return &Result{Dir: dir, Package: p.Package, Release: release}, writeModule(ctx, dir, files, o, s)
 }
 
 // testedReleases returns the release of a native plugin, and for a portable one its release and some of all that are supported.
@@ -226,7 +217,7 @@ func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 }
 
 // writeModule writes the files and has go complete go.mod. Without a network that is left to the user.
-func writeModule(ctx context.Context, dir string, files map[string][]byte, o build.SourceOptions, env Env) error {
+func writeModule(ctx context.Context, dir string, files map[string][]byte, o build.SourceOptions, s *session.Session) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -236,11 +227,11 @@ func writeModule(ctx context.Context, dir string, files map[string][]byte, o bui
 			return fmt.Errorf("create %s: %w", dir, err)
 		}
 	}
-	done := env.OnStep("complete " + filepath.Join(dir, "go.mod"))
+	done := s.OnStep("complete " + filepath.Join(dir, "go.mod"))
 	err := build.CompleteModule(ctx, dir, o)
 	done(err)
 	if err != nil && ctx.Err() == nil {
-		env.Warn(fmt.Sprintf("%s is created, but its go.mod is incomplete: run `go mod tidy` there (%s)", dir, err))
+		s.Warn(fmt.Sprintf("%s is created, but its go.mod is incomplete: run `go mod tidy` there (%s)", dir, err))
 		return nil
 	}
 	return err

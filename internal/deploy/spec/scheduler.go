@@ -33,9 +33,8 @@ func (s *Spec) Scheduler() (deploy.Options, error) {
 		Args:         spec.Args,
 		NodeSelector: maps.Clone(spec.NodeSelector), AnyNode: spec.AnyNode,
 
-		PolicyConfigMap: spec.Configuration.PolicyConfigMap,
-		Version:         s.flags.Version,
-		Now:             time.Now(),
+		Version: s.flags.Version,
+		Now:     time.Now(),
 	}
 	var err error
 	if o.Image, err = s.image(); err != nil {
@@ -44,40 +43,36 @@ func (s *Spec) Scheduler() (deploy.Options, error) {
 	if err := o.Validate(); err != nil {
 		return o, err
 	}
-	if o.Request, err = s.Request(); err != nil {
+	if err := s.complete(&o); err != nil {
 		return o, err
 	}
-	if err := archive(o.Request.Spec.Source.Plugins); err != nil {
-		return o, err
-	}
-	if o.Extenders, o.ExtenderClients, err = calledExtenders(o.Request); err != nil {
-		return o, err
-	}
-	o.PluginRules = slices.Clone(spec.RBAC.Rules)
-	o.Preset, o.Configuration, o.ConfigurationName = configuration(o.Request)
-	return o, nil
+	return o, archive(o.Request.Spec.Source.Plugins)
 }
 
-// Simulated is a scheduler to run without a cluster.
-type Simulated struct {
-	// Name of the scheduler. If it is empty, it is the default scheduler.
-	Name string
-	// Branch is the release, or [pack.BranchAuto].
-	Branch string
-	// Plugins and Imports are compiled in.
-	Plugins []pack.Plugin
-	Imports []string
-	// Preset or Configuration is the configuration of the scheduler. ConfigurationName is the file
-	// of Configuration.
-	Preset            string
-	Configuration     []byte
-	ConfigurationName string
-	Lossy             bool
+// Replacement returns the options that a replaced default scheduler has too: image, configuration,
+// extenders and permissions.
+func (s *Spec) Replacement() (o deploy.Options, err error) {
+	if o.Image, err = s.image(); err != nil {
+		return o, err
+	}
+	return o, s.complete(&o)
+}
+
+// complete sets the request and its configuration, extenders and permissions.
+func (s *Spec) complete(o *deploy.Options) (err error) {
+	if o.Request, err = s.Request(); err != nil {
+		return err
+	}
+	o.Extenders, o.ExtenderClients, err = calledExtenders(o.Request)
+	o.PolicyConfigMap = s.request.Spec.Configuration.PolicyConfigMap
+	o.PluginRules = slices.Clone(s.request.Spec.RBAC.Rules)
+	o.Preset, o.Configuration, o.ConfigurationName = configuration(o.Request)
+	return err
 }
 
 // Simulation returns the scheduler with the plugins of the flags with and imports, or of the file.
-func (s *Spec) Simulation(with, imports []string) (Simulated, error) {
-	r := Simulated{Name: s.Name, Branch: s.Branch, Imports: imports, Lossy: s.flags.Lossy}
+func (s *Spec) Simulation(with, imports []string) (pack.Scheduler, error) {
+	r := pack.Scheduler{Name: s.Name, Branch: s.Branch, Imports: imports, Lossy: s.flags.Lossy}
 	if len(imports) == 0 {
 		r.Imports = s.file.Spec.Source.Imports
 	}

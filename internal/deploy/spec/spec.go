@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 // DefaultNamespace is the namespace of a scheduler if no other is given.
@@ -156,29 +155,6 @@ func (s *Spec) RequireName() error {
 
 // Plugins returns the plugins that the user says are in the image; there may be none.
 func (s *Spec) Plugins() ([]pack.Plugin, error) { return s.packPlugins(s.request.Spec.Source.Plugins) }
-
-// Replacement returns the options to replace the default scheduler of this node. The caller sets
-// Node, Names, Timeout and StableFor.
-func (s *Spec) Replacement() (replace.Options, error) {
-	var o replace.Options
-	r, err := s.Request()
-	if err != nil {
-		return o, err
-	}
-	if o.Image, err = s.image(); err != nil {
-		return o, err
-	}
-	o.Preset, o.Configuration, o.ConfigurationName = configuration(r)
-	o.PluginRules = slices.Clone(r.Spec.RBAC.Rules)
-	o.PolicyConfigMap = r.Spec.Configuration.PolicyConfigMap
-	called, clients, err := calledExtenders(r)
-	if err == nil && len(clients) > 0 {
-		err = problem.Invalidf("remove certFile and keyFile, or use a --config that names files on the node",
-			"the default scheduler is a static pod and cannot mount a client certificate for an extender")
-	}
-	o.Extenders = called
-	return o, err
-}
 
 // Named returns the spec for a scheduler of that name.
 func (s *Spec) Named(name, namespace string) *Spec {

@@ -1,0 +1,79 @@
+// Package session connects one run of a command with its cluster, its node, the build cache and the user.
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/rest"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
+)
+
+// Session is one run of a command.
+type Session struct {
+	// Connection selects the cluster.
+	Connection kubeapi.ConnectOptions
+	// NodeRoot is the root directory of a control-plane node's files. If it is empty, it is
+	// detected. [inspect.NoNode] means that there is none.
+	NodeRoot string
+	// CacheDir is the build cache, Environ the environment of the go command.
+	CacheDir string
+	Environ  []string
+	// Warn and Note report one message each, OnStep the beginning of each step.
+	Warn, Note func(text string)
+	OnStep     steps.OnStep
+	Log        *zap.Logger
+}
+
+// Connect returns the configuration of a client for the cluster. It sends nothing.
+func (s *Session) Connect() (*rest.Config, error) { return kubeapi.Connect(s.Connection) }
+
+// FindNodeRoot returns the root directory of this control-plane node's files, or "" if this machine is not one.
+func (s *Session) FindNodeRoot() (string, error) { return inspect.FindNodeRoot(s.NodeRoot) }
+
+// Inspect inspects the cluster and this node for the scheduler of that name. Both may be empty.
+func (s *Session) Inspect(ctx context.Context, cfg *rest.Config, name, namespace string) (*inspect.Info, error) {
+	return s.InspectWith(ctx, cfg, inspect.Options{Name: name, SchedulerNamespace: namespace})
+}
+
+// InspectWith is Inspect with more options.
+func (s *Session) InspectWith(ctx context.Context, cfg *rest.Config, o inspect.Options) (info *inspect.Info, err error) {
+	if o.NodeRoot, err = s.FindNodeRoot(); err != nil {
+		return nil, err
+	}
+	err = s.Step("inspect the cluster", func() (err error) {
+		o.Log = s.Log
+		info, err = inspect.Detect(ctx, cfg, o)
+		return err
+	})
+	return info, err
+}
+
+// Step runs do as a step.
+func (s *Session) Step(name string, do func() error) error {
+	done := s.OnStep(name)
+	err := do()
+	done(err)
+	return err
+}
+
+// User returns the user and this machine, for records of who did something.
+func User() string {
+	name, host := "unknown user", "unknown host"
+	if me, err := user.Current(); err == nil {
+		name = me.Username
+	}
+	if at, err := os.Hostname(); err == nil {
+		host = at
+	}
+	return name + "@" + host
+}
+
+// Holder names this process for locks.
+func Holder() string { return fmt.Sprintf("%s (process %d)", User(), os.Getpid()) }
