@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -62,26 +60,20 @@ func allNodes(c *cli.Context, u *ui, n nodesCommand) error {
 	return err
 }
 
-func nodesTable(plan []replace.NodePlan) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "NODE\tDONE\tREADY\tLEADER\tIMAGE\tCOMMAND")
-		for _, n := range plan {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, yesNo(n.Done), yesNo(n.Ready && n.SchedulerReady), yesNo(n.Leads), cmp.Or(n.Image, "-"), n.Command)
-			}
-		}
-		return err
+func nodesTable(plan []replace.NodePlan) string {
+	var p printer
+	p.row("NODE", "DONE", "READY", "LEADER", "IMAGE", "COMMAND")
+	for _, n := range plan {
+		p.row(n.Node, n.Done, n.Ready && n.SchedulerReady, n.Leads, orDash(n.Image), n.Command)
 	}
+	return p.String()
 }
 
-func resultsTable(results []session.NodeResult) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "NODE\tCHANGED\tSCHEDULER\tBACKUP")
-		for _, r := range results {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Node, yesNo(r.Changed), cmp.Or(r.Image, "manifest "+r.Manifest), cmp.Or(r.Backup, "-"))
-			}
-		}
-		return err
+func resultsTable(results []session.NodeResult) string {
+	var p printer
+	p.row("NODE", "CHANGED", "SCHEDULER", "BACKUP")
+	for _, r := range results {
+		p.row(r.Node, r.Changed, cmp.Or(r.Image, "manifest "+r.Manifest), orDash(r.Backup))
 	}
+	return p.String()
 }

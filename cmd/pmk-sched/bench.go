@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -107,42 +106,39 @@ const mostPlugins = 10
 
 // benchTable prints the schedulers, and the time that the first scheduler spends in its plugins and
 // extension points.
-func benchTable(r *bench.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn", r.Workload, r.Pods, r.Nodes, r.Samples)
-		p.line("\nSCHEDULER\tNAME\tRELEASE\tPODS/S\tSAMPLES\tATTEMPT (MEDIAN)\tATTEMPT (P99)")
-		for _, s := range r.Sides() {
-			var rates []string
-			for _, rate := range s.Rates {
-				rates = append(rates, fmt.Sprintf("%.1f", rate))
-			}
-			p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms", s.Source, s.Scheduler, s.Release, s.Rate, strings.Join(rates, ", "), s.Attempt.P50, s.Attempt.P99)
+func benchTable(r *bench.Result) string {
+	var p printer
+	p.line("%s: %d pods on %d nodes, all created before the scheduler starts; %d samples of each scheduler, in turn",
+		r.Workload, r.Pods, r.Nodes, r.Samples)
+	sides := r.Sides()
+	p.head(len(sides), "SCHEDULER", "NAME", "RELEASE", "PODS/S", "SAMPLES", "ATTEMPT (MEDIAN)", "ATTEMPT (P99)")
+	for _, s := range sides {
+		var rates []string
+		for _, rate := range s.Rates {
+			rates = append(rates, fmt.Sprintf("%.1f", rate))
 		}
-		p.line("")
-		header := "\nSLOWEST PLUGIN\tEXTENSION POINT\tTIME PER CALL\tTIME PER POD"
-		for _, s := range r.Against {
-			p.line("%.2f times the pods per second of %s", s.Ratio, s.Source)
-			header += "\tPER POD, " + s.Source
-		}
-		for i, t := range r.This.Plugins[:min(mostPlugins, len(r.This.Plugins))] {
-			if i == 0 {
-				p.line("%s", header)
-			}
-			row := fmt.Sprintf("%s\t%s\t%.1f µs\t%.3f ms", t.Plugin, t.Point, t.MicrosecondsPerCall, t.MillisecondsPerPod)
-			for _, s := range r.Against {
-				row += "\t" + timeOf(s, t)
-			}
-			p.line("%s", row)
-		}
-		for i, t := range r.This.Points {
-			if i == 0 {
-				p.line("\nEXTENSION POINT\tTIME PER POD")
-			}
-			p.line("%s\t%.3f ms", t.Point, t.MillisecondsPer)
-		}
-		return p.err
+		p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms",
+			s.Source, s.Scheduler, s.Release, s.Rate, strings.Join(rates, ", "), s.Attempt.P50, s.Attempt.P99)
 	}
+	p.row()
+	header := []any{"SLOWEST PLUGIN", "EXTENSION POINT", "TIME PER CALL", "TIME PER POD"}
+	for _, s := range r.Against {
+		p.line("%.2f times the pods per second of %s", s.Ratio, s.Source)
+		header = append(header, "PER POD, "+s.Source)
+	}
+	p.head(len(r.This.Plugins), header...)
+	for _, t := range r.This.Plugins[:min(mostPlugins, len(r.This.Plugins))] {
+		row := []any{t.Plugin, t.Point, fmt.Sprintf("%.1f µs", t.MicrosecondsPerCall), fmt.Sprintf("%.3f ms", t.MillisecondsPerPod)}
+		for _, s := range r.Against {
+			row = append(row, timeOf(s, t))
+		}
+		p.row(row...)
+	}
+	p.head(len(r.This.Points), "EXTENSION POINT", "TIME PER POD")
+	for _, t := range r.This.Points {
+		p.line("%s\t%.3f ms", t.Point, t.MillisecondsPer)
+	}
+	return p.String()
 }
 
 // timeOf returns the time of a plugin in another scheduler.

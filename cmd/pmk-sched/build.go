@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -83,18 +82,11 @@ func readBuildFlags(c *cli.Context) spec.BuildFlags {
 	}
 }
 
-func buildTable(r *pack.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "image\t%s\n", r.Reference)
-		rows := [][2]string{
-			{"digest", r.Digest}, {"base", r.Base}, {"release", r.Release}, {"asked for", r.Asked}, {"platforms", strings.Join(r.Platforms, ", ")}, {"go", r.Go}, {"source", r.Source},
-			{"plugins", strings.Join(pack.PluginNames(r.Plugins), ", ")}, {"written", strings.Join(r.Written, ", ")}, {"module", r.Module},
-		}
-		for _, row := range rows {
-			if row[1] != "" && err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
-			}
-		}
-		return err
-	}
+func buildTable(r *pack.Result) string {
+	var p printer
+	p.row("image", r.Reference)
+	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked,
+		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "source", r.Source,
+		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "), "written", strings.Join(r.Written, ", "), "module", r.Module)
+	return p.String()
 }

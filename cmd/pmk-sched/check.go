@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
@@ -38,13 +35,10 @@ func checkCommand(u *ui) *cli.Command {
 	}
 }
 
-func outcomeTable(outcomes []preflight.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error {
-		for _, o := range outcomes {
-			if _, err := fmt.Fprintf(w, "%s\t%s\t%s\n", o.Status, o.Description, o.Detail); err != nil {
-				return err
-			}
-		}
-		return nil
+func outcomeTable(outcomes []preflight.Outcome) string {
+	var p printer
+	for _, o := range outcomes {
+		p.row(o.Status, o.Description, o.Detail)
 	}
+	return p.String()
 }

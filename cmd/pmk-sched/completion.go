@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +61,8 @@ func completionCommand(u *ui) *cli.Command {
 			if !ok {
 				return problem.Invalidf("", "invalid SHELL %q: must be bash, zsh or fish", c.Args().First())
 			}
-			return writeText(script)(u.out)
+			_, err := io.WriteString(u.out, script)
+			return err
 		},
 	}
 }

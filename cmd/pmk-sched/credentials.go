@@ -1,10 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"time"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
@@ -46,20 +42,19 @@ func credentialsShowCommand(u *ui) *cli.Command {
 	}
 }
 
-func credentialsTable(r *deploy.CredentialsReport) func(io.Writer) error {
-	return func(w io.Writer) error {
-		expires := ""
-		if r.Expires != nil {
-			expires = r.Expires.UTC().Format(time.RFC3339)
-		}
-		for _, fact := range [][2]string{
-			{"Mode", r.Mode}, {"Subject", r.Subject}, {"Issuer", r.Issuer}, {"Expires", expires}, {"API server", r.Server},
-			{"Held by", r.Source}, {"Kubeconfig in the pod", r.File}, {"Renewal", r.Renewal},
-		} {
-			if _, err := fmt.Fprintf(w, "%s\t%s\n", fact[0], orDash(fact[1])); err != nil {
-				return err
-			}
-		}
-		return nil
+func credentialsTable(r *deploy.CredentialsReport) string {
+	expires := ""
+	if r.Expires != nil {
+		expires = instant(*r.Expires)
 	}
+	var p printer
+	p.row("Mode", orDash(r.Mode))
+	p.row("Subject", orDash(r.Subject))
+	p.row("Issuer", orDash(r.Issuer))
+	p.row("Expires", orDash(expires))
+	p.row("API server", orDash(r.Server))
+	p.row("Held by", orDash(r.Source))
+	p.row("Kubeconfig in the pod", orDash(r.File))
+	p.row("Renewal", orDash(r.Renewal))
+	return p.String()
 }

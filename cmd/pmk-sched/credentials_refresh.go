@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -52,10 +50,10 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 	}
 }
 
-// refreshText prints the changes, or why nothing was changed.
-func refreshText(r *session.Refresh) func(io.Writer) error {
+// refreshText returns the changes, or why nothing was changed.
+func refreshText(r *session.Refresh) string {
 	if r.Refreshed {
-		return writeText(r.Changes.String())
+		return r.Changes.String()
 	}
 	lines := []string{"nothing to refresh: credentials " + r.Mode}
 	if r.Renewal != "" {
@@ -64,8 +62,5 @@ func refreshText(r *session.Refresh) func(io.Writer) error {
 	if r.Expires != nil {
 		lines = append(lines, "certificate expires on "+r.Expires.UTC().Format(time.RFC3339))
 	}
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, strings.Join(append(lines, r.Seen...), "\n"))
-		return err
-	}
+	return strings.Join(append(lines, r.Seen...), "\n") + "\n"
 }

@@ -38,14 +38,14 @@ func deployCommand(u *ui) *cli.Command {
 					return err
 				}
 				u.say("dry run: nothing was changed")
-				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, writeText(changes.String()))
+				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, changes.String())
 			}
 			plan, outcome, err := u.session.Deploy(c.Context, sp, rollout(c))
 			if err != nil {
 				return err
 			}
 			u.say("scheduler %s is deployed (revision %d); verify it with `%s`", plan.Name, outcome.Revision, plan.Command("verify"))
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -11,61 +9,35 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 )
 
-// infoTable prints the result of `detect`.
-func infoTable(info *inspect.Info) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := io.WriteString(w, infoText(info))
-		return err
-	}
-}
-
-// infoText returns the result of `detect`: facts, one a line, then the control-plane nodes, the
-// default scheduler's pods, the deployed schedulers and warnings. Cells are separated by tabs;
-// columns end at an empty line.
-func infoText(i *inspect.Info) string {
-	var b strings.Builder
-	line := func(cells ...string) { b.WriteString(strings.Join(cells, "\t") + "\n") }
+// infoTable returns the result of `detect`: facts, one a line, then the control-plane nodes, the
+// default scheduler's pods, the deployed schedulers and warnings.
+func infoTable(i *inspect.Info) string {
+	var p printer
 	for _, fact := range facts(i) {
-		line(fact[0], fact[1])
+		p.row(fact[0], fact[1])
 	}
-	if len(i.ControlPlane.Nodes) > 0 {
-		line()
-		line("CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
+	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
+	for _, n := range i.ControlPlane.Nodes {
+		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taintList(n.Taints)))
 	}
-	for _, node := range i.ControlPlane.Nodes {
-		line(node.Name, yesNo(node.Ready), node.KubeletVersion, node.OS+"/"+node.Architecture, orDash(node.Address), orDash(taintList(node.Taints)))
-	}
-	if len(i.Scheduler.Pods) > 0 {
-		line()
-		line("DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
-	}
+	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
 	for _, pod := range i.Scheduler.Pods {
-		line(pod.Name, yesNo(pod.Ready), pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
+		p.row(pod.Name, pod.Ready, pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
 	}
-	if len(i.Scheduler.Deployed) > 0 {
-		line()
-		line("DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
+	p.head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
+	for _, d := range i.Scheduler.Deployed {
+		p.row(d.Name, d.Namespace, orDash(d.Release), orDash(d.Due), d.Image, expiry(d.Certificate))
 	}
-	for _, deployed := range i.Scheduler.Deployed {
-		line(deployed.Name, deployed.Namespace, orDash(deployed.Release), orDash(deployed.Due), deployed.Image, expiry(deployed.Certificate))
-	}
-	if len(i.KnownProblems) > 0 {
-		line()
-		line("KNOWN PROBLEMS")
-	}
+	p.head(len(i.KnownProblems), "KNOWN PROBLEMS")
 	for _, known := range i.KnownProblems {
-		line("- " + problemOwner(known) + ": " + known.String())
+		p.row("- " + problemOwner(known) + ": " + known.String())
 	}
-	if len(i.Warnings) > 0 {
-		line()
-		line("WARNINGS")
-	}
+	p.head(len(i.Warnings), "WARNINGS")
 	for _, warning := range i.Warnings {
-		line("- " + warning)
+		p.row("- " + warning)
 	}
-	line()
-	line(fmt.Sprintf("%d requests to the API server", i.Requests))
-	return b.String()
+	p.line("\n%d requests to the API server", i.Requests)
+	return p.String()
 }
 
 // problemOwner returns the release or the deployed scheduler that has a known problem.
@@ -190,22 +162,3 @@ func shortVersions(apiVersions []string) []string {
 	}
 	return short
 }
-
-func joinNonEmpty(parts ...string) string {
-	var present []string
-	for _, part := range parts {
-		if part != "" {
-			present = append(present, part)
-		}
-	}
-	return strings.Join(present, ", ")
-}
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
-func orDash(text string) string { return cmp.Or(text, "-") }

@@ -31,7 +31,7 @@ func diffCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			if err := u.data(c.String("output"), changes, writeText(diffText(changes))); err != nil {
+			if err := u.data(c.String("output"), changes, diffText(changes)); err != nil {
 				return err
 			}
 			if changes.Changed() {

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,16 +55,14 @@ func requireExact(c *cli.Context) error {
 // mostNodes is how many nodes the table has. The other formats have all.
 const mostNodes = 10
 
-// exactTable prints the best nodes, and the plugins and extenders that refused nodes.
-func exactTable(r *decision.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		p.outcome(r)
-		p.scores(r)
-		p.refusals(r)
-		p.chosen(r.Chosen)
-		return p.err
-	}
+// exactTable returns the best nodes, and the plugins and extenders that refused nodes.
+func exactTable(r *decision.Result) string {
+	var p printer
+	p.outcome(r)
+	p.scores(r)
+	p.refusals(r)
+	p.chosen(r.Chosen)
+	return p.String()
 }
 
 // outcome prints where the pod went.
@@ -115,16 +113,13 @@ func (p *printer) scores(r *decision.Result) {
 			best = append(best, n)
 		}
 	}
-	if len(best) == 0 {
-		return
-	}
-	p.line("\nRANK\tNODE\tSCORE\tSCORES (WEIGHTED)")
+	p.head(len(best), "RANK", "NODE", "SCORE", "SCORES (WEIGHTED)")
 	for i, n := range best {
 		var parts []string
 		for _, s := range n.Scores {
 			parts = append(parts, fmt.Sprintf("%s %d", s.By, s.Score))
 		}
-		p.line("%d\t%s\t%d\t%s", i+1, n.Name, *n.Score, strings.Join(parts, ", "))
+		p.row(i+1, n.Name, *n.Score, strings.Join(parts, ", "))
 	}
 }
 
@@ -133,23 +128,17 @@ func (p *printer) refusals(r *decision.Result) {
 	if len(r.Refusals) == 0 {
 		return
 	}
-	p.line("\nREFUSED BY\tNODES\tONLY BY IT\tREASON")
+	p.row()
+	p.row("REFUSED BY", "NODES", "ONLY BY IT", "REASON")
 	for _, refusal := range r.Refusals {
-		p.line("%s\t%d\t%d\t%s", refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
+		p.row(refusal.By, refusal.Nodes, refusal.Only, orDash(oneLine(strings.Join(refusal.Reasons, "; "))))
 	}
-	shown := 0
-	for _, n := range r.Nodes {
-		if len(n.Refused) == 0 {
-			continue
-		}
-		if shown++; shown == 1 {
-			p.line("\nREFUSED NODE\tBY")
-		}
-		if shown <= mostRows {
-			p.line("%s\t%s", n.Name, strings.Join(n.Refused, ", "))
-		}
+	refused := slices.DeleteFunc(slices.Clone(r.Nodes), func(n decision.Node) bool { return len(n.Refused) == 0 })
+	p.head(len(refused), "REFUSED NODE", "BY")
+	for _, n := range first(refused) {
+		p.row(n.Name, strings.Join(n.Refused, ", "))
 	}
-	p.more(shown)
+	p.more(len(refused))
 }
 
 // chosen prints the changes with which a node would win.
@@ -174,10 +163,8 @@ func (p *printer) chosen(c *decision.Chosen) {
 	default:
 		p.line("\nnode %s lacks %d points: %s has the best score", c.Node, c.Lacks, c.Best)
 	}
-	for i, d := range c.Differences {
-		if i == 0 {
-			p.line("\nBY\tWEIGHT\t%s\t%s\tDIFFERENCE", c.Node, c.Best)
-		}
+	p.head(len(c.Differences), "BY", "WEIGHT", c.Node, c.Best, "DIFFERENCE")
+	for _, d := range c.Differences {
 		p.line("%s\t%d\t%d\t%d\t%+d", d.By, d.Weight, d.Score, d.Best, d.Score-d.Best)
 	}
 	p.changes(c)

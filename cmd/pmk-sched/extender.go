@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -162,7 +161,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 					preview.Default = newPreview(node)
 					text += preview.Default.Diff
 				}
-				return u.data(c.String("output"), preview, writeText(text))
+				return u.data(c.String("output"), preview, text)
 			}
 			if c.Bool("default") {
 				if err := u.confirm(c.Context, c.Bool("yes"), "wire extender "+o.Call.Name+" into the default scheduler of this node"); err != nil {
@@ -188,9 +187,7 @@ type extenderPreview struct {
 	Default *replacePreview `json:"defaultScheduler,omitempty"`
 }
 
-func extenderTable(o *extenders.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "%sextender %s at %s, called by: %s\n", o.Changes.String(), o.Extender, o.Address, strings.Join(o.Schedulers, ", "))
-		return err
-	}
+func extenderTable(o *extenders.Outcome) string {
+	return fmt.Sprintf("%sextender %s at %s, called by: %s\n",
+		o.Changes, o.Extender, o.Address, strings.Join(o.Schedulers, ", "))
 }

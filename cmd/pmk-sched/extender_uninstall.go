@@ -45,7 +45,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.say("extender %s is restarted and ready", outcome.Extender)
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
@@ -89,7 +89,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 				changes = apply.ChangeSet{} // a list in JSON too
 				u.say("extender %s was not found", name)
 			}
-			return u.data(c.String("output"), changes, writeText(changes.String()))
+			return u.data(c.String("output"), changes, changes.String())
 		},
 	}
 }

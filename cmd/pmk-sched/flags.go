@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -123,21 +122,6 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 
 // givenFlags are the names of the flags that were given to a command.
 func givenFlags(c *cli.Context) []string { return c.LocalFlagNames() }
-
-// writeText writes a text that is data.
-func writeText(text string) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
-		return err
-	}
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
 
 // rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.
 func rollout(c *cli.Context) deploy.RunOptions {

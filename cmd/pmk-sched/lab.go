@@ -4,10 +4,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -176,35 +174,41 @@ func labStatusCommand(u *ui) *cli.Command {
 	}
 }
 
-func labTable(s *lab.Status) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var b strings.Builder
-		fmt.Fprintf(&b, "lab\t%s\nlayout\t%s\nrelease\t%s\nAPI server\t%s %s\nkubeconfig\t%s\nsimulated workers\t%d of %d ready\n",
-			s.Name, s.Layout, s.Release, s.Server, s.Version, s.Kubeconfig, s.Workers.Ready, s.Workers.Total)
-		labProcesses(&b, s.Processes)
-		for _, n := range s.Nodes {
-			state := "stopped"
-			switch {
-			case n.Ready:
-				state = "ready"
-			case n.Running:
-				state = "not ready"
-			}
-			fmt.Fprintf(&b, "\nnode\t%s\nrole\t%s\naddress\t%s\nstate\t%s\nfiles\t%s\n", n.Name, n.Role, n.Address, state, n.Root)
-			labProcesses(&b, n.Processes)
+func labTable(s *lab.Status) string {
+	var p printer
+	p.row("lab", s.Name)
+	p.row("layout", s.Layout)
+	p.row("release", s.Release)
+	p.row("API server", s.Server+" "+s.Version)
+	p.row("kubeconfig", s.Kubeconfig)
+	p.line("simulated workers\t%d of %d ready", s.Workers.Ready, s.Workers.Total)
+	p.processes(s.Processes)
+	for _, n := range s.Nodes {
+		state := "stopped"
+		switch {
+		case n.Ready:
+			state = "ready"
+		case n.Running:
+			state = "not ready"
 		}
-		_, err := io.WriteString(w, b.String())
-		return err
+		p.row()
+		p.row("node", n.Name)
+		p.row("role", n.Role)
+		p.row("address", n.Address)
+		p.row("state", state)
+		p.row("files", n.Root)
+		p.processes(n.Processes)
 	}
+	return p.String()
 }
 
-func labProcesses(w io.Writer, processes []lab.Process) {
-	for _, p := range processes {
+func (p *printer) processes(processes []lab.Process) {
+	for _, process := range processes {
 		state := "not running"
-		if p.PID != 0 {
-			state = fmt.Sprintf("process %d", p.PID)
+		if process.PID != 0 {
+			state = fmt.Sprintf("process %d", process.PID)
 		}
-		fmt.Fprintf(w, "%s\t%s, log %s\n", p.Name, state, p.Log)
+		p.row(process.Name, state+", log "+process.Log)
 	}
 }
 

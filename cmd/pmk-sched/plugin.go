@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -34,40 +33,31 @@ func pluginListCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.data(c.String("output"), plugins, func(w io.Writer) error {
-				for _, p := range plugins {
-					if err := writePlugin(w, p); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			return u.data(c.String("output"), plugins, pluginTable(plugins))
 		},
 	}
 }
 
-// writePlugin writes a plugin as text.
-func writePlugin(w io.Writer, p pack.BundledPlugin) error {
-	lines := []string{
-		fmt.Sprintf("%s\t--with %s", p.Name, p.With),
-		"\t" + p.Synopsis,
-		"\tpoints: " + strings.Join(p.Points, ", "),
-	}
-	switch {
-	case p.ByArguments:
-		lines = append(lines, "\tpermissions: depend on its arguments")
-	case len(p.Permissions) == 0:
-		lines = append(lines, "\tpermissions: none")
-	default:
-		for _, rule := range p.Permissions {
-			lines = append(lines, "\tpermissions: "+strings.Join(rule.Verbs, ", ")+" "+strings.Join(rule.Resources, ", "))
+func pluginTable(plugins []pack.BundledPlugin) string {
+	var p printer
+	for _, plugin := range plugins {
+		p.line("%s\t--with %s\n\t%s\n\tpoints: %s", plugin.Name, plugin.With, plugin.Synopsis, strings.Join(plugin.Points, ", "))
+		switch {
+		case plugin.ByArguments:
+			p.row("", "permissions: depend on its arguments")
+		case len(plugin.Permissions) == 0:
+			p.row("", "permissions: none")
+		}
+		for _, rule := range plugin.Permissions {
+			if !plugin.ByArguments {
+				p.line("\tpermissions: %s %s", strings.Join(rule.Verbs, ", "), strings.Join(rule.Resources, ", "))
+			}
+		}
+		for _, a := range plugin.Arguments {
+			p.row("", strings.TrimRight(fmt.Sprintf("args.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
 		}
 	}
-	for _, a := range p.Arguments {
-		lines = append(lines, strings.TrimRight(fmt.Sprintf("\targs.%s (%s): %s", a.Name, a.Type, a.Doc), ": "))
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-	return err
+	return p.String()
 }
 
 func pluginNewCommand(u *ui) *cli.Command {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -135,7 +134,7 @@ func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func()
 func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error {
 	err := u.data(format, struct {
 		Runs []session.PluginTestRun `json:"runs"`
-	}{runs}, func(w io.Writer) error { return writePluginTests(w, runs) })
+	}{runs}, pluginTestTable(runs))
 	if err != nil {
 		return err
 	}
@@ -159,17 +158,17 @@ func (u *ui) pluginTestResult(format string, runs []session.PluginTestRun) error
 	return nil
 }
 
-func writePluginTests(w io.Writer, runs []session.PluginTestRun) error {
-	lines := []string{"RELEASE\tSCENARIO\tPOD\tEXPECTED\tGOT\tRESULT"}
+func pluginTestTable(runs []session.PluginTestRun) string {
+	var p printer
+	p.row("RELEASE", "SCENARIO", "POD", "EXPECTED", "GOT", "RESULT")
 	for _, run := range runs {
 		for _, e := range run.Expectations {
 			result := "ok"
 			if !e.Met {
 				result = "FAILED"
 			}
-			lines = append(lines, strings.Join([]string{run.Release, run.Scenario, e.Pod, e.Expected, e.Got, result}, "\t"))
+			p.row(run.Release, run.Scenario, e.Pod, e.Expected, e.Got, result)
 		}
 	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
-	return err
+	return p.String()
 }

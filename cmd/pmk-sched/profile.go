@@ -1,9 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -31,14 +28,11 @@ func profileListCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			presets := profiles.Presets()
-			return u.data(c.String("output"), presets, func(w io.Writer) error {
-				for _, p := range presets {
-					if _, err := fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Description); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			var p printer
+			for _, preset := range presets {
+				p.row(preset.Name, preset.Description)
+			}
+			return u.data(c.String("output"), presets, p.String())
 		},
 	}
 }

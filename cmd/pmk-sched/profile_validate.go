@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -54,13 +53,10 @@ func profileValidateCommand(u *ui) *cli.Command {
 	}
 }
 
-func validationTable(v *session.Validation) func(io.Writer) error {
-	return func(w io.Writer) error {
-		verdict := "valid"
-		if !v.Valid {
-			verdict = "not valid"
-		}
-		_, err := fmt.Fprintf(w, "%s: %s for %s (%s), by %s\n", v.File, verdict, v.Release, v.APIVersion, v.Judge)
-		return err
+func validationTable(v *session.Validation) string {
+	verdict := "valid"
+	if !v.Valid {
+		verdict = "not valid"
 	}
+	return fmt.Sprintf("%s: %s for %s (%s), by %s\n", v.File, verdict, v.Release, v.APIVersion, v.Judge)
 }

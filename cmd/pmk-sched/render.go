@@ -102,17 +102,14 @@ func writeObjects(w io.Writer, format string, text []byte) error {
 		items = append(items, o)
 	}
 	list := object{"apiVersion": "v1", "kind": "List", "items": items}
-	return writeData(w, format, list, func(w io.Writer) error {
-		_, err := fmt.Fprintln(w, "KIND\tNAMESPACE\tNAME")
-		for _, o := range items {
-			meta, _ := o["metadata"].(object)
-			namespace, _ := meta["namespace"].(string)
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%v\t%s\t%v\n", o["kind"], namespace, meta["name"])
-			}
-		}
-		return err
-	})
+	var p printer
+	p.row("KIND", "NAMESPACE", "NAME")
+	for _, o := range items {
+		meta, _ := o["metadata"].(object)
+		namespace, _ := meta["namespace"].(string)
+		p.row(o["kind"], namespace, meta["name"])
+	}
+	return writeData(w, format, list, p.String())
 }
 
 // writeChart writes the plan as a Helm chart.

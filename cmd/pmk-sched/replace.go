@@ -2,8 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -73,7 +71,7 @@ func replaceCommand(u *ui) *cli.Command {
 				}
 				u.say("dry run: nothing was changed")
 				preview := newPreview(plan)
-				return u.data(format, preview, writeText(preview.Diff))
+				return u.data(format, preview, preview.Diff)
 			}
 			if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+node.Server); err != nil {
 				return err
@@ -100,10 +98,12 @@ func newPreview(plan *replace.Plan) *replacePreview {
 	return &replacePreview{Node: plan.Node, Image: plan.Image, Diff: staticpod.Diff(plan.Old.Data, plan.New.Data)}
 }
 
-func replacedTable(o *replace.Outcome) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "node\t%s\nimage\t%s\nbackup\t%s\nleader\t%s\nwithout a scheduler\t%.1f s\n",
-			o.Node, o.Image, o.Backup, yesNo(o.Leads), o.SecondsWithout)
-		return err
-	}
+func replacedTable(o *replace.Outcome) string {
+	var p printer
+	p.row("node", o.Node)
+	p.row("image", o.Image)
+	p.row("backup", o.Backup)
+	p.row("leader", o.Leads)
+	p.line("without a scheduler\t%.1f s", o.SecondsWithout)
+	return p.String()
 }

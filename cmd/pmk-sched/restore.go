@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -50,10 +48,11 @@ func restoreCommand(u *ui) *cli.Command {
 				u.say("nothing to restore: the default scheduler of this node is not replaced")
 				outcome.Manifest = replace.ManifestUnchanged
 			}
-			return u.data(c.String("output"), outcome, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "node\t%s\nmanifest\t%s\nbackup\t%s\n", outcome.Node, outcome.Manifest, outcome.Backup)
-				return err
-			})
+			var p printer
+			p.row("node", outcome.Node)
+			p.row("manifest", outcome.Manifest)
+			p.row("backup", outcome.Backup)
+			return u.data(c.String("output"), outcome, p.String())
 		},
 	}
 }

@@ -37,7 +37,7 @@ func rollbackCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.say("scheduler %s: %s is deployed (revision %d); verify it with `%s`", plan.Name, plan.Origin, outcome.Revision, plan.Command("verify"))
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -189,34 +188,32 @@ func simulateCellCommand(u *ui) *cli.Command {
 	}
 }
 
-// matrixTable prints a line for each simulation, and the errors.
-func matrixTable(r *matrix.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		p := &printer{w: w}
-		p.line("SNAPSHOT\tSCENARIO\tSCHEDULER\tRELEASE\tPLACED\tUNPLACED\tMOVED\tEVICTED\tEMPTY NODES\tCPU\tMEMORY")
-		for _, cell := range r.Cells {
-			if cell.Result == nil {
-				p.line("%s\t%s\t%s\t-\tfailed\t-\t-\t-\t-\t-\t-", cell.Snapshot, cell.Scenario, cell.Scheduler)
-				continue
-			}
-			s := cell.Result.Summary
-			empty := "-"
-			if s.After != nil {
-				empty = strconv.Itoa(len(s.After.EmptyNodes))
-			}
-			utilization := map[string]string{}
-			for _, u := range s.Utilization {
-				utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
-			}
-			p.line("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s", cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
-				s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
+// matrixTable returns a line for each simulation, and the errors.
+func matrixTable(r *matrix.Result) string {
+	var p printer
+	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE", "PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")
+	for _, cell := range r.Cells {
+		if cell.Result == nil {
+			p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")
+			continue
 		}
-		for _, cell := range r.Cells {
-			if cell.Error != "" {
-				first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
-				p.line("\n%s: %s", cell, first)
-			}
+		s := cell.Result.Summary
+		empty := "-"
+		if s.After != nil {
+			empty = strconv.Itoa(len(s.After.EmptyNodes))
 		}
-		return p.err
+		utilization := map[string]string{}
+		for _, u := range s.Utilization {
+			utilization[u.Resource] = fmt.Sprintf("%.1f %%", 100*u.After)
+		}
+		p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, cell.Result.Release,
+			s.Placed, s.Unplaced, s.Moved, s.Evicted, empty, orDash(utilization["cpu"]), orDash(utilization["memory"]))
 	}
+	for _, cell := range r.Cells {
+		if cell.Error != "" {
+			first, _, _ := strings.Cut(cell.Error, "\n") // the logs of programs follow
+			p.line("\n%s: %s", cell, first)
+		}
+	}
+	return p.String()
 }

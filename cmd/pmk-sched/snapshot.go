@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
@@ -72,17 +71,14 @@ func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...
 	return u.objects(format, "", bytes.Join(documents, []byte("---\n")))
 }
 
-// snapshotTable prints the number of objects of each kind.
-func snapshotTable(h *snapshot.Header) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var text bytes.Buffer
-		fmt.Fprintln(&text, "RESOURCE\tOBJECTS\tBYTES")
-		for _, r := range h.Resources {
-			kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
-			fmt.Fprintf(&text, "%s\t%d\t%d\n", kind.GroupResource(), r.Objects, r.Bytes)
-		}
-		fmt.Fprintf(&text, "\npods: %d running, %d pending, %d finished\n", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
-		_, err := text.WriteTo(w)
-		return err
+// snapshotTable returns the number of objects of each kind.
+func snapshotTable(h *snapshot.Header) string {
+	var p printer
+	p.row("RESOURCE", "OBJECTS", "BYTES")
+	for _, r := range h.Resources {
+		kind := snapshot.Kind{Group: r.Group, Resource: r.Resource}
+		p.row(kind.GroupResource(), r.Objects, r.Bytes)
 	}
+	p.line("\npods: %d running, %d pending, %d finished", h.Pods.Running, h.Pods.Pending, h.Pods.Finished)
+	return p.String()
 }

@@ -46,7 +46,7 @@ func statusCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.warn(status.Unknown...)
-			return errors.Join(u.data(c.String("output"), status, writeText(statusText(status))), err)
+			return errors.Join(u.data(c.String("output"), status, statusText(status)), err)
 		},
 	}
 }
@@ -81,7 +81,7 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 			if format == "table" {
 				text = watchHeader(u.out.terminal) + text
 			}
-			if err := u.data(format, status, writeText(text)); err != nil {
+			if err := u.data(format, status, text); err != nil {
 				return err
 			}
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -44,10 +43,8 @@ func sysdumpCommand(u *ui) *cli.Command {
 			for _, unread := range summary.Errors {
 				u.warn(oneLine(unread))
 			}
-			return u.data(c.String("output"), summary, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes)
-				return err
-			})
+			return u.data(c.String("output"), summary,
+				fmt.Sprintf("%s: %d files, %d bytes uncompressed\n", summary.Archive, summary.Files, summary.Bytes))
 		},
 	}
 }

@@ -40,7 +40,7 @@ func uninstallCommand(u *ui) *cli.Command {
 				changes = apply.ChangeSet{} // a list in JSON too
 				u.say("scheduler %s was not found", sp.Name)
 			}
-			return u.data(c.String("output"), changes, writeText(changes.String()))
+			return u.data(c.String("output"), changes, changes.String())
 		},
 	}
 }

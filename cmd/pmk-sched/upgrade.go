@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -74,7 +73,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			default:
 				u.say("scheduler %s is up to date: %s", report.Name, report.Release)
 			}
-			return u.data(c.String("output"), outcome, writeText(outcome.Changes.String()))
+			return u.data(c.String("output"), outcome, outcome.Changes.String())
 		},
 	}
 }
@@ -108,7 +107,7 @@ func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	}
 	if !plan.Due {
 		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
-		return u.data(c.String("output"), plan, writeText(""))
+		return u.data(c.String("output"), plan, "")
 	}
 	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage, cmp.Or(plan.Configuration, "the given configuration"))
 	if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
@@ -143,40 +142,31 @@ func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return nil
 }
 
-func upgradeTable(r *session.UpgradeReport) func(io.Writer) error {
-	return func(w io.Writer) error {
-		var err error
-		line := func(format string, args ...any) {
-			if err == nil {
-				_, err = fmt.Fprintf(w, format+"\n", args...)
-			}
-		}
-		line("SCHEDULER\tNAMESPACE\tRELEASE\tTARGET\tDUE")
-		for _, s := range r.Schedulers {
-			line("%s\t%s\t%s\t%s\t%s", s.Name, s.Namespace, orDash(s.Release), s.Target, yesNo(s.Due))
-		}
-		for _, s := range r.Schedulers {
-			if s.Due {
-				writeUpgrade(line, s)
-			}
-		}
-		if len(r.Nodes) > 0 {
-			line("\nNODE\tDEFAULT SCHEDULER\tREPLACED\tDUE\tNEEDS")
-		}
-		for _, n := range r.Nodes {
-			line("%s\t%s\t%s\t%s\t%s", n.Node, n.Image, yesNo(n.Replaced), yesNo(n.Due), orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
-		}
-		return err
+func upgradeTable(r *session.UpgradeReport) string {
+	var p printer
+	p.row("SCHEDULER", "NAMESPACE", "RELEASE", "TARGET", "DUE")
+	for _, s := range r.Schedulers {
+		p.row(s.Name, s.Namespace, orDash(s.Release), s.Target, s.Due)
 	}
+	for _, s := range r.Schedulers {
+		if s.Due {
+			p.upgrade(s)
+		}
+	}
+	p.head(len(r.Nodes), "NODE", "DEFAULT SCHEDULER", "REPLACED", "DUE", "NEEDS")
+	for _, n := range r.Nodes {
+		p.row(n.Node, n.Image, n.Replaced, n.Due, orDash(strings.Join(append(n.Drift, prefixed("", n.Needs)), "; ")))
+	}
+	return p.String()
 }
 
-// writeUpgrade writes the changes of one scheduler's upgrade.
-func writeUpgrade(line func(string, ...any), s session.Upgrade) {
-	line("\n%s", s.Name)
+// upgrade writes the changes of one scheduler's upgrade.
+func (p *printer) upgrade(s session.Upgrade) {
+	p.line("\n%s", s.Name)
 	row := func(name string, values ...string) {
 		for _, value := range values {
 			if value != "" {
-				line("  %s\t%s", name, value)
+				p.row("  "+name, value)
 				name = ""
 			}
 		}

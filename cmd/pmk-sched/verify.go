@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -57,30 +55,28 @@ func verifyCommand(u *ui) *cli.Command {
 	}
 }
 
-func verificationTable(v *verify.Result) func(io.Writer) error {
-	return func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "scheduler\t%s\npod\t%s/%s\nnode\t%s\nbound by\t%s\ninstance\t%s\nseconds\t%.3f (%s)\n",
-			v.Scheduler, v.Namespace, v.Pod, v.Node, v.BoundBy, v.Instance, v.Seconds, v.MeasuredBy)
-		for _, note := range v.Notes {
-			if err == nil {
-				_, err = fmt.Fprintf(w, "note\t%s\n", note)
-			}
-		}
-		return err
+func verificationTable(v *verify.Result) string {
+	var p printer
+	p.row("scheduler", v.Scheduler)
+	p.row("pod", v.Namespace+"/"+v.Pod)
+	p.row("node", v.Node)
+	p.row("bound by", v.BoundBy)
+	p.row("instance", v.Instance)
+	p.line("seconds\t%.3f (%s)", v.Seconds, v.MeasuredBy)
+	for _, note := range v.Notes {
+		p.row("note", note)
 	}
+	return p.String()
 }
 
-func defaultVerificationTable(v *verify.DefaultResult) func(io.Writer) error {
-	return func(w io.Writer) error {
-		if err := verificationTable(&v.Result)(w); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(w, "leader\t%s\nstatic pod\t%s\nimage\t%s\nimage ID\t%s\nreplacement\t%s\n", v.Leader, v.SchedulerPod, v.Image, v.ImageID, v.Replacement)
-		for _, row := range [][2]string{{"program", strings.Join(v.Programs, ", ")}, {"build", v.Build}} {
-			if row[1] != "" && err == nil {
-				_, err = fmt.Fprintf(w, "%s\t%s\n", row[0], row[1])
-			}
-		}
-		return err
-	}
+func defaultVerificationTable(v *verify.DefaultResult) string {
+	var p printer
+	p.WriteString(verificationTable(&v.Result))
+	p.row("leader", v.Leader)
+	p.row("static pod", v.SchedulerPod)
+	p.row("image", v.Image)
+	p.row("image ID", v.ImageID)
+	p.row("replacement", v.Replacement)
+	p.facts("program", strings.Join(v.Programs, ", "), "build", v.Build)
+	return p.String()
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -57,10 +55,9 @@ func versionCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			v := newVersionData()
-			return u.data(c.String("output"), v, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "pmk-sched\t%s\ngo\t%s\nplatform\t%s\nkubernetes\t%s to %s\n", v.Version, v.Go, v.Platform, v.Oldest, v.Newest)
-				return err
-			})
+			var p printer
+			p.facts("pmk-sched", v.Version, "go", v.Go, "platform", v.Platform, "kubernetes", v.Oldest+" to "+v.Newest)
+			return u.data(c.String("output"), v, p.String())
 		},
 	}
 }
