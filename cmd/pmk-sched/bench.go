@@ -30,7 +30,6 @@ func benchCommand(u *ui) *cli.Command {
 			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9",
 		),
 		Flags: simulatedFlags(
-			fileFlag(),
 			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of identical nodes", DefaultText: "the nodes of the snapshot", Action: atLeast("nodes", 1)},
 			&cli.IntFlag{Name: "pods", Value: 1000, Usage: "`NUMBER` of pods to schedule", Action: atLeast("pods", 2)},

@@ -19,7 +19,6 @@ func exactFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "exact", Usage: "run the scheduler itself on a copy of the objects; the flags below need it"},
 		&cli.StringFlag{Name: "node", Usage: "explain which changes would make `NODE` win"},
-		fileFlag(),
 	}, simulatedFlags(timeoutFlag(simulateTimeout, "the scheduler to decide about the pod"))...)
 }
 

@@ -28,13 +28,13 @@ func shadowCommand(u *ui) *cli.Command {
 			"pmk-sched shadow -f pmk-sched.yaml --observe default-scheduler -o json",
 			"pmk-sched shadow --rbac | kubectl apply -f -",
 		),
-		Flags: append([]cli.Flag{fileFlag()}, localSchedulerFlags("the cluster's",
+		Flags: localSchedulerFlags("the cluster's",
 			&cli.StringFlag{Name: "observe", Value: corev1.DefaultSchedulerName, Usage: "compare with the scheduler `NAME`"},
 			&cli.DurationFlag{Name: "for", Value: time.Hour, Usage: "observe for `DURATION`"},
 			&cli.BoolFlag{Name: "rbac", Usage: "print the permissions that a shadow needs, in the namespace of --namespace"},
 			&cli.StringSliceFlag{Name: "resource", Usage: "with --rbac: `PLURAL.GROUP` that a plugin reads"},
 			outputFlag(""),
-		)...),
+		),
 		Action: func(c *cli.Context) error {
 			if c.Bool("rbac") {
 				return printRole(c, u, shadowRole, c.StringSlice("resource"), "get", "list", "watch")

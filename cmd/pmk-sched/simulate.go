@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -94,15 +93,16 @@ func simulateDrainCommand(u *ui) *cli.Command {
 
 // simulateFlags describe the scheduler and the objects of a simulation.
 func simulateFlags(more ...cli.Flag) []cli.Flag {
-	file := &cli.StringFlag{Name: "file", Aliases: []string{"f", "with-scheduler"}, Usage: "`FILE`: pmk-sched.yaml of the scheduler, or - for standard input; flags win over it"}
-	return append([]cli.Flag{file}, simulationFlags(more...)...)
-}
-
-// simulationFlags are the flags of [simulateFlags] without the file of the scheduler.
-func simulationFlags(more ...cli.Flag) []cli.Flag {
 	return simulatedFlags(append([]cli.Flag{
-		&cli.StringFlag{Name: "against", Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice"},
-		&cli.StringSliceFlag{Name: "price", Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; adds the costs of all nodes and of empty nodes"},
+		&cli.StringFlag{
+			Name:  "against",
+			Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler; it runs twice",
+		},
+		&cli.StringSliceFlag{
+			Name: "price",
+			Usage: "`TYPE=PRICE` of a node: TYPE is an instance type, or KEY=VALUE of a label; " +
+				"adds the costs of all nodes and of empty nodes",
+		},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
 		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
 		outputFlag(""),
@@ -118,7 +118,7 @@ func simulatedFlags(more ...cli.Flag) []cli.Flag {
 // localSchedulerFlags describe a scheduler to run on this machine, of a release by default.
 func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	return append([]cli.Flag{
-		nameFlag("scheduler"),
+		fileFlag(), nameFlag("scheduler"),
 		&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the scheduler", DefaultText: release},
 		&cli.StringFlag{Name: "preset", Usage: "configuration `PRESET`, see `pmk-sched profile list`"},
 		&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
@@ -127,10 +127,9 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// simulatedScheduler returns the scheduler of [localSchedulerFlags] and the file.
+// simulatedScheduler returns the scheduler of [localSchedulerFlags].
 func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
-	flags.File = cmp.Or(flags.File, c.String("with-scheduler"))
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
 	sp, err := spec.Read(flags)
 	if err != nil {

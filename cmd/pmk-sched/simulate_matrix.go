@@ -50,7 +50,10 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all",
 		),
 		Flags: append([]cli.Flag{
-			&cli.StringSliceFlag{Name: "with-scheduler", Aliases: []string{"f"}, Usage: "pmk-sched.yaml of a scheduler, `FILE`, or default: the default scheduler", DefaultText: "default"},
+			&cli.StringSliceFlag{
+				Name: "file", Aliases: []string{"f"}, DefaultText: "default",
+				Usage: "`FILE`: pmk-sched.yaml of a scheduler, or default: the default scheduler",
+			},
 			&cli.StringSliceFlag{Name: "snapshot", Usage: "`FILE` with a snapshot"},
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of the schedulers", DefaultText: "the release of each snapshot"},
 			&cli.IntFlag{Name: "parallel", Usage: "run `NUMBER` of simulations at the same time", DefaultText: fmt.Sprintf("1, or %d with --job", defaultParallelJob), Action: atLeast("parallel", 1)},
@@ -108,12 +111,12 @@ func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	if len(r.Snapshots) == 0 {
 		return r, problem.Invalidf("`pmk-sched snapshot --to-file FILE` makes one", "--snapshot is required")
 	}
-	schedulers := c.StringSlice("with-scheduler")
+	schedulers := c.StringSlice("file")
 	if len(schedulers) == 0 {
 		schedulers = []string{defaultBaseline}
 	}
 	for _, name := range schedulers {
-		scheduler, err := readBaseline(c, u, "with-scheduler", name)
+		scheduler, err := readBaseline(c, u, "file", name)
 		if err != nil {
 			return r, err
 		}

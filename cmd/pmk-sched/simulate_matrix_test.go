@@ -74,7 +74,7 @@ func TestArgumentsOfAMatrix(t *testing.T) {
 		"pending":                                  "--snapshot is required",
 		"--snapshot a pending --branch v1.24.3":    "flag --branch comes after",
 		"--snapshot a missing.yaml":                "missing.yaml",
-		"--snapshot a -f missing.yaml pending":     "--with-scheduler: ",
+		"--snapshot a -f missing.yaml pending":     "--file: ",
 		"--snapshot a --parallel 0 pending":        "invalid --parallel 0",
 		"--snapshot a --push --tag r/x:v1 pending": "requires --job",
 		"--snapshot a --job pending":               "--job requires --push or --load",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,19 +18,26 @@ func simulateAddCommand(u *ui) *cli.Command {
 		Description: "Pods, Deployments, ReplicaSets, StatefulSets and Jobs are added as their controllers would add them. Then copies are\n" +
 			"added until a pod does not fit. Pending pods of the snapshot are left out.",
 		UsageText: examples(
-			"pmk-sched simulate add -f deployment.yaml",
-			"pmk-sched simulate add -f deployment.yaml --count 5 --snapshot cluster.tar.gz -o json",
+			"pmk-sched simulate add -m deployment.yaml",
+			"pmk-sched simulate add -m deployment.yaml --count 5 --snapshot cluster.tar.gz -o json",
 		),
-		Flags: simulationFlags(
-			&cli.StringSliceFlag{Name: "filename", Aliases: []string{"f"}, Usage: "`PATH` of manifests: a file, a directory, or - for standard input"},
-			&cli.StringFlag{Name: "with-scheduler", Usage: "`FILE`: pmk-sched.yaml of the scheduler; flags win over it"},
+		Flags: simulateFlags(
+			&cli.StringSliceFlag{
+				Name: "manifests", Aliases: []string{"m"},
+				Usage: "add the pods of manifests at `PATH`: a file, a directory, or - for standard input",
+			},
 			&cli.IntFlag{Name: "count", Value: 1, Usage: "`NUMBER` of copies to add", Action: atLeast("count", 1)},
 			&cli.IntFlag{Name: "limit", Value: scenario.DefaultLimit, Usage: "try at most `NUMBER` more copies", Action: atLeast("limit", 0)},
 		),
 		Action: func(c *cli.Context) error {
-			step := scenario.Step{Scenario: "add", Files: c.StringSlice("filename"), Count: c.Int("count"), Limit: c.Int("limit")}
-			if len(step.Files) == 0 {
-				return problem.Invalidf(seeHelp(c), "-f is required")
+			step := scenario.Step{
+				Scenario: "add", Files: c.StringSlice("manifests"), Count: c.Int("count"), Limit: c.Int("limit"),
+			}
+			switch {
+			case len(step.Files) == 0:
+				return problem.Invalidf(seeHelp(c), "--manifests is required")
+			case c.String("file") == "-" && slices.Contains(step.Files, "-"):
+				return problem.Invalidf("", "--file and --manifests cannot both be standard input")
 			}
 			return simulateSteps(c, u, "", step)
 		},
