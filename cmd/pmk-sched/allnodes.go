@@ -22,10 +22,22 @@ func podImageFlag() cli.Flag {
 
 // nodesCommand is a command for all control-plane nodes.
 type nodesCommand struct {
+	// commandLine is the command to run on each node, printOnly whether it is printed only.
+	commandLine string
+	printOnly   bool
+	yes         bool
+	format      string
 	// question is the question that the user confirms.
 	question string
 	plan     func(ctx context.Context, command string) ([]replace.NodePlan, error)
 	run      func(ctx context.Context, version string) ([]session.NodeResult, error)
+}
+
+func readNodesCommand(c *cli.Context) nodesCommand {
+	return nodesCommand{
+		commandLine: nodeCommandLine(c), printOnly: c.String("pod-image") == "" || c.Bool("dry-run"),
+		yes: c.Bool("yes"), format: c.String("output"),
+	}
 }
 
 // checkAllNodes returns an error for flags that exclude each other.
@@ -39,23 +51,22 @@ func checkAllNodes(c *cli.Context) error {
 	return nil
 }
 
-// allNodes prints the command for each node. With --pod-image it runs the command on each node.
-func allNodes(c *cli.Context, u *ui, n nodesCommand) error {
-	format := c.String("output")
-	if c.String("pod-image") == "" || c.Bool("dry-run") {
-		plan, err := n.plan(c.Context, nodeCommandLine(c))
+// do prints the command for each node, or runs it on each node.
+func (n nodesCommand) do(ctx context.Context, u *ui) error {
+	if n.printOnly {
+		plan, err := n.plan(ctx, n.commandLine)
 		if err != nil {
 			return err
 		}
 		u.say("run each command on its node, in this order, and continue only when it has succeeded")
-		return u.data(format, plan, nodesTable(plan))
+		return u.data(n.format, plan, nodesTable(plan))
 	}
-	if err := u.confirm(c.Context, c.Bool("yes"), n.question); err != nil {
+	if err := u.confirm(ctx, n.yes, n.question); err != nil {
 		return err
 	}
-	results, err := n.run(c.Context, ownVersion())
+	results, err := n.run(ctx, ownVersion())
 	if len(results) > 0 || err == nil {
-		err = errors.Join(err, u.data(format, results, resultsTable(results)))
+		err = errors.Join(err, u.data(n.format, results, resultsTable(results)))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,7 +57,7 @@ func testPlugins(c *cli.Context, u *ui) (err error) {
 	defer func() { err = errors.Join(err, tests.Close()) }()
 	read := func() (session.PluginTestRequest, error) { return pluginTestRequest(c, u) }
 	if c.Bool("watch") {
-		return watchPlugins(c, u, tests, read)
+		return watchPlugins(c.Context, u, tests, read, c.String("file"), c.String("output"))
 	}
 	request, err := read()
 	if err != nil {
@@ -100,12 +101,13 @@ func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error)
 
 // watchPlugins runs the tests after each change until it is interrupted. A failure does not end it:
 // the next change may be the fix.
-func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func() (session.PluginTestRequest, error)) error {
-	ctx := c.Context
+func watchPlugins(ctx context.Context, u *ui, tests *session.PluginTests,
+	read func() (session.PluginTestRequest, error), file, format string,
+) error {
 	for ctx.Err() == nil {
 		request, err := read()
 		watched := request.Paths()
-		if file := c.String("file"); file != "" {
+		if file != "" {
 			watched = append(watched, file)
 		}
 		before, stateErr := session.ReadFileState(watched)
@@ -117,7 +119,7 @@ func watchPlugins(c *cli.Context, u *ui, tests *session.PluginTests, read func()
 			runs, err = tests.Run(ctx, request)
 		}
 		if err == nil {
-			err = u.pluginTestResult(c.String("output"), runs)
+			err = u.pluginTestResult(format, runs)
 		}
 		if err != nil && ctx.Err() == nil {
 			u.fail(err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"cmp"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -39,7 +37,6 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes of the manifest without making them"},
 			timeoutFlag(replace.DefaultTimeout, "the new scheduler"),
 			stableForFlag(replace.DefaultStableFor),
-			&cli.DurationFlag{Name: "steady", Hidden: true, Action: positive("steady")}, // former name of --stable-for
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -51,7 +48,7 @@ func replaceCommand(u *ui) *cli.Command {
 				return err
 			}
 			node, err := u.session.Replacement(c.Context, sp, session.ReplaceOptions{
-				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: cmp.Or(c.Duration("steady"), c.Duration("stable-for")),
+				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: c.Duration("stable-for"),
 				AllNodes: c.Bool("all-nodes"), PodImage: c.String("pod-image"),
 			})
 			if err != nil {
@@ -60,10 +57,10 @@ func replaceCommand(u *ui) *cli.Command {
 			format := c.String("output")
 			switch {
 			case c.Bool("all-nodes"):
-				return allNodes(c, u, nodesCommand{
-					question: "replace the default scheduler of every control-plane node of " + node.Server,
-					plan:     node.Commands, run: node.RunAll,
-				})
+				n := readNodesCommand(c)
+				n.question = "replace the default scheduler of every control-plane node of " + node.Server
+				n.plan, n.run = node.Commands, node.RunAll
+				return n.do(c.Context, u)
 			case c.Bool("dry-run"):
 				plan, err := node.Preview(c.Context)
 				if err != nil {

@@ -63,11 +63,11 @@ func restoreAll(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	return allNodes(c, u, nodesCommand{
-		question: "restore the original default scheduler of every control-plane node of " + node.Server,
-		plan:     node.RestoreCommands,
-		run: func(ctx context.Context, version string) ([]session.NodeResult, error) {
-			return node.RestoreAll(ctx, version, c.Bool("force"))
-		},
-	})
+	n, force := readNodesCommand(c), c.Bool("force")
+	n.question = "restore the original default scheduler of every control-plane node of " + node.Server
+	n.plan = node.RestoreCommands
+	n.run = func(ctx context.Context, version string) ([]session.NodeResult, error) {
+		return node.RestoreAll(ctx, version, force)
+	}
+	return n.do(c.Context, u)
 }

@@ -37,7 +37,7 @@ func shadowCommand(u *ui) *cli.Command {
 		),
 		Action: func(c *cli.Context) error {
 			if c.Bool("rbac") {
-				return printRole(c, u, shadowRole, c.StringSlice("resource"), "get", "list", "watch")
+				return u.printRole(roleFormat(c), shadowRole, c.StringSlice("resource"), "get", "list", "watch")
 			}
 			return runShadow(c, u)
 		},

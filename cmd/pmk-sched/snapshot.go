@@ -38,7 +38,7 @@ func snapshotCommand(u *ui) *cli.Command {
 				From: c.StringSlice("from"), Stdin: u.in, Resources: c.StringSlice("resource"), Anonymize: c.Bool("anonymize"), Version: ownVersion(),
 			}
 			if c.Bool("rbac") {
-				return printRole(c, u, snapshot.RoleName, request.Resources, "list")
+				return u.printRole(roleFormat(c), snapshot.RoleName, request.Resources, "list")
 			}
 			header, err := u.session.Snapshot(c.Context, request, c.String("to-file"))
 			if err != nil {
@@ -49,9 +49,16 @@ func snapshotCommand(u *ui) *cli.Command {
 	}
 }
 
-// printRole prints a ServiceAccount that may use verbs for the objects that schedulers read, as
-// YAML unless another format is given.
-func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...string) error {
+// roleFormat is the format of --output, by default YAML.
+func roleFormat(c *cli.Context) string {
+	if c.IsSet("output") {
+		return c.String("output")
+	}
+	return "yaml"
+}
+
+// printRole prints a ServiceAccount that may use verbs for the objects that schedulers read.
+func (u *ui) printRole(format, name string, resources []string, verbs ...string) error {
 	kinds, err := session.SnapshotKinds(resources)
 	if err != nil {
 		return err
@@ -63,10 +70,6 @@ func printRole(c *cli.Context, u *ui, name string, resources []string, verbs ...
 			return fmt.Errorf("print permissions: %w", err)
 		}
 		documents = append(documents, text)
-	}
-	format := "yaml"
-	if c.IsSet("output") {
-		format = c.String("output")
 	}
 	return u.objects(format, "", bytes.Join(documents, []byte("---\n")))
 }
