@@ -20,7 +20,6 @@ func podImageFlag() cli.Flag {
 	return &cli.StringFlag{Name: "pod-image", Usage: "with --all-nodes: run in a pod of `IMAGE` on each node; `pmk-sched build --self` makes it"}
 }
 
-// nodesCommand is a command for all control-plane nodes.
 type nodesCommand struct {
 	// commandLine is the command to run on each node, printOnly whether it is printed only.
 	commandLine string
@@ -40,7 +39,6 @@ func readNodesCommand(c *cli.Context) nodesCommand {
 	}
 }
 
-// checkAllNodes returns an error for flags that exclude each other.
 func checkAllNodes(c *cli.Context) error {
 	switch {
 	case c.String("pod-image") != "" && !c.Bool("all-nodes"):

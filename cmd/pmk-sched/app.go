@@ -33,10 +33,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // kubectl-pmk_sched is shown as `kubectl pmk-sched`.
 func newApp(u *ui, name string) *cli.App {
 	app := &cli.App{
-		Name:  name,
-		Usage: "install a custom kube-scheduler on a running Kubernetes cluster",
-		Description: "Inspects the cluster, builds the kube-scheduler of exactly its release, packs it on busybox, deploys it\n" +
-			"alongside the default scheduler or in place of it, and verifies that it schedules.\n\n" +
+		Name: name, Usage: "install a custom kube-scheduler on a running Kubernetes cluster",
+		Description: "Inspects the cluster, builds the kube-scheduler of exactly its release, packs it on busybox, deploys " +
+			"it alongside the default scheduler or in place of it, and verifies that it schedules.\n\n" +
 			"Ctrl-C, SIGTERM and a closed terminal undo what is not finished; a second Ctrl-C or SIGTERM ends the undo.\n\n" +
 			"Exit status: 0 success; 1 failure; 2 usage or input error; 3 check failed or drift found.",
 		Commands: slices.Concat(

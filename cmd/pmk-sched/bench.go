@@ -17,18 +17,13 @@ const benchTimeout = 15 * time.Minute
 
 func benchCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "bench",
-		Usage: "measure how many pods per second a scheduler binds, compared with other schedulers",
-		Description: "The schedulers run on API servers without nodes, with the nodes of the\n" +
-			"cluster or of a snapshot, or with --nodes identical nodes. All pods exist before a\n" +
-			"scheduler starts. The samples are taken in turn, and the medians are compared. The\n" +
-			"cluster is only read.\n\n" +
-			"Exit status 3: the rate is below the limit of --fail-below, compared with any\n" +
-			"other scheduler.",
-		UsageText: examples(
-			"pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
-			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9",
-		),
+		Name: "bench", Usage: "measure how many pods per second a scheduler binds, compared with other schedulers",
+		Description: "The schedulers run on API servers without nodes, with the nodes of the cluster or of a snapshot, or " +
+			"with --nodes identical nodes. All pods exist before a scheduler starts. The samples are taken in turn, and the " +
+			"medians are compared. The cluster is only read.\n\n" +
+			"Exit status 3: the rate is below the limit of --fail-below, compared with any other scheduler.",
+		UsageText: examples("pmk-sched bench --preset throughput --against default --against pmk-sched.yaml",
+			"pmk-sched bench --nodes 5000 --pods 2000 --branch v1.24.3 -f pmk-sched.yaml --fail-below 0.9"),
 		Flags: simulatedFlags(
 			&cli.StringSliceFlag{Name: "against", Value: cli.NewStringSlice(defaultBaseline), Usage: "compare with the scheduler of `FILE`, a pmk-sched.yaml, or default: the default scheduler"},
 			&cli.IntFlag{Name: "nodes", Usage: "`NUMBER` of identical nodes", DefaultText: "the nodes of the snapshot", Action: atLeast("nodes", 1)},
@@ -91,7 +86,6 @@ func runBench(c *cli.Context, u *ui) error {
 	return nil
 }
 
-// slowest names the plugin that takes most of the time.
 func slowest(s bench.Side) string {
 	if len(s.Plugins) == 0 {
 		return ""
@@ -140,7 +134,6 @@ func benchTable(r *bench.Result) string {
 	return p.String()
 }
 
-// timeOf returns the time of a plugin in another scheduler.
 func timeOf(s bench.Side, t bench.PluginTime) string {
 	for _, other := range s.Plugins {
 		if other.Plugin == t.Plugin && other.Point == t.Point {

@@ -13,16 +13,13 @@ import (
 
 func buildCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "build",
-		Usage: "compile the kube-scheduler of a release and pack it into an image on busybox",
-		Description: "The source is the Go module of the release, the compiler the version that the release names. The same\n" +
-			"input gives the same image. With a registry: --tag REPOSITORY:TAG --push. Without a registry:\n" +
-			"--busybox PATH with --load or --archive.",
-		UsageText: examples(
-			"pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
+		Name: "build", Usage: "compile the kube-scheduler of a release and pack it into an image on busybox",
+		Description: "The source is the Go module of the release, the compiler the version that the release names. The " +
+			"same input gives the same image. With a registry: --tag REPOSITORY:TAG --push. Without a registry: --busybox " +
+			"PATH with --load or --archive.",
+		UsageText: examples("pmk-sched build --branch v1.24.3 --tag registry.example.com/kube-scheduler:v1.24.3 --push",
 			"pmk-sched build --branch v1.24.3 --busybox /bin/busybox --load containerd",
-			"pmk-sched build --branch v1.24.3 --with builtin:timestamp --archive scheduler.tar",
-		),
+			"pmk-sched build --branch v1.24.3 --with builtin:timestamp --archive scheduler.tar"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` to build: v1.24.3, or v1.24 or release-1.24 for its newest patch", DefaultText: "the cluster's"},
 			fileFlag(),

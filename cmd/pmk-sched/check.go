@@ -8,15 +8,11 @@ import (
 
 func checkCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "check",
-		Usage: "check whether the cluster accepts the scheduler: permissions, namespace, port",
-		Description: "Changes nothing. Known problems of the release that affect the\n" +
-			"configuration are warnings, with the release that fixes them. The exit status is 3\n" +
-			"if a check fails.",
-		UsageText: examples(
-			"pmk-sched check -f pmk-sched.yaml",
-			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
-		),
+		Name: "check", Usage: "check whether the cluster accepts the scheduler: permissions, namespace, port",
+		Description: "Changes nothing. Known problems of the release that affect the configuration are warnings, with the " +
+			"release that fixes them. The exit status is 3 if a check fails.",
+		UsageText: examples("pmk-sched check -f pmk-sched.yaml",
+			"pmk-sched check --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json"),
 		Flags: schedulerFlags(outputFlag("")),
 		Action: func(c *cli.Context) error {
 			sp, err := readSpec(c, u)

@@ -56,7 +56,6 @@ func setFlag(levels []*cli.Context, flag cli.Flag) []string {
 // plainWord matches a word that a shell does not change.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quote quotes a word for a shell if necessary.
 func quote(word string) string {
 	if plainWord.MatchString(word) {
 		return word

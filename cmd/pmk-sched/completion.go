@@ -47,14 +47,10 @@ complete -c pmk-sched -f -a '(__pmk_sched_complete)'
 
 func completionCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "completion",
-		Usage:       "print a shell completion script",
-		ArgsUsage:   "SHELL",
-		Description: "SHELL is bash, zsh or fish. Completes commands, flags, presets, releases and the names of schedulers.",
-		UsageText: examples(
-			"pmk-sched completion bash",
-			"pmk-sched completion zsh",
-		),
+		Name: "completion", ArgsUsage: "SHELL", Usage: "print a shell completion script",
+		Description: "SHELL is bash, zsh or fish. Completes commands, flags, presets, releases and the names of " +
+			"schedulers.",
+		UsageText: examples("pmk-sched completion bash", "pmk-sched completion zsh"),
 		Action: func(c *cli.Context) error {
 			scripts := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
 			script, ok := scripts[c.Args().First()]
@@ -67,7 +63,6 @@ func completionCommand(u *ui) *cli.Command {
 	}
 }
 
-// completeCommand prints the candidates for the last of its arguments, the word that is being typed.
 func completeCommand(u *ui, app *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: completeCommandName, Hidden: true, ArgsUsage: "WORD ...", SkipFlagParsing: true,
@@ -87,7 +82,6 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 	}
 }
 
-// candidates returns the possible completions of the last word.
 func candidates(app *cli.App, words []string, schedulers func() []string) []string {
 	commands, flags, path := app.Commands, app.Flags, ""
 	var pending cli.Flag // whose value is the next word

@@ -8,22 +8,18 @@ import (
 
 func credentialsCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "credentials",
-		Usage:       "show and refresh the credentials of a deployed scheduler",
+		Name: "credentials", Usage: "show and refresh the credentials of a deployed scheduler",
 		Subcommands: []*cli.Command{credentialsShowCommand(u), credentialsRefreshCommand(u)},
 	}
 }
 
 func credentialsShowCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "show",
-		Usage: "show mode, subject, issuer, expiry and location of the credentials",
-		Description: "Keys and tokens are not printed. With credentials hostpath each node has\n" +
-			"its own file, which is read if this is a control-plane node.",
-		UsageText: examples(
-			"pmk-sched credentials show --name my-scheduler",
-			"pmk-sched credentials show --name my-scheduler -o json",
-		),
+		Name: "show", Usage: "show mode, subject, issuer, expiry and location of the credentials",
+		Description: "Keys and tokens are not printed. With credentials hostpath each node has its own file, which is read " +
+			"if this is a control-plane node.",
+		UsageText: examples("pmk-sched credentials show --name my-scheduler",
+			"pmk-sched credentials show --name my-scheduler -o json"),
 		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)

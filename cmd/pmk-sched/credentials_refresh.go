@@ -11,19 +11,14 @@ import (
 
 func credentialsRefreshCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "refresh",
-		Usage: "replace the client certificate of a scheduler by a newer one",
-		Description: "Takes the certificate of this control-plane node, which must be newer\n" +
-			"than the certificate in use, checks with the API server that it works, deploys it\n" +
-			"as a new revision and verifies that the scheduler schedules. With --csr the\n" +
-			"cluster signs a new certificate. The request is approved if you have the\n" +
-			"permission; otherwise the command prints how to approve it and waits. Credentials\n" +
-			"serviceaccount and hostpath renew automatically: the command prints how, and the\n" +
-			"state of each pod.",
-		UsageText: examples(
-			"pmk-sched credentials refresh --name my-scheduler",
-			"pmk-sched credentials refresh --name my-scheduler --csr",
-		),
+		Name: "refresh", Usage: "replace the client certificate of a scheduler by a newer one",
+		Description: "Takes the certificate of this control-plane node, which must be newer than the certificate in use, " +
+			"checks with the API server that it works, deploys it as a new revision and verifies that the scheduler " +
+			"schedules. With --csr the cluster signs a new certificate. The request is approved if you have the permission; " +
+			"otherwise the command prints how to approve it and waits. Credentials serviceaccount and hostpath renew " +
+			"automatically: the command prints how, and the state of each pod.",
+		UsageText: examples("pmk-sched credentials refresh --name my-scheduler",
+			"pmk-sched credentials refresh --name my-scheduler --csr"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "csr", Usage: "request a certificate with a CertificateSigningRequest"},

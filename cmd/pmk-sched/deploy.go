@@ -10,17 +10,13 @@ import (
 
 func deployCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "deploy",
-		Usage: "deploy a scheduler alongside the default scheduler",
-		Description: "Applies every object in order and waits until the scheduler is ready and\n" +
-			"stays ready. Running it again changes only objects that differ. If the scheduler\n" +
-			"does not become ready, its last log lines are printed and the previous revision is\n" +
-			"restored.",
-		UsageText: examples(
-			"pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
+		Name: "deploy", Usage: "deploy a scheduler alongside the default scheduler",
+		Description: "Applies every object in order and waits until the scheduler is ready and stays ready. Running it " +
+			"again changes only objects that differ. If the scheduler does not become ready, its last log lines are printed " +
+			"and the previous revision is restored.",
+		UsageText: examples("pmk-sched deploy --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3",
 			"pmk-sched deploy -f pmk-sched.yaml --dry-run",
-			"pmk-sched deploy --name my-scheduler --image localhost/kube-scheduler:v1.24.3 --preset binpack",
-		),
+			"pmk-sched deploy --name my-scheduler --image localhost/kube-scheduler:v1.24.3 --preset binpack"),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},

@@ -40,7 +40,6 @@ func infoTable(i *inspect.Info) string {
 	return p.String()
 }
 
-// problemOwner returns the release or the deployed scheduler that has a known problem.
 func problemOwner(known inspect.KnownProblem) string {
 	if known.Scheduler == "" {
 		return known.Release
@@ -138,7 +137,6 @@ func flagList(command []string) string {
 	return strings.Join(strings.Fields(strings.Join(command[min(1, len(command)):], " ")), " ")
 }
 
-// expiry is the day on which a certificate expires.
 func expiry(c *inspect.MountedCertificate) string {
 	if c == nil {
 		return "-"

@@ -14,21 +14,16 @@ import (
 
 func explainCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "explain",
-		Usage:     "explain why a pod is pending, or why it runs on its node",
-		ArgsUsage: "POD",
-		Description: "Groups and counts nodes by the reason for rejecting the pod, names the\n" +
-			"plugin or extender, and computes changes that would make the pod fit, from the\n" +
-			"nodes and the pods on them. For a pod that does not exist, events of its workload\n" +
-			"show why it is not created. --namespace is the namespace of the pod, by default\n" +
+		Name: "explain", ArgsUsage: "POD", Usage: "explain why a pod is pending, or why it runs on its node",
+		Description: "Groups and counts nodes by the reason for rejecting the pod, names the plugin or extender, and " +
+			"computes changes that would make the pod fit, from the nodes and the pods on them. For a pod that does not " +
+			"exist, events of its workload show why it is not created. --namespace is the namespace of the pod, by default " +
 			"\"default\". Changes nothing.\n\n" +
-			"--exact runs the scheduler itself, as `simulate` does, and shows for each node\n" +
-			"which plugin or extender rejects it or how it is scored.",
-		UsageText: examples(
-			"pmk-sched explain web-0",
+			"--exact runs the scheduler itself, as `simulate` does, and shows for each node which plugin or extender rejects " +
+			"it or how it is scored.",
+		UsageText: examples("pmk-sched explain web-0",
 			"pmk-sched explain -n shop -o json web-0",
-			"pmk-sched explain --exact --snapshot cluster.tar.gz --node worker-7 -n shop web-0",
-		),
+			"pmk-sched explain --exact --snapshot cluster.tar.gz --node worker-7 -n shop web-0"),
 		Flags: append([]cli.Flag{outputFlag("")}, exactFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.NArg() == 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
-// exactFlags describe the scheduler and the objects of `explain --exact`.
 func exactFlags() []cli.Flag {
 	return append([]cli.Flag{
 		&cli.BoolFlag{Name: "exact", Usage: "run the scheduler itself on a copy of the objects; the flags below need it"},
@@ -22,7 +21,6 @@ func exactFlags() []cli.Flag {
 	}, simulatedFlags(timeoutFlag(simulateTimeout, "the scheduler to decide about the pod"))...)
 }
 
-// explainExactly runs the scheduler.
 func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	scheduler, err := simulatedScheduler(c, u)
 	if err != nil {
@@ -54,7 +52,6 @@ func requireExact(c *cli.Context) error {
 // mostNodes is how many nodes the table has. The other formats have all.
 const mostNodes = 10
 
-// exactTable returns the best nodes, and the plugins and extenders that refused nodes.
 func exactTable(r *decision.Result) string {
 	var p printer
 	p.outcome(r)
@@ -64,7 +61,6 @@ func exactTable(r *decision.Result) string {
 	return p.String()
 }
 
-// outcome prints where the pod went.
 func (p *printer) outcome(r *decision.Result) {
 	scored, refused := 0, 0
 	for _, n := range r.Nodes {
@@ -96,7 +92,6 @@ func (p *printer) outcome(r *decision.Result) {
 	}
 }
 
-// firstNames joins the first of some names.
 func firstNames(names []string) string {
 	if more := len(names) - mostNodes; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNodes], ", "), more)
@@ -104,7 +99,6 @@ func firstNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// scores prints the best nodes with a row for each plugin and extender.
 func (p *printer) scores(r *decision.Result) {
 	var best []decision.Node
 	for _, n := range r.Nodes {
@@ -122,7 +116,6 @@ func (p *printer) scores(r *decision.Result) {
 	}
 }
 
-// refusals prints the plugins and extenders that refused nodes.
 func (p *printer) refusals(r *decision.Result) {
 	if len(r.Refusals) == 0 {
 		return
@@ -140,7 +133,6 @@ func (p *printer) refusals(r *decision.Result) {
 	p.more(len(refused))
 }
 
-// chosen prints the changes with which a node would win.
 func (p *printer) chosen(c *decision.Chosen) {
 	if c == nil {
 		return
@@ -169,7 +161,6 @@ func (p *printer) chosen(c *decision.Chosen) {
 	p.changes(c)
 }
 
-// refusal prints the changes that would make a plugin accept a node, or else its reasons.
 func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	computed := false
 	for _, f := range fixes {
@@ -183,7 +174,6 @@ func (p *printer) refusal(refusal decision.Refusal, fixes []decision.Fix) {
 	}
 }
 
-// changes prints the weights with which a node would win.
 func (p *printer) changes(c *decision.Chosen) {
 	if c.Outcome != decision.Lower && c.Outcome != decision.Tied {
 		return

@@ -13,8 +13,7 @@ import (
 
 func extenderCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "extender",
-		Usage: "deploy scheduler extenders and wire them into schedulers",
+		Name: "extender", Usage: "deploy scheduler extenders and wire them into schedulers",
 		Subcommands: []*cli.Command{
 			extenderRenderCommand(u), extenderDeployCommand(u), extenderRestartCommand(u), extenderUninstallCommand(u),
 		},
@@ -38,7 +37,6 @@ func extenderFlags(more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// readExtender reads the flags, or the entry of a file, of an extender.
 func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.SchedulerRef, error) {
 	sp, err := spec.Read(nameFlags(c, u))
 	if err != nil {
@@ -51,7 +49,6 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 	return o, callers(c.StringSlice("for"), u.namespace), err
 }
 
-// callers are the schedulers of --for.
 func callers(names []string, namespace string) []extenders.SchedulerRef {
 	var refs []extenders.SchedulerRef
 	for _, name := range names {
@@ -69,11 +66,9 @@ func callers(names []string, namespace string) []extenders.SchedulerRef {
 
 func extenderRenderCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "render",
-		Usage: "print the objects that extender deploy would apply",
-		Description: "Prints the objects of the extender, and of each scheduler of --for with\n" +
-			"the extender wired in. With --branch it works without a cluster. Keys are redacted\n" +
-			"unless --show-secrets is given.",
+		Name: "render", Usage: "print the objects that extender deploy would apply",
+		Description: "Prints the objects of the extender, and of each scheduler of --for with the extender wired in. With " +
+			"--branch it works without a cluster. Keys are redacted unless --show-secrets is given.",
 		UsageText: examples(
 			"pmk-sched extender render --name my-extender --policy blockall --ignorable=true --branch v1.24.3",
 			"pmk-sched extender render -f extenders.yaml --name my-extender --branch v1.24.3 --to-file out.yaml",
@@ -114,15 +109,12 @@ func extenderRenderCommand(u *ui) *cli.Command {
 
 func extenderDeployCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "deploy",
-		Usage: "deploy an extender and wire it into schedulers",
-		Description: "Creates a Deployment, Service, NetworkPolicy, PodDisruptionBudget,\n" +
-			"certificates and the permissions of the policies; or, with --sidecar, a container\n" +
-			"in the pod of each scheduler of --for. --for adds the extender to the\n" +
-			"configuration of a scheduler that pmk-sched deployed, --default to the\n" +
-			"configuration of the default scheduler of this node (as root on a control-plane\n" +
-			"node, like replace). A test pod proves that the schedulers call the extender. A\n" +
-			"failure undoes everything.",
+		Name: "deploy", Usage: "deploy an extender and wire it into schedulers",
+		Description: "Creates a Deployment, Service, NetworkPolicy, PodDisruptionBudget, certificates and the permissions " +
+			"of the policies; or, with --sidecar, a container in the pod of each scheduler of --for. --for adds the extender " +
+			"to the configuration of a scheduler that pmk-sched deployed, --default to the configuration of the default " +
+			"scheduler of this node (as root on a control-plane node, like replace). A test pod proves that the schedulers " +
+			"call the extender. A failure undoes everything.",
 		UsageText: examples(
 			"pmk-sched extender deploy --name my-extender --policy blockall --ignorable=true --for my-scheduler",
 			"pmk-sched extender deploy -f extenders.yaml --name my-extender --default --dry-run",

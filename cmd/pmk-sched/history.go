@@ -12,15 +12,11 @@ import (
 
 func historyCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "history",
-		Usage: "show the revisions of a scheduler or an extender",
-		Description: "Each deployment that changes an object is a revision. The last ten\n" +
-			"revisions are kept. -o json contains the full reason of a failure.",
-		UsageText: examples(
-			"pmk-sched history --name my-scheduler",
-			"pmk-sched history -f pmk-sched.yaml -o json",
-		),
-		Flags: []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
+		Name: "history", Usage: "show the revisions of a scheduler or an extender",
+		Description: "Each deployment that changes an object is a revision. The last ten revisions are kept. -o json " +
+			"contains the full reason of a failure.",
+		UsageText: examples("pmk-sched history --name my-scheduler", "pmk-sched history -f pmk-sched.yaml -o json"),
+		Flags:     []cli.Flag{nameFlag("scheduler"), fileFlag(), outputFlag("")},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)
 			if err != nil {
@@ -45,7 +41,6 @@ func historyTable(entries []deploy.HistoryEntry) string {
 	return p.String()
 }
 
-// revisionStatus returns the status of a revision, or "current" for the last deployed revision.
 func revisionStatus(e deploy.HistoryEntry) string {
 	if e.Current && e.Status == apply.Deployed {
 		return "current"
@@ -53,7 +48,6 @@ func revisionStatus(e deploy.HistoryEntry) string {
 	return string(e.Status)
 }
 
-// shortImage is the image with the beginning of its digest.
 func shortImage(e deploy.HistoryEntry) string {
 	return shortReference(e.Image + prefixed("@", e.Digest))
 }

@@ -18,10 +18,9 @@ const defaultLabDir = "/var/lib/pmk-sched/labs"
 
 func labCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "lab",
-		Usage: "run a cluster of any supported release on this machine (Linux, root)",
-		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The network,\n" +
-			"files and services of the machine are not changed, and `lab down` removes everything.",
+		Name: "lab", Usage: "run a cluster of any supported release on this machine (Linux, root)",
+		Description: "Control-plane nodes and workers with containerd and kubelet as processes in separate namespaces. The " +
+			"network, files and services of the machine are not changed, and `lab down` removes everything.",
 		Subcommands: []*cli.Command{
 			labUpCommand(u), labUpgradeCommand(u), labDownCommand(u), labStatusCommand(u), labExecCommand(u), labNodeCommand(u), labKubeconfigCommand(u),
 		},
@@ -37,13 +36,10 @@ func labFlags(more ...cli.Flag) []cli.Flag {
 
 func labUpCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "up",
-		Usage: "create a lab",
-		UsageText: examples(
-			"pmk-sched lab up --branch v1.24.3 --masters 3",
+		Name: "up", Usage: "create a lab",
+		UsageText: examples("pmk-sched lab up --branch v1.24.3 --masters 3",
 			"pmk-sched lab up --branch v1.36.3 --layout kubeadm --nodes 3 --name kubeadm",
-			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha",
-		),
+			"pmk-sched lab up --branch v1.29.2 --layout kubeadm --masters 3 --workers 1 --name ha"),
 		Flags: labFlags(
 			&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes, such as v1.24.3 or v1.24 (required)"},
 			&cli.StringFlag{Name: "layout", Value: lab.LayoutPMK, Usage: "file `LAYOUT` of the control-plane node: pmk or kubeadm"},
@@ -74,14 +70,11 @@ func labUpCommand(u *ui) *cli.Command {
 
 func labUpgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "upgrade",
-		Usage: "upgrade a lab to another release",
-		Description: "Upgrades the control plane and then the kubelet, with the same data and keys, to a newer patch of the minor\n" +
-			"or to the next minor. It can be run again after an interruption.",
-		UsageText: examples(
-			"pmk-sched lab upgrade --branch v1.25.4",
-			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0",
-		),
+		Name: "upgrade", Usage: "upgrade a lab to another release",
+		Description: "Upgrades the control plane and then the kubelet, with the same data and keys, to a newer patch of " +
+			"the minor or to the next minor. It can be run again after an interruption.",
+		UsageText: examples("pmk-sched lab upgrade --branch v1.25.4",
+			"pmk-sched lab upgrade --name kubeadm --branch v1.37.0"),
 		Flags: labFlags(&cli.StringFlag{Name: "branch", Usage: "`RELEASE` of Kubernetes to upgrade to, such as v1.25.4 (required)"}),
 		Action: func(c *cli.Context) error {
 			o, err := readLabOptions(c, u)
@@ -99,7 +92,6 @@ func labUpgradeCommand(u *ui) *cli.Command {
 	}
 }
 
-// readLabOptions turns the flags of lab up and lab upgrade into options.
 func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 	branch := c.String("branch")
 	if branch == "" {
@@ -127,13 +119,9 @@ func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 
 func labDownCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "down",
-		Usage: "remove a lab, in any state",
-		UsageText: examples(
-			"pmk-sched lab down",
-			"pmk-sched lab down --name kubeadm",
-		),
-		Flags: labFlags(),
+		Name: "down", Usage: "remove a lab, in any state",
+		UsageText: examples("pmk-sched lab down", "pmk-sched lab down --name kubeadm"),
+		Flags:     labFlags(),
 		Action: func(c *cli.Context) error {
 			name := c.String("name")
 			done := u.step("remove lab " + name)
@@ -146,14 +134,10 @@ func labDownCommand(u *ui) *cli.Command {
 
 func labStatusCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "status",
-		Usage:       "show the state of a lab",
+		Name: "status", Usage: "show the state of a lab",
 		Description: "The exit status is 3 if the lab does not work.",
-		UsageText: examples(
-			"pmk-sched lab status",
-			"pmk-sched lab status --name kubeadm -o json",
-		),
-		Flags: labFlags(outputFlag("")),
+		UsageText:   examples("pmk-sched lab status", "pmk-sched lab status --name kubeadm -o json"),
+		Flags:       labFlags(outputFlag("")),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {
@@ -214,12 +198,9 @@ func (p *printer) processes(processes []lab.Process) {
 
 func labExecCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "exec",
-		Usage: "run a command on a node of a lab",
-		UsageText: examples(
-			"pmk-sched lab exec -- kubectl get pods -A",
-			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf",
-		),
+		Name: "exec", Usage: "run a command on a node of a lab",
+		UsageText: examples("pmk-sched lab exec -- kubectl get pods -A",
+			"pmk-sched lab exec --name ha --node ha-2 -- cat /etc/kubernetes/scheduler.conf"),
 		ArgsUsage: "-- COMMAND ...",
 		Flags:     labFlags(&cli.StringFlag{Name: "node", Usage: "`NAME` of the node", DefaultText: "the first control-plane node"}),
 		Action: func(c *cli.Context) error {
@@ -240,14 +221,10 @@ func labExecCommand(u *ui) *cli.Command {
 
 func labKubeconfigCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "kubeconfig",
-		Usage:       "print the administrator's kubeconfig of a lab, for this machine",
+		Name: "kubeconfig", Usage: "print the administrator's kubeconfig of a lab, for this machine",
 		Description: "It contains a private key.",
-		UsageText: examples(
-			"pmk-sched lab kubeconfig",
-			"pmk-sched lab kubeconfig --name kubeadm",
-		),
-		Flags: labFlags(),
+		UsageText:   examples("pmk-sched lab kubeconfig", "pmk-sched lab kubeconfig --name kubeadm"),
+		Flags:       labFlags(),
 		Action: func(c *cli.Context) error {
 			l, err := lab.Get(c.String("lab-dir"), c.String("name"))
 			if err != nil {

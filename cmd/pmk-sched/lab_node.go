@@ -32,8 +32,7 @@ func labNodeCommand(u *ui) *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name:  "node",
-		Usage: "stop or start a node of a lab, or cut or restore its network",
+		Name: "node", Usage: "stop or start a node of a lab, or cut or restore its network",
 		Subcommands: []*cli.Command{
 			change("stop", "kill all processes of a node at once, as a loss of power does", (*lab.Lab).StopNode),
 			change("start", "start a node that was stopped", (*lab.Lab).StartNode),

@@ -13,21 +13,16 @@ import (
 
 func pluginCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "plugin",
-		Usage:       "list the bundled scheduler plugins, create new plugins, and test them",
+		Name: "plugin", Usage: "list the bundled scheduler plugins, create new plugins, and test them",
 		Subcommands: []*cli.Command{pluginListCommand(u), pluginNewCommand(u), pluginTestCommand(u)},
 	}
 }
 
 func pluginListCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "list",
-		Usage: "list the bundled plugins: extension points, arguments, permissions",
-		UsageText: examples(
-			"pmk-sched plugin list",
-			"pmk-sched plugin list -o json",
-		),
-		Flags: []cli.Flag{outputFlag("")},
+		Name: "list", Usage: "list the bundled plugins: extension points, arguments, permissions",
+		UsageText: examples("pmk-sched plugin list", "pmk-sched plugin list -o json"),
+		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			plugins, err := u.session.BundledPlugins(c.Context)
 			if err != nil {
@@ -62,15 +57,10 @@ func pluginTable(plugins []pack.BundledPlugin) string {
 
 func pluginNewCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "new",
-		Usage:     "create a plugin: a Go module with code, tests and a CI workflow",
-		ArgsUsage: "NAME",
-		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against the\n" +
-			"framework of one release. Flags go before the name.",
-		UsageText: examples(
-			"pmk-sched plugin new my-plugin",
-			"pmk-sched plugin new --extender --dir my-extender my-policy",
-		),
+		Name: "new", ArgsUsage: "NAME", Usage: "create a plugin: a Go module with code, tests and a CI workflow",
+		Description: "A portable plugin is written once and compiled for every release. A native plugin is written against " +
+			"the framework of one release. Flags go before the name.",
+		UsageText: examples("pmk-sched plugin new my-plugin", "pmk-sched plugin new --extender --dir my-extender my-policy"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "portable", Usage: "a plugin for every release (the default)"},
 			&cli.BoolFlag{Name: "native", Usage: "a plugin for the framework of one release"},

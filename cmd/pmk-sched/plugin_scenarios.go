@@ -19,18 +19,14 @@ const pluginTestTimeout = 2 * time.Minute
 
 func pluginTestCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "test",
-		Usage:     "run plugins in the scheduler of any release against scenarios",
-		ArgsUsage: "FILE...",
-		Description: "A scenario contains the objects of a cluster and the expected result for\n" +
-			"pods: a node, or a reason to stay pending. The scheduler is compiled with the\n" +
-			"plugins and runs on an API server without nodes. No cluster is needed.\n\n" +
+		Name: "test", ArgsUsage: "FILE...", Usage: "run plugins in the scheduler of any release against scenarios",
+		Description: "A scenario contains the objects of a cluster and the expected result for pods: a node, or a reason " +
+			"to stay pending. The scheduler is compiled with the plugins and runs on an API server without nodes. No cluster " +
+			"is needed.\n\n" +
 			"Exit status 3: the result of a pod differs from the expected result.",
-		UsageText: examples(
-			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
+		UsageText: examples("pmk-sched plugin test -f pmk-sched.yaml --branch v1.24.3 scenario.yaml",
 			"pmk-sched plugin test --with ./quiet --branch v1.24.3 --branch v1.37.1 a.yaml b.yaml",
-			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml",
-		),
+			"pmk-sched plugin test -f pmk-sched.yaml --branch v1.37.1 --watch scenario.yaml"),
 		Flags: []cli.Flag{
 			fileFlag(),
 			&cli.StringSliceFlag{Name: "with", Usage: "`PLUGIN` to compile in, as in `pmk-sched build`"},
@@ -83,7 +79,6 @@ func checkFiles(c *cli.Context) error {
 	return nil
 }
 
-// pluginTestRequest reads pmk-sched.yaml and the flags.
 func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy = c.String("config"), c.String("preset"), c.Bool("lossy")

@@ -16,16 +16,12 @@ import (
 
 func renderCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "render",
-		Usage: "print the objects that deploy would apply",
-		Description: "Inspects the cluster for values that are not given. With --branch it\n" +
-			"works without a cluster; check nodeSelector and port of the result then. Keys are\n" +
-			"redacted unless --show-secrets is given.",
-		UsageText: examples(
-			"pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
+		Name: "render", Usage: "print the objects that deploy would apply",
+		Description: "Inspects the cluster for values that are not given. With --branch it works without a cluster; check " +
+			"nodeSelector and port of the result then. Keys are redacted unless --show-secrets is given.",
+		UsageText: examples("pmk-sched render --offline --branch v1.24.3 --name my-scheduler --image localhost/sched:v1",
 			"pmk-sched render -f pmk-sched.yaml --offline --helm-chart chart",
-			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml",
-		),
+			"pmk-sched render -f pmk-sched.yaml --monitoring --to-file monitoring.yaml"),
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "offline", Usage: "do not connect to a cluster; requires --branch"},
 			&cli.StringFlag{Name: "helm-chart", Usage: "write a Helm chart to `DIR`"},
@@ -61,7 +57,6 @@ func renderCommand(u *ui) *cli.Command {
 	}
 }
 
-// renderPlan returns the objects of the plan as YAML, or the objects that monitor its scheduler.
 func renderPlan(u *ui, plan *deploy.Plan, monitoring, secrets bool) ([]byte, error) {
 	if !monitoring {
 		return deploy.Render(plan, secrets)
@@ -112,7 +107,6 @@ func writeObjects(w io.Writer, format string, text []byte) error {
 	return writeData(w, format, list, p.String())
 }
 
-// writeChart writes the plan as a Helm chart.
 func writeChart(u *ui, plan *deploy.Plan, dir string, secrets bool) error {
 	files, warnings, err := deploy.Chart(plan, secrets)
 	if err != nil {

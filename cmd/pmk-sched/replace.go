@@ -10,21 +10,16 @@ import (
 
 func replaceCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "replace",
-		Usage: "replace the default scheduler of this control-plane node",
-		Description: "Run it as root on a control-plane node. The static pod's manifest is\n" +
-			"backed up, edited in the scheduler's container only, and swapped with one rename.\n" +
-			"If the new scheduler does not become ready, lead, bind a pod and stay ready, the\n" +
-			"original manifest is restored.\n\n" +
-			"With --all-nodes it prints the command for each control-plane node. With\n" +
-			"--pod-image it also runs the command, on one node after the other, in a privileged\n" +
-			"pod that is deleted afterwards. It stops at the first failure; the same command\n" +
-			"resumes.",
-		UsageText: examples(
-			"pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
+		Name: "replace", Usage: "replace the default scheduler of this control-plane node",
+		Description: "Run it as root on a control-plane node. The static pod's manifest is backed up, edited in the " +
+			"scheduler's container only, and swapped with one rename. If the new scheduler does not become ready, lead, bind " +
+			"a pod and stay ready, the original manifest is restored.\n\n" +
+			"With --all-nodes it prints the command for each control-plane node. With --pod-image it also runs the command, " +
+			"on one node after the other, in a privileged pod that is deleted afterwards. It stops at the first failure; the " +
+			"same command resumes.",
+		UsageText: examples("pmk-sched replace --image registry.example.com/kube-scheduler:v1.24.3 --dry-run",
 			"pmk-sched replace --preset binpack --yes",
-			"pmk-sched replace --preset binpack --all-nodes --pod-image registry.example.com/pmk-sched:v1",
-		),
+			"pmk-sched replace --preset binpack --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the scheduler's image", DefaultText: "the current image"},
 			fileFlag(),

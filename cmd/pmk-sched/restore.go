@@ -11,17 +11,13 @@ import (
 
 func restoreCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "restore",
-		Usage: "restore the default scheduler that was replaced on this node",
-		Description: "Restores the original manifest byte by byte, also after an interrupted\n" +
-			"replacement and while the API server is down. Later edits of the files are shown\n" +
-			"and kept, unless --force is given. With --all-nodes and --pod-image it restores\n" +
-			"all control-plane nodes, one after the other, as replace does.",
-		UsageText: examples(
-			"pmk-sched restore",
+		Name: "restore", Usage: "restore the default scheduler that was replaced on this node",
+		Description: "Restores the original manifest byte by byte, also after an interrupted replacement and while the API " +
+			"server is down. Later edits of the files are shown and kept, unless --force is given. With --all-nodes and " +
+			"--pod-image it restores all control-plane nodes, one after the other, as replace does.",
+		UsageText: examples("pmk-sched restore",
 			"pmk-sched restore --force --yes",
-			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1",
-		),
+			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "restore even if the files were edited or recreated since"},
 			allNodesFlag("restore"), podImageFlag(),
@@ -57,7 +53,6 @@ func restoreCommand(u *ui) *cli.Command {
 	}
 }
 
-// restoreAll restores every control-plane node, or prints how.
 func restoreAll(c *cli.Context, u *ui) error {
 	node, err := u.session.Restoration(c.Context, c.String("pod-image"))
 	if err != nil {

@@ -10,16 +10,11 @@ import (
 
 func rollbackCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "rollback",
-		Usage: "deploy an earlier revision of a scheduler again",
-		Description: "Deploys image, configuration, permissions, credentials and extenders of\n" +
-			"an earlier revision as a new revision. Like `deploy` it checks first and waits\n" +
-			"until the scheduler is ready and stays ready; otherwise the current revision is\n" +
-			"restored. `diff --revision` prints the changes.",
-		UsageText: examples(
-			"pmk-sched rollback --name my-scheduler",
-			"pmk-sched rollback --name my-scheduler --to 3",
-		),
+		Name: "rollback", Usage: "deploy an earlier revision of a scheduler again",
+		Description: "Deploys image, configuration, permissions, credentials and extenders of an earlier revision as a new " +
+			"revision. Like `deploy` it checks first and waits until the scheduler is ready and stays ready; otherwise the " +
+			"current revision is restored. `diff --revision` prints the changes.",
+		UsageText: examples("pmk-sched rollback --name my-scheduler", "pmk-sched rollback --name my-scheduler --to 3"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the revision before the current one", Action: validRevision("to")},
@@ -42,7 +37,6 @@ func rollbackCommand(u *ui) *cli.Command {
 	}
 }
 
-// validRevision returns the check of a flag that takes a revision.
 func validRevision(flag string) func(*cli.Context, int) error {
 	return func(_ *cli.Context, number int) error {
 		if number < 1 {

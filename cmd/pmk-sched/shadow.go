@@ -12,22 +12,17 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
-// shadowRole is the name of the ServiceAccount with the permissions of a shadow.
 const shadowRole = "pmk-sched-shadow"
 
 func shadowCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "shadow",
-		Usage: "compare a scheduler's decisions with those of the live cluster",
-		Description: "The scheduler runs on this machine. A proxy passes its reads to the API\n" +
-			"server and answers its writes, so that nothing on the cluster is changed. It\n" +
-			"decides about each pod as soon as the observed scheduler has decided. Ctrl-C ends\n" +
-			"it early.",
-		UsageText: examples(
-			"pmk-sched shadow --preset binpack --for 10m",
+		Name: "shadow", Usage: "compare a scheduler's decisions with those of the live cluster",
+		Description: "The scheduler runs on this machine. A proxy passes its reads to the API server and answers its " +
+			"writes, so that nothing on the cluster is changed. It decides about each pod as soon as the observed scheduler " +
+			"has decided. Ctrl-C ends it early.",
+		UsageText: examples("pmk-sched shadow --preset binpack --for 10m",
 			"pmk-sched shadow -f pmk-sched.yaml --observe default-scheduler -o json",
-			"pmk-sched shadow --rbac | kubectl apply -f -",
-		),
+			"pmk-sched shadow --rbac | kubectl apply -f -"),
 		Flags: localSchedulerFlags("the cluster's",
 			&cli.StringFlag{Name: "observe", Value: corev1.DefaultSchedulerName, Usage: "compare with the scheduler `NAME`"},
 			&cli.DurationFlag{Name: "for", Value: time.Hour, Usage: "observe for `DURATION`"},
@@ -65,7 +60,6 @@ func runShadow(c *cli.Context, u *ui) error {
 	return errors.Join(err, u.data(c.String("output"), result, shadowTable(result)))
 }
 
-// shadowTable returns a summary that fits a terminal.
 func shadowTable(r *shadow.Report) string {
 	var p printer
 	duration := time.Duration(r.Seconds * float64(time.Second)).Round(time.Second)

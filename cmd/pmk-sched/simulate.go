@@ -20,10 +20,9 @@ const simulateTimeout = 30 * time.Minute
 
 func simulateCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "simulate",
-		Usage: "simulate a scheduler on a copy of the cluster's objects",
-		Description: "Runs the scheduler itself on an API server without nodes. The cluster is\n" +
-			"only read. With --snapshot no cluster is used.",
+		Name: "simulate", Usage: "simulate a scheduler on a copy of the cluster's objects",
+		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read. With --snapshot " +
+			"no cluster is used.",
 		Subcommands: []*cli.Command{
 			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
 			simulateMatrixCommand(u),
@@ -33,14 +32,11 @@ func simulateCommand(u *ui) *cli.Command {
 
 func simulatePendingCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "pending",
-		Usage: "show where the pending pods would go, or why not",
-		Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may evict pods, which\n" +
-			"are listed.",
-		UsageText: examples(
-			"pmk-sched simulate pending",
-			"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json",
-		),
+		Name: "pending", Usage: "show where the pending pods would go, or why not",
+		Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may " +
+			"evict pods, which are listed.",
+		UsageText: examples("pmk-sched simulate pending",
+			"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
 			return simulateSteps(c, u, "", scenario.Step{Scenario: "pending"})
@@ -50,15 +46,11 @@ func simulatePendingCommand(u *ui) *cli.Command {
 
 func simulateReplaceAllCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "replace-all",
-		Usage: "show where all pods would go if they were scheduled again",
-		Description: "Schedules all movable and pending pods, by priority, then by age, on\n" +
-			"nodes that have only the pods of DaemonSets, static pods and pods that are being\n" +
-			"deleted.",
-		UsageText: examples(
-			"pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
-			"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json",
-		),
+		Name: "replace-all", Usage: "show where all pods would go if they were scheduled again",
+		Description: "Schedules all movable and pending pods, by priority, then by age, on nodes that have only the pods " +
+			"of DaemonSets, static pods and pods that are being deleted.",
+		UsageText: examples("pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
+			"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
 			return simulateSteps(c, u, "", scenario.Step{Scenario: "replace-all"})
@@ -68,13 +60,9 @@ func simulateReplaceAllCommand(u *ui) *cli.Command {
 
 func simulateDrainCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:      "drain",
-		Usage:     "show where the pods of drained nodes would go",
-		ArgsUsage: "NODE...",
-		UsageText: examples(
-			"pmk-sched simulate drain worker-7",
-			"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8",
-		),
+		Name: "drain", ArgsUsage: "NODE...", Usage: "show where the pods of drained nodes would go",
+		UsageText: examples("pmk-sched simulate drain worker-7",
+			"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
 			nodes := c.Args().Slice()
@@ -127,7 +115,6 @@ func localSchedulerFlags(release string, more ...cli.Flag) []cli.Flag {
 	}, more...)
 }
 
-// simulatedScheduler returns the scheduler of [localSchedulerFlags].
 func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	flags := nameFlags(c, u)
 	flags.Config, flags.Preset, flags.Lossy, flags.Branch = c.String("config"), c.String("preset"), c.Bool("lossy"), c.String("branch")
@@ -138,7 +125,6 @@ func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	return sp.Simulation(c.StringSlice("with"), nil)
 }
 
-// simulateSteps runs steps whose files are relative to dir.
 func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
 	scheduler, err := simulatedScheduler(c, u)
 	if err != nil {
@@ -171,7 +157,6 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 // defaultBaseline is the value of --against for the default scheduler.
 const defaultBaseline = "default"
 
-// readBaseline returns the scheduler that a value of a flag names.
 func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline, error) {
 	flags := spec.Flags{Namespace: u.namespace, Version: ownVersion(), Branch: c.String("branch")}
 	if source != defaultBaseline {

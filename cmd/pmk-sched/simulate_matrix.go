@@ -24,7 +24,6 @@ const (
 	defaultParallelJob = 10
 )
 
-// jobFlags are the flags that require --job.
 func jobFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "node", Usage: "with --job: run all pods on the node `NAME` and tolerate its taints", DefaultText: "any node"},
@@ -41,14 +40,11 @@ func simulateMatrixCommand(u *ui) *cli.Command {
 		Name:      "matrix",
 		Usage:     "run many simulations: each scheduler on each snapshot in each scenario",
 		ArgsUsage: "SCENARIO...",
-		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With\n" +
-			"--job the simulations run on the cluster, as one indexed Job whose image contains\n" +
-			"all programs and files. The Job is deleted in the end.\n\n" +
+		Description: "SCENARIO is pending, replace-all, or a file as for `simulate run`. With --job the simulations run on " +
+			"the cluster, as one indexed Job whose image contains all programs and files. The Job is deleted in the end.\n\n" +
 			"Exit status 1: a simulation failed; the results of the others are printed.",
-		UsageText: examples(
-			"pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
-			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all",
-		),
+		UsageText: examples("pmk-sched simulate matrix --snapshot a.tar.gz -f default -f new.yaml pending scenario.yaml",
+			"pmk-sched simulate matrix --snapshot a.tar.gz --job --push --tag reg.example.com/m:v1 replace-all"),
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{
 				Name: "file", Aliases: []string{"f"}, DefaultText: "default",
@@ -83,7 +79,6 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	return failedCells(result)
 }
 
-// failedCells returns an error if simulations failed, with their hints.
 func failedCells(result *matrix.Result) error {
 	failed, hints := 0, []string{}
 	for _, cell := range result.Cells {
@@ -102,7 +97,6 @@ func failedCells(result *matrix.Result) error {
 	return err
 }
 
-// matrixRequest reads the files and the flags.
 func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	r := session.MatrixRequest{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
 	if err := checkFiles(c); err != nil {
@@ -191,7 +185,6 @@ func simulateCellCommand(u *ui) *cli.Command {
 	}
 }
 
-// matrixTable returns a line for each simulation, and the errors.
 func matrixTable(r *matrix.Result) string {
 	var p printer
 	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE", "PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")

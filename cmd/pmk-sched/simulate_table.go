@@ -35,7 +35,6 @@ func simulationTable(r *report.Report) string {
 	return p.String()
 }
 
-// resources prints the figures of each resource, and of the nodes.
 func (p *printer) resources(s report.Summary) {
 	if s.Before == nil || s.After == nil {
 		return
@@ -61,7 +60,6 @@ func (p *printer) resources(s report.Summary) {
 	}
 }
 
-// cost prints the costs of the nodes, by their types.
 func (p *printer) cost(before, after *report.Cost) {
 	if before == nil || after == nil {
 		return
@@ -90,7 +88,6 @@ func amountChange(u report.Utilization) string {
 	return u.Allocatable + " → " + u.AllocatableAfter
 }
 
-// capacity prints how many copies of workloads fit.
 func (p *printer) capacity(c *report.Capacity) {
 	if c == nil {
 		return
@@ -104,7 +101,6 @@ func (p *printer) capacity(c *report.Capacity) {
 	}
 }
 
-// comparison prints the differences from another scheduler.
 func (p *printer) comparison(c *report.Comparison) {
 	if c == nil {
 		return

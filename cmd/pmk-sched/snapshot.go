@@ -15,16 +15,13 @@ import (
 
 func snapshotCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "snapshot",
-		Usage: "write the objects that a scheduler reads to a file",
-		Description: "Nodes, pods, volumes, claims, devices and the other objects that schedulers read, at one resource version,\n" +
-			"for simulations elsewhere. Environment variables, commands, other annotations, Secrets and ConfigMaps are left out.\n" +
-			"Changes nothing on the cluster.",
-		UsageText: examples(
-			"pmk-sched snapshot --to-file cluster.tar.gz",
+		Name: "snapshot", Usage: "write the objects that a scheduler reads to a file",
+		Description: "Nodes, pods, volumes, claims, devices and the other objects that schedulers read, at one resource " +
+			"version, for simulations elsewhere. Environment variables, commands, other annotations, Secrets and ConfigMaps " +
+			"are left out. Changes nothing on the cluster.",
+		UsageText: examples("pmk-sched snapshot --to-file cluster.tar.gz",
 			"pmk-sched snapshot --rbac | kubectl apply -f -",
-			"kubectl get nodes,pods -A -o json | pmk-sched snapshot --from - --anonymize",
-		),
+			"kubectl get nodes,pods -A -o json | pmk-sched snapshot --from - --anonymize"),
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "to-file", Value: "cluster.tar.gz", Usage: "write to `FILE`"},
 			&cli.StringSliceFlag{Name: "from", Usage: "read `PATH` instead of the cluster: a snapshot, output of kubectl get -o yaml or json, manifests or a trace; -: standard input"},
@@ -74,7 +71,6 @@ func (u *ui) printRole(format, name string, resources []string, verbs ...string)
 	return u.objects(format, "", bytes.Join(documents, []byte("---\n")))
 }
 
-// snapshotTable returns the number of objects of each kind.
 func snapshotTable(h *snapshot.Header) string {
 	var p printer
 	p.row("RESOURCE", "OBJECTS", "BYTES")

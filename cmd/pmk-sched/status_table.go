@@ -35,7 +35,6 @@ func statusText(s *session.Status) string {
 	return strings.TrimPrefix(p.String(), "\n")
 }
 
-// workloads has a line for each scheduler or extender, with the codes of its findings.
 func (p *printer) workloads(title string, list []*health.Workload, findings []health.Finding) {
 	p.head(len(list), title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS")
 	for _, w := range list {
@@ -67,7 +66,6 @@ func codesOf(w *health.Workload, findings []health.Finding) string {
 	return strings.Join(codes, ", ")
 }
 
-// details returns the facts about a scheduler or extender, one fact a paragraph.
 func details(w *health.Workload) string {
 	var b strings.Builder
 	fact := func(name, text string) {
@@ -165,7 +163,6 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// findingsText returns the findings, each with its hint.
 func findingsText(findings []health.Finding) string {
 	if len(findings) == 0 {
 		return "\nno findings\n"

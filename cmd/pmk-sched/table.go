@@ -89,7 +89,6 @@ func wrapText(text, first, next string) string {
 // oneLine replaces line breaks and repeated spaces, which would break a table.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// shortReference is an image with the beginning of its digest.
 func shortReference(image string) string {
 	name, digest, _ := strings.Cut(image, "@")
 	return name + prefixed("@", digest[:min(len(digest), shortDigest)])

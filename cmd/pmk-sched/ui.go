@@ -85,7 +85,6 @@ func (u *ui) progress(text string) {
 	}
 }
 
-// say writes a message.
 func (u *ui) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
@@ -101,7 +100,6 @@ func (u *ui) warn(warnings ...string) {
 	}
 }
 
-// fail writes an error and its hints.
 func (u *ui) fail(err error) {
 	text := err.Error()
 	if errors.Is(err, context.Canceled) {

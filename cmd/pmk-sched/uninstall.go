@@ -8,13 +8,10 @@ import (
 
 func uninstallCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "uninstall",
-		Usage:       "remove a scheduler and everything that was created for it",
-		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints a line for each object.",
-		UsageText: examples(
-			"pmk-sched uninstall --name my-scheduler",
-			"pmk-sched uninstall -f pmk-sched.yaml --yes",
-		),
+		Name: "uninstall", Usage: "remove a scheduler and everything that was created for it",
+		Description: "Running pods stay as they are; new pods that name the scheduler stay pending. Prints a line for each " +
+			"object.",
+		UsageText: examples("pmk-sched uninstall --name my-scheduler", "pmk-sched uninstall -f pmk-sched.yaml --yes"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			timeoutFlag(defaultTimeout, "the objects to disappear"),

@@ -16,21 +16,16 @@ import (
 
 func upgradeCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "upgrade",
-		Usage: "deploy a scheduler at the release of the API server",
-		Description: "Builds the image with the same plugins, converts the configuration,\n" +
-			"deploys with the same flags or file, and verifies that the scheduler binds a pod;\n" +
-			"otherwise the former revision is restored. With --check nothing is changed: the\n" +
-			"exit status is 3 if an upgrade is pending. Without --name it covers all schedulers\n" +
-			"and all replaced default schedulers.\n\n" +
-			"--default upgrades the replaced default scheduler of this control-plane node, as\n" +
-			"replace does, and keeps its configuration. Run it on one node after the other, in\n" +
-			"the order that --check prints.",
-		UsageText: examples(
-			"pmk-sched upgrade --check",
+		Name: "upgrade", Usage: "deploy a scheduler at the release of the API server",
+		Description: "Builds the image with the same plugins, converts the configuration, deploys with the same flags or " +
+			"file, and verifies that the scheduler binds a pod; otherwise the former revision is restored. With --check " +
+			"nothing is changed: the exit status is 3 if an upgrade is pending. Without --name it covers all schedulers and " +
+			"all replaced default schedulers.\n\n" +
+			"--default upgrades the replaced default scheduler of this control-plane node, as replace does, and keeps its " +
+			"configuration. Run it on one node after the other, in the order that --check prints.",
+		UsageText: examples("pmk-sched upgrade --check",
 			"pmk-sched upgrade --name my-scheduler",
-			"pmk-sched upgrade --default --yes",
-		),
+			"pmk-sched upgrade --default --yes"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "check", Usage: "print the pending upgrades and their changes"},
@@ -93,7 +88,6 @@ func readUpgrade(c *cli.Context, u *ui) (session.UpgradeOptions, error) {
 	}, err
 }
 
-// upgradeDefault upgrades the replaced default scheduler of this node.
 func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	if !c.IsSet("timeout") {
 		o.Deploy.Timeout = replace.DefaultTimeout
@@ -125,7 +119,6 @@ func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return u.data(c.String("output"), outcome, replacedTable(outcome))
 }
 
-// checkUpgrade prints the pending upgrades.
 func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	report, err := u.session.CheckUpgrade(c.Context, o, u.namespace)
 	if err != nil {
@@ -160,7 +153,6 @@ func upgradeTable(r *session.UpgradeReport) string {
 	return p.String()
 }
 
-// upgrade writes the changes of one scheduler's upgrade.
 func (p *printer) upgrade(s session.Upgrade) {
 	p.line("\n%s", s.Name)
 	row := func(name string, values ...string) {

@@ -13,15 +13,10 @@ import (
 
 func verifyCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "verify",
-		Usage: "verify that a scheduler binds a pod",
-		Description: "Creates a pod that names the scheduler in a temporary namespace, waits\n" +
-			"until it is bound, and checks in its event that this scheduler bound it. The exit\n" +
-			"status is 3 if the pod is not bound; the reason is printed.",
-		UsageText: examples(
-			"pmk-sched verify --name my-scheduler",
-			"pmk-sched verify --default -o json",
-		),
+		Name: "verify", Usage: "verify that a scheduler binds a pod",
+		Description: "Creates a pod that names the scheduler in a temporary namespace, waits until it is bound, and checks " +
+			"in its event that this scheduler bound it. The exit status is 3 if the pod is not bound; the reason is printed.",
+		UsageText: examples("pmk-sched verify --name my-scheduler", "pmk-sched verify --default -o json"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "default", Usage: "verify the replaced default scheduler"},

@@ -23,7 +23,6 @@ func ownVersion() string {
 	return "dev"
 }
 
-// versionData is the output of `version`.
 type versionData struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
@@ -46,13 +45,9 @@ func newVersionData() versionData {
 
 func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "version",
-		Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
-		UsageText: examples(
-			"pmk-sched version",
-			"pmk-sched version -o json",
-		),
-		Flags: []cli.Flag{outputFlag("")},
+		Name: "version", Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
+		UsageText: examples("pmk-sched version", "pmk-sched version -o json"),
+		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
 			v := newVersionData()
 			var p printer
