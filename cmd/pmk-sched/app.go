@@ -135,6 +135,19 @@ func checkArguments(c *cli.Context, cmd *cli.Command) error {
 	return nil
 }
 
+// checkList returns an error if a list of arguments is empty or has a flag.
+func checkList(c *cli.Context) error {
+	if c.NArg() == 0 {
+		return problem.Invalidf(seeHelp(c), "%s is required", strings.TrimSuffix(c.Command.ArgsUsage, "..."))
+	}
+	for _, arg := range c.Args().Slice() {
+		if strings.HasPrefix(arg, "-") {
+			return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", arg, c.Args().First())
+		}
+	}
+	return nil
+}
+
 func unknownCommand(c *cli.Context, known []*cli.Command) error {
 	hint := seeHelp(c)
 	if near := cli.SuggestCommand(known, c.Args().First()); near != "" {

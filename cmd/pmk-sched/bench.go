@@ -72,9 +72,7 @@ func runBench(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range result.Notes {
-		u.warn(note)
-	}
+	u.warn(result.Notes...)
 	if err := u.data(c.String("output"), result, benchTable(result)); err != nil {
 		return err
 	}

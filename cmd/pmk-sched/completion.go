@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -63,6 +62,7 @@ func completionCommand(u *ui) *cli.Command {
 	}
 }
 
+// completeCommand prints the candidates for the last of its arguments, the word that is being typed.
 func completeCommand(u *ui, app *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: completeCommandName, Hidden: true, ArgsUsage: "WORD ...", SkipFlagParsing: true,
@@ -73,7 +73,7 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 			}
 			schedulers := func() []string { return schedulerNames(c.Context, u) }
 			for _, candidate := range candidates(app, words, schedulers) {
-				if _, err := fmt.Fprintln(u.out, candidate); err != nil {
+				if _, err := io.WriteString(u.out, candidate+"\n"); err != nil {
 					return err
 				}
 			}

@@ -13,9 +13,20 @@ import (
 // default scheduler's pods, the deployed schedulers and warnings.
 func infoTable(i *inspect.Info) string {
 	var p printer
-	for _, fact := range facts(i) {
-		p.row(fact[0], fact[1])
+	p.row("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform))
+	p.row("Distribution", i.Distribution+", layout "+i.Layout)
+	p.row("Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)))
+	p.row("Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
+		prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " "))))
+	p.row("Nodes", nodeFact(i))
+	p.row("Control plane", controlPlaneFact(i))
+	p.row("Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)))
+	p.row("Port to use", portFact(i))
+	p.row("Ports taken", orDash(takenFact(i)))
+	if i.Gangs != nil {
+		p.row("Gangs", i.Gangs)
 	}
+	p.credentials(i.Credentials)
 	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
 		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taintList(n.Taints)))
@@ -45,24 +56,6 @@ func problemOwner(known inspect.KnownProblem) string {
 		return known.Release
 	}
 	return "scheduler " + known.Scheduler + ", " + known.Release
-}
-
-func facts(i *inspect.Info) [][2]string {
-	facts := [][2]string{
-		{"Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform)},
-		{"Distribution", i.Distribution + ", layout " + i.Layout},
-		{"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go))},
-		{"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion), prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " ")))},
-		{"Nodes", nodeFact(i)},
-		{"Control plane", controlPlaneFact(i)},
-		{"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder))},
-		{"Port to use", portFact(i)},
-		{"Ports taken", orDash(takenFact(i))},
-	}
-	if i.Gangs != nil {
-		facts = append(facts, [2]string{"Gangs", i.Gangs.String()})
-	}
-	return append(facts, credentialFacts(i)...)
 }
 
 func nodeFact(i *inspect.Info) string {
@@ -109,19 +102,18 @@ func takenFact(i *inspect.Info) string {
 	return strings.Join(list, ", ")
 }
 
-func credentialFacts(i *inspect.Info) [][2]string {
-	found := i.Credentials
+func (p *printer) credentials(found inspect.Credentials) {
 	if found.Kubeconfig == "" {
-		return [][2]string{{"Credentials", "none: not on a control-plane node"}}
+		p.row("Credentials", "none: not on a control-plane node")
+		return
 	}
-	facts := [][2]string{{"Credentials", joinNonEmpty(found.Kubeconfig, found.Server)}}
+	p.row("Credentials", joinNonEmpty(found.Kubeconfig, found.Server))
 	if found.Subject != "" {
-		facts = append(facts, [2]string{"", "user " + found.User + ", certificate " + found.Subject})
+		p.row("", "user "+found.User+", certificate "+found.Subject)
 	}
 	if found.Expires != nil {
-		facts = append(facts, [2]string{"", "expires " + found.Expires.UTC().Format(time.RFC3339)})
+		p.row("", "expires "+instant(*found.Expires))
 	}
-	return facts
 }
 
 func taintList(taints []inspect.Taint) string {

@@ -40,9 +40,7 @@ func explainCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			for _, unknown := range report.Unknown {
-				u.warn(unknown)
-			}
+			u.warn(report.Unknown...)
 			return u.data(c.String("output"), report, explainTable(report))
 		},
 	}

@@ -33,9 +33,7 @@ func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	if err != nil {
 		return err
 	}
-	for _, note := range result.Notes {
-		u.warn(note)
-	}
+	u.warn(result.Notes...)
 	return u.data(c.String("output"), result, exactTable(result))
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -52,10 +53,7 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 func callers(names []string, namespace string) []extenders.SchedulerRef {
 	var refs []extenders.SchedulerRef
 	for _, name := range names {
-		ref := extenders.SchedulerRef{Namespace: namespace, Name: name}
-		if ref.Namespace == "" {
-			ref.Namespace = spec.DefaultNamespace
-		}
+		ref := extenders.SchedulerRef{Namespace: cmp.Or(namespace, spec.DefaultNamespace), Name: name}
 		if before, after, ok := strings.Cut(name, "/"); ok {
 			ref = extenders.SchedulerRef{Namespace: before, Name: after}
 		}

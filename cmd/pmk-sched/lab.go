@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -54,7 +55,6 @@ func labUpCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			o.Log, o.OnStep, o.Env = u.log, u.step, os.Environ()
 			if c.Bool("programs-only") {
 				return lab.GetPrograms(c.Context, o)
 			}
@@ -81,7 +81,6 @@ func labUpgradeCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			o.Log, o.OnStep, o.Env = u.log, u.step, os.Environ()
 			l, err := lab.Upgrade(c.Context, o)
 			if err != nil {
 				return err
@@ -114,6 +113,7 @@ func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 		Name: c.String("name"), Release: release, Layout: c.String("layout"),
 		Masters: c.Int("masters"), Workers: c.Int("workers"), Nodes: c.Int("nodes"),
 		StateDir: dir, CacheDir: u.session.CacheDir, Keep: c.Bool("keep"),
+		Log: u.log, OnStep: u.step, Env: os.Environ(),
 	}, nil
 }
 
@@ -236,6 +236,37 @@ func labKubeconfigCommand(u *ui) *cli.Command {
 			}
 			_, err = u.out.Write(text)
 			return err
+		},
+	}
+}
+
+func labNodeCommand(u *ui) *cli.Command {
+	change := func(name, usage string, do func(*lab.Lab, context.Context, string) error) *cli.Command {
+		return &cli.Command{
+			Name: name, Usage: usage, ArgsUsage: "NODE", Flags: labFlags(),
+			UsageText: examples("pmk-sched lab node "+name+" --name ha ha-2", "pmk-sched lab node "+name+" --name ha ha-worker-1"),
+			Action: func(c *cli.Context) error {
+				if c.NArg() != 1 {
+					return problem.Invalidf("`pmk-sched lab status` lists the nodes", "expected the name of one node, got %d arguments", c.NArg())
+				}
+				l, err := lab.Get(c.String("lab-dir"), c.String("name"))
+				if err != nil {
+					return err
+				}
+				done := u.step(name + " node " + c.Args().First())
+				err = do(l, c.Context, c.Args().First())
+				done(err)
+				return err
+			},
+		}
+	}
+	return &cli.Command{
+		Name: "node", Usage: "stop or start a node of a lab, or cut or restore its network",
+		Subcommands: []*cli.Command{
+			change("stop", "kill all processes of a node at once, as a loss of power does", (*lab.Lab).StopNode),
+			change("start", "start a node that was stopped", (*lab.Lab).StartNode),
+			change("cut", "disconnect a node from the network; it keeps running", (*lab.Lab).CutNode),
+			change("heal", "connect a node to the network again", (*lab.Lab).HealNode),
 		},
 	}
 }

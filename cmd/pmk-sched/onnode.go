@@ -14,6 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
+// onNodeCommand is the command of the containers of a pod on a node, see package noderun.
 func onNodeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: noderun.Command, Hidden: true, Usage: "run in a pod of `replace --all-nodes`",

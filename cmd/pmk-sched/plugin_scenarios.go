@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -43,7 +42,7 @@ func pluginTestCommand(u *ui) *cli.Command {
 }
 
 func testPlugins(c *cli.Context, u *ui) (err error) {
-	if err := checkFiles(c); err != nil {
+	if err := checkList(c); err != nil {
 		return err
 	}
 	tests, err := u.session.NewPluginTests()
@@ -64,19 +63,6 @@ func testPlugins(c *cli.Context, u *ui) (err error) {
 		return err
 	}
 	return u.pluginTestResult(c.String("output"), runs)
-}
-
-// checkFiles refuses flags after a file, which the library takes for files.
-func checkFiles(c *cli.Context) error {
-	if c.NArg() == 0 {
-		return problem.Invalidf(seeHelp(c), "%s is required", strings.TrimSuffix(c.Command.ArgsUsage, "..."))
-	}
-	for _, file := range c.Args().Slice() {
-		if strings.HasPrefix(file, "-") {
-			return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", file, c.Args().First())
-		}
-	}
-	return nil
 }
 
 func pluginTestRequest(c *cli.Context, u *ui) (session.PluginTestRequest, error) {

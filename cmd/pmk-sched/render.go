@@ -78,10 +78,15 @@ func (u *ui) objects(format, file string, text []byte) error {
 	} else if err := writeObjects(&out, format, text); err != nil {
 		return err
 	}
+	return u.write(file, out.Bytes())
+}
+
+// write writes to a file that only its owner may read, or to standard output if file is empty.
+func (u *ui) write(file string, text []byte) error {
 	if file != "" {
-		return os.WriteFile(file, out.Bytes(), 0o600)
+		return os.WriteFile(file, text, 0o600)
 	}
-	_, err := u.out.Write(out.Bytes())
+	_, err := u.out.Write(text)
 	return err
 }
 

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/api/v1alpha1"
@@ -15,12 +13,6 @@ func schemaCommand(u *ui) *cli.Command {
 			"of the file: # yaml-language-server: $schema=pmk-sched.schema.json",
 		UsageText: examples("pmk-sched schema", "pmk-sched schema --to-file pmk-sched.schema.json"),
 		Flags:     []cli.Flag{toFileFlag()},
-		Action: func(c *cli.Context) error {
-			if file := c.String("to-file"); file != "" {
-				return os.WriteFile(file, v1alpha1.Schema(), 0o600)
-			}
-			_, err := u.out.Write(v1alpha1.Schema())
-			return err
-		},
+		Action:    func(c *cli.Context) error { return u.write(c.String("to-file"), v1alpha1.Schema()) },
 	}
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
-	"strings"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +13,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/foresight/page"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/report"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 	"github.com/pmk-sched/pmk-sched/internal/session"
@@ -65,16 +69,10 @@ func simulateDrainCommand(u *ui) *cli.Command {
 			"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
 		Flags: simulateFlags(),
 		Action: func(c *cli.Context) error {
-			nodes := c.Args().Slice()
-			if len(nodes) == 0 {
-				return problem.Invalidf(seeHelp(c), "NODE is required")
+			if err := checkList(c); err != nil {
+				return err
 			}
-			for _, node := range nodes {
-				if strings.HasPrefix(node, "-") {
-					return problem.Invalidf("flags go before arguments", "flag %s comes after the argument %q", node, nodes[0])
-				}
-			}
-			return simulateSteps(c, u, "", scenario.Step{Scenario: "drain", Nodes: nodes})
+			return simulateSteps(c, u, "", scenario.Step{Scenario: "drain", Nodes: c.Args().Slice()})
 		},
 	}
 }
@@ -125,6 +123,7 @@ func simulatedScheduler(c *cli.Context, u *ui) (pack.Scheduler, error) {
 	return sp.Simulation(c.StringSlice("with"), nil)
 }
 
+// simulateSteps runs steps whose files are relative to dir.
 func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) error {
 	scheduler, err := simulatedScheduler(c, u)
 	if err != nil {
@@ -171,4 +170,32 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
 	return &session.Baseline{Scheduler: scheduler, Source: source}, nil
+}
+
+// withReport writes the result of a simulation to a file, which is replaced when it is complete.
+// Only its owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
+func withReport(file string, simulate func() (*report.Report, error)) (result *report.Report, err error) {
+	if file == "" {
+		return simulate()
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return nil, problem.Invalidf("", "write report to %s: %w", file, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+		}
+	}()
+	if result, err = simulate(); err != nil {
+		return nil, err
+	}
+	out := bufio.NewWriter(f)
+	if err := errors.Join(page.Write(out, result), out.Flush(), f.Sync()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(f.Name(), file); err != nil {
+		return nil, err
+	}
+	return result, f.Close()
 }

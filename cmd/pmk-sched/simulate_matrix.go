@@ -99,7 +99,7 @@ func failedCells(result *matrix.Result) error {
 
 func matrixRequest(c *cli.Context, u *ui) (session.MatrixRequest, error) {
 	r := session.MatrixRequest{Snapshots: c.StringSlice("snapshot"), Parallel: c.Int("parallel"), Timeout: c.Duration("timeout")}
-	if err := checkFiles(c); err != nil {
+	if err := checkList(c); err != nil {
 		return r, err
 	}
 	if len(r.Snapshots) == 0 {
