@@ -32,8 +32,7 @@ func benchCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "case", Usage: "`CASE/WORKLOAD` of --workload"},
 			&cli.IntFlag{Name: "samples", Value: 3, Usage: "`NUMBER` of measurements of each scheduler", Action: atLeast("samples", 1)},
 			&cli.Float64Flag{Name: "fail-below", Usage: "exit with 3 if the rate is below `RATIO` times the rate of another scheduler"},
-			timeoutFlag(benchTimeout, "one measurement"),
-			outputFlag(""),
+			timeoutFlag(benchTimeout, "one measurement"), outputFlag(""),
 		),
 		Action: func(c *cli.Context) error { return runBench(c, u) },
 	}

@@ -44,13 +44,8 @@ func credentialsTable(r *deploy.CredentialsReport) string {
 		expires = instant(*r.Expires)
 	}
 	var p printer
-	p.row("Mode", orDash(r.Mode))
-	p.row("Subject", orDash(r.Subject))
-	p.row("Issuer", orDash(r.Issuer))
-	p.row("Expires", orDash(expires))
-	p.row("API server", orDash(r.Server))
-	p.row("Held by", orDash(r.Source))
-	p.row("Kubeconfig in the pod", orDash(r.File))
-	p.row("Renewal", orDash(r.Renewal))
+	p.pairs("Mode", orDash(r.Mode), "Subject", orDash(r.Subject), "Issuer", orDash(r.Issuer), "Expires", orDash(expires),
+		"API server", orDash(r.Server), "Held by", orDash(r.Source),
+		"Kubeconfig in the pod", orDash(r.File), "Renewal", orDash(r.Renewal))
 	return p.String()
 }

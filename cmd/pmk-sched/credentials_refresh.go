@@ -22,8 +22,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.BoolFlag{Name: "csr", Usage: "request a certificate with a CertificateSigningRequest"},
-			timeoutFlag(defaultTimeout, "the certificate, and for the scheduler"),
-			stableForFlag(10 * time.Second),
+			timeoutFlag(defaultTimeout, "the certificate, and for the scheduler"), stableForFlag(10 * time.Second),
 			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {

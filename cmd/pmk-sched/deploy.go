@@ -20,8 +20,7 @@ func deployCommand(u *ui) *cli.Command {
 		Flags: schedulerFlags(
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
-			timeoutFlag(defaultTimeout, "the scheduler"),
-			stableForFlag(10*time.Second),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10*time.Second),
 			outputFlag("")),
 		Action: func(c *cli.Context) error {
 			sp, err := readSpec(c, u)

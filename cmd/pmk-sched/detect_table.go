@@ -13,16 +13,14 @@ import (
 // default scheduler's pods, the deployed schedulers and warnings.
 func infoTable(i *inspect.Info) string {
 	var p printer
-	p.row("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform))
-	p.row("Distribution", i.Distribution+", layout "+i.Layout)
-	p.row("Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)))
-	p.row("Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
-		prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " "))))
-	p.row("Nodes", nodeFact(i))
-	p.row("Control plane", controlPlaneFact(i))
-	p.row("Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)))
-	p.row("Port to use", portFact(i))
-	p.row("Ports taken", orDash(takenFact(i)))
+	p.pairs("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform),
+		"Distribution", i.Distribution+", layout "+i.Layout,
+		"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)),
+		"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
+			prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " "))),
+		"Nodes", nodeFact(i), "Control plane", controlPlaneFact(i),
+		"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)),
+		"Port to use", portFact(i), "Ports taken", orDash(takenFact(i)))
 	if i.Gangs != nil {
 		p.row("Gangs", i.Gangs)
 	}

@@ -45,7 +45,7 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 	}
 	o, err := sp.Extender(spec.ExtenderFlags{
 		Image: c.String("image"), Policies: c.StringSlice("policy"), Config: c.String("config"), Prometheus: c.String("prometheus"),
-		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int), Set: givenFlags(c),
+		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int), Set: c.LocalFlagNames(),
 	})
 	return o, callers(c.StringSlice("for"), u.namespace), err
 }
@@ -122,8 +122,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, for --default", DefaultText: "found by its addresses"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes without making them"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed deployment"},
-			timeoutFlag(defaultTimeout, "the pods"),
-			extenderStableForFlag(),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(),
 			yesFlag(), outputFlag("")),
 		Action: func(c *cli.Context) error {
 			o, refs, err := readExtender(c, u)

@@ -23,9 +23,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "image", Usage: "`REFERENCE` of the new image", DefaultText: "the current image"},
 			&cli.BoolFlag{Name: "no-rollback", Usage: "do not undo a failed rollout"},
-			timeoutFlag(defaultTimeout, "the pods"),
-			extenderStableForFlag(),
-			outputFlag(""),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			name, image := c.String("name"), c.String("image")
@@ -57,9 +55,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			nameFlag("extender"),
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node, if its default scheduler calls the extender", DefaultText: "found by its addresses"},
-			timeoutFlag(defaultTimeout, "the pods"),
-			extenderStableForFlag(),
-			yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the pods"), extenderStableForFlag(), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			name := c.String("name")

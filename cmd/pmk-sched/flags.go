@@ -116,8 +116,6 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 	return &v
 }
 
-func givenFlags(c *cli.Context) []string { return c.LocalFlagNames() }
-
 // rollout reads timeoutFlag, stableForFlag, and --no-rollback of the commands that have it.
 func rollout(c *cli.Context) deploy.RunOptions {
 	return deploy.RunOptions{

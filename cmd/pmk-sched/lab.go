@@ -160,12 +160,8 @@ func labStatusCommand(u *ui) *cli.Command {
 
 func labTable(s *lab.Status) string {
 	var p printer
-	p.row("lab", s.Name)
-	p.row("layout", s.Layout)
-	p.row("release", s.Release)
-	p.row("API server", s.Server+" "+s.Version)
-	p.row("kubeconfig", s.Kubeconfig)
-	p.line("simulated workers\t%d of %d ready", s.Workers.Ready, s.Workers.Total)
+	p.pairs("lab", s.Name, "layout", s.Layout, "release", s.Release, "API server", s.Server+" "+s.Version,
+		"kubeconfig", s.Kubeconfig, "simulated workers", fmt.Sprintf("%d of %d ready", s.Workers.Ready, s.Workers.Total))
 	p.processes(s.Processes)
 	for _, n := range s.Nodes {
 		state := "stopped"
@@ -176,11 +172,7 @@ func labTable(s *lab.Status) string {
 			state = "not ready"
 		}
 		p.row()
-		p.row("node", n.Name)
-		p.row("role", n.Role)
-		p.row("address", n.Address)
-		p.row("state", state)
-		p.row("files", n.Root)
+		p.pairs("node", n.Name, "role", n.Role, "address", n.Address, "state", state, "files", n.Root)
 		p.processes(n.Processes)
 	}
 	return p.String()

@@ -34,8 +34,7 @@ func pluginTestCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "config", Usage: "`FILE` with a KubeSchedulerConfiguration of any version"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "run again when a file of the plugins or scenarios changes, until interrupted"},
-			timeoutFlag(pluginTestTimeout, "the scheduler to decide about all pods of a scenario"),
-			outputFlag(""),
+			timeoutFlag(pluginTestTimeout, "the scheduler to decide about all pods of a scenario"), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error { return testPlugins(c, u) },
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
@@ -30,8 +32,7 @@ func replaceCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "node", Usage: "`NAME` of this node", DefaultText: "found by its addresses"},
 			allNodesFlag("replace"), podImageFlag(),
 			&cli.BoolFlag{Name: "dry-run", Usage: "run all checks and print the changes of the manifest without making them"},
-			timeoutFlag(replace.DefaultTimeout, "the new scheduler"),
-			stableForFlag(replace.DefaultStableFor),
+			timeoutFlag(replace.DefaultTimeout, "the new scheduler"), stableForFlag(replace.DefaultStableFor),
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
@@ -92,10 +93,7 @@ func newPreview(plan *replace.Plan) *replacePreview {
 
 func replacedTable(o *replace.Outcome) string {
 	var p printer
-	p.row("node", o.Node)
-	p.row("image", o.Image)
-	p.row("backup", o.Backup)
-	p.row("leader", o.Leads)
-	p.line("without a scheduler\t%.1f s", o.SecondsWithout)
+	p.pairs("node", o.Node, "image", o.Image, "backup", o.Backup, "leader", o.Leads,
+		"without a scheduler", fmt.Sprintf("%.1f s", o.SecondsWithout))
 	return p.String()
 }

@@ -20,8 +20,7 @@ func restoreCommand(u *ui) *cli.Command {
 			"pmk-sched restore --all-nodes --pod-image registry.example.com/pmk-sched:v1"),
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "force", Usage: "restore even if the files were edited or recreated since"},
-			allNodesFlag("restore"), podImageFlag(),
-			yesFlag(), outputFlag(""),
+			allNodesFlag("restore"), podImageFlag(), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			if err := checkAllNodes(c); err != nil {
@@ -45,9 +44,7 @@ func restoreCommand(u *ui) *cli.Command {
 				outcome.Manifest = replace.ManifestUnchanged
 			}
 			var p printer
-			p.row("node", outcome.Node)
-			p.row("manifest", outcome.Manifest)
-			p.row("backup", outcome.Backup)
+			p.pairs("node", outcome.Node, "manifest", outcome.Manifest, "backup", outcome.Backup)
 			return u.data(c.String("output"), outcome, p.String())
 		},
 	}

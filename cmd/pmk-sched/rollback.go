@@ -18,9 +18,7 @@ func rollbackCommand(u *ui) *cli.Command {
 		Flags: []cli.Flag{
 			nameFlag("scheduler"), fileFlag(),
 			&cli.IntFlag{Name: "to", Usage: "`REVISION` to return to, see `pmk-sched history`", DefaultText: "the revision before the current one", Action: validRevision("to")},
-			timeoutFlag(defaultTimeout, "the scheduler"),
-			stableForFlag(10 * time.Second),
-			outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			sp, err := readName(c, u)

@@ -90,8 +90,7 @@ func simulateFlags(more ...cli.Flag) []cli.Flag {
 				"adds the costs of all nodes and of empty nodes",
 		},
 		&cli.StringFlag{Name: "report", Usage: "write the result to `FILE` as a web page"},
-		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"),
-		outputFlag(""),
+		timeoutFlag(simulateTimeout, "the scheduler to decide about all pods"), outputFlag(""),
 	}, more...)...)
 }
 

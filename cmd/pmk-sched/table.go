@@ -40,11 +40,18 @@ func (p *printer) row(cells ...any) {
 	p.WriteByte('\n')
 }
 
-// facts writes a row for each name and its value, unless the value is empty.
-func (p *printer) facts(pairs ...string) {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			p.row(pairs[i], pairs[i+1])
+// pairs writes a row for each name and the value after it.
+func (p *printer) pairs(namesAndValues ...any) {
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		p.row(pair...)
+	}
+}
+
+// facts is [printer.pairs] without empty values.
+func (p *printer) facts(namesAndValues ...string) {
+	for pair := range slices.Chunk(namesAndValues, 2) {
+		if pair[1] != "" {
+			p.row(pair[0], pair[1])
 		}
 	}
 }

@@ -13,8 +13,7 @@ func uninstallCommand(u *ui) *cli.Command {
 			"object.",
 		UsageText: examples("pmk-sched uninstall --name my-scheduler", "pmk-sched uninstall -f pmk-sched.yaml --yes"),
 		Flags: []cli.Flag{
-			nameFlag("scheduler"), fileFlag(),
-			timeoutFlag(defaultTimeout, "the objects to disappear"),
+			nameFlag("scheduler"), fileFlag(), timeoutFlag(defaultTimeout, "the objects to disappear"),
 			yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {

@@ -35,9 +35,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			&cli.StringFlag{Name: "base", Usage: "base `IMAGE` of the image to build", DefaultText: "as before"},
 			&cli.StringFlag{Name: "busybox", Usage: "`PATH` of a static busybox to use as base, without a registry", DefaultText: "as before"},
 			&cli.BoolFlag{Name: "lossy", Usage: "drop settings that the release does not support, with a warning for each"},
-			timeoutFlag(defaultTimeout, "the scheduler"),
-			stableForFlag(10 * time.Second),
-			yesFlag(), outputFlag(""),
+			timeoutFlag(defaultTimeout, "the scheduler"), stableForFlag(10 * time.Second), yesFlag(), outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
 			o, err := readUpgrade(c, u)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -52,12 +53,8 @@ func verifyCommand(u *ui) *cli.Command {
 
 func verificationTable(v *verify.Result) string {
 	var p printer
-	p.row("scheduler", v.Scheduler)
-	p.row("pod", v.Namespace+"/"+v.Pod)
-	p.row("node", v.Node)
-	p.row("bound by", v.BoundBy)
-	p.row("instance", v.Instance)
-	p.line("seconds\t%.3f (%s)", v.Seconds, v.MeasuredBy)
+	p.pairs("scheduler", v.Scheduler, "pod", v.Namespace+"/"+v.Pod, "node", v.Node, "bound by", v.BoundBy,
+		"instance", v.Instance, "seconds", fmt.Sprintf("%.3f (%s)", v.Seconds, v.MeasuredBy))
 	for _, note := range v.Notes {
 		p.row("note", note)
 	}
@@ -67,11 +64,8 @@ func verificationTable(v *verify.Result) string {
 func defaultVerificationTable(v *verify.DefaultResult) string {
 	var p printer
 	p.WriteString(verificationTable(&v.Result))
-	p.row("leader", v.Leader)
-	p.row("static pod", v.SchedulerPod)
-	p.row("image", v.Image)
-	p.row("image ID", v.ImageID)
-	p.row("replacement", v.Replacement)
+	p.pairs("leader", v.Leader, "static pod", v.SchedulerPod, "image", v.Image, "image ID", v.ImageID,
+		"replacement", v.Replacement)
 	p.facts("program", strings.Join(v.Programs, ", "), "build", v.Build)
 	return p.String()
 }
