@@ -1,8 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
@@ -27,4 +33,146 @@ func detectCommand(u *ui) *cli.Command {
 			return u.data(c.String("output"), info, infoTable(info))
 		},
 	}
+}
+
+// infoTable returns the result of `detect`: facts, one a line, then the control-plane nodes, the
+// default scheduler's pods, the deployed schedulers and warnings.
+func infoTable(i *inspect.Info) string {
+	var p printer
+	p.pairs("Server", joinNonEmpty(i.Server.Version, i.Server.URL, i.Server.Platform),
+		"Distribution", i.Distribution+", layout "+i.Layout,
+		"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)),
+		"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
+			prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " "))),
+		"Nodes", nodeFact(i), "Control plane", controlPlaneFact(i),
+		"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)),
+		"Port to use", portFact(i), "Ports taken", orDash(takenFact(i)))
+	if i.Gangs != nil {
+		p.row("Gangs", i.Gangs)
+	}
+	p.credentials(i.Credentials)
+	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
+	for _, n := range i.ControlPlane.Nodes {
+		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taintList(n.Taints)))
+	}
+	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
+	for _, pod := range i.Scheduler.Pods {
+		p.row(pod.Name, pod.Ready, pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
+	}
+	p.head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
+	for _, d := range i.Scheduler.Deployed {
+		p.row(d.Name, d.Namespace, orDash(d.Release), orDash(d.Due), d.Image, expiry(d.Certificate))
+	}
+	p.head(len(i.KnownProblems), "KNOWN PROBLEMS")
+	for _, known := range i.KnownProblems {
+		p.row("- " + problemOwner(known) + ": " + known.String())
+	}
+	p.head(len(i.Warnings), "WARNINGS")
+	for _, warning := range i.Warnings {
+		p.row("- " + warning)
+	}
+	p.line("\n%d requests to the API server", i.Requests)
+	return p.String()
+}
+
+func problemOwner(known inspect.KnownProblem) string {
+	if known.Scheduler == "" {
+		return known.Release
+	}
+	return "scheduler " + known.Scheduler + ", " + known.Release
+}
+
+func nodeFact(i *inspect.Info) string {
+	var kubelets []string
+	for _, kubelet := range i.Nodes.Kubelets {
+		kubelets = append(kubelets, fmt.Sprintf("%s (%d)", kubelet.Version, kubelet.Count))
+	}
+	if len(kubelets) == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d, kubelets %s", i.Nodes.Count, strings.Join(kubelets, ", "))
+}
+
+func controlPlaneFact(i *inspect.Info) string {
+	if i.ControlPlane.LabelKey == "" {
+		return "no nodes found"
+	}
+	label := i.ControlPlane.LabelKey
+	if i.ControlPlane.LabelValue != "" {
+		label += "=" + i.ControlPlane.LabelValue
+	}
+	return fmt.Sprintf("%d with label %s", i.ControlPlane.Count, label)
+}
+
+func portFact(i *inspect.Info) string {
+	if i.Scheduler.Port == 0 {
+		return "none free"
+	}
+	fact := strconv.Itoa(i.Scheduler.Port)
+	if i.Scheduler.InsecurePort != 0 {
+		fact += fmt.Sprintf(", and %d for plain HTTP on loopback", i.Scheduler.InsecurePort)
+	}
+	return fact
+}
+
+// takenFact lists the ports in use near the scheduler's port. JSON lists all of them.
+func takenFact(i *inspect.Info) string {
+	var list []string
+	for _, taken := range i.Scheduler.Taken {
+		if taken.Port >= 10250 && taken.Port <= inspect.LastPort {
+			list = append(list, fmt.Sprintf("%d (%s)", taken.Port, taken.By))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+func (p *printer) credentials(found inspect.Credentials) {
+	if found.Kubeconfig == "" {
+		p.row("Credentials", "none: not on a control-plane node")
+		return
+	}
+	p.row("Credentials", joinNonEmpty(found.Kubeconfig, found.Server))
+	if found.Subject != "" {
+		p.row("", "user "+found.User+", certificate "+found.Subject)
+	}
+	if found.Expires != nil {
+		p.row("", "expires "+instant(*found.Expires))
+	}
+}
+
+func taintList(taints []inspect.Taint) string {
+	var list []string
+	for _, taint := range taints {
+		list = append(list, taint.Key+prefixed("=", taint.Value)+":"+taint.Effect)
+	}
+	return strings.Join(list, ", ")
+}
+
+// flagList leaves out the program's name, and breaks of lines in a script.
+func flagList(command []string) string {
+	return strings.Join(strings.Fields(strings.Join(command[min(1, len(command)):], " ")), " ")
+}
+
+func expiry(c *inspect.MountedCertificate) string {
+	if c == nil {
+		return "-"
+	}
+	return c.Expires.Format(time.DateOnly)
+}
+
+func joinPorts(ports []int) string {
+	var list []string
+	for _, port := range ports {
+		list = append(list, strconv.Itoa(port))
+	}
+	return orDash(strings.Join(list, ","))
+}
+
+// shortVersions drops the group, which is the same for all.
+func shortVersions(apiVersions []string) []string {
+	var short []string
+	for _, apiVersion := range apiVersions {
+		short = append(short, apiVersion[strings.LastIndex(apiVersion, "/")+1:])
+	}
+	return short
 }

@@ -39,7 +39,11 @@ func profileConvertCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			printNotes(u, request.SourceName, converted.Notes)
+			notes, warnings := profiles.SplitNotes(converted.Notes, request.SourceName)
+			for _, text := range notes {
+				u.say("note: %s", text)
+			}
+			u.warn(warnings...)
 			return u.document(c.String("output"), c.String("to-file"), converted.YAML)
 		},
 	}
@@ -103,12 +107,4 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 	}
 	text, err = spec.ReadFile("configuration", file)
 	return text, file, err
-}
-
-func printNotes(u *ui, name string, notes []profiles.Note) {
-	plain, warnings := profiles.SplitNotes(notes, name)
-	for _, text := range plain {
-		u.say("note: %s", text)
-	}
-	u.warn(warnings...)
 }

@@ -48,22 +48,20 @@ func renderCommand(u *ui) *cli.Command {
 			if chart != "" {
 				return writeChart(u, plan, chart, c.Bool("show-secrets"))
 			}
-			text, err := renderPlan(u, plan, c.Bool("monitoring"), c.Bool("show-secrets"))
+			var text []byte
+			if c.Bool("monitoring") {
+				var warnings []string
+				text, warnings, err = deploy.RenderMonitoring(plan)
+				u.warn(warnings...)
+			} else {
+				text, err = deploy.Render(plan, c.Bool("show-secrets"))
+			}
 			if err != nil {
 				return err
 			}
 			return u.objects(c.String("output"), c.String("to-file"), text)
 		},
 	}
-}
-
-func renderPlan(u *ui, plan *deploy.Plan, monitoring, secrets bool) ([]byte, error) {
-	if !monitoring {
-		return deploy.Render(plan, secrets)
-	}
-	text, warnings, err := deploy.RenderMonitoring(plan)
-	u.warn(warnings...)
-	return text, err
 }
 
 func toFileFlag() cli.Flag {

@@ -28,53 +28,44 @@ func simulateCommand(u *ui) *cli.Command {
 		Description: "Runs the scheduler itself on an API server without nodes. The cluster is only read. With --snapshot " +
 			"no cluster is used.",
 		Subcommands: []*cli.Command{
-			simulatePendingCommand(u), simulateReplaceAllCommand(u), simulateDrainCommand(u), simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u),
-			simulateMatrixCommand(u),
+			simulateStepCommand(u, cli.Command{
+				Name: "pending", Usage: "show where the pending pods would go, or why not",
+				Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may " +
+					"evict pods, which are listed.",
+				UsageText: examples("pmk-sched simulate pending",
+					"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json"),
+			}),
+			simulateStepCommand(u, cli.Command{
+				Name: "replace-all", Usage: "show where all pods would go if they were scheduled again",
+				Description: "Schedules all movable and pending pods, by priority, then by age, on nodes that have only the " +
+					"pods of DaemonSets, static pods and pods that are being deleted.",
+				UsageText: examples("pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
+					"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json"),
+			}),
+			simulateStepCommand(u, cli.Command{
+				Name: "drain", ArgsUsage: "NODE...", Usage: "show where the pods of drained nodes would go",
+				UsageText: examples("pmk-sched simulate drain worker-7",
+					"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
+			}),
+			simulateAddCommand(u), simulateNodesCommand(u), simulateRunCommand(u), simulateMatrixCommand(u),
 		},
 	}
 }
 
-func simulatePendingCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "pending", Usage: "show where the pending pods would go, or why not",
-		Description: "The scheduler gets the pending pods in the order of its queue: by priority, then by age. It may " +
-			"evict pods, which are listed.",
-		UsageText: examples("pmk-sched simulate pending",
-			"pmk-sched simulate pending --snapshot cluster.tar.gz --preset binpack -o json"),
-		Flags: simulateFlags(),
-		Action: func(c *cli.Context) error {
-			return simulateSteps(c, u, "", scenario.Step{Scenario: "pending"})
-		},
-	}
-}
-
-func simulateReplaceAllCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "replace-all", Usage: "show where all pods would go if they were scheduled again",
-		Description: "Schedules all movable and pending pods, by priority, then by age, on nodes that have only the pods " +
-			"of DaemonSets, static pods and pods that are being deleted.",
-		UsageText: examples("pmk-sched simulate replace-all --snapshot cluster.tar.gz --preset binpack",
-			"pmk-sched simulate replace-all --branch v1.29.3 --config scheduler.yaml -o json"),
-		Flags: simulateFlags(),
-		Action: func(c *cli.Context) error {
-			return simulateSteps(c, u, "", scenario.Step{Scenario: "replace-all"})
-		},
-	}
-}
-
-func simulateDrainCommand(u *ui) *cli.Command {
-	return &cli.Command{
-		Name: "drain", ArgsUsage: "NODE...", Usage: "show where the pods of drained nodes would go",
-		UsageText: examples("pmk-sched simulate drain worker-7",
-			"pmk-sched simulate drain --snapshot cluster.tar.gz -o json worker-7 worker-8"),
-		Flags: simulateFlags(),
-		Action: func(c *cli.Context) error {
+// simulateStepCommand completes a command that runs the step of its name, on nodes if it has arguments.
+func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
+	cmd.Flags = simulateFlags()
+	cmd.Action = func(c *cli.Context) error {
+		step := scenario.Step{Scenario: cmd.Name}
+		if cmd.ArgsUsage != "" {
 			if err := checkList(c); err != nil {
 				return err
 			}
-			return simulateSteps(c, u, "", scenario.Step{Scenario: "drain", Nodes: c.Args().Slice()})
-		},
+			step.Nodes = c.Args().Slice()
+		}
+		return simulateSteps(c, u, "", step)
 	}
+	return &cmd
 }
 
 // simulateFlags describe the scheduler and the objects of a simulation.

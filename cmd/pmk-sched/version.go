@@ -32,24 +32,17 @@ type versionData struct {
 	Newest string `json:"newestKubernetes"`
 }
 
-func newVersionData() versionData {
-	releases := versions.Releases()
-	return versionData{
-		Version:  ownVersion(),
-		Go:       runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Oldest:   releases[len(releases)-1].MinorString(),
-		Newest:   releases[0].MinorString(),
-	}
-}
-
 func versionCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: "version", Usage: "print the version of pmk-sched and the Kubernetes releases that it supports",
 		UsageText: examples("pmk-sched version", "pmk-sched version -o json"),
 		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
-			v := newVersionData()
+			releases := versions.Releases()
+			v := versionData{
+				Version: ownVersion(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+				Oldest: releases[len(releases)-1].MinorString(), Newest: releases[0].MinorString(),
+			}
 			var p printer
 			p.facts("pmk-sched", v.Version, "go", v.Go, "platform", v.Platform, "kubernetes", v.Oldest+" to "+v.Newest)
 			return u.data(c.String("output"), v, p.String())
