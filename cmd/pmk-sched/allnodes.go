@@ -11,7 +11,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func allNodesFlag(verb string) cli.Flag {
@@ -27,7 +26,7 @@ type nodesCommand struct {
 	// question is the question that the user confirms.
 	question string
 	plan     func(ctx context.Context, command string) ([]replace.NodePlan, error)
-	run      func(ctx context.Context, version string) ([]session.NodeResult, error)
+	run      func(ctx context.Context, version string) ([]replace.NodeResult, error)
 }
 
 // checkAllNodes returns an error for flags that exclude each other.
@@ -74,7 +73,7 @@ func nodesTable(plan []replace.NodePlan) func(io.Writer) error {
 	}
 }
 
-func resultsTable(results []session.NodeResult) func(io.Writer) error {
+func resultsTable(results []replace.NodeResult) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, "NODE\tCHANGED\tSCHEDULER\tBACKUP")
 		for _, r := range results {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
@@ -26,7 +27,7 @@ func checkCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			outcomes, failed := u.session.Check(c.Context, sp)
+			outcomes, failed := lifecycle.Check(c.Context, u.session, sp)
 			if outcomes == nil && failed != nil {
 				return failed
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func credentialsRefreshCommand(u *ui) *cli.Command {
@@ -38,7 +38,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			done, err := u.session.RefreshCredentials(c.Context, sp, session.RefreshOptions{
+			done, err := lifecycle.RefreshCredentials(c.Context, u.session, sp, lifecycle.RefreshOptions{
 				Request: c.Bool("csr"), RunOptions: rollout(c),
 			})
 			if err != nil {
@@ -53,7 +53,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 }
 
 // refreshText prints the changes, or why nothing was changed.
-func refreshText(r *session.Refresh) func(io.Writer) error {
+func refreshText(r *lifecycle.Refresh) func(io.Writer) error {
 	if r.Refreshed {
 		return writeText(r.Changes.String())
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
@@ -25,7 +26,7 @@ func detectCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			info, err := u.session.Inspect(c.Context, sp.Name, sp.Namespace)
+			info, err := lifecycle.Inspect(c.Context, u.session, sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}

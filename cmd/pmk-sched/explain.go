@@ -44,7 +44,7 @@ func explainCommand(u *ui) *cli.Command {
 			if err := requireExact(c); err != nil {
 				return err
 			}
-			report, err := u.session.Explain(c.Context, namespace, pod)
+			report, err := u.foresight.Explain(c.Context, namespace, pod)
 			if err != nil {
 				return err
 			}

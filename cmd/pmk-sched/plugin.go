@@ -30,7 +30,7 @@ func pluginListCommand(u *ui) *cli.Command {
 		),
 		Flags: []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
-			plugins, err := u.session.BundledPlugins(c.Context)
+			plugins, err := pack.BundledPlugins(c.Context, u.session)
 			if err != nil {
 				return err
 			}
@@ -102,7 +102,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			case c.Bool("extender"):
 				r.Kind = scaffold.Extender
 			}
-			made, err := u.session.NewPlugin(c.Context, r)
+			made, err := scaffold.Plugin(c.Context, u.session, r)
 			if err != nil {
 				return err
 			}

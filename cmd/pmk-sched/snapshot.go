@@ -41,7 +41,7 @@ func snapshotCommand(u *ui) *cli.Command {
 			if c.Bool("rbac") {
 				return printRole(c, u, snapshot.RoleName, request.Resources, "list")
 			}
-			header, err := u.session.Snapshot(c.Context, request, c.String("to-file"))
+			header, err := u.foresight.Snapshot(c.Context, request, c.String("to-file"))
 			if err != nil {
 				return err
 			}

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 // textWidth is the width of printed text, in columns.
 const textWidth = 100
 
 // statusText is the status as tables, followed by the details of each scheduler and extender.
-func statusText(s *session.Status) string {
+func statusText(s *replace.Status) string {
 	var b strings.Builder
 	if len(s.Nodes) > 0 {
 		rows := [][]string{{"NODE", "REPLACED", "READY", "LEADER", "IMAGE"}}

@@ -1,4 +1,4 @@
-package session
+package replace
 
 import (
 	"cmp"
@@ -19,7 +19,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
@@ -33,15 +32,15 @@ const (
 	unlockTime = 30 * time.Second
 )
 
-// nodeRequest is the request to pmk-sched in a pod on a node, see [Session.OnNode].
+// nodeRequest is the request to pmk-sched in a pod on a node, see [OnNode].
 type nodeRequest struct {
 	// Version of the pmk-sched that makes the request. Another version may understand the request
 	// differently.
 	Version string `json:"version"`
 	// Restore restores the original scheduler, also an edited one with Force. Otherwise Options replaces it.
-	Restore bool            `json:"restore,omitempty"`
-	Force   bool            `json:"force,omitempty"`
-	Options replace.Options `json:"options"`
+	Restore bool    `json:"restore,omitempty"`
+	Force   bool    `json:"force,omitempty"`
+	Options Options `json:"options"`
 	// Packages are the import paths of bundled plugins, whose permissions are in code.
 	Packages map[string]string `json:"packages,omitempty"`
 	// Scheduler is the image whose program the pod has, for a container whose command names Programs.
@@ -62,12 +61,12 @@ type NodeResult struct {
 
 // Commands returns the plan of each control-plane node, with the command to run on the node if no
 // pod runs it.
-func (n *Node) Commands(ctx context.Context, command string) ([]replace.NodePlan, error) {
-	return replace.PlanNodes(ctx, n.deps, n.info, n.goal(command))
+func (n *Node) Commands(ctx context.Context, command string) ([]NodePlan, error) {
+	return PlanNodes(ctx, n.deps, n.info, n.goal(command))
 }
 
-func (n *Node) goal(command string) replace.Goal {
-	return replace.Goal{Image: strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String()), Command: command}
+func (n *Node) goal(command string) Goal {
+	return Goal{Image: strings.ReplaceAll(n.o.Image, image.ReleaseInTag, n.info.Release.String()), Command: command}
 }
 
 // RunAll replaces the default schedulers of all control-plane nodes, one after the other, and stops
@@ -81,33 +80,33 @@ func (n *Node) RunAll(ctx context.Context, version string) ([]NodeResult, error)
 }
 
 // Restoration inspects the cluster for a restoration on all control-plane nodes. podImage is the image of pmk-sched for a pod on each.
-func (s *Session) Restoration(ctx context.Context, podImage string) (*Node, error) {
+func Restoration(ctx context.Context, s *session.Session, podImage string) (*Node, error) {
 	n := &Node{s: s, podImage: podImage}
-	return n, s.inspectNode(ctx, n)
+	return n, n.inspect(ctx)
 }
 
 // RestoreCommands is like Commands, to restore the schedulers.
-func (n *Node) RestoreCommands(ctx context.Context, command string) ([]replace.NodePlan, error) {
-	return replace.PlanNodes(ctx, n.deps, n.info, replace.Goal{Restored: true, Command: command})
+func (n *Node) RestoreCommands(ctx context.Context, command string) ([]NodePlan, error) {
+	return PlanNodes(ctx, n.deps, n.info, Goal{Restored: true, Command: command})
 }
 
 // RestoreAll restores the default schedulers of all control-plane nodes, as RunAll replaces them.
 func (n *Node) RestoreAll(ctx context.Context, version string, force bool) ([]NodeResult, error) {
-	r := &nodesRun{Node: n, goal: replace.Goal{Restored: true}, request: nodeRequest{Version: version, Restore: true, Force: force}}
+	r := &nodesRun{Node: n, goal: Goal{Restored: true}, request: nodeRequest{Version: version, Restore: true, Force: force}}
 	return r.run(ctx)
 }
 
 // nodesRun is one run through all nodes.
 type nodesRun struct {
 	*Node
-	goal    replace.Goal
+	goal    Goal
 	request nodeRequest
 	layout  inspect.Layout
 	runner  *noderun.Runner
 }
 
 func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
-	if r.layout, err = replace.FindLayout(r.info.Layout); err != nil {
+	if r.layout, err = FindLayout(r.info.Layout); err != nil {
 		return nil, err
 	}
 	if r.layout.AdminKubeconfig == "" {
@@ -127,7 +126,7 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		defer cancel()
 		err = errors.Join(err, unlock(limited))
 	}()
-	plan, err := replace.PlanNodes(held, r.deps, r.info, r.goal)
+	plan, err := PlanNodes(held, r.deps, r.info, r.goal)
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +134,13 @@ func (r *nodesRun) run(ctx context.Context) (results []NodeResult, err error) {
 		return nil, err
 	}
 	return eachNode(plan,
-		func(entry replace.NodePlan) (*NodeResult, error) { return r.node(held, entry) },
+		func(entry NodePlan) (*NodeResult, error) { return r.node(held, entry) },
 		func(result *NodeResult, last bool) error { return r.confirm(held, result, last) })
 }
 
 // eachNode calls do for each node of a plan, and confirm before the next node, until the first
 // failure. It returns the results of the nodes for which do succeeded.
-func eachNode(plan []replace.NodePlan, do func(entry replace.NodePlan) (*NodeResult, error), confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
+func eachNode(plan []NodePlan, do func(entry NodePlan) (*NodeResult, error), confirm func(result *NodeResult, last bool) error) ([]NodeResult, error) {
 	results := []NodeResult{}
 	for i, entry := range plan {
 		result, err := do(entry)
@@ -157,7 +156,7 @@ func eachNode(plan []replace.NodePlan, do func(entry replace.NodePlan) (*NodeRes
 }
 
 // node runs the request on a node, in a pod.
-func (r *nodesRun) node(ctx context.Context, entry replace.NodePlan) (*NodeResult, error) {
+func (r *nodesRun) node(ctx context.Context, entry NodePlan) (*NodeResult, error) {
 	task, err := r.task(entry)
 	if err != nil {
 		return nil, err
@@ -188,12 +187,12 @@ func (r *nodesRun) verb() string {
 }
 
 // task returns the pod's task for a node.
-func (r *nodesRun) task(entry replace.NodePlan) (noderun.Task, error) {
+func (r *nodesRun) task(entry NodePlan) (noderun.Task, error) {
 	request := r.request
 	task := noderun.Task{
 		Node: entry.Node, Image: r.podImage, Kubeconfig: r.layout.AdminKubeconfig,
-		Directories: slices.DeleteFunc(replace.Directories(r.layout), func(dir string) bool { return dir == staticpod.StateDir }), Created: []string{staticpod.StateDir},
-		Timeout: nodeRunTime + cmp.Or(r.o.Timeout, replace.DefaultTimeout) + cmp.Or(r.o.StableFor, replace.DefaultStableFor),
+		Directories: slices.DeleteFunc(Directories(r.layout), func(dir string) bool { return dir == staticpod.StateDir }), Created: []string{staticpod.StateDir},
+		Timeout: nodeRunTime + cmp.Or(r.o.Timeout, DefaultTimeout) + cmp.Or(r.o.StableFor, DefaultStableFor),
 	}
 	if !request.Restore {
 		task.Scheduler, task.Programs = cmp.Or(r.goal.Image, entry.Image), entry.Programs
@@ -207,12 +206,12 @@ func (r *nodesRun) task(entry replace.NodePlan) (noderun.Task, error) {
 // decodeResult reads the outcome of Run or Restore.
 func decodeResult(node string, restored bool, text []byte) (*NodeResult, error) {
 	if restored {
-		outcome := &replace.RestoreOutcome{}
+		outcome := &RestoreOutcome{}
 		err := json.Unmarshal(text, outcome)
-		manifest := cmp.Or(outcome.Manifest, replace.ManifestUnchanged)
-		return &NodeResult{Node: node, Changed: manifest == replace.ManifestRestored, Manifest: manifest, Backup: outcome.Backup}, err
+		manifest := cmp.Or(outcome.Manifest, ManifestUnchanged)
+		return &NodeResult{Node: node, Changed: manifest == ManifestRestored, Manifest: manifest, Backup: outcome.Backup}, err
 	}
-	outcome := &replace.Outcome{}
+	outcome := &Outcome{}
 	err := json.Unmarshal(text, outcome)
 	return &NodeResult{Node: node, Changed: outcome.Backup != "", Image: outcome.Image, Backup: outcome.Backup}, err
 }
@@ -242,9 +241,9 @@ func (r *nodesRun) awaitScheduler(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, mirrorTime)
 	defer cancel()
 	for {
-		plan, err := replace.PlanNodes(ctx, r.deps, r.info, r.goal)
+		plan, err := PlanNodes(ctx, r.deps, r.info, r.goal)
 		if err == nil {
-			if slices.ContainsFunc(plan, func(p replace.NodePlan) bool { return p.Node == node && p.Done && p.SchedulerReady }) {
+			if slices.ContainsFunc(plan, func(p NodePlan) bool { return p.Node == node && p.Done && p.SchedulerReady }) {
 				return nil
 			}
 			err = fmt.Errorf("wait for the scheduler of node %s: its static pod is not ready, or not as the node reported", node)

@@ -1,4 +1,4 @@
-package session
+package lifecycle
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/certificates"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
@@ -18,9 +17,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/signing"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
 )
 
 // Refresh is the result of RefreshCredentials.
@@ -47,30 +48,48 @@ type RefreshOptions struct {
 	deploy.RunOptions
 }
 
-// RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and verifies that the scheduler schedules. The new
-// certificate is checked with the API server first. Credentials that renew themselves are described.
-func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o RefreshOptions) (*Refresh, error) {
-	cfg, deps, err := s.connectDeps()
+// Credentials describes the credentials of a scheduler.
+func Credentials(ctx context.Context, s *session.Session, name, namespace string) (*deploy.CredentialsReport, error) {
+	d, err := deploy.Connect(s)
 	if err != nil {
 		return nil, err
 	}
-	root, err := s.FindNodeRoot()
+	readFile, err := deploy.NodeFileReader(s)
 	if err != nil {
 		return nil, err
 	}
-	revisions, err := deps.Ledger.AllRevisions(ctx, sp.Namespace, sp.Name)
+	owned, err := d.Applier.Owned(ctx, name, namespace)
 	if err != nil {
 		return nil, err
 	}
-	if len(revisions) == 0 {
-		return nil, notDeployed(ctx, deps, sp)
+	return deploy.DescribeCredentials(owned, namespace, name, readFile)
+}
+
+// RefreshCredentials gives a scheduler a newer certificate, deploys it as a new revision, and verifies that the
+// scheduler schedules. The new certificate is checked with the API server first. Credentials that renew
+// themselves are described.
+func RefreshCredentials(
+	ctx context.Context, s *session.Session, sp *spec.Spec, o RefreshOptions,
+) (_ *Refresh, err error) {
+	r := &refresher{s: s, o: o}
+	if r.deps, err = deploy.Connect(s); err != nil {
+		return nil, err
 	}
-	current, err := deploy.CurrentRevision(revisions, sp.Namespace, sp.Name)
+	if r.root, err = s.FindNodeRoot(); err != nil {
+		return nil, err
+	}
+	revisions, err := allRevisions(ctx, r.deps, sp)
 	if err != nil {
 		return nil, err
 	}
-	r := &refresher{s: s, cfg: cfg, deps: deps, root: root, current: current, o: o}
-	if r.report, err = deploy.DescribeCredentials(current.Objects, sp.Namespace, sp.Name, r.fileReader()); err != nil {
+	if r.current, err = deploy.CurrentRevision(revisions, sp.Namespace, sp.Name); err != nil {
+		return nil, err
+	}
+	readFile, err := r.fileReader()
+	if err != nil {
+		return nil, err
+	}
+	if r.report, err = deploy.DescribeCredentials(r.current.Objects, sp.Namespace, sp.Name, readFile); err != nil {
 		return nil, err
 	}
 	switch r.report.Mode {
@@ -80,19 +99,9 @@ func (s *Session) RefreshCredentials(ctx context.Context, sp *spec.Spec, o Refre
 	return r.refresh(ctx, sp)
 }
 
-// nodeFileReader returns a function that reads a kubeconfig of the node whose root directory is
-// given. It returns nil if root is empty.
-func nodeFileReader(root string) deploy.ReadNodeFile {
-	if root == "" {
-		return nil
-	}
-	return func(path string) (*inspect.NodeCredentials, error) { return inspect.LoadNodeCredentials(root, path) }
-}
-
 // refresher is one call of RefreshCredentials.
 type refresher struct {
-	s       *Session
-	cfg     *rest.Config
+	s       *session.Session
 	deps    deploy.Deps
 	root    string
 	current *apply.Revision
@@ -103,10 +112,10 @@ type refresher struct {
 
 // fileReader returns a function that reads a kubeconfig of this node and its modification time. It
 // returns nil if this is not a control-plane node.
-func (r *refresher) fileReader() deploy.ReadNodeFile {
-	read := nodeFileReader(r.root)
+func (r *refresher) fileReader() (deploy.ReadNodeFile, error) {
+	read, err := deploy.NodeFileReader(r.s)
 	if read == nil {
-		return nil
+		return nil, err
 	}
 	return func(path string) (*inspect.NodeCredentials, error) {
 		found, err := read(path)
@@ -119,12 +128,12 @@ func (r *refresher) fileReader() deploy.ReadNodeFile {
 		}
 		r.file = &deploy.NodeFile{NodeCredentials: found, Written: written}
 		return found, nil
-	}
+	}, nil
 }
 
 // describe returns how credentials that renew themselves are renewed, and the evidence for it.
 func (r *refresher) describe(ctx context.Context) (*Refresh, error) {
-	kube, err := kubernetes.NewForConfig(r.cfg)
+	kube, err := kubernetes.NewForConfig(r.deps.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +169,9 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 	if err != nil {
 		return nil, err
 	}
-	r.s.report(plan)
+	r.deps.Report(plan)
 	err = r.s.Step("check the new certificate", func() error {
-		return signing.Check(ctx, r.cfg, certificates.Pair{Cert: fresh.Cert, Key: fresh.Key}, sp.Namespace, sp.Name)
+		return signing.Check(ctx, r.deps.Config, certificates.Pair{Cert: fresh.Cert, Key: fresh.Key}, sp.Namespace, sp.Name)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("check %s: %w", fresh, err)
@@ -171,7 +180,7 @@ func (r *refresher) refresh(ctx context.Context, sp *spec.Spec) (*Refresh, error
 	if err != nil {
 		return nil, err
 	}
-	if _, err := r.s.Verify(ctx, sp, VerifyOptions{}); err != nil {
+	if _, err := Verify(ctx, r.s, verify.Options{Name: sp.Name, Namespace: sp.Namespace}); err != nil {
 		return nil, problem.WithHint(fmt.Errorf("verify scheduler %s with the new certificate (revision %d): %w", sp.Name, outcome.Revision, err),
 			"`"+plan.Command("rollback")+"` deploys the former certificate again")
 	}
@@ -207,7 +216,7 @@ func (r *refresher) requestCertificate(ctx context.Context) (fresh deploy.Succes
 		return fresh, err
 	}
 	err = r.s.Step("request a certificate", func() error {
-		pair, err := signing.Certificate(ctx, r.cfg, signing.Request{
+		pair, err := signing.Certificate(ctx, r.deps.Config, signing.Request{
 			Name:    ownership.Manager + "-" + r.current.Name,
 			Subject: pkix.Name{CommonName: leaf.Subject.CommonName, Organization: leaf.Subject.Organization},
 			Timeout: r.o.Timeout, Note: r.s.Note,

@@ -1,4 +1,4 @@
-package session
+package replace
 
 import (
 	"context"
@@ -10,8 +10,9 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -45,9 +46,11 @@ type DefaultUpgrade struct {
 
 // PlanDefaultUpgrade inspects the cluster and this node, and plans the upgrade of its replaced
 // default scheduler. It changes nothing.
-func (s *Session) PlanDefaultUpgrade(ctx context.Context, o UpgradeOptions) (*DefaultUpgrade, error) {
+func PlanDefaultUpgrade(
+	ctx context.Context, s *session.Session, o lifecycle.UpgradeOptions,
+) (*DefaultUpgrade, error) {
 	u := &DefaultUpgrade{Node: &Node{s: s}}
-	if err := s.inspectNode(ctx, u.Node); err != nil {
+	if err := u.Node.inspect(ctx); err != nil {
 		return nil, err
 	}
 	before, err := u.replacement(ctx)
@@ -87,8 +90,8 @@ func (u *DefaultUpgrade) replacement(ctx context.Context) (*staticpod.Backup, er
 	case b.State == staticpod.Started:
 		return nil, problem.Invalidf("run `pmk-sched replace` again with the same flags, or `pmk-sched restore`", "the replacement of the default scheduler of node %s is unfinished", b.Node)
 	}
-	status, err := replace.ReadStatus(ctx, u.deps, true)
-	if err != nil && !errors.As(err, new(*replace.DriftError)) {
+	status := &Status{}
+	if err := status.readNodes(ctx, u.deps, true); err != nil && !errors.As(err, new(*DriftError)) {
 		return nil, err
 	}
 	for _, d := range status.Here.Drift {
@@ -166,7 +169,7 @@ func (u *DefaultUpgrade) keepConfiguration(b *staticpod.Backup) error {
 // image is built unless the manifest has it. If only the configuration was replaced, kubeadm writes
 // the image of the new release, whose repository may be another: from 1.25 on it is
 // registry.k8s.io.
-func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) error {
+func (u *DefaultUpgrade) chooseImage(ctx context.Context, o lifecycle.UpgradeOptions) error {
 	if release, ok := inspect.ImageRelease(u.current); ok && u.kept && u.o.Image == "" && release.String() == u.Target {
 		u.o.Image = u.current
 		return nil
@@ -193,7 +196,7 @@ func (u *DefaultUpgrade) chooseImage(ctx context.Context, o UpgradeOptions) erro
 		return err
 	}
 	build := spec.BuildFlags{}
-	o.place(&build, u.o.Image)
+	o.Place(&build, u.o.Image)
 	request, err := again.Build(build)
 	u.build, u.Build = &request, true
 	return err
@@ -205,7 +208,7 @@ func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	contents, err := pack.ReadPlugins(ctx, u.s.Session, u.Image, release, nil)
+	contents, err := pack.ReadPlugins(ctx, u.s, u.Image, release, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -217,17 +220,14 @@ func (u *DefaultUpgrade) recipe(ctx context.Context) (*v1alpha1.Recipe, error) {
 }
 
 // Run builds the image if that is needed, and replaces the default scheduler of this node again.
-func (u *DefaultUpgrade) Run(ctx context.Context) (*replace.Outcome, error) {
+func (u *DefaultUpgrade) Run(ctx context.Context) (*Outcome, error) {
 	if u.build != nil {
-		if _, err := u.s.Build(ctx, *u.build); err != nil {
+		if _, err := pack.Run(ctx, *u.build, u.s); err != nil {
 			return nil, fmt.Errorf("build %s: %w", u.NewImage, err)
 		}
 	}
-	contents, err := pack.ReadPlugins(ctx, u.s.Session, u.o.Image, u.info.Release, u.plugins)
-	if err != nil {
+	if err := u.addPlugins(ctx, u.plugins); err != nil {
 		return nil, err
 	}
-	u.s.warnOfPlugins(contents, u.o.PluginRules != nil)
-	u.o.Plugins, u.o.Rules = contents.Plugins, contents.Rules
 	return u.Node.Run(ctx)
 }

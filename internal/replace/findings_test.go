@@ -1,26 +1,22 @@
-package session
+package replace
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
 func TestDriftOfTheNodesFilesIsAFindingWithTheDiff(t *testing.T) {
-	f := nodeFinding(&replace.DriftError{Here: &replace.HereStatus{Node: "node-1", Drift: []replace.Drift{{Path: "/manifest", What: "edited", Diff: "-a\n+b\n"}}}})
+	f := nodeFinding(&DriftError{Here: &HereStatus{Node: "node-1", Drift: []Drift{{Path: "/manifest", What: "edited", Diff: "-a\n+b\n"}}}})
 	if f.Code != health.NodeFilesDrifted || f.Name != "node-1" || strings.Contains(f.Text, "\n") || f.Detail != "/manifest: edited\n-a\n+b" || f.Hint == "" {
 		t.Errorf("got %+v", f)
 	}
 }
 
 func TestInterruptedReplacementIsAFinding(t *testing.T) {
-	f := nodeFinding(&replace.DriftError{Here: &replace.HereStatus{Node: "node-1", State: staticpod.Started, Step: "swap"}})
+	f := nodeFinding(&DriftError{Here: &HereStatus{Node: "node-1", State: staticpod.Started, Step: "swap"}})
 	if f.Code != health.ReplaceUnfinished || !strings.Contains(f.Text, `stopped at step "swap"`) {
 		t.Errorf("got %+v", f)
 	}
@@ -39,29 +35,10 @@ func TestReplacedDefaultSchedulerOfAnotherMinorIsAFinding(t *testing.T) {
 		{"no release in the tag", "localhost/s:mine", true, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			found := replacedFindings(replace.NodeStatus{Node: "node-1", Replaced: tc.replaced, Ready: true, Image: tc.image}, "v1.25.4")
+			found := replacedFindings(NodeStatus{Node: "node-1", Replaced: tc.replaced, Ready: true, Image: tc.image}, "v1.25.4")
 			if tc.want == "" && len(found) > 0 || tc.want != "" && (len(found) != 1 || found[0].Code != health.ReleaseSkew || !strings.Contains(found[0].Text, tc.want)) {
 				t.Errorf("got %+v, want %q", found, tc.want)
 			}
 		})
-	}
-}
-
-func TestCounterCountsRequests(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	var requests atomic.Int64
-	client := http.Client{Transport: counter{http.DefaultTransport, &requests}}
-	for range 3 {
-		response, err := client.Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := response.Body.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if requests.Load() != 3 {
-		t.Errorf("counted %d requests", requests.Load())
 	}
 }

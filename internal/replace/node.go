@@ -1,4 +1,4 @@
-package session
+package replace
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
 
@@ -27,19 +26,19 @@ type Node struct {
 	// Server is the URL of the API server.
 	Server string
 
-	deps replace.Deps
+	deps Deps
 	info *inspect.Info
-	o    replace.Options
+	o    Options
 
 	// The rest is for a run through all nodes.
-	s        *Session
+	s        *session.Session
 	cfg      *rest.Config
 	podImage string
 	packages map[string]string
 }
 
-// ReplaceOptions are the flags of replace that are not about the scheduler.
-type ReplaceOptions struct {
+// NodeOptions are the flags of replace that are not about the scheduler.
+type NodeOptions struct {
 	// Node is the name of this node. If it is empty, the node is found by its addresses.
 	Node            string
 	Timeout, Stable time.Duration
@@ -53,7 +52,7 @@ type ReplaceOptions struct {
 const requestTimeout = 10 * time.Second
 
 // Replacement inspects the cluster for a replacement of the default scheduler.
-func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptions) (*Node, error) {
+func Replacement(ctx context.Context, s *session.Session, sp *spec.Spec, o NodeOptions) (*Node, error) {
 	n := &Node{s: s, podImage: o.PodImage}
 	var err error
 	if n.o, err = replacement(sp); err != nil {
@@ -61,7 +60,7 @@ func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptio
 	}
 	n.o.Node, n.o.Names, n.o.Timeout, n.o.StableFor = o.Node, inspect.MachineNames(), o.Timeout, o.Stable
 	if o.AllNodes && o.PodImage == "" {
-		return n, s.inspectNode(ctx, n)
+		return n, n.inspect(ctx)
 	}
 	if err := n.o.Validate(); err != nil {
 		return nil, err
@@ -70,75 +69,74 @@ func (s *Session) Replacement(ctx context.Context, sp *spec.Spec, o ReplaceOptio
 	if err != nil {
 		return nil, err
 	}
-	if err := s.inspectNode(ctx, n); err != nil {
+	if err := n.inspect(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := replace.FindLayout(n.info.Layout); err != nil {
+	if _, err := FindLayout(n.info.Layout); err != nil {
 		return nil, err
 	}
-	contents, err := pack.ReadPlugins(ctx, s.Session, n.o.Image, n.info.Release, plugins)
+	return n, n.addPlugins(ctx, plugins)
+}
+
+// addPlugins adds the plugins of the image.
+func (n *Node) addPlugins(ctx context.Context, plugins []pack.Plugin) error {
+	contents, err := pack.ReadPlugins(ctx, n.s, n.o.Image, n.info.Release, plugins)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.warnOfPlugins(contents, n.o.PluginRules != nil)
+	if n.o.PluginRules == nil {
+		contents.Warn(n.s)
+	}
 	n.o.Plugins, n.o.Rules, n.packages = contents.Plugins, contents.Rules, contents.Packages
-	return n, nil
+	return nil
 }
 
 // replacement returns the options to replace the default scheduler with. The caller sets Node, Names, Timeout and StableFor.
-func replacement(sp *spec.Spec) (replace.Options, error) {
+func replacement(sp *spec.Spec) (Options, error) {
 	o, err := sp.Replacement()
 	if err == nil && len(o.ExtenderClients) > 0 {
 		err = problem.Invalidf("remove certFile and keyFile, or use a --config that names files on the node",
 			"the default scheduler is a static pod and cannot mount a client certificate for an extender")
 	}
-	return replace.Options{
+	return Options{
 		Image: o.Image, Preset: o.Preset, Configuration: o.Configuration, ConfigurationName: o.ConfigurationName,
 		PluginRules: o.PluginRules, PolicyConfigMap: o.PolicyConfigMap, Extenders: o.Extenders,
 	}, err
 }
 
-// inspectNode connects and inspects the cluster.
-func (s *Session) inspectNode(ctx context.Context, n *Node) error {
-	cfg, err := s.Connect()
-	if err != nil {
+// inspect connects and inspects the cluster.
+func (n *Node) inspect(ctx context.Context) (err error) {
+	if n.cfg, n.deps, err = connect(n.s); err != nil {
 		return err
 	}
-	n.Server, n.cfg = cfg.Host, cfg
-	if n.deps, err = s.replaceDeps(cfg); err != nil {
-		return err
-	}
-	if n.info, err = s.Session.Inspect(ctx, cfg, "", ""); err != nil {
+	n.Server = n.cfg.Host
+	if n.info, err = n.s.Inspect(ctx, n.cfg, "", ""); err != nil {
 		return explainInterrupted(n.deps, err)
 	}
 	return nil
 }
 
 // Preview returns the changes that Run would make.
-func (n *Node) Preview(ctx context.Context) (*replace.Plan, error) {
-	return replace.DryRun(ctx, n.deps, n.info, n.o)
+func (n *Node) Preview(ctx context.Context) (*Plan, error) {
+	return DryRun(ctx, n.deps, n.info, n.o)
 }
 
 // Run replaces the default scheduler of the node.
-func (n *Node) Run(ctx context.Context) (*replace.Outcome, error) {
-	return replace.Run(ctx, n.deps, n.info, n.o)
+func (n *Node) Run(ctx context.Context) (*Outcome, error) {
+	return Run(ctx, n.deps, n.info, n.o)
 }
 
-// Restore restores the default scheduler of this node.
-func (s *Session) Restore(ctx context.Context, force bool) (*replace.RestoreOutcome, error) {
-	cfg, err := s.Connect()
+// RestoreNode restores the default scheduler of this node.
+func RestoreNode(ctx context.Context, s *session.Session, force bool) (*RestoreOutcome, error) {
+	_, d, err := connect(s)
 	if err != nil {
 		return nil, err
 	}
-	deps, err := s.replaceDeps(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return replace.Restore(ctx, deps, force)
+	return Restore(ctx, d, force)
 }
 
 // explainInterrupted adds to an error that an interrupted replacement may be its cause.
-func explainInterrupted(d replace.Deps, err error) error {
+func explainInterrupted(d Deps, err error) error {
 	list, e := staticpod.Backups(d.Files)
 	if e != nil {
 		return err
@@ -149,23 +147,32 @@ func explainInterrupted(d replace.Deps, err error) error {
 	return err
 }
 
-// replaceDeps returns the dependencies of package replace.
-func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
+// connect returns the dependencies on the cluster of a session and on this node, and the configuration of a client.
+func connect(s *session.Session) (*rest.Config, Deps, error) {
+	cfg, err := s.Connect()
+	if err != nil {
+		return nil, Deps{}, err
+	}
+	d, err := newDeps(s, cfg)
+	return cfg, d, err
+}
+
+func newDeps(s *session.Session, cfg *rest.Config) (Deps, error) {
 	root, err := s.FindNodeRoot()
 	if err != nil {
-		return replace.Deps{}, err
+		return Deps{}, err
 	}
 	short := rest.CopyConfig(cfg)
 	short.Timeout = requestTimeout
 	kube, err := kubernetes.NewForConfig(short)
 	if err != nil {
-		return replace.Deps{}, err
+		return Deps{}, err
 	}
 	client, err := apply.New(cfg, apply.Options{Log: s.Log})
 	if err != nil {
-		return replace.Deps{}, err
+		return Deps{}, err
 	}
-	return replace.Deps{
+	return Deps{
 		Files:   staticpod.Files{Resolve: func(path string) (string, error) { return inspect.OnHost(root, path) }},
 		Kube:    kube,
 		Applier: client,
@@ -176,15 +183,15 @@ func (s *Session) replaceDeps(cfg *rest.Config) (replace.Deps, error) {
 			return pack.FindScheduler(ctx, s.CacheDir, reference, command, dir)
 		},
 		Version: configcheck.Version, Check: configcheck.Check,
-		Verify: func(ctx context.Context, r *replace.Plan, standby bool) error {
-			return s.verifyReplacement(ctx, cfg, r, standby)
+		Verify: func(ctx context.Context, r *Plan, standby bool) error {
+			return verifyReplacement(ctx, s, cfg, r, standby)
 		},
 		Holder: session.Holder(), Now: time.Now, Warn: s.Warn, Note: s.Note, OnStep: s.OnStep, Log: s.Log,
 	}, nil
 }
 
 // verifyReplacement verifies that the new scheduler binds a pod, unless another node's scheduler is the leader.
-func (s *Session) verifyReplacement(ctx context.Context, cfg *rest.Config, r *replace.Plan, standby bool) error {
+func verifyReplacement(ctx context.Context, s *session.Session, cfg *rest.Config, r *Plan, standby bool) error {
 	if standby {
 		s.Warn("another node's scheduler is the leader, so this one could not be tested with a pod; run `pmk-sched verify --default` when all are replaced")
 		return nil
@@ -201,35 +208,15 @@ func (s *Session) verifyReplacement(ctx context.Context, cfg *rest.Config, r *re
 	return nil
 }
 
-// VerifyOptions are options for a verification.
-type VerifyOptions struct {
-	// Image of the test pod. If it is empty, the pod has the scheduler's image.
-	Image   string
-	Timeout time.Duration
-	// Keep leaves the test pod and its namespace.
-	Keep bool
-}
-
-// Verify verifies that the scheduler binds a pod.
-func (s *Session) Verify(ctx context.Context, sp *spec.Spec, o VerifyOptions) (*verify.Result, error) {
-	cfg, err := s.Connect()
-	if err != nil {
-		return nil, err
-	}
-	return verify.Scheduler(ctx, cfg, verify.Options{
-		Name: sp.Name, Namespace: sp.Namespace, Image: o.Image, Timeout: o.Timeout, Keep: o.Keep, Log: s.Log, OnStep: s.OnStep,
-	})
-}
-
 // VerifyDefault verifies that the replaced default scheduler binds a pod.
-func (s *Session) VerifyDefault(ctx context.Context, o VerifyOptions) (*verify.DefaultResult, error) {
+func VerifyDefault(ctx context.Context, s *session.Session, o verify.Options) (*verify.DefaultResult, error) {
 	cfg, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
+	o.Log, o.OnStep = s.Log, s.OnStep
 	return verify.DefaultScheduler(ctx, cfg, verify.DefaultOptions{
-		Options:    verify.Options{Image: o.Image, Timeout: o.Timeout, Keep: o.Keep, Log: s.Log, OnStep: s.OnStep},
-		Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary,
+		Options: o, Annotation: staticpod.AnnotationReplacement, Binary: staticpod.AnnotationBinary,
 		Metrics: verify.LocalMetrics(cfg), Running: verify.RunningPrograms,
 	})
 }

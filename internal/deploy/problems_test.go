@@ -1,10 +1,9 @@
-package session
+package deploy
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
@@ -15,27 +14,27 @@ func TestCheckWarnsOfKnownProblemsThatTheConfigurationMeets(t *testing.T) {
 	policy := []byte("apiVersion: v1\nkind: Policy\nextenders:\n- {urlPrefix: 'http://gpu', filterVerb: filter, nodeCacheCapable: true, ignorable: true, httpTimeout: 1000000000}\n")
 	for _, tt := range []struct {
 		name   string
-		o      deploy.Options
+		o      Options
 		meets  []string // of each warning
 		misses []string
 	}{
 		{
-			"without extenders", deploy.Options{Branch: "v1.24.3"},
+			"without extenders", Options{Branch: "v1.24.3"},
 			[]string{"if pods are preempted, kube-scheduler leaks memory (kubernetes#111803; fixed in v1.24.4)"}, []string{"kubernetes#122022"},
 		},
 		{
-			"with an extender", deploy.Options{Branch: "v1.24.3", Extenders: []profiles.Extender{gpu}},
+			"with an extender", Options{Branch: "v1.24.3", Extenders: []profiles.Extender{gpu}},
 			[]string{"a pod that an extender refused is tried again minutes late (kubernetes#122022; fixed in v1.26.12)"}, nil,
 		},
 		{
-			"an extender of a Policy", deploy.Options{Branch: "v1.21.3", PolicyConfigMap: true, Configuration: policy, ConfigurationName: "policy.yaml"},
+			"an extender of a Policy", Options{Branch: "v1.21.3", PolicyConfigMap: true, Configuration: policy, ConfigurationName: "policy.yaml"},
 			[]string{"extenders are not asked when pods are preempted", "fixed in v1.21.4"}, nil,
 		},
-		{"asynchronous API calls", deploy.Options{Branch: "v1.34.1"}, []string{"kubernetes#134400; fixed in v1.34.2"}, []string{"kubernetes#141781"}},
+		{"asynchronous API calls", Options{Branch: "v1.34.1"}, []string{"kubernetes#134400; fixed in v1.34.2"}, []string{"kubernetes#141781"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			tt.o.Name, tt.o.Image, tt.o.Credentials = "s", "localhost/s:v1", deploy.CredentialsServiceAccount
-			plan, err := deploy.NewPlan(nil, nil, tt.o)
+			tt.o.Name, tt.o.Image, tt.o.Credentials = "s", "localhost/s:v1", CredentialsServiceAccount
+			plan, err := NewPlan(nil, nil, tt.o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +64,7 @@ func TestCheckWarnsOfKnownProblemsThatTheConfigurationMeets(t *testing.T) {
 }
 
 func TestCheckPassesWithoutKnownProblems(t *testing.T) {
-	plan, err := deploy.NewPlan(nil, nil, deploy.Options{Branch: "v1.32.13", Name: "s", Image: "localhost/s:v1", Credentials: deploy.CredentialsServiceAccount})
+	plan, err := NewPlan(nil, nil, Options{Branch: "v1.32.13", Name: "s", Image: "localhost/s:v1", Credentials: CredentialsServiceAccount})
 	if err != nil {
 		t.Fatal(err)
 	}

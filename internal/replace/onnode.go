@@ -1,4 +1,4 @@
-package session
+package replace
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
 )
@@ -26,7 +26,7 @@ const (
 	copiedFrom    = "image.json"
 )
 
-// ReadImage writes the kube-scheduler of the container that this process runs in to a directory, for [Session.OnNode].
+// ReadImage writes the kube-scheduler of the container that this process runs in to a directory, for [OnNode].
 func ReadImage(environ []string, dir string, command []string) error {
 	workingDir, err := os.Getwd()
 	if err != nil {
@@ -44,8 +44,8 @@ func ReadImage(environ []string, dir string, command []string) error {
 }
 
 // OnNode executes a request on the node of the pod that this process runs in, and returns a
-// [replace.Outcome] or a [replace.RestoreOutcome]. version is the version of this pmk-sched.
-func (s *Session) OnNode(ctx context.Context, request []byte, version string) (any, error) {
+// [Outcome] or a [RestoreOutcome]. version is the version of this pmk-sched.
+func OnNode(ctx context.Context, s *session.Session, request []byte, version string) (any, error) {
 	r, err := decodeRequest(request, version)
 	if err != nil {
 		return nil, err
@@ -54,16 +54,16 @@ func (s *Session) OnNode(ctx context.Context, request []byte, version string) (a
 		return nil, problem.NodeFile("protect", staticpod.StateDir, err)
 	}
 	if r.Restore {
-		return s.Restore(ctx, r.Force)
+		return RestoreNode(ctx, s, r.Force)
 	}
 	n := &Node{s: s, o: r.Options}
 	n.o.Names, n.o.Rules = inspect.MachineNames(), pack.BundledRules(r.Packages)
-	if err := s.inspectNode(ctx, n); err != nil {
+	if err := n.inspect(ctx); err != nil {
 		return nil, err
 	}
 	n.deps.EnsureImage = func(_ context.Context, reference string) error { return r.expect(reference) }
 	n.deps.Binary = r.binary
-	return replace.Ensure(ctx, n.deps, n.info, n.o)
+	return Ensure(ctx, n.deps, n.info, n.o)
 }
 
 // decodeRequest reads a request of the same pmk-sched.

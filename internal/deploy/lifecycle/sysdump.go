@@ -1,4 +1,4 @@
-package session
+package lifecycle
 
 import (
 	"context"
@@ -19,17 +19,21 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/kubeapi"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/ownership"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/sysdump/redact"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/health/observe"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
 // Sysdump writes the data for a bug report to a file, which is replaced when the archive is
 // complete. Only its owner may read it. Without a name in the spec it contains all schedulers and
-// extenders. version is the version of pmk-sched.
-func (s *Session) Sysdump(ctx context.Context, sp *spec.Spec, file, version string) (summary *sysdump.Summary, err error) {
-	cfg, deps, err := s.connectDeps()
+// extenders. version is the version of pmk-sched, and status reads the status of all that pmk-sched manages.
+func Sysdump(
+	ctx context.Context, s *session.Session, sp *spec.Spec, file, version string, status func(context.Context) (any, error),
+) (summary *sysdump.Summary, err error) {
+	deps, err := deploy.Connect(s)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +49,7 @@ func (s *Session) Sysdump(ctx context.Context, sp *spec.Spec, file, version stri
 	}()
 	r := redact.New()
 	a := sysdump.NewArchive(f, strings.TrimSuffix(filepath.Base(file), ".tar.gz"), r, time.Now())
-	d := &dump{Session: s, sp: sp, cfg: cfg, deps: deps, archive: a, redact: r, version: version}
+	d := &dump{Session: s, sp: sp, cfg: deps.Config, deps: deps, archive: a, redact: r, version: version, status: status}
 	if err := d.write(ctx); err != nil {
 		return nil, err
 	}
@@ -60,13 +64,14 @@ func (s *Session) Sysdump(ctx context.Context, sp *spec.Spec, file, version stri
 
 // dump is one archive.
 type dump struct {
-	*Session
+	*session.Session
 	sp      *spec.Spec
 	cfg     *rest.Config
 	deps    deploy.Deps
 	archive *sysdump.Archive
 	redact  *redact.Redactor
 	version string
+	status  func(context.Context) (any, error)
 	managed []*unstructured.Unstructured
 	others  []sysdump.PodName
 }
@@ -84,7 +89,7 @@ func (d *dump) write(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("create client for %s: %w", d.cfg.Host, err)
 		}
-		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others, Metrics: schedulerMetrics(d.cfg, kube)}
+		c := &sysdump.Cluster{Name: d.sp.Name, Namespace: d.sp.Namespace, Managed: d.managed, Others: d.others, Metrics: observe.Metrics(d.cfg, kube)}
 		return c.Write(ctx, d.cfg, d.archive, d.redact, d.Log)
 	})
 }
@@ -128,7 +133,7 @@ func (d *dump) inspectCluster(ctx context.Context) error {
 	d.archive.JSON("versions.json", map[string]string{
 		"pmk-sched": d.version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH, "kubernetes": release.String(),
 	})
-	info, err := d.Inspect(ctx, d.sp.Name, d.sp.Namespace)
+	info, err := Inspect(ctx, d.Session, d.sp.Name, d.sp.Namespace)
 	if err != nil {
 		d.archive.Failed("detect", err)
 	} else {
@@ -137,7 +142,7 @@ func (d *dump) inspectCluster(ctx context.Context) error {
 			d.others = append(d.others, sysdump.PodName{Namespace: pod.Namespace, Name: pod.Name})
 		}
 	}
-	status, err := d.Status(ctx, "", "")
+	status, err := d.status(ctx)
 	var finding interface{ CheckFailed() bool }
 	if err != nil && !errors.As(err, &finding) {
 		d.archive.Failed("status", err)
@@ -192,7 +197,7 @@ func (d *dump) revisions(ctx context.Context) {
 		if o.GetLabels()[ownership.LabelName] == ownership.Extender {
 			continue
 		}
-		report, err := d.Credentials(ctx, &spec.Spec{Name: name, Namespace: o.GetNamespace()})
+		report, err := Credentials(ctx, d.Session, name, o.GetNamespace())
 		if err != nil {
 			d.archive.Failed("describe the credentials of "+where, err)
 			continue

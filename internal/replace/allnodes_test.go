@@ -1,4 +1,4 @@
-package session
+package replace
 
 import (
 	"encoding/json"
@@ -13,12 +13,11 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
-	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
 func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
-	plan := []replace.NodePlan{{Node: "a"}, {Node: "b"}, {Node: "c"}}
+	plan := []NodePlan{{Node: "a"}, {Node: "b"}, {Node: "c"}}
 	for name, c := range map[string]struct {
 		// fails is the node whose step fails.
 		fails, step string
@@ -41,7 +40,7 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 				return nil
 			}
 			results, err := eachNode(plan,
-				func(entry replace.NodePlan) (*NodeResult, error) {
+				func(entry NodePlan) (*NodeResult, error) {
 					return &NodeResult{Node: entry.Node}, call("do", entry.Node, "")
 				},
 				func(result *NodeResult, last bool) error {
@@ -71,9 +70,9 @@ func TestARunThroughAllNodesStopsAtTheFirstFailure(t *testing.T) {
 }
 
 // options has a value for every field that a request can have.
-func options() replace.Options {
+func options() Options {
 	yes := true
-	return replace.Options{
+	return Options{
 		Image: "registry.example.com/kube-scheduler:{release}", Configuration: []byte("kind: KubeSchedulerConfiguration\n"), ConfigurationName: "c.yaml",
 		Plugins:   []profiles.Plugin{{Name: "Timestamp", Points: []string{"preBind"}, Enable: []string{}}, {Name: "Quiet", Points: []string{"filter"}}},
 		Extenders: []profiles.Extender{{Name: "e", URLPrefix: "https://e", FilterVerb: "filter", HTTPTimeout: time.Second, Ignorable: &yes, TLS: &profiles.ExtenderTLS{CAData: []byte("PEM")}}},
@@ -83,12 +82,12 @@ func options() replace.Options {
 
 func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
 	layout, _ := inspect.LayoutNamed("kubeadm")
-	n := &Node{s: &Session{&session.Session{}}, o: options(), podImage: "localhost/pmk-sched:v1"}
+	n := &Node{s: &session.Session{}, o: options(), podImage: "localhost/pmk-sched:v1"}
 	r := &nodesRun{
-		Node: n, layout: layout, goal: replace.Goal{Image: "registry.example.com/kube-scheduler:v1.24.3"},
+		Node: n, layout: layout, goal: Goal{Image: "registry.example.com/kube-scheduler:v1.24.3"},
 		request: nodeRequest{Version: "v1", Options: n.o, Packages: map[string]string{"Timestamp": "github.com/pmk-sched/pmk-sched/scheduler/plugins/timestamp"}},
 	}
-	task, err := r.task(replace.NodePlan{Node: "cp-2", Image: "old", Programs: []string{"kube-scheduler"}})
+	task, err := r.task(NodePlan{Node: "cp-2", Image: "old", Programs: []string{"kube-scheduler"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,11 +114,11 @@ func TestTaskOfEachNodeHasTheWholeRequest(t *testing.T) {
 	}
 
 	r.goal.Image = "" // the image of each node stays
-	if task, err = r.task(replace.NodePlan{Node: "cp-3", Image: "old"}); err != nil || task.Scheduler != "old" {
+	if task, err = r.task(NodePlan{Node: "cp-3", Image: "old"}); err != nil || task.Scheduler != "old" {
 		t.Errorf("image %s, %v", task.Scheduler, err)
 	}
 	r.request = nodeRequest{Version: "v1", Restore: true, Force: true}
-	if task, err = r.task(replace.NodePlan{Node: "cp-3", Image: "old"}); err != nil || task.Scheduler != "" {
+	if task, err = r.task(NodePlan{Node: "cp-3", Image: "old"}); err != nil || task.Scheduler != "" {
 		t.Errorf("restore with the scheduler's image %s, %v", task.Scheduler, err)
 	}
 }
@@ -170,10 +169,10 @@ func TestResultOfANode(t *testing.T) {
 		outcome  any
 		want     NodeResult
 	}{
-		"replaced":     {outcome: replace.Outcome{Node: "a", Image: "i", Backup: "/b", Changed: true}, want: NodeResult{Node: "a", Changed: true, Image: "i", Backup: "/b"}},
-		"done before":  {outcome: replace.Outcome{Node: "a", Image: "i"}, want: NodeResult{Node: "a", Image: "i"}},
-		"restored":     {restored: true, outcome: replace.RestoreOutcome{Node: "a", Backup: "/b", Manifest: replace.ManifestRestored}, want: NodeResult{Node: "a", Changed: true, Manifest: replace.ManifestRestored, Backup: "/b"}},
-		"not replaced": {restored: true, outcome: replace.RestoreOutcome{}, want: NodeResult{Node: "a", Manifest: replace.ManifestUnchanged}},
+		"replaced":     {outcome: Outcome{Node: "a", Image: "i", Backup: "/b", Changed: true}, want: NodeResult{Node: "a", Changed: true, Image: "i", Backup: "/b"}},
+		"done before":  {outcome: Outcome{Node: "a", Image: "i"}, want: NodeResult{Node: "a", Image: "i"}},
+		"restored":     {restored: true, outcome: RestoreOutcome{Node: "a", Backup: "/b", Manifest: ManifestRestored}, want: NodeResult{Node: "a", Changed: true, Manifest: ManifestRestored, Backup: "/b"}},
+		"not replaced": {restored: true, outcome: RestoreOutcome{}, want: NodeResult{Node: "a", Manifest: ManifestUnchanged}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, err := json.Marshal(c.outcome)

@@ -1,4 +1,4 @@
-package session
+package pack
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/configcheck"
 	"github.com/pmk-sched/pmk-sched/internal/base/tempdir"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -35,7 +36,7 @@ const (
 
 // Validate validates a configuration with the kube-scheduler of the release, if one was built on this machine, or else with
 // the built-in rules.
-func (s *Session) Validate(ctx context.Context, r profiles.ValidateRequest) (*Validation, error) {
+func Validate(ctx context.Context, s *session.Session, r profiles.ValidateRequest) (*Validation, error) {
 	rules, err := profiles.Validate(r)
 	if err != nil {
 		return nil, err
@@ -45,12 +46,12 @@ func (s *Session) Validate(ctx context.Context, r profiles.ValidateRequest) (*Va
 	for _, p := range rules.Problems {
 		v.Reasons = append(v.Reasons, (&profiles.Error{Name: r.SourceName, Problems: []profiles.Problem{p}}).Error())
 	}
-	binary, missing := s.releaseBinary(r, rules)
+	binary, missing := releaseBinary(s, r, rules)
 	v.Judge = "built-in rules for " + v.Release + ": " + missing
 	if missing != "" {
 		return v, nil
 	}
-	refusal, err := s.checkDocument(ctx, binary, rules)
+	refusal, err := checkDocument(ctx, s, binary, rules)
 	if errors.Is(err, configcheck.ErrNoBinary) {
 		s.Warn(err.Error())
 		return v, nil
@@ -73,7 +74,9 @@ func (s *Session) Validate(ctx context.Context, r profiles.ValidateRequest) (*Va
 
 // releaseBinary finds a kube-scheduler of the release in the build cache with the plugins of the
 // document. missing is the reason why there is none.
-func (s *Session) releaseBinary(r profiles.ValidateRequest, v *profiles.Validation) (binary configcheck.Binary, missing string) {
+func releaseBinary(
+	s *session.Session, r profiles.ValidateRequest, v *profiles.Validation,
+) (binary configcheck.Binary, missing string) {
 	if v.Kind != "KubeSchedulerConfiguration" {
 		return binary, "only a KubeSchedulerConfiguration can be checked by kube-scheduler"
 	}
@@ -98,7 +101,9 @@ func hasPlugins(r *build.Result, names []string) bool {
 }
 
 // checkDocument returns the reason why the binary refuses the document, or "" if it is valid.
-func (s *Session) checkDocument(ctx context.Context, binary configcheck.Binary, v *profiles.Validation) (refusal string, err error) {
+func checkDocument(
+	ctx context.Context, s *session.Session, binary configcheck.Binary, v *profiles.Validation,
+) (refusal string, err error) {
 	dir, remove, err := tempdir.Make("validate")
 	if err != nil {
 		return "", err
