@@ -14,3 +14,7 @@ func (h *Host) KubeConfig() (*rest.Config, error) {
 	}
 	return rest.CopyConfig(config), nil
 }
+
+func load(s cycleState, key stateKey) (stateData, error) { return s.Read(key) }
+func store(s cycleState, key stateKey, data stateData)   { s.Write(key, data) }
+func remove(s cycleState, key stateKey)                  { s.Delete(key) }

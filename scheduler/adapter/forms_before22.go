@@ -20,3 +20,23 @@ func (h *Host) KubeConfig() (*rest.Config, error) {
 	address := server.Scheme + "://" + server.Host + strings.TrimSuffix(server.Path, "/api/v1")
 	return &rest.Config{Host: address, Transport: client.Client.Transport, Timeout: client.Client.Timeout}, nil
 }
+
+// Before 1.22 the callers of CycleState must lock it.
+
+func load(s cycleState, key stateKey) (stateData, error) {
+	s.RLock()
+	defer s.RUnlock()
+	return s.Read(key)
+}
+
+func store(s cycleState, key stateKey, data stateData) {
+	s.Lock()
+	defer s.Unlock()
+	s.Write(key, data)
+}
+
+func remove(s cycleState, key stateKey) {
+	s.Lock()
+	defer s.Unlock()
+	s.Delete(key)
+}

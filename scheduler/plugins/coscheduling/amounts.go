@@ -77,7 +77,9 @@ func needOf(pods []*corev1.Pod, count int) amounts {
 // canEvict returns a function that reports whether preemption for pod may evict another pod.
 func canEvict(pod *corev1.Pod) func(other *corev1.Pod) bool {
 	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
-	return func(other *corev1.Pod) bool { return !never && priority(other) < priority(pod) }
+	return func(other *corev1.Pod) bool {
+		return !never && scheduler.PodPriority(other) < scheduler.PodPriority(pod)
+	}
 }
 
 // freeOf returns the free amounts of the nodes for the resources in need. It is more than a group

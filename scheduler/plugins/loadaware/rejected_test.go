@@ -69,8 +69,8 @@ func TestPodsThatAreNotPendingAreNotRetried(t *testing.T) {
 	w.gone = map[string]bool{"deleted": true}
 	w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.1})
 	expect(t, "retried", nil, w.retried())
-	if len(w.held.pods)+len(w.held.nodes) != 0 {
-		t.Errorf("kept: %v, %v", w.held.pods, w.held.nodes)
+	if len(w.rejections.pods)+len(w.rejections.nodes) != 0 {
+		t.Errorf("kept: %v, %v", w.rejections.pods, w.rejections.nodes)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestRetriesAreLimitedByNodeAndFollowPriorityAndAge(t *testing.T) {
 	expect(t, "all were retried", nil, w.retried())
 }
 
-func TestPromisesHoldAPodToo(t *testing.T) {
+func TestExpectedLoadHoldsAPodToo(t *testing.T) {
 	w := newWorld(t, cpuLimited)
 	w.nodes = []*corev1.Node{newNode("a").Node()}
 	idle := map[string]float64{"a": 0}
@@ -111,7 +111,7 @@ func TestPromisesHoldAPodToo(t *testing.T) {
 	w.Reserve(t.Context(), nil, first, "a")
 	w.reject(newPod("second", ""), "a")
 	w.PostBind(t.Context(), nil, first, "a")
-	expect(t, "promised", nil, w.retried())
+	expect(t, "expected", nil, w.retried())
 	w.measure(30*time.Second, "cpu", idle)
 	expect(t, "a part is measured", []string{"shop/second"}, w.retried())
 }
@@ -143,7 +143,7 @@ func TestQuerySignalsRetry(t *testing.T) {
 	w.activate = func(_ context.Context, pod *corev1.Pod) error { retried <- pod.Name; return nil }
 	go func() {
 		defer close(ended)
-		w.retryHeld(ctx)
+		w.retryAfterQueries(ctx)
 	}()
 	w.measure(0, "cpu", map[string]float64{"a": 0.1, "b": 0.1})
 	expect(t, "retried", "web", <-retried)

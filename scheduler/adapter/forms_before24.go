@@ -6,9 +6,25 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
+
+// logSink writes to klog: contexts have no logger before 1.24.
+type logSink struct{}
+
+func (logSink) Enabled(_ context.Context, level int) bool {
+	return klog.V(klog.Level(level)).Enabled()
+}
+
+func (logSink) Info(_ context.Context, level int, message string, keysAndValues []interface{}) {
+	klog.V(klog.Level(level)).InfoS(message, keysAndValues...)
+}
+
+func (logSink) Error(_ context.Context, err error, message string, keysAndValues []interface{}) {
+	klog.ErrorS(err, message, keysAndValues...)
+}
 
 // PreFilter calls the plugin. The framework does not take a set of nodes from PreFilter:
 // FilterPoint or NodeSetPoint enforces it.

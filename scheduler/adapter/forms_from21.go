@@ -1,6 +1,10 @@
 package adapter
 
-import "github.com/pmk-sched/pmk-sched/scheduler"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
+)
 
 // EventsPoint is the framework's EnqueueExtensions.
 type EventsPoint struct {
@@ -27,3 +31,10 @@ func action(a scheduler.ActionType) actionType {
 	}
 	return translated
 }
+
+// otherPod is the pod that AddPod and RemovePod get.
+type otherPod = podInfo
+
+func podOfOther(p otherPod) *corev1.Pod { return podOf(p) }
+
+func reject(p waitingPod, plugin, message string) { p.Reject(plugin, message) }

@@ -10,15 +10,15 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// ledger contains the pods that take room, by namespace: pods with a node, and pods that the
-// scheduler has reserved a node for.
-type ledger struct {
+// usage is the pods that take room, by namespace: pods with a node, and pods that the scheduler has reserved a
+// node for.
+type usage struct {
 	mu         sync.Mutex
-	namespaces map[string]*account
+	namespaces map[string]*namespaceUsage
 }
 
-// account is the pods of a namespace and the sum of their requests.
-type account struct {
+// namespaceUsage is the pods of a namespace and the sum of their requests.
+type namespaceUsage struct {
 	pods map[types.UID]entry
 	used amounts
 }
@@ -29,30 +29,28 @@ type entry struct {
 	bound bool
 }
 
-func newLedger() *ledger { return &ledger{namespaces: map[string]*account{}} }
+func newUsage() *usage { return &usage{namespaces: map[string]*namespaceUsage{}} }
 
 // observe records a pod as the API server has it.
-func (l *ledger) observe(pod *corev1.Pod) {
+func (u *usage) observe(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return // it may be reserved
 	}
-	if finished(pod) {
-		l.remove(pod)
+	if scheduler.PodFinished(pod) {
+		u.remove(pod)
 		return
 	}
-	l.put(pod, true)
+	u.put(pod, true)
 }
 
-// reserve records a pod for which a node was chosen.
-func (l *ledger) reserve(pod *corev1.Pod) { l.put(pod, false) }
-
-func (l *ledger) put(pod *corev1.Pod, bound bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.namespaces[pod.Namespace]
+// put records a pod that is bound, or for which a node was chosen.
+func (u *usage) put(pod *corev1.Pod, bound bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.namespaces[pod.Namespace]
 	if a == nil {
-		a = &account{pods: map[types.UID]entry{}, used: amounts{}}
-		l.namespaces[pod.Namespace] = a
+		a = &namespaceUsage{pods: map[types.UID]entry{}, used: amounts{}}
+		u.namespaces[pod.Namespace] = a
 	}
 	old, known := a.pods[pod.UID]
 	if known {
@@ -64,42 +62,37 @@ func (l *ledger) put(pod *corev1.Pod, bound bool) {
 }
 
 // unreserve forgets a pod unless it is bound.
-func (l *ledger) unreserve(pod *corev1.Pod) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.namespaces[pod.Namespace]; a != nil && !a.pods[pod.UID].bound {
+func (u *usage) unreserve(pod *corev1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a := u.namespaces[pod.Namespace]; a != nil && !a.pods[pod.UID].bound {
 		a.remove(pod.UID)
 	}
 }
 
 // remove forgets a pod.
-func (l *ledger) remove(pod *corev1.Pod) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if a := l.namespaces[pod.Namespace]; a != nil {
+func (u *usage) remove(pod *corev1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if a := u.namespaces[pod.Namespace]; a != nil {
 		a.remove(pod.UID)
 	}
 }
 
-func (a *account) remove(uid types.UID) {
+func (a *namespaceUsage) remove(uid types.UID) {
 	if e, ok := a.pods[uid]; ok {
 		a.used.add(e.need, -1)
 		delete(a.pods, uid)
 	}
 }
 
-// finished reports whether a pod has succeeded or failed, so that it no longer takes room.
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
 // bound returns the pods of a quota that have a node.
-func (l *ledger) bound(q *quota) []*corev1.Pod {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (u *usage) bound(q *quota) []*corev1.Pod {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	var all []*corev1.Pod
 	for _, namespace := range q.namespaces {
-		if a := l.namespaces[namespace]; a != nil {
+		if a := u.namespaces[namespace]; a != nil {
 			for _, e := range a.pods {
 				if e.bound {
 					all = append(all, e.pod)
@@ -111,10 +104,10 @@ func (l *ledger) bound(q *quota) []*corev1.Pod {
 }
 
 // has reports whether a pod takes room.
-func (l *ledger) has(namespace string, uid types.UID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	a := l.namespaces[namespace]
+func (u *usage) has(namespace string, uid types.UID) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	a := u.namespaces[namespace]
 	if a == nil {
 		return false
 	}
@@ -123,12 +116,12 @@ func (l *ledger) has(namespace string, uid types.UID) bool {
 }
 
 // used returns the usage of the pods of a quota, except for one pod.
-func (l *ledger) used(q *quota, without *corev1.Pod) amounts {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (u *usage) used(q *quota, without *corev1.Pod) amounts {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	sum := amounts{}
 	for _, namespace := range q.namespaces {
-		a := l.namespaces[namespace]
+		a := u.namespaces[namespace]
 		if a == nil {
 			continue
 		}
@@ -140,13 +133,13 @@ func (l *ledger) used(q *quota, without *corev1.Pod) amounts {
 	return sum
 }
 
-// of returns the pods of a quota that are not being deleted, in the order in which they have a
+// podsOf returns the pods of a quota that are not being deleted, in the order in which they have a
 // right to its min: first protected pods, then by priority, then by age.
-func (l *ledger) of(q *quota, protected func(*corev1.Pod) bool) []entry {
-	l.mu.Lock()
+func (u *usage) podsOf(q *quota, protected func(*corev1.Pod) bool) []entry {
+	u.mu.Lock()
 	var all []entry
 	for _, namespace := range q.namespaces {
-		if a := l.namespaces[namespace]; a != nil {
+		if a := u.namespaces[namespace]; a != nil {
 			for _, e := range a.pods {
 				if e.pod.DeletionTimestamp == nil {
 					all = append(all, e)
@@ -154,7 +147,7 @@ func (l *ledger) of(q *quota, protected func(*corev1.Pod) bool) []entry {
 			}
 		}
 	}
-	l.mu.Unlock()
+	u.mu.Unlock()
 	sort.Slice(all, func(i, j int) bool {
 		a, b := all[i].pod, all[j].pod
 		if protected(a) != protected(b) {
@@ -167,8 +160,8 @@ func (l *ledger) of(q *quota, protected func(*corev1.Pod) bool) []entry {
 
 // before orders pods by priority, then by age, then by UID.
 func before(a, b *corev1.Pod) bool {
-	if priority(a) != priority(b) {
-		return priority(a) > priority(b)
+	if x, y := scheduler.PodPriority(a), scheduler.PodPriority(b); x != y {
+		return x > y
 	}
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
@@ -176,17 +169,10 @@ func before(a, b *corev1.Pod) bool {
 	return a.UID < b.UID
 }
 
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
-}
-
 // guaranteed returns the pods of a quota that fit into its min, by UID. The others borrow.
-func (l *ledger) guaranteed(q *quota, protected func(*corev1.Pod) bool) map[types.UID]bool {
+func (u *usage) guaranteed(q *quota, protected func(*corev1.Pod) bool) map[types.UID]bool {
 	within, used := map[types.UID]bool{}, amounts{}
-	for _, e := range l.of(q, protected) {
+	for _, e := range u.podsOf(q, protected) {
 		if !q.concerns(e.need) || q.guarantees(used, e.need) {
 			within[e.pod.UID] = true
 			used.add(e.need, 1)
