@@ -205,7 +205,8 @@ func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, re
 		files[name] = text
 	}
 	p.Branch, p.Minor, p.Go = release.String(), release.MinorString(), goVersion
-	p.Context, p.New, p.Newest = release.Minor >= 29, release.Minor >= 34, release.Minor >= 35
+	rules := release.Rules()
+	p.Context, p.New, p.Newest = rules.PluginContext, rules.StagedTypes, rules.StagedInterfaces
 	p.Pkg, p.State, p.NodeInfo, p.Status = "framework", "*framework.CycleState", "*framework.NodeInfo", "framework"
 	if p.New {
 		p.State, p.NodeInfo, p.Status = "fwk.CycleState", "fwk.NodeInfo", "fwk"
