@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 )
 
 func explainCommand(u *ui) *cli.Command {
