@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -107,7 +106,7 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 		}
 		return text, "standard input", nil
 	}
-	text, err = spec.ReadFile("configuration", file)
+	text, err = problem.ReadFile("configuration", file)
 	return text, file, err
 }
 
