@@ -12,7 +12,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -108,7 +107,7 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 		}
 		return text, "standard input", nil
 	}
-	text, err = spec.ReadFile("configuration", file)
+	text, err = problem.ReadFile("configuration", file)
 	return text, file, err
 }
 
