@@ -13,7 +13,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func allNodesFlag(verb string) cli.Flag {
@@ -33,7 +32,7 @@ type nodesCommand struct {
 	// question is the question that the user confirms.
 	question string
 	plan     func(ctx context.Context, command string) ([]replace.NodePlan, error)
-	run      func(ctx context.Context, version string) ([]session.NodeResult, error)
+	run      func(ctx context.Context, version string) ([]replace.NodeResult, error)
 }
 
 func readNodesCommand(c *cli.Context) nodesCommand {
@@ -82,7 +81,7 @@ func nodesTable(plan []replace.NodePlan) string {
 	return p.String()
 }
 
-func resultsTable(results []session.NodeResult) string {
+func resultsTable(results []replace.NodeResult) string {
 	var p printer
 	p.row("NODE", "CHANGED", "SCHEDULER", "BACKUP")
 	for _, r := range results {

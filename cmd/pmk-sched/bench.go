@@ -63,7 +63,7 @@ func runBench(c *cli.Context, u *ui) error {
 		}
 		against = append(against, *baseline)
 	}
-	result, err := u.session.Bench(c.Context, session.BenchRequest{
+	result, err := u.foresight.Bench(c.Context, session.BenchRequest{
 		Scheduler: scheduler, Against: against, Snapshot: c.String("snapshot"), Nodes: c.Int("nodes"), Pods: c.Int("pods"),
 		Workload: c.String("workload"), Case: c.String("case"), Samples: c.Int("samples"),
 		Timeout: c.Duration("timeout"), Version: ownVersion(),

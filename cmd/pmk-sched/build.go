@@ -57,7 +57,7 @@ func buildCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			result, err := u.session.Build(c.Context, request)
+			result, err := pack.Run(c.Context, request, u.session)
 			if err != nil {
 				return err
 			}

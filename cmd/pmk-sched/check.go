@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/preflight"
 )
 
@@ -19,7 +20,7 @@ func checkCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			outcomes, failed := u.session.Check(c.Context, sp)
+			outcomes, failed := lifecycle.Check(c.Context, u.session, sp)
 			if outcomes == nil && failed != nil {
 				return failed
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/profiles"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -168,6 +169,6 @@ const completionTimeout = 2 * time.Second
 func schedulerNames(ctx context.Context, u *ui) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	names, _ := u.session.SchedulerNames(ctx)
+	names, _ := lifecycle.SchedulerNames(ctx, u.session)
 	return names
 }

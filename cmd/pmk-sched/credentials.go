@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func credentialsCommand(u *ui) *cli.Command {
@@ -26,7 +27,7 @@ func credentialsShowCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			report, err := u.session.Credentials(c.Context, sp)
+			report, err := lifecycle.Credentials(c.Context, u.session, sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}

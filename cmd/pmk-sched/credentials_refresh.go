@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func credentialsRefreshCommand(u *ui) *cli.Command {
@@ -30,7 +30,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			done, err := u.session.RefreshCredentials(c.Context, sp, session.RefreshOptions{
+			done, err := lifecycle.RefreshCredentials(c.Context, u.session, sp, lifecycle.RefreshOptions{
 				Request: c.Bool("csr"), RunOptions: rollout(c),
 			})
 			if err != nil {
@@ -45,7 +45,7 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 }
 
 // refreshText returns the changes, or why nothing was changed.
-func refreshText(r *session.Refresh) string {
+func refreshText(r *lifecycle.Refresh) string {
 	if r.Refreshed {
 		return r.Changes.String()
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func deployCommand(u *ui) *cli.Command {
@@ -28,14 +29,14 @@ func deployCommand(u *ui) *cli.Command {
 				return err
 			}
 			if c.Bool("dry-run") {
-				changes, err := u.session.DryRun(c.Context, sp)
+				changes, err := lifecycle.DryRun(c.Context, u.session, sp)
 				if err != nil {
 					return err
 				}
 				u.say("dry run: nothing was changed")
 				return u.data(c.String("output"), deploy.Outcome{Changes: changes}, changes.String())
 			}
-			plan, outcome, err := u.session.Deploy(c.Context, sp, rollout(c))
+			plan, outcome, err := lifecycle.Deploy(c.Context, u.session, sp, rollout(c))
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 )
 
@@ -26,7 +27,7 @@ func detectCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			info, err := u.session.Inspect(c.Context, sp.Name, sp.Namespace)
+			info, err := lifecycle.Inspect(c.Context, u.session, sp.Name, sp.Namespace)
 			if err != nil {
 				return err
 			}

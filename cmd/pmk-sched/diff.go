@@ -7,6 +7,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func diffCommand(u *ui) *cli.Command {
@@ -47,7 +48,7 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 		if err != nil {
 			return nil, err
 		}
-		return u.session.Diff(c.Context, sp)
+		return lifecycle.Diff(c.Context, u.session, sp)
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
@@ -59,7 +60,7 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	if err != nil {
 		return nil, err
 	}
-	return u.session.DiffRevision(c.Context, sp, c.Int(flagRevision))
+	return lifecycle.DiffRevision(c.Context, u.session, sp, c.Int(flagRevision))
 }
 
 // diffText is the differences, followed by a line for each object that would be deleted.

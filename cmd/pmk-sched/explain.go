@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/foresight/explain"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/explain"
 )
 
 func explainCommand(u *ui) *cli.Command {
@@ -36,7 +36,7 @@ func explainCommand(u *ui) *cli.Command {
 			if err := requireExact(c); err != nil {
 				return err
 			}
-			report, err := u.session.Explain(c.Context, namespace, pod)
+			report, err := u.foresight.Explain(c.Context, namespace, pod)
 			if err != nil {
 				return err
 			}

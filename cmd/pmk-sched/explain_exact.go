@@ -26,7 +26,7 @@ func explainExactly(c *cli.Context, u *ui, namespace, pod string) error {
 	if err != nil {
 		return err
 	}
-	result, err := u.session.ExplainExactly(c.Context, session.ExplainRequest{
+	result, err := u.foresight.ExplainExactly(c.Context, session.ExplainRequest{
 		Namespace: namespace, Pod: pod, Node: c.String("node"), Scheduler: scheduler,
 		Snapshot: c.String("snapshot"), Timeout: c.Duration("timeout"), Version: ownVersion(),
 	})

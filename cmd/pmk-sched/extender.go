@@ -9,7 +9,9 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func extenderCommand(u *ui) *cli.Command {
@@ -81,11 +83,7 @@ func extenderRenderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			extender, err := u.session.Extender(c.Context, o, refs, c.String("branch"))
-			if err != nil {
-				return err
-			}
-			plans, err := extender.Plans(c.Context)
+			plans, err := lifecycle.PlanExtender(c.Context, u.session, o, refs, c.String("branch"))
 			if err != nil {
 				return err
 			}
@@ -129,7 +127,7 @@ func extenderDeployCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			extender, err := u.session.Extender(c.Context, o, refs, "")
+			extender, err := replace.NewExtender(c.Context, u.session, o, refs)
 			if err != nil {
 				return err
 			}

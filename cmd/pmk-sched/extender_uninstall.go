@@ -9,8 +9,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/extenders"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/manifest"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func extenderRestartCommand(u *ui) *cli.Command {
@@ -33,7 +35,7 @@ func extenderRestartCommand(u *ui) *cli.Command {
 			if strings.ContainsAny(image, " \t\n") {
 				return problem.Invalidf("", "invalid --image %q: must not contain spaces", image)
 			}
-			outcome, err := u.session.RestartExtender(c.Context, extenders.RestartOptions{
+			outcome, err := lifecycle.RestartExtender(c.Context, u.session, extenders.RestartOptions{
 				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), Image: image, RunOptions: rollout(c),
 			})
 			if err != nil {
@@ -68,7 +70,7 @@ func extenderUninstallCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "remove extender "+name); err != nil {
 				return err
 			}
-			changes, err := u.session.UninstallExtender(c.Context, extenders.UninstallOptions{
+			changes, err := replace.UninstallExtender(c.Context, u.session, extenders.UninstallOptions{
 				Name: name, Namespace: cmp.Or(u.namespace, spec.DefaultNamespace), RunOptions: rollout(c),
 			}, c.String("node"))
 			if err != nil {

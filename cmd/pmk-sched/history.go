@@ -8,6 +8,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func historyCommand(u *ui) *cli.Command {
@@ -22,7 +23,7 @@ func historyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			entries, err := u.session.History(c.Context, sp)
+			entries, err := lifecycle.History(c.Context, u.session, sp)
 			if err != nil {
 				return err
 			}

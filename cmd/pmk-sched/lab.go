@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/lab"
 )
@@ -96,7 +97,7 @@ func readLabOptions(c *cli.Context, u *ui) (lab.Options, error) {
 	if branch == "" {
 		return lab.Options{}, problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 	}
-	release, err := u.session.ResolveBranch(c.Context, branch)
+	release, err := pack.ResolveBranch(c.Context, u.session, branch)
 	if err != nil {
 		return lab.Options{}, err
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/urfave/cli/v2"
+
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func logsCommand(u *ui) *cli.Command {
@@ -21,7 +23,7 @@ func logsCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return u.session.Logs(c.Context, sp, c.Duration("since"), c.Bool("follow"), u.out)
+			return lifecycle.Logs(c.Context, u.session, sp, c.Duration("since"), c.Bool("follow"), u.out)
 		},
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 // onNodeCommand is the command of the containers of a pod on a node, see package noderun.
@@ -34,7 +34,7 @@ func onNodeCommand(u *ui) *cli.Command {
 					if !c.Args().Present() {
 						return problem.Invalidf("", "DIR is required")
 					}
-					return session.ReadImage(os.Environ(), c.Args().First(), c.Args().Tail())
+					return replace.ReadImage(os.Environ(), c.Args().First(), c.Args().Tail())
 				},
 			},
 			{
@@ -73,7 +73,7 @@ func runRequest(c *cli.Context, u *ui) error {
 		}
 		u.warn(text)
 	}
-	result, failed := u.session.OnNode(c.Context, request, ownVersion())
+	result, failed := replace.OnNode(c.Context, u.session, request, ownVersion())
 	report, err := noderun.NewReport(result, failed, warnings)
 	if err != nil {
 		return errors.Join(failed, err)

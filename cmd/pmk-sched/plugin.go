@@ -24,7 +24,7 @@ func pluginListCommand(u *ui) *cli.Command {
 		UsageText: examples("pmk-sched plugin list", "pmk-sched plugin list -o json"),
 		Flags:     []cli.Flag{outputFlag("")},
 		Action: func(c *cli.Context) error {
-			plugins, err := u.session.BundledPlugins(c.Context)
+			plugins, err := pack.BundledPlugins(c.Context, u.session)
 			if err != nil {
 				return err
 			}
@@ -82,7 +82,7 @@ func pluginNewCommand(u *ui) *cli.Command {
 			case c.Bool("extender"):
 				r.Kind = scaffold.Extender
 			}
-			made, err := u.session.NewPlugin(c.Context, r)
+			made, err := scaffold.Plugin(c.Context, u.session, r)
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,7 @@ func testPlugins(c *cli.Context, u *ui) (err error) {
 	if err := checkList(c); err != nil {
 		return err
 	}
-	tests, err := u.session.NewPluginTests()
+	tests, err := u.foresight.NewPluginTests()
 	if err != nil {
 		return err
 	}

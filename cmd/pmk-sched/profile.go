@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
 	"github.com/pmk-sched/pmk-sched/profiles"
@@ -49,7 +50,7 @@ func profileShowCommand(u *ui) *cli.Command {
 			release := versions.Releases()[0]
 			if branch := c.String("branch"); branch != "" {
 				var err error
-				if release, err = u.session.ResolveBranch(c.Context, branch); err != nil {
+				if release, err = pack.ResolveBranch(c.Context, u.session, branch); err != nil {
 					return err
 				}
 			}

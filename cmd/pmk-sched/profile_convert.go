@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 	"sigs.k8s.io/yaml"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -85,7 +85,7 @@ func readConvertRequest(c *cli.Context, u *ui) (profiles.ConvertRequest, error) 
 		if r.API == "" {
 			return r, problem.Invalidf("leave --branch out", "--to %s is a release already", c.String("to"))
 		}
-		if r.Release, err = u.session.ResolveBranch(c.Context, branch); err != nil {
+		if r.Release, err = pack.ResolveBranch(c.Context, u.session, branch); err != nil {
 			return r, err
 		}
 	}
@@ -105,6 +105,6 @@ func (u *ui) readDocument(file string) (text []byte, name string, err error) {
 		}
 		return text, "standard input", nil
 	}
-	text, err = spec.ReadFile("configuration", file)
+	text, err = problem.ReadFile("configuration", file)
 	return text, file, err
 }

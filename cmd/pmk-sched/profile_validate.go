@@ -6,8 +6,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/pmk-sched/pmk-sched/internal/artifact/pack"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 	"github.com/pmk-sched/pmk-sched/profiles"
 )
 
@@ -29,7 +29,7 @@ func profileValidateCommand(u *ui) *cli.Command {
 			if c.String("branch") == "" {
 				return problem.Invalidf("specify a release, for example --branch v1.24.3", "--branch is required")
 			}
-			release, err := u.session.ResolveBranch(c.Context, c.String("branch"))
+			release, err := pack.ResolveBranch(c.Context, u.session, c.String("branch"))
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,9 @@ func profileValidateCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			v, err := u.session.Validate(c.Context, profiles.ValidateRequest{Release: release, Source: text, SourceName: name, Plugins: c.StringSlice("plugin")})
+			v, err := pack.Validate(c.Context, u.session, profiles.ValidateRequest{
+				Release: release, Source: text, SourceName: name, Plugins: c.StringSlice("plugin"),
+			})
 			if err != nil {
 				return err
 			}
@@ -49,7 +51,7 @@ func profileValidateCommand(u *ui) *cli.Command {
 	}
 }
 
-func validationTable(v *session.Validation) string {
+func validationTable(v *pack.Validation) string {
 	verdict := "valid"
 	if !v.Valid {
 		verdict = "not valid"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func renderCommand(u *ui) *cli.Command {
@@ -41,7 +42,7 @@ func renderCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			plan, err := u.session.PlanForRender(c.Context, sp, c.Bool("offline"))
+			plan, err := lifecycle.Plan(c.Context, u.session, sp, c.Bool("offline"))
 			if err != nil {
 				return err
 			}

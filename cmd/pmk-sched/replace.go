@@ -7,7 +7,6 @@ import (
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
 	"github.com/pmk-sched/pmk-sched/internal/replace/staticpod"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func replaceCommand(u *ui) *cli.Command {
@@ -43,7 +42,7 @@ func replaceCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			node, err := u.session.Replacement(c.Context, sp, session.ReplaceOptions{
+			node, err := replace.Replacement(c.Context, u.session, sp, replace.NodeOptions{
 				Node: c.String("node"), Timeout: c.Duration("timeout"), Stable: c.Duration("stable-for"),
 				AllNodes: c.Bool("all-nodes"), PodImage: c.String("pod-image"),
 			})

@@ -6,7 +6,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func restoreCommand(u *ui) *cli.Command {
@@ -35,7 +34,7 @@ func restoreCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "restore the original default scheduler of this node"); err != nil {
 				return err
 			}
-			outcome, err := u.session.Restore(c.Context, c.Bool("force"))
+			outcome, err := replace.RestoreNode(c.Context, u.session, c.Bool("force"))
 			if err != nil {
 				return err
 			}
@@ -51,14 +50,14 @@ func restoreCommand(u *ui) *cli.Command {
 }
 
 func restoreAll(c *cli.Context, u *ui) error {
-	node, err := u.session.Restoration(c.Context, c.String("pod-image"))
+	node, err := replace.Restoration(c.Context, u.session, c.String("pod-image"))
 	if err != nil {
 		return err
 	}
 	n, force := readNodesCommand(c), c.Bool("force")
 	n.question = "restore the original default scheduler of every control-plane node of " + node.Server
 	n.plan = node.RestoreCommands
-	n.run = func(ctx context.Context, version string) ([]session.NodeResult, error) {
+	n.run = func(ctx context.Context, version string) ([]replace.NodeResult, error) {
 		return node.RestoreAll(ctx, version, force)
 	}
 	return n.do(c.Context, u)

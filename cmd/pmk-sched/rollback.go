@@ -6,6 +6,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func rollbackCommand(u *ui) *cli.Command {
@@ -25,7 +26,7 @@ func rollbackCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			plan, outcome, err := u.session.RollBack(c.Context, sp, c.Int("to"), rollout(c))
+			plan, outcome, err := lifecycle.RollBack(c.Context, u.session, sp, c.Int("to"), rollout(c))
 			if err != nil {
 				return err
 			}

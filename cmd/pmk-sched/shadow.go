@@ -53,7 +53,7 @@ func runShadow(c *cli.Context, u *ui) error {
 	if request.Scheduler, err = simulatedScheduler(c, u); err != nil {
 		return err
 	}
-	result, err := u.session.Shadow(c.Context, request)
+	result, err := u.foresight.Shadow(c.Context, request)
 	if result == nil {
 		return err
 	}

@@ -136,7 +136,7 @@ func simulateSteps(c *cli.Context, u *ui, dir string, steps ...scenario.Step) er
 		}
 		request.Prices = append(request.Prices, price)
 	}
-	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.session.Simulate(c.Context, request) })
+	result, err := withReport(c.String("report"), func() (*report.Report, error) { return u.foresight.Simulate(c.Context, request) })
 	if err != nil {
 		return err
 	}

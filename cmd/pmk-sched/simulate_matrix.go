@@ -66,7 +66,7 @@ func simulateMatrix(c *cli.Context, u *ui) error {
 	if err != nil {
 		return err
 	}
-	result, err := u.session.SimulateMatrix(c.Context, request)
+	result, err := u.foresight.SimulateMatrix(c.Context, request)
 	if result == nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func simulateCellCommand(u *ui) *cli.Command {
 			if err != nil {
 				return problem.Invalidf("this command is for pods of `pmk-sched simulate matrix --job`", "read %s: %w", variable, err)
 			}
-			return u.session.SimulateCell(c.Context, index, u.out)
+			return u.foresight.SimulateCell(c.Context, index, u.out)
 		},
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
-	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/foresight/simulate/scenario"
 )
 
@@ -100,7 +99,7 @@ func simulateRunCommand(u *ui) *cli.Command {
 }
 
 func readScenario(name string) ([]scenario.Step, error) {
-	text, err := spec.ReadFile("scenario", name)
+	text, err := problem.ReadFile("scenario", name)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func snapshotCommand(u *ui) *cli.Command {
 			if c.Bool("rbac") {
 				return u.printRole(roleFormat(c), snapshot.RoleName, request.Resources, "list")
 			}
-			header, err := u.session.Snapshot(c.Context, request, c.String("to-file"))
+			header, err := u.foresight.Snapshot(c.Context, request, c.String("to-file"))
 			if err != nil {
 				return err
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/clock"
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func statusCommand(u *ui) *cli.Command {
@@ -28,8 +28,8 @@ func statusCommand(u *ui) *cli.Command {
 			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
-			read := func(ctx context.Context) (*session.Status, error) {
-				return u.session.Status(ctx, c.String("name"), u.namespace)
+			read := func(ctx context.Context) (*replace.Status, error) {
+				return replace.ReadStatus(ctx, u.session, c.String("name"), u.namespace)
 			}
 			if c.Bool("watch") {
 				return watchStatus(c.Context, u, c.String("output"), statusInterval, read)
@@ -50,7 +50,7 @@ const statusInterval = 5 * time.Second
 const clearScreen = "\033[H\033[2J"
 
 // watchStatus prints the status when it has changed, until ctx ends, which is not an error. Only the first reading has to succeed.
-func watchStatus(ctx context.Context, u *ui, format string, interval time.Duration, read func(context.Context) (*session.Status, error)) error {
+func watchStatus(ctx context.Context, u *ui, format string, interval time.Duration, read func(context.Context) (*replace.Status, error)) error {
 	shown := ""
 	for {
 		status, err := read(ctx)

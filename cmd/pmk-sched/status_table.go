@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/health"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 // statusText is the status as tables, followed by the details of each scheduler and extender.
-func statusText(s *session.Status) string {
+func statusText(s *replace.Status) string {
 	var p printer
 	p.head(len(s.Nodes), "NODE", "REPLACED", "READY", "LEADER", "IMAGE")
 	for _, n := range s.Nodes {

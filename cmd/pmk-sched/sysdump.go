@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func sysdumpCommand(u *ui) *cli.Command {
@@ -31,7 +32,7 @@ func sysdumpCommand(u *ui) *cli.Command {
 			if file == "" {
 				file = "pmk-sched-sysdump-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
 			}
-			summary, err := u.session.Sysdump(c.Context, sp, file, ownVersion())
+			summary, err := replace.Sysdump(c.Context, u.session, sp, file, ownVersion())
 			if err != nil {
 				return err
 			}

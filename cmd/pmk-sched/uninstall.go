@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/cluster/apply"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 )
 
 func uninstallCommand(u *ui) *cli.Command {
@@ -28,7 +29,7 @@ func uninstallCommand(u *ui) *cli.Command {
 			if err := u.confirm(c.Context, c.Bool("yes"), "remove scheduler "+sp.Name+" from "+cfg.Host); err != nil {
 				return err
 			}
-			changes, err := u.session.Uninstall(c.Context, sp, c.Duration("timeout"))
+			changes, err := lifecycle.Uninstall(c.Context, u.session, sp, c.Duration("timeout"))
 			if err != nil {
 				return err
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/spec"
 	"github.com/pmk-sched/pmk-sched/internal/replace"
-	"github.com/pmk-sched/pmk-sched/internal/session"
 )
 
 func upgradeCommand(u *ui) *cli.Command {
@@ -57,7 +57,7 @@ func upgradeCommand(u *ui) *cli.Command {
 			if check {
 				return checkUpgrade(c, u, o)
 			}
-			report, outcome, err := u.session.Upgrade(c.Context, o)
+			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.session, o)
 			switch {
 			case err != nil:
 				return err
@@ -71,29 +71,29 @@ func upgradeCommand(u *ui) *cli.Command {
 	}
 }
 
-func readUpgrade(c *cli.Context, u *ui) (session.UpgradeOptions, error) {
+func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
 	for _, flag := range []string{"base", "busybox"} {
 		if c.IsSet("image") && c.IsSet(flag) {
-			return session.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
+			return lifecycle.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
 		}
 	}
 	f := nameFlags(c, u)
 	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
 	sp, err := spec.Read(f)
-	return session.UpgradeOptions{
+	return lifecycle.UpgradeOptions{
 		Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"),
 		Deploy: rollout(c),
 	}, err
 }
 
-func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
+func upgradeDefault(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
 	if !c.IsSet("timeout") {
 		o.Deploy.Timeout = replace.DefaultTimeout
 	}
 	if !c.IsSet("stable-for") {
 		o.Deploy.StableFor = replace.DefaultStableFor
 	}
-	plan, err := u.session.PlanDefaultUpgrade(c.Context, o)
+	plan, err := replace.PlanDefaultUpgrade(c.Context, u.session, o)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func upgradeDefault(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return u.data(c.String("output"), outcome, replacedTable(outcome))
 }
 
-func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
-	report, err := u.session.CheckUpgrade(c.Context, o, u.namespace)
+func checkUpgrade(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
+	report, err := replace.CheckUpgrade(c.Context, u.session, o, u.namespace)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func checkUpgrade(c *cli.Context, u *ui, o session.UpgradeOptions) error {
 	return nil
 }
 
-func upgradeTable(r *session.UpgradeReport) string {
+func upgradeTable(r *replace.UpgradeReport) string {
 	var p printer
 	p.row("SCHEDULER", "NAMESPACE", "RELEASE", "TARGET", "DUE")
 	for _, s := range r.Schedulers {
@@ -151,7 +151,7 @@ func upgradeTable(r *session.UpgradeReport) string {
 	return p.String()
 }
 
-func (p *printer) upgrade(s session.Upgrade) {
+func (p *printer) upgrade(s lifecycle.Upgrade) {
 	p.line("\n%s", s.Name)
 	row := func(name string, values ...string) {
 		for _, value := range values {
@@ -178,7 +178,7 @@ func (p *printer) upgrade(s session.Upgrade) {
 }
 
 // configAPI returns the config API of a scheduler, and the new one if its configuration is converted.
-func configAPI(s session.Upgrade) string {
+func configAPI(s lifecycle.Upgrade) string {
 	if s.From == s.To {
 		return s.To
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
+	"github.com/pmk-sched/pmk-sched/internal/deploy/lifecycle"
 	"github.com/pmk-sched/pmk-sched/internal/deploy/verify"
-	"github.com/pmk-sched/pmk-sched/internal/session"
+	"github.com/pmk-sched/pmk-sched/internal/replace"
 )
 
 func verifyCommand(u *ui) *cli.Command {
@@ -27,12 +28,12 @@ func verifyCommand(u *ui) *cli.Command {
 			outputFlag(""),
 		},
 		Action: func(c *cli.Context) error {
-			o := session.VerifyOptions{Image: c.String("image"), Timeout: c.Duration("timeout"), Keep: c.Bool("keep")}
+			o := verify.Options{Image: c.String("image"), Timeout: c.Duration("timeout"), Keep: c.Bool("keep")}
 			if c.Bool("default") {
 				if c.String("name") != "" {
 					return problem.Invalidf("", "--name and --default exclude each other")
 				}
-				v, err := u.session.VerifyDefault(c.Context, o)
+				v, err := replace.VerifyDefault(c.Context, u.session, o)
 				if err != nil {
 					return err
 				}
@@ -42,7 +43,8 @@ func verifyCommand(u *ui) *cli.Command {
 			if err != nil {
 				return err
 			}
-			v, err := u.session.Verify(c.Context, sp, o)
+			o.Name, o.Namespace = sp.Name, sp.Namespace
+			v, err := lifecycle.Verify(c.Context, u.session, o)
 			if err != nil {
 				return err
 			}

@@ -118,7 +118,7 @@ func lookAtMachine(r versions.Release, needed []need, at places) (machine, error
 	if _, err := machineHierarchies(); err != nil {
 		add("cgroups (nothing is mounted at /sys/fs/cgroup)", "")
 	}
-	if debianEtcdServes(r) {
+	if r.Rules().Etcd34 {
 		m.etcd = findProgram(m.path, "etcd")
 	}
 	if len(e.Missing) > 0 {

@@ -61,10 +61,7 @@ func keyOf(u *unstructured.Unstructured) string {
 
 // remove handles an object that the informer reported as deleted.
 func (r *reader) remove(deleted interface{}) {
-	if unknown, ok := deleted.(cache.DeletedFinalStateUnknown); ok {
-		deleted = unknown.Obj
-	}
-	u, ok := deleted.(*unstructured.Unstructured)
+	u, ok := scheduler.LastState(deleted).(*unstructured.Unstructured)
 	if !ok {
 		return
 	}

@@ -38,7 +38,7 @@ func (e *Extender) bindPod(ctx context.Context, a *extenderv1.ExtenderBindingArg
 	if err != nil {
 		return err
 	}
-	c := &call{Extender: e, ctx: ctx, pod: pod, state: newState()}
+	c := &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}
 	e.reserved.begin(pod.UID)
 	bound := false
 	defer func() {

@@ -21,7 +21,7 @@ type call struct {
 	*Extender
 	ctx   context.Context
 	pod   *corev1.Pod
-	state *state
+	state *scheduler.MapState
 }
 
 // rejection is the reason why a node cannot run a pod. Nodes with the same Status share one.
@@ -38,7 +38,7 @@ func (e *Extender) newCall(ctx context.Context, pod *corev1.Pod) (*call, error) 
 	if e.cache != nil && !e.cache.Synced() {
 		return nil, errNotFilled
 	}
-	return &call{Extender: e, ctx: ctx, pod: pod, state: newState()}, nil
+	return &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}, nil
 }
 
 // nodesOf returns the nodes of a request, nil for unknown ones. Without a cluster it uses the data
@@ -49,7 +49,7 @@ func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	}
 	infos := make([]scheduler.NodeInfo, len(a.names))
 	if c.cache != nil {
-		c.cache.look(a.names, func(i int, n *node) {
+		c.cache.visit(a.names, func(i int, n *node) {
 			if n.object != nil {
 				infos[i] = n
 			}
@@ -69,7 +69,7 @@ func (c *call) nodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	cached := make([]*node, len(a.names))
 	if c.cache != nil {
-		c.cache.look(a.names, func(i int, n *node) { cached[i] = n })
+		c.cache.visit(a.names, func(i int, n *node) { cached[i] = n })
 	}
 	infos := make([]scheduler.NodeInfo, len(a.names))
 	return infos, spread(len(a.names), func(i int) error {

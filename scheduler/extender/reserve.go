@@ -7,6 +7,8 @@ import (
 	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // reservations are the pods that the verb bind is binding: when the cache sees their binding, the
@@ -38,7 +40,7 @@ func (e *Extender) noteBound(ctx context.Context, pod *corev1.Pod, node string) 
 	if e.reserved.end(pod.UID) {
 		return
 	}
-	c := &call{Extender: e, ctx: ctx, pod: pod, state: newState()}
+	c := &call{Extender: e, ctx: ctx, pod: pod, state: scheduler.NewMapState()}
 	for _, p := range e.policies {
 		if p.reserve == nil {
 			continue

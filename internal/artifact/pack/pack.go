@@ -17,6 +17,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
 	"github.com/pmk-sched/pmk-sched/internal/artifact/image"
+	"github.com/pmk-sched/pmk-sched/internal/cluster/inspect"
 	"github.com/pmk-sched/pmk-sched/internal/cluster/session"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
@@ -29,9 +30,8 @@ const BranchAuto = "auto"
 
 // Request is an image to build, and its destinations.
 type Request struct {
-	// Branch is a release, or BranchAuto: the release that ClusterRelease returns.
-	Branch         string
-	ClusterRelease func(ctx context.Context) (versions.Release, error)
+	// Branch is a release, or BranchAuto: the cluster's release.
+	Branch string
 	// Nearest allows another patch of the minor if a module of Branch does not download.
 	Nearest bool
 	// Source is the source to compile instead of the release's modules.
@@ -156,20 +156,38 @@ func (r Request) release(ctx context.Context, s *session.Session) (versions.Rele
 	if r.Branch != BranchAuto {
 		return ResolveBranch(ctx, s, r.Branch)
 	}
-	release, err := r.ClusterRelease(ctx)
+	cfg, err := s.Connect()
+	var release versions.Release
+	if err == nil {
+		release, err = inspect.ServerRelease(cfg)
+	}
 	if err != nil {
 		return release, fmt.Errorf("ask the cluster for its release (--branch names one without asking): %w", err)
 	}
 	return release, nil
 }
 
-// ResolveBranch returns the release of a branch, and reports the choice.
+// ResolveBranch returns the release of a branch such as v1.24.3, v1.24 or release-1.24, and reports the choice.
 func ResolveBranch(ctx context.Context, s *session.Session, branch string) (versions.Release, error) {
-	release, note, err := build.ResolveBranch(ctx, branch, build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep})
+	release, note, err := build.ResolveBranch(ctx, branch, build.SourceOptions{
+		CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log, OnStep: s.OnStep,
+	})
 	if note != "" {
 		s.Note(note)
 	}
 	return release, err
+}
+
+// ChooseBranch returns the tag of the release of a branch, unless the release is to be found on the cluster.
+func ChooseBranch(ctx context.Context, s *session.Session, branch string) (string, error) {
+	if branch == "" || branch == BranchAuto {
+		return branch, nil
+	}
+	release, err := ResolveBranch(ctx, s, branch)
+	if err != nil {
+		return branch, err
+	}
+	return release.String(), nil
 }
 
 func (r Request) describe(built *build.Result) *Result {

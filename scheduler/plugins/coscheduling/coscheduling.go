@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,8 +38,8 @@ type Coscheduling struct {
 	handle   scheduler.Handle
 	settings *settings
 	pods     *pods
-	groups   *groups // nil if PodGroups are ignored
-	metrics  *metrics
+	groups   *groups                // nil if PodGroups are ignored
+	attempts *prometheus.CounterVec // by result
 	now      func() time.Time
 
 	mu    sync.Mutex
@@ -59,11 +60,11 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 	if h.ClientSet() == nil {
 		return nil, fmt.Errorf("%s needs a cluster: the scheduler has no client", Name)
 	}
-	m, err := newMetrics(h.Metrics())
+	attempts, err := newMetrics(h.Metrics())
 	if err != nil {
-		return nil, fmt.Errorf("register metrics of %s: %w", Name, err)
+		return nil, err
 	}
-	c := newPlugin(s, m, h, time.Now)
+	c := newPlugin(s, attempts, h, time.Now)
 	if c.pods, err = watchPods(ctx, h, s, c.recounted); err != nil {
 		return nil, err
 	}
@@ -78,8 +79,11 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 	return c, nil
 }
 
-func newPlugin(s *settings, m *metrics, h scheduler.Handle, now func() time.Time) *Coscheduling {
-	return &Coscheduling{handle: h, settings: s, metrics: m, now: now, gangs: map[string]*gang{}, bystanders: map[types.UID]*podState{}}
+func newPlugin(s *settings, attempts *prometheus.CounterVec, h scheduler.Handle, now func() time.Time) *Coscheduling {
+	return &Coscheduling{
+		handle: h, settings: s, attempts: attempts, now: now,
+		gangs: map[string]*gang{}, bystanders: map[types.UID]*podState{},
+	}
 }
 
 // Rules returns the permissions to read PodGroups, unless they are ignored, and to retry pods.
@@ -88,7 +92,7 @@ func Rules(args scheduler.Arguments) ([]rbacv1.PolicyRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/status"}, Verbs: []string{"patch"}}}
+	rules := []rbacv1.PolicyRule{scheduler.ActivateRule()}
 	if s.PodGroups == PodGroupsAuto {
 		rules = append(rules, customresource.Rule(podGroups()))
 	}
@@ -100,12 +104,7 @@ func (c *Coscheduling) Name() string { return Name }
 
 // EventsToRegister returns the events that may make room for a group. New pods of a group are not among them: the scheduler tries
 // those anyway, and the plugin has it retry the others.
-func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent {
-	return []scheduler.ClusterEvent{
-		{Resource: scheduler.EventPod, Action: scheduler.ActionDelete | scheduler.ActionUpdate},
-		{Resource: scheduler.EventNode, Action: scheduler.ActionAdd | scheduler.ActionUpdateNodeAllocatable | scheduler.ActionUpdateNodeLabel | scheduler.ActionUpdateNodeTaint},
-	}
-}
+func (c *Coscheduling) EventsToRegister() []scheduler.ClusterEvent { return scheduler.RoomEvents() }
 
 // Sign returns the group of the pod. The plugin accepts or turns away a pod as a whole, at PreFilter, which runs for each pod.
 func (c *Coscheduling) Sign(_ context.Context, pod *corev1.Pod) (interface{}, *scheduler.Status) {

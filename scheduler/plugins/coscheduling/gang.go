@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // gang is the state of a pod group in addition to its pods.
@@ -141,8 +143,8 @@ func (c *Coscheduling) count(g *gang) (n count, problem string) {
 	for i, pod := range all {
 		present[pod.UID] = true
 		s := g.pods[pod.UID]
-		if i == 0 || priority(pod) > n.priority {
-			n.priority = priority(pod)
+		if i == 0 || scheduler.PodPriority(pod) > n.priority {
+			n.priority = scheduler.PodPriority(pod)
 		}
 		if created := pod.CreationTimestamp.Time; i == 0 || created.Before(n.oldest) {
 			n.oldest = created

@@ -1,14 +1,12 @@
 package coscheduling
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// Results of an attempt to place a group.
+// Results of an attempt to place a group, in metrics.
 const (
 	// resultPlaced: all pods got a node.
 	resultPlaced = "placed"
@@ -20,19 +18,10 @@ const (
 	resultYielded = "yielded"
 )
 
-type metrics struct{ attempts *prometheus.CounterVec }
-
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
-	collector, err := scheduler.Register(r, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "pmk_sched_coscheduling_attempts_total",
-		Help: "Attempts of the Coscheduling plugin to place a pod group, by result.",
-	}, []string{"result"}))
-	if err != nil {
-		return nil, err
-	}
-	attempts, ok := collector.(*prometheus.CounterVec)
-	if !ok {
-		return nil, fmt.Errorf("a metric of another type has this name")
-	}
-	return &metrics{attempts: attempts}, nil
+// newMetrics returns the counter of attempts, by result.
+func newMetrics(r prometheus.Registerer) (*prometheus.CounterVec, error) {
+	all := scheduler.NewMetrics(r, "pmk_sched_coscheduling_")
+	attempts := all.Counter("attempts_total",
+		"Attempts of the Coscheduling plugin to place a pod group, by result.", "result")
+	return attempts, all.Err()
 }

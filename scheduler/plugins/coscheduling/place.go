@@ -36,7 +36,7 @@ func (c *Coscheduling) admit(ctx context.Context, key string, pod *corev1.Pod) (
 	g.queued, g.woken = false, time.Time{}
 	n, reason := c.count(g)
 	if reason == "" {
-		reason, err = c.judge(ctx, g, n, pod)
+		reason, err = c.assemble(ctx, g, n, pod)
 	}
 	if reason != "" || err != nil {
 		s.hold(c.now())
@@ -46,8 +46,8 @@ func (c *Coscheduling) admit(ctx context.Context, key string, pod *corev1.Pod) (
 	return "", nil
 }
 
-// judge returns why a pod cannot be placed now.
-func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.Pod) (reason string, err error) {
+// assemble begins to place a group, or returns why a pod cannot be placed now.
+func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *corev1.Pod) (reason string, err error) {
 	switch {
 	case n.missing() <= 0: // it is one more than needed, or takes the place of another one
 		return "", nil
@@ -70,7 +70,7 @@ func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.
 		return "", fmt.Errorf("list the nodes for pod group %s: %w", g.key, err)
 	}
 	free := freeOf(nodes, need, nil)
-	claimed, kept := c.others(g)
+	claimed, kept := c.claimedByOthers(g)
 	now := c.now()
 	switch {
 	case free.covers(need.with(claimed)):
@@ -91,9 +91,9 @@ func (c *Coscheduling) judge(ctx context.Context, g *gang, n count, pod *corev1.
 	return "", nil
 }
 
-// others returns the resources that other groups that are being placed still need, and the
+// claimedByOthers returns the resources that other groups that are being placed still need, and the
 // resources that their waiting pods keep.
-func (c *Coscheduling) others(g *gang) (claimed, kept amounts) {
+func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 	claimed, kept = amounts{}, amounts{}
 	for _, other := range c.gangs {
 		if other == g || !other.assembling && !other.releasing {
@@ -145,7 +145,7 @@ func (c *Coscheduling) complete(ctx context.Context, g *gang, pod *corev1.Pod) [
 	if c.first == g {
 		c.first = nil
 	}
-	c.metrics.attempts.WithLabelValues(resultPlaced).Inc()
+	c.attempts.WithLabelValues(resultPlaced).Inc()
 	c.handle.Logger(ctx).Info(2, "Coscheduling has placed a pod group", "podGroup", g.key, "pods", len(waiting)+1)
 	c.wakeNext(c.now())
 	return waiting
@@ -216,7 +216,7 @@ func (c *Coscheduling) fail(ctx context.Context, g *gang, result string) []*core
 	g.failures++
 	delay := c.settings.backoff(g.failures)
 	g.until = c.now().Add(delay)
-	c.metrics.attempts.WithLabelValues(result).Inc()
+	c.attempts.WithLabelValues(result).Inc()
 	c.handle.Logger(ctx).Info(2, "Coscheduling could not place a pod group", "podGroup", g.key, "result", result, "failures", g.failures, "backoff", delay)
 	return c.release(g)
 }
@@ -224,7 +224,7 @@ func (c *Coscheduling) fail(ctx context.Context, g *gang, result string) []*core
 // yield ends an attempt in favor of another group.
 func (c *Coscheduling) yield(ctx context.Context, g *gang) []*corev1.Pod {
 	g.queued = true
-	c.metrics.attempts.WithLabelValues(resultYielded).Inc()
+	c.attempts.WithLabelValues(resultYielded).Inc()
 	c.handle.Logger(ctx).Info(2, "Coscheduling makes room for another pod group", "podGroup", g.key, "for", c.first.key)
 	return c.release(g)
 }

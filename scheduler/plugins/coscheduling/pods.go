@@ -112,10 +112,3 @@ func gated(pod *corev1.Pod) bool {
 	}
 	return false
 }
-
-func priority(pod *corev1.Pod) int32 {
-	if pod.Spec.Priority == nil {
-		return 0
-	}
-	return *pod.Spec.Priority
-}

@@ -30,15 +30,15 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 	if c == nil || !p.canEvict(pod) {
 		return "", scheduler.Unschedulable()
 	}
-	if kept, ok := p.promises.of(pod.UID); ok {
-		for _, victim := range kept.victims {
-			if p.ledger.has(victim.Namespace, victim.UID) {
-				return kept.node, nil // it is being deleted
+	if node, victims, ok := p.nominated.get(pod.UID); ok {
+		for _, victim := range victims {
+			if p.usage.has(victim.Namespace, victim.UID) {
+				return node, nil // it is being deleted
 			}
 		}
-		p.promises.fail(pod.UID, onlyRoomIsMissing(rejected.Status(kept.node)))
+		p.nominated.fail(pod.UID, onlyRoomIsMissing(rejected.Status(node)))
 	}
-	if !p.promises.mayEvict(pod.UID) {
+	if !p.nominated.mayEvict(pod.UID) {
 		return "", scheduler.Unschedulable()
 	}
 	nodes, err := p.handle.Nodes().List()
@@ -67,16 +67,16 @@ func (p *ElasticQuota) PostFilter(ctx context.Context, state scheduler.State, po
 
 // carryOut evicts the victims and keeps their room.
 func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, best *choice) (string, *scheduler.Status) {
-	p.promises.make(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
+	p.nominated.add(pod.UID, best.node, c.need, append(best.leaving, best.victims...))
 	for _, victim := range best.victims {
 		if err := p.evict.evict(ctx, victim); err != nil {
 			return "", scheduler.Error(err) // evicted pods make room too; the pod is retried
 		}
 		reason := reasonPriority
-		if priority(victim) >= priority(pod) {
+		if scheduler.PodPriority(victim) >= scheduler.PodPriority(pod) {
 			reason = reasonReclaim
 		}
-		p.metrics.evicted(reason)
+		p.evictions.WithLabelValues(reason).Inc()
 		p.handle.Logger(ctx).Info(2, "ElasticQuota evicts a pod", "victim", victim.Namespace+"/"+victim.Name, "node", victim.Spec.NodeName,
 			"for", pod.Namespace+"/"+pod.Name, "quota", c.quota.name, "reason", reason)
 		p.handle.EventRecorder().Eventf(victim, pod, corev1.EventTypeNormal, "Preempted", "Preempting", "Evicted (%s) for pod %s/%s of quota %s", reason, pod.Namespace, pod.Name, c.quota.name)
@@ -93,8 +93,8 @@ func (p *ElasticQuota) canEvict(pod *corev1.Pod) bool {
 // lowerInTeam reports whether the team has pods of lower priority with as much as is missing.
 func (p *ElasticQuota) lowerInTeam(q *quota, pod *corev1.Pod, missing amounts) bool {
 	freed := amounts{}
-	for _, e := range p.ledger.of(q, p.protected) {
-		if e.bound && !p.protected(e.pod) && priority(e.pod) < priority(pod) {
+	for _, e := range p.usage.podsOf(q, p.protected) {
+		if e.bound && !p.protected(e.pod) && scheduler.PodPriority(e.pod) < scheduler.PodPriority(pod) {
 			freed.add(e.need, 1)
 		}
 	}
@@ -132,7 +132,7 @@ func (s *search) best(nodes []scheduler.NodeInfo, rejected scheduler.Rejections)
 		if node.Node() == nil || !onlyRoomIsMissing(rejected.Status(node.Node().Name)) {
 			continue
 		}
-		if other := s.on(node); other != nil && (best == nil || other.cheaper(best)) {
+		if other := s.choose(node); other != nil && (best == nil || other.cheaper(best)) {
 			best = other
 		}
 	}
@@ -145,7 +145,7 @@ func (c *choice) cheaper(than *choice) bool {
 	if a == 0 || b == 0 {
 		return a < b
 	}
-	if x, y := priority(c.victims[a-1]), priority(than.victims[b-1]); x != y {
+	if x, y := scheduler.PodPriority(c.victims[a-1]), scheduler.PodPriority(than.victims[b-1]); x != y {
 		return x < y
 	}
 	if a != b {
@@ -162,19 +162,19 @@ func onlyRoomIsMissing(status *scheduler.Status) bool {
 	}
 	for _, reason := range status.Reasons() {
 		// As pkg/scheduler/framework/plugins/noderesources/fit.go has them.
-		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonPromised && !strings.HasPrefix(reason, "quota ") {
+		if !strings.HasPrefix(reason, "Insufficient ") && reason != "Too many pods" && reason != reasonKept && !strings.HasPrefix(reason, "quota ") {
 			return false
 		}
 	}
 	return true
 }
 
-// on returns the pods that must be evicted for the pod to fit on a node and into max. It returns
+// choose returns the pods that must be evicted for the pod to fit on a node and into max. It returns
 // nil if evictions do not suffice, or if the pod fits without them.
-func (s *search) on(node scheduler.NodeInfo) *choice {
+func (s *search) choose(node scheduler.NodeInfo) *choice {
 	c := &choice{node: node.Node().Name}
 	free := freeOf(node, s.c.need)
-	if kept := s.p.promises.on(node.Node().Name, s.pod.UID); kept != nil {
+	if kept := s.p.nominated.keptOn(node.Node().Name, s.pod.UID); kept != nil {
 		free.add(kept, -1)
 	}
 	var candidates []*corev1.Pod
@@ -236,7 +236,7 @@ func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
 		}
 	}
 	var candidates []*corev1.Pod
-	for _, e := range s.p.ledger.of(s.c.quota, s.p.protected) {
+	for _, e := range s.p.usage.podsOf(s.c.quota, s.p.protected) {
 		if e.bound && !taken[e.pod.UID] && s.mayEvict(e.pod) {
 			candidates = append(candidates, e.pod)
 		}
@@ -252,7 +252,7 @@ func (s *search) mayEvict(other *corev1.Pod) bool {
 	if other.UID == s.pod.UID || s.spared[other.UID] || s.p.protected(other) {
 		return false
 	}
-	lower := priority(other) < priority(s.pod)
+	lower := scheduler.PodPriority(other) < scheduler.PodPriority(s.pod)
 	q := s.p.quotas.of(other.Namespace)
 	switch {
 	case q == nil || q == s.c.quota:
@@ -261,7 +261,7 @@ func (s *search) mayEvict(other *corev1.Pod) bool {
 		return false
 	}
 	if s.guaranteed[q] == nil {
-		s.guaranteed[q] = s.p.ledger.guaranteed(q, s.p.protected)
+		s.guaranteed[q] = s.p.usage.guaranteed(q, s.p.protected)
 	}
 	return !s.guaranteed[q][other.UID]
 }

@@ -20,7 +20,7 @@ type source struct {
 	staleAfter time.Duration
 	query      func(ctx context.Context, promQL string) ([]sample, error)
 	nodes      func() ([]*corev1.Node, bool) // false: the nodes are unknown
-	promises   *promises
+	expected   *expectedLoads
 	measured   chan<- struct{}
 	metrics    *metrics
 	log        scheduler.Logger
@@ -83,10 +83,10 @@ func (s *source) round(ctx context.Context) {
 	}
 	mismatch := s.publish()
 	if err == nil {
-		s.promises.settle(s.index, start)
+		s.expected.decrease(s.index, start)
 		err = mismatch
 	}
-	s.promises.expire(s.now())
+	s.expected.pods.Expire(s.now())
 	s.report(err)
 	select {
 	case s.measured <- struct{}{}:

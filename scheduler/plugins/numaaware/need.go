@@ -2,24 +2,13 @@ package numaaware
 
 import (
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // amounts are amounts of resources: CPU in thousandths of a core, all others in units.
 type amounts map[corev1.ResourceName]int64
 
-func listed(list corev1.ResourceList) amounts {
-	all := amounts{}
-	for name, quantity := range list {
-		if name == corev1.ResourceCPU {
-			all[name] = quantity.MilliValue()
-		} else {
-			all[name] = quantity.Value()
-		}
-	}
-	return all
-}
-
-// add adds other.
 func (a amounts) add(other amounts) {
 	for name, amount := range other {
 		a[name] += amount
@@ -62,7 +51,7 @@ func needOf(pod *corev1.Pod) *need {
 }
 
 func aligned(c *corev1.Container, guaranteed bool) amounts {
-	all := listed(c.Resources.Requests)
+	all := scheduler.Amounts(c.Resources.Requests)
 	for name, amount := range all {
 		if amount == 0 || name == corev1.ResourceEphemeralStorage || !guaranteed && (name == corev1.ResourceCPU || name == corev1.ResourceMemory || isHugePage(name)) {
 			delete(all, name)
@@ -80,7 +69,8 @@ func isHugePage(name corev1.ResourceName) bool {
 func isGuaranteed(pod *corev1.Pod) bool {
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			requests, limits := listed(list[i].Resources.Requests), listed(list[i].Resources.Limits)
+			requests := scheduler.Amounts(list[i].Resources.Requests)
+			limits := scheduler.Amounts(list[i].Resources.Limits)
 			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 				if limits[name] == 0 || requests[name] != limits[name] {
 					return false

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
 // Policies and scopes of the kubelet's topology manager, in the spelling of its configuration.
@@ -77,8 +79,8 @@ func parse(content map[string]interface{}) (*topology, error) {
 		}
 		one := zone{allocatable: amounts{}, available: amounts{}}
 		for _, r := range z.Resources {
-			one.allocatable.add(listed(corev1.ResourceList{r.Name: r.Allocatable}))
-			one.available.add(listed(corev1.ResourceList{r.Name: r.Available}))
+			one.allocatable.add(scheduler.Amounts(corev1.ResourceList{r.Name: r.Allocatable}))
+			one.available.add(scheduler.Amounts(corev1.ResourceList{r.Name: r.Available}))
 			t.has[r.Name] = true
 		}
 		t.zones = append(t.zones, one)

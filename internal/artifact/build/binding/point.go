@@ -3,6 +3,8 @@ package binding
 import (
 	"fmt"
 	"strings"
+
+	"github.com/pmk-sched/pmk-sched/versions"
 )
 
 // Point is an extension point that a portable plugin can implement.
@@ -56,6 +58,7 @@ type Composition struct {
 // plugin has only some methods of an extension point, or if it has none at all.
 func Compose(minor int, methods []string) (Composition, error) {
 	var c Composition
+	preFilterNodes := versions.Release{Major: 1, Minor: minor}.Rules().PreFilterNodes
 	has := map[string]bool{}
 	for _, m := range methods {
 		has[m] = true
@@ -65,8 +68,8 @@ func Compose(minor int, methods []string) (Composition, error) {
 		if err != nil {
 			return Composition{}, err
 		}
-		// Before 1.24 PreFilter cannot return a set of nodes: the adapter enforces it at Filter.
-		nodeSet := p.Name == "Filter" && !implemented && has["PreFilter"] && minor < 24
+		// Where PreFilter cannot return a set of nodes, the adapter enforces it at Filter.
+		nodeSet := p.Name == "Filter" && !implemented && has["PreFilter"] && !preFilterNodes
 		switch {
 		case !implemented && !nodeSet:
 			continue
