@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -90,4 +94,174 @@ func watchHeader(terminal bool) string {
 		return clearScreen + head
 	}
 	return "\n" + head
+}
+
+// statusText is the status as tables, followed by the details of each scheduler and extender.
+func statusText(s *replace.Status) string {
+	var p printer
+	p.head(len(s.Nodes), "NODE", "REPLACED", "READY", "LEADER", "IMAGE")
+	for _, n := range s.Nodes {
+		p.row(n.Node, n.Replaced, n.Ready, n.Leads, shortReference(n.Image))
+	}
+	if h := s.Here; h != nil {
+		state := "unchanged"
+		if len(h.Drift) > 0 {
+			state = "changed since"
+		}
+		here := fmt.Sprintf("%s, %s since %s, %s", h.Node, h.State, h.Since.Format(time.RFC3339), state)
+		p.WriteString("\n" + paragraph("this node", here) + paragraph("backup", h.Backup))
+	}
+	p.workloads("SCHEDULER", s.Schedulers, s.Findings)
+	p.workloads("EXTENDER", s.Extenders, s.Findings)
+	for _, w := range slices.Concat(s.Schedulers, s.Extenders) {
+		p.WriteString("\n" + w.String() + "\n" + details(w))
+	}
+	p.line("\n%d requests to the API server%s", s.Requests, prefixed(" ", s.Server))
+	return strings.TrimPrefix(p.String(), "\n")
+}
+
+func (p *printer) workloads(title string, list []*health.Workload, findings []health.Finding) {
+	p.head(len(list), title, "NAMESPACE", "READY", "RELEASE", "REVISION", "EXPIRES", "FINDINGS")
+	for _, w := range list {
+		revision, expires := "-", "-"
+		if w.Revision > 0 {
+			revision = strconv.Itoa(w.Revision)
+		}
+		if w.Certificate != nil {
+			expires = w.Certificate.Expires.Format(time.DateOnly)
+		}
+		p.row(w.Name, w.Namespace, fmt.Sprintf("%d/%d", w.Ready, w.Wanted), orDash(w.Release), revision, expires, codesOf(w, findings))
+	}
+}
+
+// codesOf are the codes of the findings about a scheduler or extender, each once.
+func codesOf(w *health.Workload, findings []health.Finding) string {
+	var codes []string
+	for _, f := range findings {
+		if f.Kind == w.Kind && f.Name == w.Name && f.Namespace == w.Namespace && !slices.Contains(codes, string(f.Code)) {
+			codes = append(codes, string(f.Code))
+		}
+	}
+	if len(codes) > 2 {
+		codes = append(codes[:2], fmt.Sprintf("%d more", len(codes)-2))
+	}
+	if len(codes) == 0 {
+		return "none"
+	}
+	return strings.Join(codes, ", ")
+}
+
+func details(w *health.Workload) string {
+	var b strings.Builder
+	fact := func(name, text string) {
+		if text != "" {
+			b.WriteString(paragraph(name, text))
+		}
+	}
+	fact("image", shortReference(w.Image))
+	for _, r := range w.Replicas {
+		fact("replica", replicaText(r))
+	}
+	if l := w.Lease; l != nil {
+		switch {
+		case !l.Exists:
+			fact("lease", "does not exist")
+		case l.Holder == "":
+			fact("lease", "has no holder")
+		default:
+			fact("lease", "held by "+l.Holder+" since "+instant(l.Since))
+		}
+	}
+	if c := w.Credentials; c != nil {
+		expires := ""
+		if c.Expires != nil {
+			expires = "expires " + instant(*c.Expires)
+		}
+		fact("credentials", joinNonEmpty(c.Mode, c.Subject, expires))
+	}
+	if p := w.Waiting; p != nil && p.Pods == 0 {
+		fact("waiting", "no pods")
+	} else if p != nil {
+		fact("waiting", fmt.Sprintf("%d pods, the oldest, %s, since %s; %d of them not reported on by the scheduler", p.Pods, p.Oldest, instant(p.Since), p.Ignored))
+	}
+	fact("scheduling", schedulingText(w.Scheduling))
+	fact("extenders", strings.Join(w.Calls, ", "))
+	if s := w.Service; s != nil && s.Exists {
+		fact("endpoints", fmt.Sprintf("%d ready", s.Endpoints))
+	}
+	for _, e := range w.Events {
+		fact("event", instant(e.Time)+" "+e.Object+" "+e.Reason+": "+oneLine(e.Message))
+	}
+	return b.String()
+}
+
+func replicaText(r health.Replica) string {
+	state := "not ready"
+	if r.Ready {
+		state = "ready"
+	}
+	text := joinNonEmpty(r.Pod+" on "+orDash(r.Node), state+" since "+instant(r.Since))
+	if r.Leads {
+		text += ", leader"
+	}
+	if r.Terminating {
+		text += ", being deleted"
+	}
+	if r.Restarts > 0 {
+		text += fmt.Sprintf(", restarts: %d", r.Restarts)
+	}
+	if r.NodeProblem != "" {
+		text += ", its node " + r.NodeProblem
+	}
+	return text
+}
+
+// schedulingText returns the scheduling attempts that the replicas counted, or the reason why they
+// are unknown.
+func schedulingText(s *health.Scheduling) string {
+	if s == nil {
+		return ""
+	}
+	if s.Replicas == 0 {
+		return "unknown: " + s.Unknown
+	}
+	text := fmt.Sprintf("%d scheduled, %d unschedulable, %d errors", s.Scheduled, s.Unschedulable, s.Errors)
+	if s.P99 > 0 {
+		text += fmt.Sprintf("; latency p50 %s, p99 %s", seconds(s.P50), seconds(s.P99))
+	}
+	return text + prefixed("; not of all replicas: ", s.Unknown)
+}
+
+// seconds is a duration in milliseconds or, above a second, in seconds.
+func seconds(s float64) string {
+	if s < 1 {
+		return fmt.Sprintf("%.1f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
+}
+
+// instant is a time in UTC; "-" if it is not set.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func findingsText(findings []health.Finding) string {
+	if len(findings) == 0 {
+		return "\nno findings\n"
+	}
+	var b strings.Builder
+	b.WriteString("\nFINDINGS\n")
+	for _, f := range findings {
+		b.WriteString(wrapText(f.String(), "", "  "))
+		if f.Detail != "" {
+			b.WriteString(strings.TrimRight(f.Detail, "\n") + "\n")
+		}
+		if f.Hint != "" {
+			b.WriteString(wrapText("hint: "+f.Hint, "  ", "  "))
+		}
+	}
+	return b.String()
 }
