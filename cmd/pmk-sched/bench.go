@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -103,12 +102,9 @@ func benchTable(r *bench.Result) string {
 	sides := r.Sides()
 	p.head(len(sides), "SCHEDULER", "NAME", "RELEASE", "PODS/S", "SAMPLES", "ATTEMPT (MEDIAN)", "ATTEMPT (P99)")
 	for _, s := range sides {
-		var rates []string
-		for _, rate := range s.Rates {
-			rates = append(rates, fmt.Sprintf("%.1f", rate))
-		}
+		rates := joined(s.Rates, ", ", func(rate float64) string { return fmt.Sprintf("%.1f", rate) })
 		p.line("%s\t%s\t%s\t%.1f\t%s\t%.2f ms\t%.2f ms",
-			s.Source, s.Scheduler, s.Release, s.Rate, strings.Join(rates, ", "), s.Attempt.P50, s.Attempt.P99)
+			s.Source, s.Scheduler, s.Release, s.Rate, rates, s.Attempt.P50, s.Attempt.P99)
 	}
 	p.row()
 	header := []any{"SLOWEST PLUGIN", "EXTENSION POINT", "TIME PER CALL", "TIME PER POD"}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ func infoTable(i *inspect.Info) string {
 		"Distribution", i.Distribution+", layout "+i.Layout,
 		"Build from", joinNonEmpty(i.Source.Module, prefixed("Go ", i.Source.Go)),
 		"Configuration", joinNonEmpty(orDash(i.Configuration.APIVersion),
-			prefixed("accepted: ", strings.Join(shortVersions(i.Configuration.Accepted), " "))),
+			prefixed("accepted: ", joined(i.Configuration.Accepted, " ", path.Base))),
 		"Nodes", nodeFact(i), "Control plane", controlPlaneFact(i),
 		"Default scheduler", joinNonEmpty(i.Scheduler.Runs, prefixed("leader ", i.Scheduler.Lease.Holder)),
 		"Port to use", portFact(i), "Ports taken", orDash(takenFact(i)))
@@ -54,11 +55,11 @@ func infoTable(i *inspect.Info) string {
 	p.credentials(i.Credentials)
 	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
-		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taintList(n.Taints)))
+		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(joined(n.Taints, ", ", taintText)))
 	}
 	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
 	for _, pod := range i.Scheduler.Pods {
-		p.row(pod.Name, pod.Ready, pod.Node, joinPorts(pod.Ports), pod.Image, orDash(flagList(pod.Command)))
+		p.row(pod.Name, pod.Ready, pod.Node, orDash(joined(pod.Ports, ",", strconv.Itoa)), pod.Image, orDash(flagList(pod.Command)))
 	}
 	p.head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
 	for _, d := range i.Scheduler.Deployed {
@@ -141,13 +142,7 @@ func (p *printer) credentials(found inspect.Credentials) {
 	}
 }
 
-func taintList(taints []inspect.Taint) string {
-	var list []string
-	for _, taint := range taints {
-		list = append(list, taint.Key+prefixed("=", taint.Value)+":"+taint.Effect)
-	}
-	return strings.Join(list, ", ")
-}
+func taintText(t inspect.Taint) string { return t.Key + prefixed("=", t.Value) + ":" + t.Effect }
 
 // flagList leaves out the program's name, and breaks of lines in a script.
 func flagList(command []string) string {
@@ -159,21 +154,4 @@ func expiry(c *inspect.MountedCertificate) string {
 		return "-"
 	}
 	return c.Expires.Format(time.DateOnly)
-}
-
-func joinPorts(ports []int) string {
-	var list []string
-	for _, port := range ports {
-		list = append(list, strconv.Itoa(port))
-	}
-	return orDash(strings.Join(list, ","))
-}
-
-// shortVersions drops the group, which is the same for all.
-func shortVersions(apiVersions []string) []string {
-	var short []string
-	for _, apiVersion := range apiVersions {
-		short = append(short, apiVersion[strings.LastIndex(apiVersion, "/")+1:])
-	}
-	return short
 }

@@ -106,11 +106,8 @@ func (p *printer) scores(r *decision.Result) {
 	}
 	p.head(len(best), "RANK", "NODE", "SCORE", "SCORES (WEIGHTED)")
 	for i, n := range best {
-		var parts []string
-		for _, s := range n.Scores {
-			parts = append(parts, fmt.Sprintf("%s %d", s.By, s.Score))
-		}
-		p.row(i+1, n.Name, *n.Score, strings.Join(parts, ", "))
+		scores := joined(n.Scores, ", ", func(s decision.Score) string { return fmt.Sprintf("%s %d", s.By, s.Score) })
+		p.row(i+1, n.Name, *n.Score, scores)
 	}
 }
 

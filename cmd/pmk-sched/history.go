@@ -36,7 +36,7 @@ func historyTable(entries []deploy.HistoryEntry) string {
 	var p printer
 	p.row("REVISION", "TIME", "BY", "STATUS", "RELEASE", "IMAGE", "CONFIGURATION", "PLUGINS", "REASON")
 	for _, e := range entries {
-		p.row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release), orDash(shortImage(e)),
+		p.row(e.Revision, e.Time.UTC().Format(time.RFC3339), orDash(e.By), revisionStatus(e), orDash(e.Release), orDash(shortReference(e.Image+prefixed("@", e.Digest))),
 			orDash(e.Configuration), orDash(strings.Join(e.Plugins, ",")), orDash(shortReason(e)))
 	}
 	return p.String()
@@ -47,10 +47,6 @@ func revisionStatus(e deploy.HistoryEntry) string {
 		return "current"
 	}
 	return string(e.Status)
-}
-
-func shortImage(e deploy.HistoryEntry) string {
-	return shortReference(e.Image + prefixed("@", e.Digest))
 }
 
 // maxReason is how much of a reason fits into a table, in characters.

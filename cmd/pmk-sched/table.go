@@ -105,6 +105,15 @@ func joinNonEmpty(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
+// joined joins the texts of the entries of a list.
+func joined[T any](list []T, separator string, text func(T) string) string {
+	var texts []string
+	for _, entry := range list {
+		texts = append(texts, text(entry))
+	}
+	return strings.Join(texts, separator)
+}
+
 func prefixed(prefix, text string) string {
 	if text == "" {
 		return ""
