@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func onNodeCommand(u *ui) *cli.Command {
 			},
 			{
 				Name: noderun.RunRequest, Hidden: true, Usage: "do what the request asks for, and write the report",
-				Action: func(c *cli.Context) error { return runRequest(c, u) },
+				Action: func(c *cli.Context) error { return runRequest(c.Context, u) },
 			},
 		},
 	}
@@ -61,7 +62,7 @@ func copySelf(to string) (err error) {
 
 // runRequest executes the request of the pod. The report contains the error too, which is otherwise
 // only in the log of the pod.
-func runRequest(c *cli.Context, u *ui) error {
+func runRequest(ctx context.Context, u *ui) error {
 	request, err := os.ReadFile(noderun.RequestFile)
 	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
@@ -73,7 +74,7 @@ func runRequest(c *cli.Context, u *ui) error {
 		}
 		u.warn(text)
 	}
-	result, failed := replace.OnNode(c.Context, u.session, request, ownVersion())
+	result, failed := replace.OnNode(ctx, u.session, request, ownVersion())
 	report, err := noderun.NewReport(result, failed, warnings)
 	if err != nil {
 		return errors.Join(failed, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func upgradeCommand(u *ui) *cli.Command {
 				if check || c.String("name") != "" || c.String("branch") != "" {
 					return problem.Invalidf("--check alone reports the default schedulers too", "--default excludes --name, --branch and --check")
 				}
-				return upgradeDefault(c, u, o)
+				return upgradeDefault(c.Context, u, o, c.Bool("yes"), c.String("output"))
 			}
 			if !check || c.IsSet("file") || c.IsSet("image") {
 				if err := o.Spec.RequireName(); err != nil {
@@ -55,7 +56,7 @@ func upgradeCommand(u *ui) *cli.Command {
 				}
 			}
 			if check {
-				return checkUpgrade(c, u, o)
+				return checkUpgrade(c.Context, u, o, c.String("output"))
 			}
 			report, outcome, err := lifecycle.RunUpgrade(c.Context, u.session, o)
 			switch {
@@ -77,35 +78,33 @@ func readUpgrade(c *cli.Context, u *ui) (lifecycle.UpgradeOptions, error) {
 			return lifecycle.UpgradeOptions{}, problem.Invalidf("", "--image and --%s exclude each other", flag)
 		}
 	}
+	run := rollout(c)
+	if c.Bool("default") && !c.IsSet("timeout") {
+		run.Timeout = replace.DefaultTimeout
+	}
+	if c.Bool("default") && !c.IsSet("stable-for") {
+		run.StableFor = replace.DefaultStableFor
+	}
 	f := nameFlags(c, u)
 	f.Image, f.Branch, f.Lossy = c.String("image"), c.String("branch"), c.Bool("lossy")
 	sp, err := spec.Read(f)
-	return lifecycle.UpgradeOptions{
-		Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"),
-		Deploy: rollout(c),
-	}, err
+	return lifecycle.UpgradeOptions{Spec: sp, Base: c.String("base"), Busybox: c.String("busybox"), Deploy: run}, err
 }
 
-func upgradeDefault(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
-	if !c.IsSet("timeout") {
-		o.Deploy.Timeout = replace.DefaultTimeout
-	}
-	if !c.IsSet("stable-for") {
-		o.Deploy.StableFor = replace.DefaultStableFor
-	}
-	plan, err := replace.PlanDefaultUpgrade(c.Context, u.session, o)
+func upgradeDefault(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, yes bool, format string) error {
+	plan, err := replace.PlanDefaultUpgrade(ctx, u.session, o)
 	if err != nil {
 		return err
 	}
 	if !plan.Due {
 		u.say("the default scheduler of node %s is up to date: %s", plan.Name, plan.Release)
-		return u.data(c.String("output"), plan, "")
+		return u.data(format, plan, "")
 	}
 	u.say("node %s: %s becomes %s, with %s", plan.Name, plan.Image, plan.NewImage, cmp.Or(plan.Configuration, "the given configuration"))
-	if err := u.confirm(c.Context, c.Bool("yes"), "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
+	if err := u.confirm(ctx, yes, "replace the default scheduler of this node, which serves "+plan.Server); err != nil {
 		return err
 	}
-	outcome, err := plan.Run(c.Context)
+	outcome, err := plan.Run(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,16 +113,16 @@ func upgradeDefault(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
 	} else {
 		u.say("the default scheduler of node %s is upgraded from %s to %s", outcome.Node, plan.Release, plan.Target)
 	}
-	return u.data(c.String("output"), outcome, replacedTable(outcome))
+	return u.data(format, outcome, replacedTable(outcome))
 }
 
-func checkUpgrade(c *cli.Context, u *ui, o lifecycle.UpgradeOptions) error {
-	report, err := replace.CheckUpgrade(c.Context, u.session, o, u.namespace)
+func checkUpgrade(ctx context.Context, u *ui, o lifecycle.UpgradeOptions, format string) error {
+	report, err := replace.CheckUpgrade(ctx, u.session, o, u.namespace)
 	if err != nil {
 		return err
 	}
 	u.warn(report.Unknown...)
-	if err := u.data(c.String("output"), report, upgradeTable(report)); err != nil {
+	if err := u.data(format, report, upgradeTable(report)); err != nil {
 		return err
 	}
 	if due, all := report.Due(); due > 0 {
