@@ -90,9 +90,6 @@ func slowest(s bench.Side) string {
 	return fmt.Sprintf("; its slowest plugin is %s at %s: %.0f µs for each call", p.Plugin, p.Point, p.MicrosecondsPerCall)
 }
 
-// mostPlugins is how many plugins the table has. The other formats have all.
-const mostPlugins = 10
-
 // benchTable prints the schedulers, and the time that the first scheduler spends in its plugins and
 // extension points.
 func benchTable(r *bench.Result) string {
@@ -113,8 +110,9 @@ func benchTable(r *bench.Result) string {
 		header = append(header, "PER POD, "+s.Source)
 	}
 	p.head(len(r.This.Plugins), header...)
-	for _, t := range r.This.Plugins[:min(mostPlugins, len(r.This.Plugins))] {
-		row := []any{t.Plugin, t.Point, fmt.Sprintf("%.1f µs", t.MicrosecondsPerCall), fmt.Sprintf("%.3f ms", t.MillisecondsPerPod)}
+	for _, t := range r.This.Plugins[:min(mostBest, len(r.This.Plugins))] {
+		perCall, perPod := fmt.Sprintf("%.1f µs", t.MicrosecondsPerCall), fmt.Sprintf("%.3f ms", t.MillisecondsPerPod)
+		row := []any{t.Plugin, t.Point, perCall, perPod}
 		for _, s := range r.Against {
 			row = append(row, timeOf(s, t))
 		}

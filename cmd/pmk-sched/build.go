@@ -84,6 +84,7 @@ func buildTable(r *pack.Result) string {
 	p.row("image", r.Reference)
 	p.facts("digest", r.Digest, "base", r.Base, "release", r.Release, "asked for", r.Asked,
 		"platforms", strings.Join(r.Platforms, ", "), "go", r.Go, "source", r.Source,
-		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "), "written", strings.Join(r.Written, ", "), "module", r.Module)
+		"plugins", strings.Join(pack.PluginNames(r.Plugins), ", "),
+		"written", strings.Join(r.Written, ", "), "module", r.Module)
 	return p.String()
 }

@@ -82,7 +82,8 @@ func credentialsRefreshCommand(u *ui) *cli.Command {
 				return err
 			}
 			if done.Refreshed {
-				u.say("scheduler %s uses the new certificate (revision %d), which expires on %s", sp.Name, done.Revision, done.Expires.UTC().Format(time.RFC3339))
+				u.say("scheduler %s uses the new certificate (revision %d), which expires on %s",
+					sp.Name, done.Revision, done.Expires.UTC().Format(time.RFC3339))
 			}
 			return u.data(c.String("output"), done, refreshText(done))
 		},

@@ -55,11 +55,13 @@ func infoTable(i *inspect.Info) string {
 	p.credentials(i.Credentials)
 	p.head(len(i.ControlPlane.Nodes), "CONTROL-PLANE NODE", "READY", "KUBELET", "PLATFORM", "ADDRESS", "TAINTS")
 	for _, n := range i.ControlPlane.Nodes {
-		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(joined(n.Taints, ", ", taintText)))
+		taints := joined(n.Taints, ", ", taintText)
+		p.row(n.Name, n.Ready, n.KubeletVersion, n.OS+"/"+n.Architecture, orDash(n.Address), orDash(taints))
 	}
 	p.head(len(i.Scheduler.Pods), "DEFAULT SCHEDULER", "READY", "NODE", "PORTS", "IMAGE", "FLAGS")
 	for _, pod := range i.Scheduler.Pods {
-		p.row(pod.Name, pod.Ready, pod.Node, orDash(joined(pod.Ports, ",", strconv.Itoa)), pod.Image, orDash(flagList(pod.Command)))
+		ports := joined(pod.Ports, ",", strconv.Itoa)
+		p.row(pod.Name, pod.Ready, pod.Node, orDash(ports), pod.Image, orDash(flagList(pod.Command)))
 	}
 	p.head(len(i.Scheduler.Deployed), "DEPLOYED SCHEDULER", "NAMESPACE", "RELEASE", "DUE", "IMAGE", "CERTIFICATE EXPIRES")
 	for _, d := range i.Scheduler.Deployed {

@@ -21,7 +21,7 @@ func diffCommand(u *ui) *cli.Command {
 			"pmk-sched diff --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
 			"pmk-sched diff --name my-scheduler --revision 3"),
 		Flags: schedulerFlags(
-			&cli.IntFlag{Name: flagRevision, Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision(flagRevision)},
+			&cli.IntFlag{Name: "revision", Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision("revision")},
 			outputFlag("")),
 		Action: func(c *cli.Context) error {
 			changes, err := differences(c, u)
@@ -40,10 +40,8 @@ func diffCommand(u *ui) *cli.Command {
 	}
 }
 
-const flagRevision = "revision"
-
 func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
-	if !c.IsSet(flagRevision) {
+	if !c.IsSet("revision") {
 		sp, err := readSpec(c, u)
 		if err != nil {
 			return nil, err
@@ -52,15 +50,15 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
-		if c.IsSet(name) && !isGlobalFlag(name) && !slices.Contains([]string{flagRevision, "name", "file", "output"}, name) {
-			return nil, problem.Invalidf("a revision has its own image and configuration", "--%s and --%s are mutually exclusive", flagRevision, name)
+		if c.IsSet(name) && !isGlobalFlag(name) && !slices.Contains([]string{"revision", "name", "file", "output"}, name) {
+			return nil, problem.Invalidf("a revision has its own image and configuration", "--%s and --%s are mutually exclusive", "revision", name)
 		}
 	}
 	sp, err := readName(c, u)
 	if err != nil {
 		return nil, err
 	}
-	return lifecycle.DiffRevision(c.Context, u.session, sp, c.Int(flagRevision))
+	return lifecycle.DiffRevision(c.Context, u.session, sp, c.Int("revision"))
 }
 
 // diffText is the differences, followed by a line for each object that would be deleted.

@@ -47,9 +47,6 @@ func requireExact(c *cli.Context) error {
 	return nil
 }
 
-// mostNodes is how many nodes the table has. The other formats have all.
-const mostNodes = 10
-
 func exactTable(r *decision.Result) string {
 	var p printer
 	p.outcome(r)
@@ -91,8 +88,8 @@ func (p *printer) outcome(r *decision.Result) {
 }
 
 func firstNames(names []string) string {
-	if more := len(names) - mostNodes; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNodes], ", "), more)
+	if more := len(names) - mostBest; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostBest], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }
@@ -100,7 +97,7 @@ func firstNames(names []string) string {
 func (p *printer) scores(r *decision.Result) {
 	var best []decision.Node
 	for _, n := range r.Nodes {
-		if n.Score != nil && len(best) < mostNodes {
+		if n.Score != nil && len(best) < mostBest {
 			best = append(best, n)
 		}
 	}

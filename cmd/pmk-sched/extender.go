@@ -50,7 +50,8 @@ func readExtender(c *cli.Context, u *ui) (extenders.Options, []extenders.Schedul
 	}
 	o, err := sp.Extender(spec.ExtenderFlags{
 		Image: c.String("image"), Policies: c.StringSlice("policy"), Config: c.String("config"), Prometheus: c.String("prometheus"),
-		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int), Set: c.LocalFlagNames(),
+		Ignorable: c.String("ignorable"), Sidecar: c.Bool("sidecar"), Replicas: given(c, "replicas", c.Int),
+		Set: c.LocalFlagNames(),
 	})
 	return o, callers(c.StringSlice("for"), u.namespace), err
 }

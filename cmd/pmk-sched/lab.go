@@ -237,7 +237,8 @@ func labNodeCommand(u *ui) *cli.Command {
 	change := func(name, usage string, do func(*lab.Lab, context.Context, string) error) *cli.Command {
 		return &cli.Command{
 			Name: name, Usage: usage, ArgsUsage: "NODE", Flags: labFlags(),
-			UsageText: examples("pmk-sched lab node "+name+" --name ha ha-2", "pmk-sched lab node "+name+" --name ha ha-worker-1"),
+			UsageText: examples("pmk-sched lab node "+name+" --name ha ha-2",
+				"pmk-sched lab node "+name+" --name ha ha-worker-1"),
 			Action: func(c *cli.Context) error {
 				if c.NArg() != 1 {
 					return problem.Invalidf("`pmk-sched lab status` lists the nodes", "expected the name of one node, got %d arguments", c.NArg())

@@ -36,7 +36,9 @@ func pluginListCommand(u *ui) *cli.Command {
 func pluginTable(plugins []pack.BundledPlugin) string {
 	var p printer
 	for _, plugin := range plugins {
-		p.line("%s\t--with %s\n\t%s\n\tpoints: %s", plugin.Name, plugin.With, plugin.Synopsis, strings.Join(plugin.Points, ", "))
+		p.row(plugin.Name, "--with "+plugin.With)
+		p.row("", plugin.Synopsis)
+		p.row("", "points: "+strings.Join(plugin.Points, ", "))
 		switch {
 		case plugin.ByArguments:
 			p.row("", "permissions: depend on its arguments")

@@ -52,7 +52,8 @@ func simulateCommand(u *ui) *cli.Command {
 	}
 }
 
-// simulateStepCommand completes a command that runs the step of its name, on nodes if it has arguments.
+// simulateStepCommand completes a command that runs the step of its name, on the nodes that its
+// arguments name.
 func simulateStepCommand(u *ui, cmd cli.Command) *cli.Command {
 	cmd.Flags = simulateFlags()
 	cmd.Action = func(c *cli.Context) error {
@@ -163,7 +164,8 @@ func readBaseline(c *cli.Context, u *ui, flag, source string) (*session.Baseline
 }
 
 // withReport writes the result of a simulation to a file, which is replaced when it is complete.
-// Only its owner may read it. A wrong path fails before the simulation. An empty one writes nothing.
+// Only its owner may read it. A wrong path fails before the simulation. An empty path writes
+// nothing.
 func withReport(file string, simulate func() (*report.Report, error)) (result *report.Report, err error) {
 	if file == "" {
 		return simulate()

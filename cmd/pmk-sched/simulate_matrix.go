@@ -187,7 +187,8 @@ func simulateCellCommand(u *ui) *cli.Command {
 
 func matrixTable(r *matrix.Result) string {
 	var p printer
-	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE", "PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")
+	p.row("SNAPSHOT", "SCENARIO", "SCHEDULER", "RELEASE",
+		"PLACED", "UNPLACED", "MOVED", "EVICTED", "EMPTY NODES", "CPU", "MEMORY")
 	for _, cell := range r.Cells {
 		if cell.Result == nil {
 			p.row(cell.Snapshot, cell.Scenario, cell.Scheduler, "-", "failed", "-", "-", "-", "-", "-", "-")

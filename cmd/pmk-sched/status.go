@@ -130,7 +130,8 @@ func (p *printer) workloads(title string, list []*health.Workload, findings []he
 		if w.Certificate != nil {
 			expires = w.Certificate.Expires.Format(time.DateOnly)
 		}
-		p.row(w.Name, w.Namespace, fmt.Sprintf("%d/%d", w.Ready, w.Wanted), orDash(w.Release), revision, expires, codesOf(w, findings))
+		ready := fmt.Sprintf("%d/%d", w.Ready, w.Wanted)
+		p.row(w.Name, w.Namespace, ready, orDash(w.Release), revision, expires, codesOf(w, findings))
 	}
 }
 

@@ -13,6 +13,8 @@ const (
 	textWidth = 100
 	// mostRows is how many entries of a long list a table has. The other formats have all.
 	mostRows = 20
+	// mostBest is how many of the best nodes, or the slowest plugins, a table has.
+	mostBest = 10
 	// shortDigest is the length of a digest in a table: the algorithm and 12 digits.
 	shortDigest = len("sha256:") + 12
 )
