@@ -21,7 +21,9 @@ func diffCommand(u *ui) *cli.Command {
 			"pmk-sched diff --name my-scheduler --image registry.example.com/kube-scheduler:v1.24.3 -o json",
 			"pmk-sched diff --name my-scheduler --revision 3"),
 		Flags: schedulerFlags(
-			&cli.IntFlag{Name: "revision", Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision("revision")},
+			&cli.IntFlag{
+				Name: "revision", Usage: "compare with `REVISION`, see `pmk-sched history`", Action: validRevision("revision"),
+			},
 			outputFlag("")),
 		Action: func(c *cli.Context) error {
 			changes, err := differences(c, u)
@@ -50,8 +52,10 @@ func differences(c *cli.Context, u *ui) (apply.ChangeSet, error) {
 	}
 	for _, flag := range c.Command.Flags {
 		name := flag.Names()[0]
-		if c.IsSet(name) && !isGlobalFlag(name) && !slices.Contains([]string{"revision", "name", "file", "output"}, name) {
-			return nil, problem.Invalidf("a revision has its own image and configuration", "--%s and --%s are mutually exclusive", "revision", name)
+		allowed := isGlobalFlag(name) || slices.Contains([]string{"revision", "name", "file", "output"}, name)
+		if c.IsSet(name) && !allowed {
+			return nil, problem.Invalidf("a revision has its own image and configuration",
+				"--revision and --%s are mutually exclusive", name)
 		}
 	}
 	sp, err := readName(c, u)
