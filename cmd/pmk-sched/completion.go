@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -47,21 +47,18 @@ complete -c pmk-sched -f -a '(__pmk_sched_complete)'
 
 func completionCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:        "completion",
-		Usage:       "print a shell completion script",
-		ArgsUsage:   "SHELL",
-		Description: "SHELL is bash, zsh or fish. Completes commands, flags, presets, releases and the names of schedulers.",
-		UsageText: examples(
-			"pmk-sched completion bash",
-			"pmk-sched completion zsh",
-		),
+		Name: "completion", ArgsUsage: "SHELL", Usage: "print a shell completion script",
+		Description: "SHELL is bash, zsh or fish. Completes commands, flags, presets, releases and the names of " +
+			"schedulers.",
+		UsageText: examples("pmk-sched completion bash", "pmk-sched completion zsh"),
 		Action: func(c *cli.Context) error {
 			scripts := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}
 			script, ok := scripts[c.Args().First()]
 			if !ok {
 				return problem.Invalidf("", "invalid SHELL %q: must be bash, zsh or fish", c.Args().First())
 			}
-			return writeText(script)(u.out)
+			_, err := io.WriteString(u.out, script)
+			return err
 		},
 	}
 }
@@ -77,7 +74,7 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 			}
 			schedulers := func() []string { return schedulerNames(c.Context, u) }
 			for _, candidate := range candidates(app, words, schedulers) {
-				if _, err := fmt.Fprintln(u.out, candidate); err != nil {
+				if _, err := io.WriteString(u.out, candidate+"\n"); err != nil {
 					return err
 				}
 			}
@@ -86,7 +83,6 @@ func completeCommand(u *ui, app *cli.App) *cli.Command {
 	}
 }
 
-// candidates returns the possible completions of the last word.
 func candidates(app *cli.App, words []string, schedulers func() []string) []string {
 	commands, flags, path := app.Commands, app.Flags, ""
 	var pending cli.Flag // whose value is the next word

@@ -54,7 +54,6 @@ func globalFlags(afterCommand bool) []cli.Flag {
 	return list
 }
 
-// globals are the values of the global flags.
 type globals struct {
 	// Namespace is empty unless a flag or the environment sets it.
 	Namespace, NodeRoot, LogLevel, LogFormat, CacheDir string

@@ -8,14 +8,10 @@ import (
 
 func logsCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "logs",
-		Usage: "print the logs of a scheduler's replicas",
-		Description: "Each line begins with the name of its pod; the replica that schedules is\n" +
-			"marked as leader. -f prints new lines, also of new pods, until it is interrupted.",
-		UsageText: examples(
-			"pmk-sched logs --name my-scheduler --since 10m",
-			"pmk-sched logs --name my-scheduler -f",
-		),
+		Name: "logs", Usage: "print the logs of a scheduler's replicas",
+		Description: "Each line begins with the name of its pod; the replica that schedules is marked as leader. -f prints " +
+			"new lines, also of new pods, until it is interrupted.",
+		UsageText: examples("pmk-sched logs --name my-scheduler --since 10m", "pmk-sched logs --name my-scheduler -f"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler"),
 			&cli.StringFlag{Name: "file", Usage: "`FILE`: pmk-sched.yaml, or - for standard input; flags win over it"},

@@ -14,8 +14,7 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/replace/noderun"
 )
 
-// onNodeCommand returns the command that the containers of a pod on a node run, see package
-// noderun.
+// onNodeCommand is the command of the containers of a pod on a node, see package noderun.
 func onNodeCommand(u *ui) *cli.Command {
 	return &cli.Command{
 		Name: noderun.Command, Hidden: true, Usage: "run in a pod of `replace --all-nodes`",
@@ -46,7 +45,6 @@ func onNodeCommand(u *ui) *cli.Command {
 	}
 }
 
-// copySelf copies the executable of this process.
 func copySelf(to string) (err error) {
 	in, err := os.Open("/proc/self/exe")
 	if err != nil {

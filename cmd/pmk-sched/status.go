@@ -15,20 +15,13 @@ import (
 
 func statusCommand(u *ui) *cli.Command {
 	return &cli.Command{
-		Name:  "status",
-		Usage: "show the schedulers and extenders managed by pmk-sched, and detect problems",
-		Description: "Shows for each scheduler and extender: differences of its objects from\n" +
-			"the newest revision, and who made them; replicas and their nodes; the leader\n" +
-			"lease; its release and the release of the cluster; credentials; pending pods of\n" +
-			"the scheduler; scheduling attempts and latency; the last warnings. On a\n" +
-			"control-plane node it compares the files of the default scheduler with the files\n" +
-			"that replace wrote. The exit status is 3 if there are findings; docs/operations.md\n" +
-			"lists them. Changes nothing: objects are compared by a dry run of the API server.",
-		UsageText: examples(
-			"pmk-sched status",
-			"pmk-sched status --name my-scheduler --watch",
-			"pmk-sched status -o json",
-		),
+		Name: "status", Usage: "show the schedulers and extenders managed by pmk-sched, and detect problems",
+		Description: "Shows for each scheduler and extender: differences of its objects from the newest revision, and who " +
+			"made them; replicas and their nodes; the leader lease; its release and the release of the cluster; credentials; " +
+			"pending pods of the scheduler; scheduling attempts and latency; the last warnings. On a control-plane node it " +
+			"compares the files of the default scheduler with the files that replace wrote. The exit status is 3 if there are " +
+			"findings; docs/operations.md lists them. Changes nothing: objects are compared by a dry run of the API server.",
+		UsageText: examples("pmk-sched status", "pmk-sched status --name my-scheduler --watch", "pmk-sched status -o json"),
 		Flags: []cli.Flag{
 			nameFlag("scheduler or extender"),
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "print again when something has changed, until interrupted"},
@@ -46,12 +39,11 @@ func statusCommand(u *ui) *cli.Command {
 				return err
 			}
 			u.warn(status.Unknown...)
-			return errors.Join(u.data(c.String("output"), status, writeText(statusText(status))), err)
+			return errors.Join(u.data(c.String("output"), status, statusText(status)), err)
 		},
 	}
 }
 
-// statusInterval is how often the status is read while it is watched.
 const statusInterval = 5 * time.Second
 
 // clearScreen moves the cursor of a terminal to its first line and clears the rest.
@@ -81,7 +73,7 @@ func watchStatus(ctx context.Context, u *ui, format string, interval time.Durati
 			if format == "table" {
 				text = watchHeader(u.out.terminal) + text
 			}
-			if err := u.data(format, status, writeText(text)); err != nil {
+			if err := u.data(format, status, text); err != nil {
 				return err
 			}
 		}

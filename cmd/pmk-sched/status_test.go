@@ -55,7 +55,7 @@ const statusGolden = "testdata/status.golden"
 
 func TestStatusText(t *testing.T) {
 	s := fullStatus()
-	got := statusText(s) + findingsText(s.Findings)
+	got := aligned(statusText(s) + findingsText(s.Findings))
 	if *updateReference {
 		if err := os.WriteFile(statusGolden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"go.uber.org/zap"
@@ -88,7 +87,6 @@ func (u *ui) progress(text string) {
 	}
 }
 
-// say writes a message.
 func (u *ui) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.err, format+"\n", args...)
 }
@@ -104,7 +102,6 @@ func (u *ui) warn(warnings ...string) {
 	}
 }
 
-// fail writes an error and its hints.
 func (u *ui) fail(err error) {
 	text := err.Error()
 	if errors.Is(err, context.Canceled) {
@@ -116,12 +113,12 @@ func (u *ui) fail(err error) {
 	}
 }
 
-// data writes v to standard output in a format; table writes it as a table.
-func (u *ui) data(format string, v any, table func(w io.Writer) error) error {
+// data writes v to standard output in a format; table is v as text, see [printer].
+func (u *ui) data(format string, v any, table string) error {
 	return writeData(u.out, format, v, table)
 }
 
-func writeData(out io.Writer, format string, v any, table func(w io.Writer) error) error {
+func writeData(out io.Writer, format string, v any, table string) error {
 	switch format {
 	case "json":
 		enc := json.NewEncoder(out)
@@ -136,11 +133,8 @@ func writeData(out io.Writer, format string, v any, table func(w io.Writer) erro
 		_, err = out.Write(text)
 		return err
 	default:
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		if err := table(w); err != nil {
-			return err
-		}
-		return w.Flush()
+		_, err := io.WriteString(out, aligned(table))
+		return err
 	}
 }
 

@@ -26,7 +26,10 @@ func TestCommandForEachNodeHasAllFlags(t *testing.T) {
 			"pmk-sched --kubeconfig /etc/kubernetes/admin.conf --node-root /host --log-level info --cluster c replace --yes --image localhost/x:v1" +
 				` --file 'my file.yaml' --preset binpack --config 'it'\''s.yaml' --policy-configmap --plugins a --plugins b --dry-run --timeout 1m30s --stable-for 40s`,
 		},
-		"former name": {[]string{"replace", "--steady=40s", "--policy-configmap=false"}, "pmk-sched --log-level debug replace --yes --policy-configmap=false --steady 40s"},
+		"values after =": {
+			[]string{"replace", "--stable-for=40s", "--policy-configmap=false"},
+			"pmk-sched --log-level debug replace --yes --policy-configmap=false --stable-for 40s",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
