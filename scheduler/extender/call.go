@@ -90,16 +90,18 @@ func (c *call) wholeNodesOf(a *nodeArguments) ([]scheduler.NodeInfo, error) {
 	})
 }
 
-// failure returns an error for a status that ends a request, with the policy and the extension
-// point.
+// failure returns an error, with the policy and the extension point, for a status that ends a request. It is nil
+// if the status is a success.
 func failure(p *served, point string, s *scheduler.Status) error {
-	if err := s.Err(); err != nil {
-		return fmt.Errorf("policy %s, %s: %w", p.name, point, err)
+	switch {
+	case s.IsSuccess():
+		return nil
+	case s.Err() != nil:
+		return fmt.Errorf("policy %s, %s: %w", p.name, point, s.Err())
 	}
 	return fmt.Errorf("policy %s, %s: %s", p.name, point, s)
 }
 
-// reject returns a rejection for a status.
 func reject(p *served, s *scheduler.Status) *rejection {
 	reason := strings.Join(s.Reasons(), ", ")
 	if reason == "" {
@@ -108,7 +110,6 @@ func reject(p *served, s *scheduler.Status) *rejection {
 	return &rejection{reason: reason, unresolvable: s.Code() == scheduler.CodeUnresolvable}
 }
 
-// rejects reports whether a status rejects a pod or a node.
 func rejects(s *scheduler.Status) bool {
 	return s.Code() == scheduler.CodeUnschedulable || s.Code() == scheduler.CodeUnresolvable
 }

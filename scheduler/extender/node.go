@@ -45,7 +45,6 @@ func (n *node) describedBy(object *corev1.Node) *node {
 	return described
 }
 
-// with returns a node with an additional pod.
 func (n *node) with(pod *corev1.Pod) *node {
 	more := *n
 	more.pods = append(slices.Clone(n.pods), pod)

@@ -91,3 +91,9 @@ func NewPod(namespace, name string, requests corev1.ResourceList) *corev1.Pod {
 func Requests(cpu, memory string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 }
+
+// State is a scheduler.State.
+type State = scheduler.MapState
+
+// NewState returns the state of a new scheduling cycle.
+func NewState() *State { return scheduler.NewMapState() }

@@ -8,17 +8,10 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// amounts are amounts of resources: CPU in thousandths of a core, all others in units. A pod requests one of the resource pods.
-type amounts map[corev1.ResourceName]int64
+type amounts = scheduler.Amounts
 
-func (a amounts) add(other amounts) {
-	for name, amount := range other {
-		a[name] += amount
-	}
-}
-
-// with returns a plus the amounts in other of the resources of a.
-func (a amounts) with(other amounts) amounts {
+// sumOf returns a plus the amounts in other of the resources of a.
+func sumOf(a, other amounts) amounts {
 	sum := amounts{}
 	for name, amount := range a {
 		sum[name] = amount + other[name]
@@ -26,26 +19,10 @@ func (a amounts) with(other amounts) amounts {
 	return sum
 }
 
-// covers reports whether a has all of need.
-func (a amounts) covers(need amounts) bool { return a.missing(need) == "" }
-
-// missing returns the first resource of need, by name, of which a has less.
-func (a amounts) missing(need amounts) corev1.ResourceName {
-	var short []string
-	for name, amount := range need {
-		if amount > a[name] {
-			short = append(short, string(name))
-		}
-	}
-	if len(short) == 0 {
-		return ""
-	}
-	sort.Strings(short)
-	return corev1.ResourceName(short[0])
-}
+func covers(a, need amounts) bool { return len(a.Missing(need)) == 0 }
 
 // exceeds reports whether a has more of any resource than other.
-func (a amounts) exceeds(other amounts) bool {
+func exceeds(a, other amounts) bool {
 	for name, amount := range a {
 		if amount > other[name] {
 			return true
@@ -115,12 +92,11 @@ func freeOf(nodes []scheduler.NodeInfo, need amounts, evict func(*corev1.Pod) bo
 	return free
 }
 
-// requestedBy returns the sum of the requests of the pods on a node for which counts returns true.
 func requestedBy(node scheduler.NodeInfo, counts func(*corev1.Pod) bool) amounts {
 	sum := amounts{}
 	for i := 0; i < node.PodCount(); i++ {
 		if counts(node.Pod(i)) {
-			sum.add(scheduler.PodRequests(node.Pod(i)))
+			sum.Add(scheduler.PodRequests(node.Pod(i)), 1)
 		}
 	}
 	return sum

@@ -55,8 +55,10 @@ func TestAmountsAreCompared(t *testing.T) {
 		{amounts{"gpu": 1, "cpu": 9, "memory": 9}, "cpu", false, false},
 		{nil, "", true, true},
 	} {
-		if have.missing(test.other) != test.missing || have.covers(test.other) != test.covers || have.exceeds(test.other) != test.exceeds {
-			t.Errorf("%v: missing %q, covers %v, exceeds %v", test.other, have.missing(test.other), have.covers(test.other), have.exceeds(test.other))
+		missing := have.Missing(test.other).First()
+		covered, exceeded := covers(have, test.other), exceeds(have, test.other)
+		if missing != test.missing || covered != test.covers || exceeded != test.exceeds {
+			t.Errorf("%v: missing %q, covers %v, exceeds %v", test.other, missing, covered, exceeded)
 		}
 	}
 }

@@ -38,7 +38,7 @@ type Coscheduling struct {
 	handle   scheduler.Handle
 	settings *settings
 	pods     *pods
-	groups   *groups                // nil if PodGroups are ignored
+	groups   *customresource.Values // podGroups; nil if they are ignored
 	attempts *prometheus.CounterVec // by result
 	now      func() time.Time
 
@@ -69,8 +69,11 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*Co
 		return nil, err
 	}
 	if s.PodGroups == PodGroupsAuto {
-		c.groups = newGroups(c.recounted)
-		if err := c.groups.watch(ctx, h); err != nil {
+		c.groups = customresource.NewValues(readPodGroup, c.recounted)
+		if err := customresource.Watch(ctx, h, customresource.Options{
+			Plugin: Name, Resource: podGroups(), Missing: "sizes are read from labels",
+			Set: c.groups.Set, Delete: c.groups.Delete,
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -190,4 +193,24 @@ func (c *Coscheduling) reject(waiting []*corev1.Pod) {
 			w.Reject(Name, "pod group "+c.settings.group(pod)+" cannot be placed as a whole")
 		}
 	}
+}
+
+// Results of an attempt to place a group, in metrics.
+const (
+	// resultPlaced: all pods got a node.
+	resultPlaced = "placed"
+	// resultUnplaced: no node could run one of the pods, or pods were deleted.
+	resultUnplaced = "unplaced"
+	// resultTimeout: time was up.
+	resultTimeout = "timeout"
+	// resultYielded: the group made room for another one.
+	resultYielded = "yielded"
+)
+
+// newMetrics returns the counter of attempts, by result.
+func newMetrics(r prometheus.Registerer) (*prometheus.CounterVec, error) {
+	all := scheduler.NewMetrics(r, "pmk_sched_coscheduling_")
+	attempts := all.Counter("attempts_total",
+		"Attempts of the Coscheduling plugin to place a pod group, by result.", "result")
+	return attempts, all.Err()
 }

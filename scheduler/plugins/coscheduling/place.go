@@ -73,16 +73,16 @@ func (c *Coscheduling) assemble(ctx context.Context, g *gang, n count, pod *core
 	claimed, kept := c.claimedByOthers(g)
 	now := c.now()
 	switch {
-	case free.covers(need.with(claimed)):
-	case free.with(kept).covers(need) && len(claimed)+len(kept) > 0:
+	case covers(free, sumOf(need, claimed)):
+	case covers(sumOf(free, kept), need) && len(claimed)+len(kept) > 0:
 		g.queued = true
 		return fmt.Sprintf("pod group %s waits for other pod groups", g.key), nil
-	case !freeOf(nodes, need, canEvict(pod)).covers(need):
+	case !covers(freeOf(nodes, need, canEvict(pod)), need):
 		c.wakeNext(now) // the next group may need less
-		name := free.missing(need)
+		name := free.Missing(need).First()
 		return fmt.Sprintf("pod group %s needs %s of %s, more than is free", g.key, scheduler.FormatAmount(name, need[name]), name), nil
 	}
-	if now.Before(g.until) && !free.exceeds(g.room) {
+	if now.Before(g.until) && !exceeds(free, g.room) {
 		return fmt.Sprintf("pod group %s could not be placed, and is tried again later", g.key), nil
 	}
 	g.assembling, g.deadline, g.room, g.until = true, now.Add(n.timeout), free, time.Time{}
@@ -100,10 +100,10 @@ func (c *Coscheduling) claimedByOthers(g *gang) (claimed, kept amounts) {
 			continue
 		}
 		for _, pod := range other.waiting() {
-			kept.add(scheduler.PodRequests(pod))
+			kept.Add(scheduler.PodRequests(pod), 1)
 		}
 		if n, problem := c.count(other); other.assembling && problem == "" {
-			claimed.add(needOf(n.pending, n.missing()))
+			claimed.Add(needOf(n.pending, n.missing()), 1)
 		}
 	}
 	return claimed, kept

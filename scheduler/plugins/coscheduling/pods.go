@@ -12,7 +12,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/scheduler"
 )
 
-// pods finds the pods of a group.
 type pods struct {
 	name string
 	// active contains the unfinished pods. It is the index of the scheduler's own informer, so it
@@ -52,7 +51,6 @@ func watchPods(ctx context.Context, h scheduler.Handle, s *settings, done func(g
 	return p, nil
 }
 
-// index is the name of the index of pods by group.
 func (s *settings) index() string { return Name + "/" + s.GroupLabel }
 
 func (s *settings) indexers() cache.Indexers {

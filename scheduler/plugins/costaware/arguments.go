@@ -93,7 +93,6 @@ func checkLabel(field, key string) error {
 // isPrice reports whether a number can be a price: not NaN, and not so large that costs are not comparable.
 func isPrice(number float64) bool { return number > 0 && number < 1e9 && !math.IsInf(number, 0) }
 
-// price returns the price of a node.
 func (a *Arguments) price(labels map[string]string) (float64, bool) {
 	price, err := strconv.ParseFloat(labels[a.PriceLabel], 64)
 	known := err == nil && isPrice(price)

@@ -167,7 +167,7 @@ func (p *ElasticQuota) PreFilter(_ context.Context, state scheduler.State, pod *
 	case p.protected(pod) && !p.fitsProtected(q, pod, need):
 		return nil, p.reject(pod, fmt.Sprintf("quota %s: a pod that is not preemptible must fit into min", q.name))
 	case len(c.excess) > 0:
-		name := c.excess.first()
+		name := c.excess.First()
 		reason := fmt.Sprintf("quota %s: no more than %s of %s, %s is used", q.name, scheduler.FormatAmount(name, q.max[name]), name, scheduler.FormatAmount(name, used[name]))
 		if c.full = p.reject(pod, reason); !p.canEvict(pod) || !p.lowerInTeam(q, pod, c.excess) {
 			return nil, c.full
@@ -188,13 +188,12 @@ func (p *ElasticQuota) fitsProtected(q *quota, pod *corev1.Pod, need amounts) bo
 	used := amounts{}
 	for _, e := range p.usage.podsOf(q, p.protected) {
 		if p.protected(e.pod) && e.pod.UID != pod.UID {
-			used.add(e.need, 1)
+			used.Add(e.need, 1)
 		}
 	}
 	return !q.concerns(need) || q.guarantees(used, need)
 }
 
-// protected reports whether a pod is never evicted by the plugin.
 func (p *ElasticQuota) protected(pod *corev1.Pod) bool {
 	return pod.Labels[p.args.PreemptibleLabel] == "false"
 }
@@ -241,8 +240,8 @@ func (p *ElasticQuota) Filter(_ context.Context, state scheduler.State, pod *cor
 		return nil
 	}
 	free := freeOf(node, c.need)
-	free.add(kept, -1)
-	if len(free.missing(c.need)) > 0 {
+	free.Add(kept, -1)
+	if len(free.Missing(c.need)) > 0 {
 		return p.kept
 	}
 	return nil

@@ -20,7 +20,6 @@ func newMetrics(r prometheus.Registerer, q *quotas, u *usage) (*prometheus.Count
 	return evictions, err
 }
 
-// collector collects the amounts of quotas and their usage.
 type collector struct {
 	quotas *quotas
 	usage  *usage

@@ -34,7 +34,6 @@ type nomination struct {
 	victims []*corev1.Pod
 }
 
-// failure is that a pod did not fit after evictions.
 type failure struct {
 	rounds int
 	at     time.Time
@@ -77,7 +76,7 @@ func (n *nominations) keptOn(node string, without types.UID) amounts {
 			if kept == nil {
 				kept = amounts{}
 			}
-			kept.add(value.need, 1)
+			kept.Add(value.need, 1)
 		}
 	}
 	return kept

@@ -84,7 +84,6 @@ func (p *ElasticQuota) carryOut(ctx context.Context, pod *corev1.Pod, c *cycle, 
 	return best.node, nil
 }
 
-// canEvict reports whether others may be evicted for a pod.
 func (p *ElasticQuota) canEvict(pod *corev1.Pod) bool {
 	never := pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	return p.args.Preemption == PreemptionEvict && !never
@@ -95,13 +94,12 @@ func (p *ElasticQuota) lowerInTeam(q *quota, pod *corev1.Pod, missing amounts) b
 	freed := amounts{}
 	for _, e := range p.usage.podsOf(q, p.protected) {
 		if e.bound && !p.protected(e.pod) && scheduler.PodPriority(e.pod) < scheduler.PodPriority(pod) {
-			freed.add(e.need, 1)
+			freed.Add(e.need, 1)
 		}
 	}
-	return len(freed.missing(missing)) == 0
+	return len(freed.Missing(missing)) == 0
 }
 
-// search looks for victims.
 type search struct {
 	p   *ElasticQuota
 	pod *corev1.Pod
@@ -175,20 +173,20 @@ func (s *search) choose(node scheduler.NodeInfo) *choice {
 	c := &choice{node: node.Node().Name}
 	free := freeOf(node, s.c.need)
 	if kept := s.p.nominated.keptOn(node.Node().Name, s.pod.UID); kept != nil {
-		free.add(kept, -1)
+		free.Add(kept, -1)
 	}
 	var candidates []*corev1.Pod
 	for i := 0; i < node.PodCount(); i++ {
 		switch other := node.Pod(i); {
 		case other.DeletionTimestamp != nil:
-			free.add(scheduler.PodRequests(other), 1)
+			free.Add(scheduler.PodRequests(other), 1)
 			c.leaving = append(c.leaving, other)
 		case s.mayEvict(other):
 			candidates = append(candidates, other)
 		}
 	}
 	var ok bool
-	if c.victims, ok = cover(free.missing(s.c.need), candidates); ok && len(s.c.excess) > 0 {
+	if c.victims, ok = cover(free.Missing(s.c.need), candidates); ok && len(s.c.excess) > 0 {
 		c.victims, ok = s.coverExcess(c.victims)
 	}
 	if !ok || len(c.victims)+len(c.leaving) == 0 {
@@ -204,21 +202,21 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 	freed := amounts{}
 	var taken []*corev1.Pod
 	for _, candidate := range candidates {
-		need := amounts(scheduler.PodRequests(candidate))
-		if left := freed.missing(missing); len(left) > 0 && need.helps(left) {
-			freed.add(need, 1)
+		need := scheduler.PodRequests(candidate)
+		if left := freed.Missing(missing); len(left) > 0 && haveAny(need, left) {
+			freed.Add(need, 1)
 			taken = append(taken, candidate)
 		}
 	}
-	if len(freed.missing(missing)) > 0 {
+	if len(freed.Missing(missing)) > 0 {
 		return nil, false
 	}
 	// The last ones have the highest priority and come first, but their room may make earlier ones
 	// unnecessary.
 	for i := len(taken) - 1; i >= 0; i-- {
-		without := freed.clone()
-		without.add(scheduler.PodRequests(taken[i]), -1)
-		if len(without.missing(missing)) == 0 {
+		without := freed.Clone()
+		without.Add(scheduler.PodRequests(taken[i]), -1)
+		if len(without.Missing(missing)) == 0 {
 			freed = without
 			taken = append(taken[:i:i], taken[i+1:]...)
 		}
@@ -228,11 +226,11 @@ func cover(missing amounts, candidates []*corev1.Pod) ([]*corev1.Pod, bool) {
 
 // coverExcess adds pods of the team on any node until the quota has room.
 func (s *search) coverExcess(victims []*corev1.Pod) ([]*corev1.Pod, bool) {
-	missing := s.c.excess.clone()
+	missing := s.c.excess.Clone()
 	taken := map[types.UID]bool{}
 	for _, victim := range victims {
 		if taken[victim.UID] = true; s.p.quotas.of(victim.Namespace) == s.c.quota {
-			missing.add(scheduler.PodRequests(victim), -1)
+			missing.Add(scheduler.PodRequests(victim), -1)
 		}
 	}
 	var candidates []*corev1.Pod

@@ -54,11 +54,11 @@ func (u *usage) put(pod *corev1.Pod, bound bool) {
 	}
 	old, known := a.pods[pod.UID]
 	if known {
-		a.used.add(old.need, -1)
+		a.used.Add(old.need, -1)
 	}
 	e := entry{pod: pod, need: scheduler.PodRequests(pod), bound: bound || old.bound}
 	a.pods[pod.UID] = e
-	a.used.add(e.need, 1)
+	a.used.Add(e.need, 1)
 }
 
 // unreserve forgets a pod unless it is bound.
@@ -70,7 +70,6 @@ func (u *usage) unreserve(pod *corev1.Pod) {
 	}
 }
 
-// remove forgets a pod.
 func (u *usage) remove(pod *corev1.Pod) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +80,7 @@ func (u *usage) remove(pod *corev1.Pod) {
 
 func (a *namespaceUsage) remove(uid types.UID) {
 	if e, ok := a.pods[uid]; ok {
-		a.used.add(e.need, -1)
+		a.used.Add(e.need, -1)
 		delete(a.pods, uid)
 	}
 }
@@ -103,7 +102,6 @@ func (u *usage) bound(q *quota) []*corev1.Pod {
 	return all
 }
 
-// has reports whether a pod takes room.
 func (u *usage) has(namespace string, uid types.UID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -125,9 +123,9 @@ func (u *usage) used(q *quota, without *corev1.Pod) amounts {
 		if a == nil {
 			continue
 		}
-		sum.add(a.used, 1)
+		sum.Add(a.used, 1)
 		if without != nil && without.Namespace == namespace {
-			sum.add(a.pods[without.UID].need, -1)
+			sum.Add(a.pods[without.UID].need, -1)
 		}
 	}
 	return sum
@@ -175,7 +173,7 @@ func (u *usage) guaranteed(q *quota, protected func(*corev1.Pod) bool) map[types
 	for _, e := range u.podsOf(q, protected) {
 		if !q.concerns(e.need) || q.guarantees(used, e.need) {
 			within[e.pod.UID] = true
-			used.add(e.need, 1)
+			used.Add(e.need, 1)
 		}
 	}
 	return within

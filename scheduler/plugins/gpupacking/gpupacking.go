@@ -98,7 +98,6 @@ func (g *GPUPacking) EventsToRegister() []scheduler.ClusterEvent {
 	}
 }
 
-// podHelps reports whether a deleted pod had GPUs.
 func (g *GPUPacking) podHelps(_ *corev1.Pod, before, _ interface{}) bool {
 	deleted, ok := before.(*corev1.Pod)
 	return !ok || demandOf(deleted, g.settings.resource).gpu > 0

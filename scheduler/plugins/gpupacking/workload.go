@@ -21,7 +21,6 @@ const (
 	maxClasses = 32
 )
 
-// mix contains the current workload.
 type mix struct {
 	mu      sync.RWMutex
 	current workload

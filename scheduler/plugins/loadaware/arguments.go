@@ -98,7 +98,6 @@ type ExpectedLoad struct {
 	Memory string `json:"memory,omitempty"`
 }
 
-// settings are validated Arguments with parsed values.
 type settings struct {
 	Arguments
 	base                                  url.URL

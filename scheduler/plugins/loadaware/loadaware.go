@@ -283,3 +283,14 @@ func (l *LoadAware) PostBind(_ context.Context, _ scheduler.State, pod *corev1.P
 func (l *LoadAware) Sign(context.Context, *corev1.Pod) (interface{}, *scheduler.Status) {
 	return nil, nil
 }
+
+// Ready returns an error if a metric has no fresh data of any node. It is used by an extender's /readyz, not by
+// schedulers.
+func (l *LoadAware) Ready() error {
+	for _, src := range l.sources {
+		if !src.covers() {
+			return fmt.Errorf("no fresh data of any node for metric %s: does Prometheus answer its query?", src.metric.Name)
+		}
+	}
+	return nil
+}

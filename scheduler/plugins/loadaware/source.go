@@ -47,7 +47,6 @@ const (
 	stateBad
 )
 
-// run queries until ctx is done.
 func (s *source) run(ctx context.Context) {
 	for {
 		s.round(ctx)
@@ -61,7 +60,6 @@ func (s *source) run(ctx context.Context) {
 	}
 }
 
-// readings returns the fresh readings.
 func (s *source) readings() readings {
 	current, _ := s.published.Load().(readings)
 	return current

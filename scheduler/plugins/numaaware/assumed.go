@@ -40,7 +40,7 @@ func (p *NUMAAware) missing(node string) amounts {
 			p.assumed.Forget(pod.UID)
 			continue
 		}
-		sum = sum.plus(pod)
+		sum = plus(sum, pod)
 	}
 	return sum
 }
@@ -50,19 +50,19 @@ func (p *NUMAAware) missingOf(node scheduler.NodeInfo) amounts {
 	var sum amounts
 	for i := 0; i < node.PodCount(); i++ {
 		if pod, ok := p.assumed.Get(node.Pod(i).UID); ok && pod.Node == node.Node().Name {
-			sum = sum.plus(pod)
+			sum = plus(sum, pod)
 		}
 	}
 	return sum
 }
 
 // plus returns the sum, which may be nil, with the amounts of a pod.
-func (a amounts) plus(pod scheduler.AssumedPod) amounts {
-	if a == nil {
-		a = amounts{}
+func plus(sum amounts, pod scheduler.AssumedPod) amounts {
+	if sum == nil {
+		sum = amounts{}
 	}
 	if need, ok := pod.Value.(amounts); ok {
-		a.add(need)
+		sum.Add(need, 1)
 	}
-	return a
+	return sum
 }

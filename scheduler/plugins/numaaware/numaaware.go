@@ -21,9 +21,9 @@ const Name = "NUMAAware"
 
 // NUMAAware filters and scores nodes by the room in their zones.
 type NUMAAware struct {
-	settings *settings
-	topology *topologies
-	now      func() time.Time
+	settings   *settings
+	topologies *customresource.Values // *topology
+	now        func() time.Time
 
 	// assumed are the pods whose resources may still be missing in the topology of their node, with their amounts.
 	// A pod expires a while after the kubelet was seen to have accepted it, which gives it its zone.
@@ -43,7 +43,10 @@ func New(ctx context.Context, args scheduler.Arguments, h scheduler.Handle) (*NU
 	}
 	p := newPlugin(ctx, s, h, time.Now)
 	scheduler.WatchPods(h, p.observe, p.forget)
-	return p, p.topology.watch(ctx, h)
+	return p, customresource.Watch(ctx, h, customresource.Options{
+		Plugin: Name, Resource: nodeResourceTopologies(), Missing: "no node has a known topology",
+		Set: p.topologies.Set, Delete: p.topologies.Delete,
+	})
 }
 
 func newPlugin(ctx context.Context, s *settings, h scheduler.Handle, now func() time.Time) *NUMAAware {
@@ -52,7 +55,7 @@ func newPlugin(ctx context.Context, s *settings, h scheduler.Handle, now func() 
 		noRoom:    scheduler.Unresolvable("no NUMA node has room for the pod"),
 		unaligned: scheduler.Unresolvable("the node does not align NUMA resources"),
 	}
-	p.topology = newTopologies(func(node string) {
+	p.topologies = customresource.NewValues(readTopology, func(node string) {
 		p.forgetStarted(node)
 		p.rejected.Retry(ctx, h, Name)
 	})
@@ -108,7 +111,7 @@ func (p *NUMAAware) Filter(_ context.Context, state scheduler.State, pod *corev1
 		return nil
 	}
 	name := node.Node().Name
-	t := p.topology.of(name)
+	t := p.topologyOf(name)
 	if t == nil || !t.single {
 		if p.settings.Unaligned == UnalignedReject {
 			return p.unaligned
@@ -142,7 +145,7 @@ func (p *NUMAAware) PreScore(_ context.Context, state scheduler.State, _ *corev1
 // spread over several zones.
 func (p *NUMAAware) Score(_ context.Context, state scheduler.State, _ *corev1.Pod, node scheduler.NodeInfo) (int64, *scheduler.Status) {
 	n, name := needIn(state), node.Node().Name
-	t := p.topology.of(name)
+	t := p.topologyOf(name)
 	if n == nil || t == nil {
 		return scheduler.MinNodeScore, nil
 	}
