@@ -20,6 +20,38 @@ func TestRequestsCountInitContainersAndOverhead(t *testing.T) {
 	if diff := cmp.Diff(want, scheduler.PodRequests(pod)); diff != "" {
 		t.Error(diff)
 	}
+	delete(want, corev1.ResourcePods)
+	want["example.com/nic"] = 0
+	for name, amount := range want {
+		if got := scheduler.PodRequest(pod, name); got != amount {
+			t.Errorf("%s: got %d, want %d", name, got, amount)
+		}
+	}
+}
+
+func TestAmountsAreAddedAndCompared(t *testing.T) {
+	have := scheduler.Amounts{"cpu": 3, "memory": 5}
+	sum := have.Clone()
+	sum.Add(scheduler.Amounts{"cpu": 1, "gpu": 2}, -1)
+	if diff := cmp.Diff(scheduler.Amounts{"cpu": 2, "memory": 5, "gpu": -2}, sum); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range []struct {
+		need, missing scheduler.Amounts
+		first         corev1.ResourceName
+	}{
+		{nil, scheduler.Amounts{}, ""},
+		{scheduler.Amounts{"cpu": 3, "gpu": 0}, scheduler.Amounts{}, ""},
+		{scheduler.Amounts{"memory": 6, "cpu": 5, "gpu": 1}, scheduler.Amounts{"cpu": 2, "gpu": 1, "memory": 1}, "cpu"},
+	} {
+		got := have.Missing(c.need)
+		if diff := cmp.Diff(c.missing, got); diff != "" || got.First() != c.first {
+			t.Errorf("%v: first %q, %s", c.need, got.First(), diff)
+		}
+	}
+	if have["cpu"] != 3 {
+		t.Error("the clone shares its amounts")
+	}
 }
 
 func TestAmountsHaveNamesAndUnits(t *testing.T) {
