@@ -29,13 +29,13 @@ var minorBranch = regexp.MustCompile(`^(?:v|release-)?1\.([0-9]{1,4})$`)
 //	v1.24.3               the release itself
 //	v1.24, release-1.24   the newest patch of the minor that the module proxy serves completely
 //	v1.29.3-eks-036c24b   the upstream release of a distribution's version: v1.29.3
-func ResolveBranch(ctx context.Context, branch string, o SourceOptions) (_ versions.Release, note string, err error) {
+func ResolveBranch(ctx context.Context, branch string, e Environment) (_ versions.Release, note string, err error) {
 	if match := minorBranch.FindStringSubmatch(branch); match != nil {
 		minor, err := strconv.Atoi(match[1])
 		if err != nil {
 			return versions.Release{}, "", fmt.Errorf("parse branch %q: %w", branch, err)
 		}
-		return newestPatch(ctx, branch, minor, o)
+		return newestPatch(ctx, branch, minor, e)
 	}
 	release, err := versions.Parse(branch)
 	if err == nil {
@@ -49,15 +49,15 @@ func ResolveBranch(ctx context.Context, branch string, o SourceOptions) (_ versi
 
 // newestPatch finds the newest patch of a minor that the module proxy serves. A patch whose staging
 // modules are all served is preferred to a newer one.
-func newestPatch(ctx context.Context, branch string, minor int, o SourceOptions) (best versions.Release, note string, err error) {
+func newestPatch(ctx context.Context, branch string, minor int, e Environment) (best versions.Release, note string, err error) {
 	first := versions.Release{Major: 1, Minor: minor}
 	if _, _, err := versions.Select(first); err != nil {
 		return versions.Release{}, "", err
 	}
-	if o.CacheDir == "" {
-		return versions.Release{}, "", errNoCache()
+	j, err := newJob(e)
+	if err != nil {
+		return versions.Release{}, "", err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	j.releases.noHints = true
 	step := "find the newest patch of " + first.MinorString()

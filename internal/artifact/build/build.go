@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,12 +29,12 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 	if o.Nearest && o.Source != "" {
 		return nil, problem.Invalidf("remove one of the two", "--nearest and --source exclude each other: only modules have a nearest patch")
 	}
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
-	j.releases.noHints = o.Nearest
+	j.compiler.keep, j.releases.noHints = o.Keep, o.Nearest
 	k := &releaseBuild{job: j, options: o, release: o.Release, rules: rules, warnings: warnings, programs: programs}
 	if given, found := strings.CutPrefix(o.Source, "git:"); found {
 		if len(o.Plugins)+len(o.Imports) > 0 {
@@ -52,17 +53,17 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 }
 
 // SourceInfo returns the version of Go that a release names, such as "1.18.3". It needs no network if
-// the release is in CacheDir or in Go's module cache; otherwise it downloads the release's module,
-// which a build needs anyway.
-func SourceInfo(ctx context.Context, release versions.Release, o SourceOptions) (_ string, err error) {
+// the release is in the build cache or in Go's module cache; otherwise it downloads the release's
+// module, which a build needs anyway.
+func SourceInfo(ctx context.Context, release versions.Release, e Environment) (_ string, err error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
 		return "", err
 	}
-	if o.CacheDir == "" {
-		return "", errNoCache()
+	j, err := newJob(e)
+	if err != nil {
+		return "", err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	// A lookup does not wait for the search for another patch.
 	j.releases.noHints = true
@@ -70,13 +71,8 @@ func SourceInfo(ctx context.Context, release versions.Release, o SourceOptions) 
 	if err != nil {
 		return "", err
 	}
-	if s.Go == "" {
-		return rules.Go, nil
-	}
-	return s.Go, nil
+	return cmp.Or(s.Go, rules.Go), nil
 }
-
-func errNoCache() error { return problem.Invalidf("", "a build cache directory is required") }
 
 // kubernetesPrograms returns the programs to build, each with its main package.
 func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 )
 
 // tailLines is how many lines of a command's output an Error has.
@@ -42,21 +44,10 @@ type outcome struct {
 // runner runs commands and reports steps.
 type runner struct {
 	log    *zap.Logger
-	onStep func(name string) (done func(err error))
+	onStep steps.OnStep
 }
 
-// step runs do as a step.
-func (r *runner) step(name string, do func() error) (err error) {
-	var done func(error)
-	if r.onStep != nil {
-		done = r.onStep(name)
-	}
-	err = do()
-	if done != nil {
-		done(err)
-	}
-	return err
-}
+func (r *runner) step(name string, do func() error) error { return r.onStep.Do(name, do) }
 
 // run runs a command in its own process group. When ctx is done, it kills the whole group, compilers
 // included, and returns the error of ctx.

@@ -19,9 +19,8 @@ import (
 // compiler turns recipes into binaries in the cache.
 type compiler struct {
 	*goTool
-	// keep keeps the generated module, in keepIn or else in the cache.
-	keep   bool
-	keepIn string
+	// keep keeps the generated module in the cache.
+	keep bool
 }
 
 // build returns the binaries of the recipe for a version of Go. The recipe for the toolchain of the

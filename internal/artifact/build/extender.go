@@ -12,7 +12,6 @@ import (
 	"strings"
 	"text/template"
 
-	"go.uber.org/zap"
 	"golang.org/x/mod/modfile"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
@@ -34,6 +33,7 @@ const (
 
 // ExtenderOptions are the inputs and directories of Extender.
 type ExtenderOptions struct {
+	Environment
 	// Version is the version that the program prints.
 	Version string
 	// Plugins are portable plugins to compile in, in addition to the bundled ones.
@@ -44,23 +44,19 @@ type ExtenderOptions struct {
 	GoMod, GoSum []byte
 	// Platforms to build for. If it is empty, the extender is built for the host's platform.
 	Platforms []Platform
-
-	// The other fields are as in Options.
-	CacheDir, WorkDir string
-	Keep              bool
-	Env               []string
-	Log               *zap.Logger
-	OnStep            func(name string) (done func(err error))
+	// Keep keeps the generated module; Result.Dir is its path.
+	Keep bool
 }
 
 // Extender builds the extender with plugins. It is one program for every release of Kubernetes, compiled
 // with the versions of this project's module, and without Kubernetes.
 func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
+	j.compiler.keep = o.Keep
 	own, err := ownSource(o)
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func ownExtender(t *testing.T, given ...plugins.Plugin) (ExtenderOptions, *goToo
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJob(t.TempDir(), "", false, nil, nil, nil)
+	j := mustJob(t, Environment{})
 	t.Cleanup(func() {
 		var err error
 		if j.close(&err); err != nil {

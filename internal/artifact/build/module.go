@@ -22,10 +22,10 @@ func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 			return nil, problem.Invalidf("", "build %s %s: invalid program %q of package %q: a file name and a package are required", o.Module, o.Version, p.Name, p.Package)
 		}
 	}
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, o.WorkDir, o.Keep, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	s, err := j.goTool.source(ctx, o.Module, o.Version, func(failed *Error) error { return unknownVersion(o, failed) })
 	if err != nil {

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
 
-	"go.uber.org/zap"
 	"golang.org/x/mod/module"
 
 	"github.com/pmk-sched/pmk-sched/internal/artifact/build/plugins"
@@ -17,30 +15,18 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// PluginOptions are the inputs of ReadPlugins.
-type PluginOptions struct {
-	Release versions.Release
-	// Plugins, Sources, CacheDir and Env are as in Options.
-	Plugins  []plugins.Plugin
-	Sources  fs.FS
-	CacheDir string
-	Env      []string
-	Log      *zap.Logger
-	OnStep   func(name string) (done func(err error))
-}
-
-// ReadPlugins describes plugins from their sources, in their order, and refuses plugins that a
-// build of the release would refuse before it compiles. Only plugins of modules need Go and, unless
-// they were downloaded before, the network.
-func ReadPlugins(ctx context.Context, o PluginOptions) (_ []plugins.Info, err error) {
+// ReadPlugins describes the plugins of a build from their sources, in their order, and refuses
+// plugins that the build would refuse before it compiles. Only plugins of modules need Go and,
+// unless they were downloaded before, the network.
+func ReadPlugins(ctx context.Context, o Options) (_ []plugins.Info, err error) {
 	rules, _, err := versions.Select(o.Release)
 	if err != nil {
 		return nil, err
 	}
-	if o.CacheDir == "" {
-		return nil, errNoCache()
+	j, err := newJob(o.Environment)
+	if err != nil {
+		return nil, err
 	}
-	j := newJob(o.CacheDir, "", false, o.Env, o.Log, o.OnStep)
 	defer j.close(&err)
 	set, err := readPlugins(ctx, j.goTool, plugins.Options{
 		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(nil, rules, rules.Go),

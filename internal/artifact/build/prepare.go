@@ -1,7 +1,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -117,7 +116,7 @@ func (c *compiler) keepModule(ctx context.Context, r *recipe, result *Result, re
 		result.Dir = ready.dir
 		return nil
 	}
-	root := cmp.Or(c.keepIn, c.cache.kept())
+	root := c.cache.kept()
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return storage(ctx, step, err)
 	}

@@ -41,7 +41,7 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (bases map
 	if o.Base.Busybox != "" || o.Base.Empty {
 		bases = map[string]baseImage{}
 		for _, platform := range platforms {
-			img, err := ownBase(ctx, o.Base.Busybox, platform, v1.Time{Time: o.created()})
+			img, err := ownBase(ctx, o.Base.Busybox, platform)
 			if err != nil {
 				return nil, "", err
 			}
@@ -123,7 +123,7 @@ func (b Base) candidates(ctx context.Context, keychain authn.Keychain) ([]candid
 		found, err := layoutCandidates(b.Layout)
 		return found, nil, err
 	}
-	ref, err := parseReference(b.Reference, b.Insecure)
+	ref, err := parseReference(b.Reference)
 	if err != nil {
 		return nil, nil, err
 	}

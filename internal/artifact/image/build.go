@@ -59,12 +59,8 @@ func Build(ctx context.Context, o Options) (*Built, error) {
 	return b, nil
 }
 
-func (o Options) created() time.Time {
-	if o.Created.IsZero() {
-		return time.Unix(0, 0).UTC()
-	}
-	return o.Created.UTC()
-}
+// epoch is the creation time in images, so that the same input gives the same digest.
+func epoch() v1.Time { return v1.Time{Time: time.Unix(0, 0).UTC()} }
 
 // seal sets the digest, and the index if there is more than one image.
 func (b *Built) seal(platforms []string, annotations map[string]string) error {
@@ -186,7 +182,7 @@ func newConfig(base, img v1.Image, files []File, o Options) (*v1.ConfigFile, err
 	}
 	config := old.DeepCopy()
 	config.RootFS = layered.RootFS
-	config.Created = v1.Time{Time: o.created()}
+	config.Created = epoch()
 	config.Container, config.DockerVersion = "", "" //nolint:staticcheck // set by the engine that built the base
 	c := &config.Config
 	c.User = o.User

@@ -48,7 +48,7 @@ func busyboxFiles() []entry {
 }
 
 // ownBase returns a base for a platform, with a static busybox binary unless file is empty.
-func ownBase(ctx context.Context, file, platform string, created v1.Time) (v1.Image, error) {
+func ownBase(ctx context.Context, file, platform string) (v1.Image, error) {
 	entries, from := busyboxFiles(), "ADD users and directories"
 	if file != "" {
 		from = "COPY busybox /bin/busybox"
@@ -74,8 +74,8 @@ func ownBase(ctx context.Context, file, platform string, created v1.Time) (v1.Im
 		return nil, err
 	}
 	config.OS, config.Architecture, config.Variant = p.OS, p.Architecture, p.Variant
-	config.Created = created
-	config.History = []v1.History{{Created: created, CreatedBy: from}}
+	config.Created = epoch()
+	config.History = []v1.History{{Created: config.Created, CreatedBy: from}}
 	config.Config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 	if file != "" {
 		config.Config.Cmd = []string{"sh"}
@@ -110,13 +110,6 @@ func checkBusybox(file string, platforms []string) error {
 		return problem.Invalidf(busyboxHint, "busybox %s: the program is not busybox", file)
 	}
 	return nil
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "an unknown platform"
-	}
-	return s
 }
 
 // ociEmpty returns an image without layers, with OCI media types.

@@ -30,8 +30,6 @@ type Source struct {
 	Archive string
 	// Layout is an OCI layout directory.
 	Layout string
-	// Insecure allows plain HTTP for Reference.
-	Insecure bool
 	// Keychain provides the credentials for Reference. If it is nil, none are used.
 	Keychain authn.Keychain
 }
@@ -68,7 +66,7 @@ func (src Source) open(ctx context.Context, platform, near string, read func(img
 		defer func() { err = errors.Join(err, remove(exported)) }()
 		src = Source{Archive: exported}
 	}
-	base := Base{Reference: src.Reference, Archive: src.Archive, Layout: src.Layout, Insecure: src.Insecure}
+	base := Base{Reference: src.Reference, Archive: src.Archive, Layout: src.Layout}
 	if err := base.check(); err != nil {
 		return err
 	}

@@ -12,8 +12,6 @@
 package image
 
 import (
-	"time"
-
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -46,8 +44,6 @@ type Base struct {
 	Busybox string
 	// Empty is a base without programs: the users root, nobody and nonroot, and /tmp.
 	Empty bool
-	// Insecure allows plain HTTP for Reference. It is always allowed for a loopback address.
-	Insecure bool
 }
 
 // File is a file to add to an image, owned by root.
@@ -77,8 +73,6 @@ type Options struct {
 	Labels map[string]string
 	// Annotations are set on each manifest and on the index.
 	Annotations map[string]string
-	// Created is the creation time in the image; zero means the Unix epoch, for reproducible builds.
-	Created time.Time
 	// Keychain provides the credentials for Base.Reference. If it is nil, none are used.
 	Keychain authn.Keychain
 }

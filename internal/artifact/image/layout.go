@@ -29,7 +29,7 @@ const (
 // dir is replaced atomically. It may be missing, empty, or a layout with only an image of the same name;
 // anything else is an Invalid error.
 func WriteLayout(ctx context.Context, b *Built, ref, dir string) (err error) {
-	tag, err := parseTag(ref, false)
+	tag, err := parseTag(ref)
 	if err != nil {
 		return err
 	}

@@ -76,3 +76,10 @@ func programPlatform(file string) (platform string, machine elf.Machine, ok bool
 func runsOn(program, platform string) bool {
 	return platform == program || strings.HasPrefix(platform, program+"/")
 }
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown platform"
+	}
+	return s
+}

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// Resolve adds to an image name the digest that its tag has in the registry now: NAME:TAG@sha256:…. The result names the same image
-// after the tag has moved. A name with a digest does not change.
+// Resolve adds to an image name the digest that its tag has in the registry now: NAME:TAG@sha256:….
+// The result names the same image after the tag has moved. A name with a digest does not change.
 func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, error) {
-	parsed, err := parseReference(ref, false)
+	parsed, err := parseReference(ref)
 	if err != nil {
 		return "", err
 	}
@@ -28,11 +28,11 @@ func Resolve(ctx context.Context, ref string, keychain authn.Keychain) (string, 
 // SameRepository reports whether two image names are of one repository, regardless of their tags
 // and digests.
 func SameRepository(a, b string) (bool, error) {
-	first, err := parseReference(a, false)
+	first, err := parseReference(a)
 	if err != nil {
 		return false, err
 	}
-	second, err := parseReference(b, false)
+	second, err := parseReference(b)
 	if err != nil {
 		return false, err
 	}

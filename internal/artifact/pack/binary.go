@@ -88,7 +88,7 @@ func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (
 
 // onThisNode reports whether the containerd of this machine has an image.
 func onThisNode(ctx context.Context, reference string) bool {
-	found, err := image.InContainerd(ctx, reference, "")
+	found, err := image.InContainerd(ctx, reference)
 	return err == nil && found
 }
 
@@ -102,18 +102,14 @@ func sources(reference string) []image.Source {
 }
 
 // writeBinaries copies the program out of the cache, for each platform, and returns the files.
-func (r Request) writeBinaries(built *build.Result) ([]string, error) {
+func writeBinaries(file string, built *build.Result) ([]string, error) {
 	written := []string{}
-	for _, p := range r.Platforms {
-		binary, ok := built.Binary(r.program(), p)
-		if !ok {
-			return nil, fmt.Errorf("write --binary: there is no %s for %s", r.program(), p)
+	for _, b := range built.Binaries {
+		to := file
+		if len(built.Binaries) > 1 {
+			to = fmt.Sprintf("%s-%s-%s", file, b.Platform.OS, b.Platform.Arch)
 		}
-		to := r.Binary
-		if len(r.Platforms) > 1 {
-			to = fmt.Sprintf("%s-%s-%s", r.Binary, p.OS, p.Arch)
-		}
-		if err := copyProgram(binary.Path, to); err != nil {
+		if err := copyProgram(b.Path, to); err != nil {
 			return nil, fmt.Errorf("write --binary: %w", err)
 		}
 		written = append(written, to)

@@ -88,13 +88,11 @@ func Plugin(ctx context.Context, r Request, s *session.Session) (*Result, error)
 		return nil, problem.Invalidf("choose another directory with --dir", "create %s: it exists and is not an empty directory", dir)
 	}
 	p.Releases = testedReleases(r.Kind, release)
-	o := build.SourceOptions{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log}
+	o := build.Environment{CacheDir: s.CacheDir, Env: s.Environ, Log: s.Log}
 	files := map[string][]byte{}
 	switch r.Kind {
 	case Native:
-		done := s.OnStep("read Kubernetes " + release.String())
-		err = nativeModule(ctx, files, &p, release, o)
-		done(err)
+		err = s.Step("read Kubernetes "+release.String(), func() error { return nativeModule(ctx, files, &p, release, o) })
 	case Extender:
 		err = portableModule(files, &p, "scheduler", "scheduler/plugintest", "scheduler/extender")
 	default:
@@ -168,7 +166,7 @@ func describe(r Request) (newPlugin, versions.Release, error) {
 }
 
 // nativeModule adds go.mod and go.sum for a release, and the names that its framework uses.
-func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, release versions.Release, o build.SourceOptions) error {
+func nativeModule(ctx context.Context, files map[string][]byte, p *newPlugin, release versions.Release, o build.Environment) error {
 	made, goVersion, err := build.ReleaseModule(ctx, release, p.Module, o)
 	if err != nil {
 		return err
@@ -217,7 +215,7 @@ func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 }
 
 // writeModule writes the files and has go complete go.mod. Without a network that is left to the user.
-func writeModule(ctx context.Context, dir string, files map[string][]byte, o build.SourceOptions, s *session.Session) error {
+func writeModule(ctx context.Context, dir string, files map[string][]byte, o build.Environment, s *session.Session) error {
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -227,9 +225,7 @@ func writeModule(ctx context.Context, dir string, files map[string][]byte, o bui
 			return fmt.Errorf("create %s: %w", dir, err)
 		}
 	}
-	done := s.OnStep("complete " + filepath.Join(dir, "go.mod"))
-	err := build.CompleteModule(ctx, dir, o)
-	done(err)
+	err := s.Step("complete "+filepath.Join(dir, "go.mod"), func() error { return build.CompleteModule(ctx, dir, o) })
 	if err != nil && ctx.Err() == nil {
 		s.Warn(fmt.Sprintf("%s is created, but its go.mod is incomplete: run `go mod tidy` there (%s)", dir, err))
 		return nil

@@ -11,6 +11,19 @@ import (
 // OnStep is called when a step starts; the function that it returns is called when the step ends. Both may be nil.
 type OnStep func(name string) (done func(err error))
 
+// Do runs do as a step.
+func (o OnStep) Do(name string, do func() error) error {
+	if o == nil {
+		return do()
+	}
+	done := o(name)
+	err := do()
+	if done != nil {
+		done(err)
+	}
+	return err
+}
+
 // Step is one step of a sequence, with its undo.
 type Step struct {
 	Name string
@@ -68,7 +81,7 @@ func Run(ctx context.Context, steps []Step, onStep OnStep) (err error) {
 		if s.Always != nil {
 			always = append(always, s)
 		}
-		err := observe(onStep, s.Name, func() (err error) {
+		err := onStep.Do(s.Name, func() (err error) {
 			if s.Hold == nil {
 				return within(ctx, held, s.Do)
 			}
@@ -107,7 +120,7 @@ func undoAll(ctx, held context.Context, steps []Step, cause error, onStep OnStep
 	for i := len(steps) - 1; i >= 0; i-- {
 		s := steps[i]
 		name := "undo " + s.Name
-		err := observe(onStep, name, func() error {
+		err := onStep.Do(name, func() error {
 			return detached(ctx, undoTimeout, func(ctx context.Context) error {
 				return within(ctx, held, func(ctx context.Context) error { return s.Undo(ctx, cause) })
 			})
@@ -127,16 +140,4 @@ func detached(ctx context.Context, timeout time.Duration, do func(context.Contex
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return do(ctx)
-}
-
-func observe(onStep OnStep, name string, do func() error) error {
-	if onStep == nil {
-		return do()
-	}
-	done := onStep(name)
-	err := do()
-	if done != nil {
-		done(err)
-	}
-	return err
 }
