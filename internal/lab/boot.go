@@ -48,7 +48,7 @@ func (n *Node) prepare(kept []string) error {
 // boot starts the namespaces of the node and connects them to the lab's network, which must be
 // running.
 func (n *Node) boot(ctx context.Context, path string) error {
-	if err := n.host.boot(ctx, n.lab.network().written(holder), path); err != nil {
+	if err := n.host.boot(ctx, n.lab.network().readPID(holder), path); err != nil {
 		return err
 	}
 	return n.plug(ctx, path)

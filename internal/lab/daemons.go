@@ -196,6 +196,6 @@ disabled_plugins = [
         SystemdCgroup = false
 `
 
-// debianEtcdServes reports whether etcd 3.4, which Debian has, is new enough. Later API servers
+// canUseDebianEtcd reports whether etcd 3.4, which Debian has, is new enough. Later API servers
 // need features that it lacks, and watches stall.
-func debianEtcdServes(r versions.Release) bool { return r.Major == 1 && r.Minor <= 33 }
+func canUseDebianEtcd(r versions.Release) bool { return r.Major == 1 && r.Minor <= 33 }

@@ -45,9 +45,11 @@ func (u *bringUp) kubeadmSteps() []step {
 	if u.lab.balanced() {
 		steps = append(steps, step{name: "start the load balancer", do: u.startBalancer, logs: []string{balancer}})
 	}
-	steps = append(steps, step{name: "create the cluster on " + u.lab.first().hostName, do: u.initCluster, logs: []string{"kubelet", "containerd"}})
+	create := "create the cluster on " + u.lab.first().hostName
+	steps = append(steps, step{name: create, do: u.initCluster, logs: []string{"kubelet", "containerd"}})
 	for _, n := range u.lab.Nodes()[1:] {
-		steps = append(steps, step{name: "join node " + n.hostName, do: func(ctx context.Context) error { return u.join(ctx, n.hostName) }, logs: []string{"kubelet", "containerd"}})
+		join := func(ctx context.Context) error { return u.join(ctx, n) }
+		steps = append(steps, step{name: "join node " + n.hostName, do: join, logs: []string{"kubelet", "containerd"}})
 	}
 	return append(steps, step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
 }
@@ -62,15 +64,11 @@ func (l *Lab) server() (string, error) {
 		at, err := l.balancerAt()
 		return at.String(), err
 	}
-	lay, err := findLayout(l.Layout())
-	if err != nil {
-		return "", err
-	}
 	address := l.first().address
 	if virtual := l.virtualAddress(); virtual.IsValid() {
 		address = virtual
 	}
-	return netip.AddrPortFrom(address, uint16(lay.port)).String(), nil
+	return netip.AddrPortFrom(address, uint16(l.layout().port)).String(), nil
 }
 
 // cluster returns the cluster-wide input of kubeadm.
@@ -86,7 +84,8 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 
 // listImages returns the images of the release, as its own kubeadm names them.
 func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
-	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the token do not matter.
+	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
+	// token do not matter.
 	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: "abcdef.0123456789abcdef"}
 	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
 	if err != nil {
@@ -130,11 +129,7 @@ func (u *bringUp) initCluster(ctx context.Context) error {
 }
 
 // join lets a node join the cluster.
-func (u *bringUp) join(ctx context.Context, name string) error {
-	n, err := u.lab.Node(name)
-	if err != nil {
-		return err
-	}
+func (u *bringUp) join(ctx context.Context, n *Node) error {
 	c, err := u.cluster()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/pmk-sched/pmk-sched/internal/base/steps"
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
@@ -52,8 +53,8 @@ type Options struct {
 	Programs Programs
 	// Log receives details. It may be nil.
 	Log *zap.Logger
-	// OnStep is called when a step begins, and its result when the step ends. Both may be nil.
-	OnStep func(name string) (done func(err error))
+	// OnStep may be nil.
+	OnStep steps.OnStep
 }
 
 // Lab is an existing lab on this machine. Its methods need only the lab's directory, and several
@@ -87,6 +88,14 @@ func (l *Lab) Release() versions.Release { return l.state.Release }
 
 // Layout returns LayoutPMK or LayoutKubeadm.
 func (l *Lab) Layout() string { return l.state.Layout }
+
+// layout describes the layout of the lab. A lab without one has PMK's.
+func (l *Lab) layout() layout {
+	if lay, err := findLayout(l.state.Layout); err == nil {
+		return lay
+	}
+	return pmkLayout()
+}
 
 // byKubeadm reports whether kubeadm makes the cluster, instead of the lab itself.
 func (l *Lab) byKubeadm() bool { return l.state.Layout == LayoutKubeadm }

@@ -112,9 +112,7 @@ func (l *Lab) node(role Role, i int) *Node {
 		return n
 	}
 	n.address = addressIn(subnet, firstNode+i)
-	if lay, err := findLayout(l.Layout()); err == nil {
-		n.name = lay.nodeName(n.hostName, n.address.String())
-	}
+	n.name = l.layout().nodeName(n.hostName, n.address.String())
 	return n
 }
 
@@ -158,10 +156,4 @@ func (l *Lab) LogDir() string { return l.first().LogDir() }
 
 // StaticPods returns the kubelet's static pod path below Root: a file with the layout pmk, a
 // directory with kubeadm.
-func (l *Lab) StaticPods() (string, error) {
-	lay, err := findLayout(l.Layout())
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(l.Root(), lay.staticPods), nil
-}
+func (l *Lab) StaticPods() string { return filepath.Join(l.Root(), l.layout().staticPods) }

@@ -21,11 +21,7 @@ func direct(*http.Request) (*url.URL, error) { return nil, nil }
 
 // register waits for the Node object of a control-plane node and sets labels and taints as the
 // layout does. The API server does not let a kubelet set these labels itself.
-func (u *bringUp) register(ctx context.Context, hostName string) error {
-	n, err := u.lab.Node(hostName)
-	if err != nil {
-		return err
-	}
+func (u *bringUp) register(ctx context.Context, n *Node) error {
 	objects := u.client.CoreV1().Nodes()
 	if err := n.waitFor(ctx, "the Node object", "kubelet", func(ctx context.Context) error {
 		_, err := objects.Get(ctx, n.name, metav1.GetOptions{})
@@ -33,7 +29,7 @@ func (u *bringUp) register(ctx context.Context, hostName string) error {
 	}); err != nil {
 		return err
 	}
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		object, err := objects.Get(ctx, n.name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -58,7 +54,7 @@ func (n *Node) waitReady(ctx context.Context, client kubernetes.Interface) error
 		if err != nil {
 			return err
 		}
-		return nodeReady(object)
+		return checkNodeReady(object)
 	})
 }
 
@@ -81,8 +77,8 @@ func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	}
 }
 
-// nodeReady returns an error with the reason if a node is not ready.
-func nodeReady(n *corev1.Node) error {
+// checkNodeReady returns an error with the reason if a node is not ready.
+func checkNodeReady(n *corev1.Node) error {
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			if c.Status == corev1.ConditionTrue {
@@ -98,7 +94,7 @@ func nodeReady(n *corev1.Node) error {
 // objects that every pod needs, the scheduler leads, and Services work on every node.
 func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	for _, n := range u.lab.masters() {
-		if err := n.waitStaticPods(ctx, u.client, u.staticPods(), podReady); err != nil {
+		if err := n.waitStaticPods(ctx, u.client, u.staticPods(), checkPodReady); err != nil {
 			return err
 		}
 	}
@@ -109,11 +105,11 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := first.waitFor(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return schedulerLeads(ctx, u.client) }); err != nil {
+	if err := first.waitFor(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return checkSchedulerLeads(ctx, u.client) }); err != nil {
 		return err
 	}
 	for _, n := range u.lab.Nodes() {
-		if err := n.waitFor(ctx, "services", "kube-proxy", n.servicesWork); err != nil {
+		if err := n.waitFor(ctx, "services", "kube-proxy", n.checkServices); err != nil {
 			return err
 		}
 	}
@@ -148,9 +144,9 @@ func checkPod(ctx context.Context, client kubernetes.Interface, name string, che
 	return check(pod)
 }
 
-// servicesWork returns an error until kube-proxy has written the rules of Services
+// checkServices returns an error until kube-proxy has written the rules of Services
 // (pkg/proxy/healthcheck/proxier_health.go).
-func (n *Node) servicesWork(ctx context.Context) error {
+func (n *Node) checkServices(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", n.address), nil)
 	if err != nil {
 		return err
@@ -168,8 +164,8 @@ func (n *Node) servicesWork(ctx context.Context) error {
 	return nil
 }
 
-// schedulerLeads returns an error while the default scheduler's lease has no holder.
-func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
+// checkSchedulerLeads returns an error while the default scheduler's lease has no holder.
+func checkSchedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-scheduler", metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -180,8 +176,8 @@ func schedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	return nil
 }
 
-// podReady returns an error with the reason if a pod is not ready.
-func podReady(p *corev1.Pod) error {
+// checkPodReady returns an error with the reason if a pod is not ready.
+func checkPodReady(p *corev1.Pod) error {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
 			return nil

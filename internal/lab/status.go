@@ -150,7 +150,7 @@ func (l *Lab) askServer(ctx context.Context, s *Status) error {
 		if err != nil {
 			return fmt.Errorf("ask for node %s: %w", n.Name, err)
 		}
-		err = nodeReady(object)
+		err = checkNodeReady(object)
 		s.Nodes[i].Ready = err == nil
 		problems = append(problems, err)
 	}
@@ -167,7 +167,7 @@ func (l *Lab) workersReady(ctx context.Context, client kubernetes.Interface) (re
 		return 0, 0, fmt.Errorf("list workers: %w", err)
 	}
 	for i := range list.Items {
-		if nodeReady(&list.Items[i]) == nil {
+		if checkNodeReady(&list.Items[i]) == nil {
 			ready++
 		}
 	}
