@@ -81,7 +81,8 @@ func (u *bringUp) startBalancer(ctx context.Context) error {
 		return err
 	}
 	return network.waitFor(ctx, "the load balancer", balancer, func(ctx context.Context) error {
-		connection, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(at.Addr().String(), strconv.Itoa(kubeadm.Port)))
+		connection, err := new(net.Dialer).DialContext(ctx, "tcp",
+			net.JoinHostPort(at.Addr().String(), strconv.Itoa(kubeadm.Port)))
 		if err != nil {
 			return err
 		}

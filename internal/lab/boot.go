@@ -56,7 +56,8 @@ func (n *Node) boot(ctx context.Context, path string) error {
 
 // config returns the data for the files of a control-plane node, without keys.
 func (n *Node) config(rules versions.Rules) nodeConfig {
-	c := nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods, virtual: n.lab.virtualAddress()}
+	c := nodeConfig{release: n.lab.Release(), rules: rules, name: n.name, address: n.address, pods: n.pods,
+		virtual: n.lab.virtualAddress()}
 	if c.virtual.IsValid() {
 		for _, m := range n.lab.masters() {
 			c.members = append(c.members, member{m.hostName, m.address})
@@ -110,7 +111,8 @@ func (n *Node) loadImages(ctx context.Context, archives []string) error {
 	group.SetLimit(2)
 	for _, archive := range archives {
 		group.Go(func() error {
-			err := n.run(ctx, systemPath(""), "ctr", "--address", containerdSocket, "--namespace", "k8s.io", "images", "import", archive)
+			err := n.run(ctx, systemPath(""), "ctr", "--address", containerdSocket, "--namespace", "k8s.io", "images",
+				"import", archive)
 			if err != nil {
 				return fmt.Errorf("load image %s: %w", archive, err)
 			}

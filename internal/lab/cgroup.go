@@ -59,7 +59,8 @@ func treeOptions(options string) string {
 		switch {
 		case strings.HasPrefix(o, "name="):
 			kept = append(kept, "none", o)
-		case slices.Contains([]string{"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "seclabel", "xattr", "clone_children", "noprefix"}, o),
+		case slices.Contains([]string{"rw", "ro", "nosuid", "nodev", "noexec", "relatime", "noatime", "seclabel",
+			"xattr", "clone_children", "noprefix"}, o),
 			strings.HasPrefix(o, "release_agent="):
 		default:
 			kept = append(kept, o)

@@ -47,7 +47,8 @@ func (l *Lab) Exec(ctx context.Context, c Command) (int, error) {
 		return 0, err
 	}
 	if len(c.Argv) == 0 {
-		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s", l.Name())
+		return 0, problem.Invalidf("give it after --: lab exec -- kubectl get nodes", "no command to run in lab %s",
+			l.Name())
 	}
 	path, err := n.lookPath(c.Argv[0], c.Env)
 	if err != nil {

@@ -51,7 +51,8 @@ func (u *bringUp) kubeadmSteps() []step {
 		join := func(ctx context.Context) error { return u.join(ctx, n) }
 		steps = append(steps, step{name: "join node " + n.hostName, do: join, logs: []string{"kubelet", "containerd"}})
 	}
-	return append(steps, step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
+	return append(steps,
+		step{name: "wait for the control plane", do: u.waitCluster, logs: []string{"kubelet", "kube-proxy"}})
 }
 
 // balanced reports whether the lab has a load balancer in front of its API servers.
@@ -86,8 +87,10 @@ func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
 	// With a complete configuration kubeadm looks at nothing on this machine. The addresses and the
 	// token do not matter.
-	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: "abcdef.0123456789abcdef"}
-	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode), ControlPlane: true})
+	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket,
+		Token: "abcdef.0123456789abcdef"}
+	config, err := c.Init(kubeadm.Node{Name: u.lab.Name(), Address: addressIn(subnetPools()[0], firstNode),
+		ControlPlane: true})
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,8 @@ func (l *Lab) StartNode(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
+		return n.waitFor(ctx, "node "+n.name, "kubelet",
+			func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
 	})
 }
 
@@ -205,7 +206,8 @@ func (l *Lab) change(ctx context.Context, name, verb string, do func(n *Node, ru
 	}
 	unlock, err := lockDir(ctx, l.dir, 10*time.Second)
 	if errors.Is(err, errLocked) {
-		return problem.Errorf("wait for the other command", "%s node %s: another process is working on lab %s", verb, n.name, l.Name())
+		return problem.Errorf("wait for the other command", "%s node %s: another process is working on lab %s", verb,
+			n.name, l.Name())
 	}
 	if err != nil {
 		return fmt.Errorf("%s node %s: lock the lab: %w", verb, n.name, err)

@@ -110,16 +110,15 @@ func (u *bringUp) getPrograms(ctx context.Context) error {
 		return err
 	}
 	if u.lab.byKubeadm() {
-		if u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner); err != nil {
+		u.programs[runner], err = u.o.Programs.Module(ctx, runnerModule, runnerVersion, runnerPackage, runner)
+		if err != nil {
 			return err
 		}
 	}
 	if u.o.Nodes > 0 {
-		if u.programs["kwok"], err = u.o.Programs.Module(ctx, kwokModule, kwokVersion, kwokPackage, "kwok"); err != nil {
-			return err
-		}
+		u.programs["kwok"], err = u.o.Programs.Module(ctx, kwokModule, kwokVersion, kwokPackage, "kwok")
 	}
-	return nil
+	return err
 }
 
 // getEtcd gets the etcd that kubeadm of the release names, or else one that serves the release.
@@ -135,7 +134,8 @@ func (u *bringUp) getEtcd(ctx context.Context) (err error) {
 		case !strings.HasPrefix(version, "v3.4."):
 			u.machine.etcd = ""
 		case u.machine.etcd == "":
-			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server", "kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
+			return problem.Errorf("apt-get install -y --no-install-recommends etcd-server",
+				"kubeadm of %s runs etcd 3.4, which this machine does not have", u.o.Release)
 		}
 	}
 	if u.programs["etcd"] = u.machine.etcd; u.machine.etcd == "" {

@@ -105,7 +105,8 @@ func (u *bringUp) waitControlPlane(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := first.waitFor(ctx, "the scheduler", "kubelet", func(ctx context.Context) error { return checkSchedulerLeads(ctx, u.client) }); err != nil {
+	if err := first.waitFor(ctx, "the scheduler", "kubelet",
+		func(ctx context.Context) error { return checkSchedulerLeads(ctx, u.client) }); err != nil {
 		return err
 	}
 	for _, n := range u.lab.Nodes() {
@@ -125,10 +126,13 @@ func (u *bringUp) staticPods() []string {
 }
 
 // waitStaticPods waits until check returns no error for each of the node's static pods.
-func (n *Node) waitStaticPods(ctx context.Context, client kubernetes.Interface, names []string, check func(*corev1.Pod) error) error {
+func (n *Node) waitStaticPods(
+	ctx context.Context, client kubernetes.Interface, names []string, check func(*corev1.Pod) error,
+) error {
 	for _, name := range names {
 		pod := name + "-" + n.name
-		if err := n.waitFor(ctx, "pod "+pod, "kubelet", func(ctx context.Context) error { return checkPod(ctx, client, pod, check) }); err != nil {
+		if err := n.waitFor(ctx, "pod "+pod, "kubelet",
+			func(ctx context.Context) error { return checkPod(ctx, client, pod, check) }); err != nil {
 			return err
 		}
 	}
@@ -147,7 +151,8 @@ func checkPod(ctx context.Context, client kubernetes.Interface, name string, che
 // checkServices returns an error until kube-proxy has written the rules of Services
 // (pkg/proxy/healthcheck/proxier_health.go).
 func (n *Node) checkServices(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", n.address), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s:10256/healthz", n.address),
+		nil)
 	if err != nil {
 		return err
 	}
@@ -187,9 +192,11 @@ func checkPodReady(p *corev1.Pod) error {
 		switch {
 		case s.Ready:
 		case s.State.Waiting != nil:
-			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason, s.State.Waiting.Message)
+			return fmt.Errorf("pod %s: container %s: %s %s", p.Name, s.Name, s.State.Waiting.Reason,
+				s.State.Waiting.Message)
 		case s.State.Terminated != nil:
-			return fmt.Errorf("pod %s: container %s exited: %s %s", p.Name, s.Name, s.State.Terminated.Reason, s.State.Terminated.Message)
+			return fmt.Errorf("pod %s: container %s exited: %s %s", p.Name, s.Name, s.State.Terminated.Reason,
+				s.State.Terminated.Message)
 		}
 	}
 	return fmt.Errorf("pod %s is not ready: %s", p.Name, p.Status.Phase)

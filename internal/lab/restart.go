@@ -50,7 +50,8 @@ func (n *Node) restart(ctx context.Context) error {
 	if err := n.startDaemon(n.kubelet(rules), path); err != nil {
 		return err
 	}
-	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
+	return n.waitFor(ctx, "node "+n.name, "kubelet",
+		func(ctx context.Context) error { return n.checkAnswers(ctx, client) })
 }
 
 // supervise runs a program again when it has exited, as a service manager does.

@@ -109,7 +109,8 @@ func scripts(initScript string, d scriptData) (map[string][]byte, error) {
 }
 
 func render(name, text string, d scriptData) ([]byte, error) {
-	t, err := template.New(name).Funcs(template.FuncMap{"q": quote, "base": path.Base}).Option("missingkey=error").Parse(text)
+	functions := template.FuncMap{"q": quote, "base": path.Base}
+	t, err := template.New(name).Funcs(functions).Option("missingkey=error").Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("read script %s: %w", name, err)
 	}
@@ -127,7 +128,8 @@ func (l *Lab) hostScripts(h host, g group, what string) scriptData {
 		groups = append(groups, filepath.Join(dir, hostGroup))
 	}
 	return scriptData{
-		Name: l.Name(), Dir: h.dir, What: what, Roots: g.dirs(), Groups: groups, Prefix: 24, HolderPID: h.pidFile(holder),
+		Name: l.Name(), Dir: h.dir, What: what, Roots: g.dirs(), Groups: groups, Prefix: 24,
+		HolderPID: h.pidFile(holder),
 	}
 }
 
@@ -147,7 +149,8 @@ func (n *Node) scripts(g group, subnet netip.Prefix, kept []string) scriptData {
 		d.Trees = append(d.Trees, t)
 	}
 	for _, other := range n.lab.Nodes() {
-		d.Nodes = append(d.Nodes, scriptNode{Host: other.hostName, Address: other.address.String(), Pods: other.pods.String()})
+		d.Nodes = append(d.Nodes,
+			scriptNode{Host: other.hostName, Address: other.address.String(), Pods: other.pods.String()})
 	}
 	d.Host, d.Link, d.MAC = n.hostName, n.port(), hardwareAddress(n.address)
 	d.Address, d.Gateway = n.address.String(), addressIn(subnet, machineAddress).String()
@@ -190,7 +193,8 @@ func (n *Node) supervisedKubelet() daemon {
 
 // writeKubeletScript writes the script that supervisedKubelet runs.
 func (n *Node) writeKubeletScript() error {
-	script, err := render("kubelet", kubeletScript, scriptData{Name: n.lab.Name(), What: "node " + n.name, Kubelet: n.binary("kubelet")})
+	script, err := render("kubelet", kubeletScript,
+		scriptData{Name: n.lab.Name(), What: "node " + n.name, Kubelet: n.binary("kubelet")})
 	if err != nil {
 		return err
 	}

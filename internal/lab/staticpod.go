@@ -59,7 +59,8 @@ func (c component) container() corev1.Container {
 		Command:         append([]string{c.name}, c.args...),
 	}
 	for _, m := range c.mounts {
-		out.VolumeMounts = append(out.VolumeMounts, corev1.VolumeMount{Name: m.name, MountPath: m.container, ReadOnly: true})
+		out.VolumeMounts = append(out.VolumeMounts,
+			corev1.VolumeMount{Name: m.name, MountPath: m.container, ReadOnly: true})
 	}
 	return out
 }

@@ -65,7 +65,8 @@ type Process struct {
 // status too; only an unreadable machine is an error.
 func (l *Lab) Status(ctx context.Context) (*Status, error) {
 	s := &Status{
-		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready, Kubeconfig: l.Kubeconfig(),
+		Name: l.Name(), Layout: l.Layout(), Created: l.state.Created, Complete: l.state.Ready,
+		Kubeconfig: l.Kubeconfig(),
 	}
 	if !l.state.Release.IsZero() {
 		s.Release = l.state.Release.String()
@@ -162,7 +163,8 @@ func (l *Lab) workersReady(ctx context.Context, client kubernetes.Interface) (re
 	if l.state.Nodes == 0 {
 		return 0, 0, nil
 	}
-	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: workerSelector, ResourceVersion: "0"})
+	list, err := client.CoreV1().Nodes().List(ctx,
+		metav1.ListOptions{LabelSelector: workerSelector, ResourceVersion: "0"})
 	if err != nil {
 		return 0, 0, fmt.Errorf("list workers: %w", err)
 	}

@@ -63,7 +63,8 @@ func (u *bringUp) steps() []step {
 			register := func(ctx context.Context) error { return u.register(ctx, n) }
 			steps = append(steps, step{name: "register node " + n.hostName, do: register, logs: []string{"kubelet"}})
 		}
-		steps = append(steps, step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
+		steps = append(steps,
+			step{name: "wait for the control plane", do: u.waitControlPlane, logs: []string{"kubelet", "kube-proxy"}})
 	}
 	if u.o.Nodes > 0 {
 		name := fmt.Sprintf("add %d workers", u.o.Nodes)
@@ -135,7 +136,8 @@ func (u *bringUp) abandon(ctx context.Context, s step, err error) error {
 		err = u.withLogs(s, err)
 	}
 	if u.o.Keep {
-		return problem.WithHint(err, "the lab is kept in "+u.lab.dir+"; remove it with: pmk-sched lab down --name "+u.lab.Name())
+		return problem.WithHint(err,
+			"the lab is kept in "+u.lab.dir+"; remove it with: pmk-sched lab down --name "+u.lab.Name())
 	}
 	// Clean up even if ctx has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)

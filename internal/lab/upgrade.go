@@ -56,7 +56,8 @@ func (u *bringUp) upgradeSteps() []step {
 			controlPlane := func(ctx context.Context) error { return u.upgradeControlPlane(ctx, n) }
 			node := func(ctx context.Context) error { return u.upgradeNode(ctx, n) }
 			steps = append(steps,
-				step{name: "upgrade the control plane of " + n.name, do: controlPlane, logs: []string{"kubelet", "etcd"}},
+				step{name: "upgrade the control plane of " + n.name, do: controlPlane,
+					logs: []string{"kubelet", "etcd"}},
 				step{name: "upgrade node " + n.name, do: node, logs: []string{"kubelet"}},
 			)
 		}
@@ -130,7 +131,8 @@ func checkUpgrade(from, to versions.Release, byKubeadm bool) error {
 	case to.Major != from.Major || to.Minor > from.Minor+1:
 		return problem.Invalidf("upgrade one minor at a time", "a lab cannot go from %s to %s in one step", from, to)
 	case !byKubeadm && canUseDebianEtcd(from) && !canUseDebianEtcd(to):
-		return problem.Invalidf(hint, "a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
+		return problem.Invalidf(hint,
+			"a lab cannot go from %s to %s: the etcd of one cannot read the data of the other", from, to)
 	}
 	return nil
 }

@@ -1,3 +1,18 @@
+// Package build compiles the programs of a Kubernetes release, and the main packages of other Go modules,
+// into static binaries. It is the only package that runs the go command.
+//
+// The source of a release is its Go module. A generated module requires k8s.io/kubernetes at the
+// release, pins every staging module to the version that was published with it, copies the
+// release's own replace directives, go.sum and godebug settings, and is compiled with the version
+// of Go that the release names. Every go command gets an environment that is derived from the given
+// one, so that the user's GOFLAGS, GOWORK, GOOS and so on do not change the result.
+//
+// Everything that decides the bytes of a binary is hashed before a compiler starts. The hash is the name
+// of the binary's directory in the build cache: a second identical build only reads the cache, and
+// different directories and machines produce the same bytes.
+//
+// [Run] reads the release (source.go), generates its module (generate.go), looks for the binaries
+// in the cache (cachekey.go, cache.go), and compiles missing binaries (compile.go).
 package build
 
 import (
@@ -27,7 +42,8 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return nil, err
 	}
 	if o.Nearest && o.Source != "" {
-		return nil, problem.Invalidf("remove one of the two", "--nearest and --source exclude each other: only modules have a nearest patch")
+		return nil, problem.Invalidf("remove one of the two",
+			"--nearest and --source exclude each other: only modules have a nearest patch")
 	}
 	j, err := newJob(o.Environment)
 	if err != nil {
@@ -43,7 +59,8 @@ func Run(ctx context.Context, o Options) (_ *Result, err error) {
 		return k.fromGit(ctx, given)
 	}
 	if o.Source != "" {
-		return nil, problem.Invalidf("remove it to build from the Go modules, or use git: with a URL or a directory", "unknown source %q", redact(o.Source))
+		return nil, problem.Invalidf("remove it to build from the Go modules, or use git: with a URL or a directory",
+			"unknown source %q", redact(o.Source))
 	}
 	result, err := k.fromModules(ctx)
 	if err != nil && o.Nearest {
@@ -125,8 +142,8 @@ func (k *releaseBuild) fromModules(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known, found := k.releases.knownStaging(k.release); found {
-		r, err := k.moduleRecipe(s, known, k.toolchains.known(named), set)
+	if known, found := k.releases.recallStaging(k.release); found {
+		r, err := k.moduleRecipe(s, known, k.toolchains.recall(named), set)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +206,8 @@ func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *p
 	}
 	r.prepare = func(ctx context.Context) (*prepared, error) {
 		ready, err := k.compiler.writeModule(ctx, r)
-		if err == nil && slices.ContainsFunc(k.programs, func(p Program) bool { return p.Package == apiserverPackage }) {
+		if err == nil &&
+			slices.ContainsFunc(k.programs, func(p Program) bool { return p.Package == apiserverPackage }) {
 			err = addAPIServer(ctx, k.compiler, k.release, r, ready)
 		}
 		return ready, err

@@ -65,7 +65,8 @@ func (r *runner) run(ctx context.Context, c command) (outcome, error) {
 	stderr := &tailWriter{log: r.log, limit: tailLines, drop: c.drop}
 	cmd.Stdout, cmd.Stderr = &stdout, stderr
 
-	r.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))), zap.String("dir", c.dir))
+	r.log.Debug("run", zap.String("command", c.path), zap.String("args", redact(strings.Join(c.args, " "))),
+		zap.String("dir", c.dir))
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return outcome{}, ctx.Err()

@@ -25,8 +25,10 @@ type compiler struct {
 
 // build returns the binaries of the recipe for a version of Go. The recipe for the toolchain of the
 // last build comes first: if its binaries are in the cache, nothing is downloaded.
-func (c *compiler) build(ctx context.Context, tools *toolchains, named string, recipeFor func(toolchain) (*recipe, error)) (*Result, error) {
-	r, err := recipeFor(tools.known(named))
+func (c *compiler) build(
+	ctx context.Context, tools *toolchains, named string, recipeFor func(toolchain) (*recipe, error),
+) (*Result, error) {
+	r, err := recipeFor(tools.recall(named))
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +207,8 @@ func (c *compiler) checkVersion(ctx context.Context, space *workspace, t target,
 	}
 	step := "check " + t.Program.Name + " --version"
 	return c.step(step, func() error {
-		out, err := c.run(ctx, command{path: path, args: []string{"--version"}, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
+		out, err := c.run(ctx,
+			command{path: path, args: []string{"--version"}, dir: space.tmp, env: []string{"TMPDIR=" + space.tmp}})
 		printed := strings.TrimSpace(string(out.stdout))
 		if err == nil && printed == t.prints {
 			return nil
@@ -237,7 +240,8 @@ func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path str
 	if s.Binary, err = c.cache.publish(dir, t.key, s); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256), zap.Int64("bytes", s.Binary.Size))
+	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256),
+		zap.Int64("bytes", s.Binary.Size))
 	return s, nil
 }
 
@@ -254,7 +258,8 @@ func linkedModules(path string) ([]ModuleVersion, error) {
 	return linked, nil
 }
 
-// ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"), which is empty for a directory.
+// ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"),
+// which is empty for a directory.
 type ModuleSum struct {
 	ModuleVersion
 	Sum string

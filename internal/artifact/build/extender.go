@@ -57,7 +57,7 @@ func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	}
 	defer j.close(&err)
 	j.compiler.keep = o.Keep
-	own, err := ownSource(o)
+	own, err := readOwnSource(o)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func Extender(ctx context.Context, o ExtenderOptions) (_ *Result, err error) {
 	})
 }
 
-// ownSource describes this project's module, whose versions everything in the extender has.
-func ownSource(o ExtenderOptions) (source, error) {
+// readOwnSource describes this project's module, whose versions everything in the extender has.
+func readOwnSource(o ExtenderOptions) (source, error) {
 	file, err := modfile.Parse("go.mod", o.GoMod, nil)
 	if err != nil || file.Go == nil {
 		return source{}, fmt.Errorf("read the versions that the extender needs: %w", err)
@@ -83,7 +83,8 @@ func ownSource(o ExtenderOptions) (source, error) {
 	s := source{Path: plugins.APIModule, GoDirective: file.Go.Version, GoSum: string(o.GoSum)}
 	replaced := map[string]string{}
 	for _, r := range file.Replace {
-		s.Pins = append(s.Pins, pin{Path: r.Old.Path, Version: r.Old.Version, NewPath: r.New.Path, NewVersion: r.New.Version})
+		s.Pins = append(s.Pins,
+			pin{Path: r.Old.Path, Version: r.Old.Version, NewPath: r.New.Path, NewVersion: r.New.Version})
 		if r.Old.Version == "" {
 			replaced[r.Old.Path] = r.New.Version
 		}
@@ -101,7 +102,8 @@ func ownSource(o ExtenderOptions) (source, error) {
 	return s, nil
 }
 
-// extenderSet reads the given plugins and the bundled ones, except those with Permit: an extender refuses to serve them.
+// extenderSet reads the given plugins and the bundled ones, except those with Permit: an extender
+// refuses to serve them.
 func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion string) (*plugins.Set, error) {
 	names, err := plugins.Builtins(o.Sources)
 	if err != nil {
@@ -119,7 +121,8 @@ func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion
 	}
 	read := func(list []plugins.Plugin) (*plugins.Set, error) {
 		return readPlugins(ctx, tool, plugins.Options{
-			Plugins: list, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+			Plugins: list, Release: newest, Rules: rules, Sources: o.Sources, PortableOnly: true,
+			Platform: pluginPlatform(o.Platforms, rules, goVersion),
 		})
 	}
 	described, err := read(bundled)
@@ -217,13 +220,16 @@ func extenderFiles(o ExtenderOptions, own source, set *plugins.Set, target plugi
 		return nil, err
 	}
 	requires := slices.Sorted(maps.Keys(imported))
-	files[plugins.APIDir+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", plugins.APIModule, own.GoDirective, strings.Join(requires, "\n\t"))
+	files[plugins.APIDir+"/go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n", plugins.APIModule,
+		own.GoDirective, strings.Join(requires, "\n\t"))
 	pluginRequires, replaces := set.Directives(target)
 	for _, p := range own.Pins {
-		replaces = append(replaces, fmt.Sprintf("%s => %s %s", strings.TrimSpace(p.Path+" "+p.Version), p.NewPath, p.NewVersion))
+		replaces = append(replaces,
+			fmt.Sprintf("%s => %s %s", strings.TrimSpace(p.Path+" "+p.Version), p.NewPath, p.NewVersion))
 	}
 	slices.Sort(replaces)
-	files["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n\nreplace (\n\t%s\n)\n", generatedModule, own.GoDirective,
+	files["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n\t%s\n)\n\nreplace (\n\t%s\n)\n",
+		generatedModule, own.GoDirective,
 		strings.Join(slices.Concat(pluginRequires, requires), "\n\t"), strings.Join(replaces, "\n\t"))
 	maps.Copy(files, set.ModuleFiles(target))
 	files["go.sum"] = sortedLines(own.GoSum + set.Sums())

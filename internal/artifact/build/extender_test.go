@@ -58,7 +58,7 @@ func TestCommittedExtenderIsWhatWouldBeGenerated(t *testing.T) {
 // An extender is quick to build because Kubernetes is not in it.
 func TestExtenderNeedsNoKubernetes(t *testing.T) {
 	o, tool := ownExtender(t)
-	own, err := ownSource(o)
+	own, err := readOwnSource(o)
 	if err != nil {
 		t.Fatal(err)
 	}

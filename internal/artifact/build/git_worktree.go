@@ -67,7 +67,8 @@ func (g *gitTool) readTree(ctx context.Context, dir string) (tree, error) {
 // checkTree refuses a directory that is not a tree of Kubernetes.
 func checkTree(step, dir string) error {
 	refuse := func(message string) error {
-		return problem.Invalidf("use git: with the URL or the root directory of a clone of kubernetes/kubernetes", "%s: %s", step, message)
+		return problem.Invalidf("use git: with the URL or the root directory of a clone of kubernetes/kubernetes",
+			"%s: %s", step, message)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +94,8 @@ func (g *gitTool) changes(ctx context.Context, step, dir string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	ignored, err := g.output(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--", "*.go", ":(exclude)_output")
+	ignored, err := g.output(ctx, step, dir, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--",
+		"*.go", ":(exclude)_output")
 	if err != nil {
 		return "", err
 	}

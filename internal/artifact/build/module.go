@@ -15,11 +15,14 @@ import (
 // compiles it unless the module's go line is newer; then the version that the module names is downloaded.
 func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err := module.Check(o.Module, o.Version); err != nil {
-		return nil, problem.Invalidf("specify the path of a module and its exact version", "build %s %s: %w", o.Module, o.Version, err)
+		return nil, problem.Invalidf("specify the path of a module and its exact version",
+			"build %s %s: %w", o.Module, o.Version, err)
 	}
 	for _, p := range o.Packages {
 		if p.Name == "" || strings.ContainsAny(p.Name, `/\`) || p.Name == storedFile || p.Package == "" {
-			return nil, problem.Invalidf("", "build %s %s: invalid program %q of package %q: a file name and a package are required", o.Module, o.Version, p.Name, p.Package)
+			return nil, problem.Invalidf("",
+				"build %s %s: invalid program %q of package %q: a file name and a package are required",
+				o.Module, o.Version, p.Name, p.Package)
 		}
 	}
 	j, err := newJob(o.Environment)
@@ -35,7 +38,8 @@ func Module(ctx context.Context, o ModuleOptions) (_ *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return j.compiler.build(ctx, j.toolchains, named, func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
+	return j.compiler.build(ctx, j.toolchains, named,
+		func(used toolchain) (*recipe, error) { return j.compiler.moduleRecipe(s, used, o) })
 }
 
 // versionFor returns the version of Go to compile a module with.

@@ -116,7 +116,7 @@ func newJob(e Environment) (*job, error) {
 	return &job{
 		workDir: work, goTool: tool,
 		toolchains: &toolchains{goTool: tool},
-		releases:   &releases{goTool: tool, patches: &patchSearch{goTool: tool}},
+		releases:   &releases{goTool: tool},
 		compiler:   &compiler{goTool: tool},
 		git:        &gitTool{runner: r, work: work, env: slices.Clone(e.Env)},
 	}, nil
@@ -128,3 +128,10 @@ func orHost(platforms []Platform) []Platform {
 	}
 	return platforms
 }
+
+// EtcdModule is the Go module of etcd, and its main package. EtcdVersion works with the API servers
+// of all supported releases.
+const (
+	EtcdModule  = "go.etcd.io/etcd/server/v3"
+	EtcdVersion = "v3.6.8"
+)

@@ -22,7 +22,8 @@ func CompleteModule(ctx context.Context, dir string, e Environment) (err error) 
 		return err
 	}
 	step := "complete go.mod of " + dir
-	out, err := j.goTool.run(ctx, golang.query(dir, "list", "-mod=mod", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."))
+	out, err := j.goTool.run(ctx,
+		golang.query(dir, "list", "-mod=mod", "-deps", "-test", "-f", "{{.ImportPath}}", "./..."))
 	if err != nil {
 		return failure(ctx, step, out.tail, err)
 	}
@@ -31,7 +32,9 @@ func CompleteModule(ctx context.Context, dir string, e Environment) (err error) 
 
 // ReleaseModule returns go.mod and go.sum of a module that is compiled against a release of Kubernetes, like
 // its plugins, and the version of Go that builds of the release use.
-func ReleaseModule(ctx context.Context, release versions.Release, path string, e Environment) (_ map[string][]byte, goVersion string, err error) {
+func ReleaseModule(
+	ctx context.Context, release versions.Release, path string, e Environment,
+) (_ map[string][]byte, goVersion string, err error) {
 	rules, _, err := versions.Select(release)
 	if err != nil {
 		return nil, "", err

@@ -29,7 +29,8 @@ func ReadPlugins(ctx context.Context, o Options) (_ []plugins.Info, err error) {
 	}
 	defer j.close(&err)
 	set, err := readPlugins(ctx, j.goTool, plugins.Options{
-		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(nil, rules, rules.Go),
+		Plugins: o.Plugins, Release: o.Release, Rules: rules, Sources: o.Sources,
+		Platform: pluginPlatform(nil, rules, rules.Go),
 	})
 	if err != nil {
 		return nil, err
@@ -44,12 +45,15 @@ func readPlugins(ctx context.Context, tool *goTool, o plugins.Options) (*plugins
 }
 
 // readPluginSet reads the plugins of a build of a release.
-func readPluginSet(ctx context.Context, tool *goTool, o Options, release versions.Release, rules versions.Rules, goVersion string) (*plugins.Set, error) {
+func readPluginSet(
+	ctx context.Context, tool *goTool, o Options, release versions.Release, rules versions.Rules, goVersion string,
+) (*plugins.Set, error) {
 	if len(o.Plugins)+len(o.Imports) == 0 {
 		return &plugins.Set{}, nil
 	}
 	return readPlugins(ctx, tool, plugins.Options{
-		Plugins: o.Plugins, Imports: o.Imports, Release: release, Rules: rules, Sources: o.Sources, Platform: pluginPlatform(o.Platforms, rules, goVersion),
+		Plugins: o.Plugins, Imports: o.Imports, Release: release, Rules: rules, Sources: o.Sources,
+		Platform: pluginPlatform(o.Platforms, rules, goVersion),
 	})
 }
 
@@ -136,7 +140,8 @@ func (r *recipe) explainPlugins(err error) error {
 	}
 	if tooOld := needsNewerGo.FindStringSubmatch(known.Output); tooOld != nil {
 		known.Cause = CauseCompile
-		known.Message = fmt.Sprintf("%s, which a plugin requires, is for Go %s and %s is compiled with an older one", tooOld[1], tooOld[2], r.against)
+		known.Message = fmt.Sprintf("%s, which a plugin requires, is for Go %s and %s is compiled with an older one",
+			tooOld[1], tooOld[2], r.against)
 		known.Try = "require an older version of it in the plugin's go.mod"
 	}
 	return err
@@ -162,5 +167,6 @@ func (r *recipe) checkRequirements(output string) error {
 // pluginsNeedModules refuses plugins in a build from a repository, whose own module and vendor
 // directory have no place for them.
 func pluginsNeedModules(release versions.Release) error {
-	return problem.Invalidf("remove --source, or the plugins", "build %s: plugins require the modules of the release as the source", release)
+	return problem.Invalidf("remove --source, or the plugins",
+		"build %s: plugins require the modules of the release as the source", release)
 }

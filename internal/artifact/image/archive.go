@@ -59,5 +59,6 @@ func (b *Built) host(doing string) (v1.Image, error) {
 			return b.Images[p], nil
 		}
 	}
-	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: expected an image for %s, got %s", doing, hostPlatform(), strings.Join(b.platforms(), ", "))
+	return nil, problem.Invalidf("build for "+hostPlatform()+" too", "%s: expected an image for %s, got %s", doing,
+		hostPlatform(), strings.Join(b.platforms(), ", "))
 }

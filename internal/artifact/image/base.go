@@ -29,7 +29,9 @@ type baseImage struct {
 }
 
 // resolveBases returns the base for each platform, and its reference by digest if it is in a registry.
-func resolveBases(ctx context.Context, o Options, platforms []string) (bases map[string]baseImage, pinned string, err error) {
+func resolveBases(
+	ctx context.Context, o Options, platforms []string,
+) (bases map[string]baseImage, pinned string, err error) {
 	if err := o.Base.check(); err != nil {
 		return nil, "", err
 	}
@@ -41,7 +43,7 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (bases map
 	if o.Base.Busybox != "" || o.Base.Empty {
 		bases = map[string]baseImage{}
 		for _, platform := range platforms {
-			img, err := ownBase(ctx, o.Base.Busybox, platform)
+			img, err := newBase(ctx, o.Base.Busybox, platform)
 			if err != nil {
 				return nil, "", err
 			}
@@ -67,7 +69,9 @@ func resolveBases(ctx context.Context, o Options, platforms []string) (bases map
 		if err != nil {
 			return nil, "", registryError("pull", origin.ref, err)
 		}
-		annotations := map[string]string{annotationBaseName: canonical(origin.ref), annotationBaseDigest: digest.String()}
+		annotations := map[string]string{
+			annotationBaseName: canonical(origin.ref), annotationBaseDigest: digest.String(),
+		}
 		bases[platform] = baseImage{image: c.image, annotations: annotations}
 	}
 	if origin != nil {
@@ -101,7 +105,8 @@ func (b Base) check() error {
 		}
 	}
 	if set != 1 {
-		return problem.Invalidf("use an image, a docker archive, an OCI layout directory, or a busybox", "expected one base, got %d", set)
+		return problem.Invalidf("use an image, a docker archive, an OCI layout directory, or a busybox",
+			"expected one base, got %d", set)
 	}
 	return nil
 }

@@ -113,7 +113,8 @@ func digestBases(bases map[string]baseImage, platforms []string) (string, error)
 func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.Image, error) {
 	var entries []entry
 	for _, f := range files {
-		entries = append(entries, entry{path: strings.TrimPrefix(path.Clean(f.Path), "/"), mode: f.mode(), source: f.Source})
+		entries = append(entries,
+			entry{path: strings.TrimPrefix(path.Clean(f.Path), "/"), mode: f.mode(), source: f.Source})
 	}
 	layer, err := newLayer(ctx, entries)
 	if err != nil {
@@ -220,9 +221,10 @@ func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.Histor
 		paths = append(paths, f.Path)
 	}
 	slices.Sort(paths)
+	settings := fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint)
 	return append(history,
 		v1.History{Created: config.Created, CreatedBy: "COPY " + strings.Join(paths, " "), Comment: userAgent},
-		v1.History{Created: config.Created, CreatedBy: fmt.Sprintf("USER %s ENTRYPOINT %q", config.Config.User, config.Config.Entrypoint), Comment: userAgent, EmptyLayer: true})
+		v1.History{Created: config.Created, CreatedBy: settings, Comment: userAgent, EmptyLayer: true})
 }
 
 // setEnv sets a NAME=value pair in a list.
@@ -279,7 +281,8 @@ func checkFile(source, platform string) error {
 		return problem.Invalidf("", "file for the image: %s is not a regular file", source)
 	}
 	if made, machine, ok := programPlatform(source); ok && !runsOn(made, platform) {
-		return problem.Invalidf("build the program for "+platform, "%s: expected a program for %s, got %s (%s)", source, platform, orUnknown(made), machine)
+		return problem.Invalidf("build the program for "+platform, "%s: expected a program for %s, got %s (%s)", source,
+			platform, orUnknown(made), machine)
 	}
 	return nil
 }

@@ -70,12 +70,13 @@ func pullIntoContainerd(ctx context.Context, ref string) error {
 	if err != nil {
 		return err
 	}
-	return Source{Reference: ref, Keychain: authn.DefaultKeychain}.open(ctx, "", "", func(img v1.Image, _ string) error {
-		if err := newContainerd("").load(ctx, img, ref); err != nil {
-			return fmt.Errorf("pull %s into containerd: %w", canonical, err)
-		}
-		return nil
-	})
+	return Source{Reference: ref, Keychain: authn.DefaultKeychain}.open(ctx, "", "",
+		func(img v1.Image, _ string) error {
+			if err := newContainerd("").load(ctx, img, ref); err != nil {
+				return fmt.Errorf("pull %s into containerd: %w", canonical, err)
+			}
+			return nil
+		})
 }
 
 // load imports an image under a name.

@@ -103,7 +103,8 @@ func replaceable(dir string, tag name.Tag) error {
 	same := match.Annotation(annotationContainerdName, tag.String())
 	for _, d := range manifest.Manifests {
 		if !same(d) {
-			return problem.Invalidf(hint, "write %s: it has another image, %s", dir, orUnknown(d.Annotations[annotationContainerdName]))
+			return problem.Invalidf(hint, "write %s: it has another image, %s", dir,
+				orUnknown(d.Annotations[annotationContainerdName]))
 		}
 	}
 	return nil

@@ -51,7 +51,8 @@ func parseTag(ref string) (name.Tag, error) {
 		return name.Tag{}, err
 	}
 	if _, ok := r.(name.Tag); !ok {
-		return name.Tag{}, problem.Invalidf(nameHint, "invalid image name %q: a new image must have a tag, not a digest", ref)
+		return name.Tag{}, problem.Invalidf(nameHint,
+			"invalid image name %q: a new image must have a tag, not a digest", ref)
 	}
 	opts := []name.Option{}
 	if r.Context().Scheme() == "http" {

@@ -18,7 +18,8 @@ func hostPlatform() string { return "linux/" + runtime.GOARCH }
 func parsePlatform(s string) (v1.Platform, error) {
 	p, err := v1.ParsePlatform(s)
 	if err != nil || p.OS == "" || p.Architecture == "" || strings.ContainsAny(s, ": ") {
-		return v1.Platform{}, problem.Invalidf("use the form linux/amd64", "invalid platform %q: must be os/architecture", s)
+		return v1.Platform{}, problem.Invalidf("use the form linux/amd64",
+			"invalid platform %q: must be os/architecture", s)
 	}
 	return *p, nil
 }

@@ -26,10 +26,13 @@ const extractTimeout = time.Minute
 // containerd, or the registry. It is extracted into dir if it has to be. command lists the programs
 // that the container's command names: wrappers, then the scheduler. The error is
 // configcheck.ErrNoBinary if it is unavailable.
-func FindScheduler(ctx context.Context, cache, reference string, command []string, dir string) (configcheck.Binary, error) {
+func FindScheduler(
+	ctx context.Context, cache, reference string, command []string, dir string,
+) (configcheck.Binary, error) {
 	var none configcheck.Binary
 	if runtime.GOOS != "linux" {
-		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary, runtime.GOOS)
+		return none, fmt.Errorf("%w: images contain Linux programs, and this machine runs %s", configcheck.ErrNoBinary,
+			runtime.GOOS)
 	}
 	known, err := image.CanonicalName(reference)
 	if err != nil {
@@ -59,7 +62,8 @@ func FindScheduler(ctx context.Context, cache, reference string, command []strin
 
 // startsBuilt reports whether a command starts the kube-scheduler in an image that pmk-sched built.
 func startsBuilt(command []string) bool {
-	return len(command) == 0 || len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
+	return len(command) == 0 ||
+		len(command) == 1 && (command[0] == image.SchedulerPath || command[0] == filepath.Base(image.SchedulerPath))
 }
 
 // digestTimeout bounds the request for a digest: the nodes may reach a registry that this machine does not.
@@ -70,7 +74,8 @@ const digestTimeout = 10 * time.Second
 // not in a registry, or pullPolicy lets them use a local image and this node has it. It also stays,
 // with a warning, if the registry does not return the digest.
 func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (string, error) {
-	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" || pullPolicy != "Always" && onThisNode(ctx, reference) {
+	if strings.HasPrefix(reference, "localhost/") || pullPolicy == "Never" ||
+		pullPolicy != "Always" && onThisNode(ctx, reference) {
 		return reference, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, digestTimeout)

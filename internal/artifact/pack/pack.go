@@ -140,7 +140,8 @@ func newResult(tag string, built *build.Result) *Result {
 	for _, b := range built.Binaries {
 		result.Platforms = append(result.Platforms, b.Platform.String())
 		if b.Inputs != "" { // it was compiled
-			result.Binaries = append(result.Binaries, Binary{Platform: b.Platform.String(), SHA256: b.SHA256, Size: b.Size})
+			result.Binaries = append(result.Binaries,
+				Binary{Platform: b.Platform.String(), SHA256: b.SHA256, Size: b.Size})
 		}
 	}
 	return result

@@ -52,7 +52,8 @@ func ReadPlugins(
 		contents := describe(built)
 		contents.Recipe = recipe
 		for _, info := range built {
-			contents.Plugins = append(contents.Plugins, profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
+			contents.Plugins = append(contents.Plugins,
+				profiles.Plugin{Name: info.Name, Points: info.Points, Signs: info.Signs})
 		}
 		return contents, nil
 	}

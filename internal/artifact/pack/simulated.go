@@ -41,7 +41,8 @@ func Compile(
 	ctx context.Context, s *session.Session, release versions.Release, list []Plugin, imports []string,
 ) (*Compiled, error) {
 	built, err := build.Run(ctx, build.Options{
-		Environment: Environment(s), Release: release, Plugins: Sources(list), Imports: imports, Sources: pmksched.Sources,
+		Environment: Environment(s), Release: release, Plugins: Sources(list), Imports: imports,
+		Sources: pmksched.Sources,
 	})
 	if err != nil {
 		return nil, err

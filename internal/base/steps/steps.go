@@ -28,12 +28,13 @@ func (o OnStep) Do(name string, do func() error) error {
 type Step struct {
 	Name string
 	Do   func(ctx context.Context) error
-	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends when the lock is lost, with the reason
-	// as its cause: then the steps after it end too, and nothing is undone, because another run may be working on the same. At most
-	// one step of a sequence has it.
+	// Hold takes the place of Do for a step that takes a lock. The context that it returns ends
+	// when the lock is lost, with the reason as its cause: then the steps after it end too, and
+	// nothing is undone, because another run may be working on the same. At most one step of a
+	// sequence has it.
 	Hold func(ctx context.Context) (held context.Context, err error)
-	// Undo restores the state from before Do, because of cause. It is also called if Do itself failed, which may have done a part. It is
-	// nil if there is nothing to restore.
+	// Undo restores the state from before Do, because of cause. It is also called if Do itself
+	// failed, which may have done a part. It is nil if there is nothing to restore.
 	Undo func(ctx context.Context, cause error) error
 	// Always runs when the sequence ends, also after a failure.
 	Always func(ctx context.Context) error
@@ -41,8 +42,8 @@ type Step struct {
 	Commit bool
 }
 
-// Timeouts of one Undo and of one Always, which also run when the caller's context has ended. Each has its own, so that a slow one leaves
-// time to release the lock.
+// Timeouts of one Undo and of one Always, which also run when the caller's context has ended. Each
+// has its own, so that a slow one leaves time to release the lock.
 const (
 	undoTimeout   = 3 * time.Minute
 	alwaysTimeout = 30 * time.Second
@@ -140,4 +141,19 @@ func detached(ctx context.Context, timeout time.Duration, do func(context.Contex
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	return do(ctx)
+}
+
+type progressKey struct{}
+
+// WithProgress returns a context in which Progress calls report.
+func WithProgress(ctx context.Context, report func(text string)) context.Context {
+	return context.WithValue(ctx, progressKey{}, report)
+}
+
+// Progress reports how far the running step is, such as "compile kubelet: 412 of 1,903 packages". Without
+// WithProgress it does nothing.
+func Progress(ctx context.Context, text string) {
+	if report, ok := ctx.Value(progressKey{}).(func(string)); ok {
+		report(text)
+	}
 }

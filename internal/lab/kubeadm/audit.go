@@ -37,8 +37,10 @@ func (c Cluster) apiServer() object {
 			"audit-policy-file":   AuditPolicyPath,
 		}),
 		"extraVolumes": []any{
-			object{"name": "audit-policy", "hostPath": AuditPolicyPath, "mountPath": AuditPolicyPath, "readOnly": true, "pathType": "File"},
-			object{"name": "audit-log", "hostPath": AuditLogDir, "mountPath": AuditLogDir, "pathType": "DirectoryOrCreate"},
+			object{"name": "audit-policy", "hostPath": AuditPolicyPath, "mountPath": AuditPolicyPath, "readOnly": true,
+				"pathType": "File"},
+			object{"name": "audit-log", "hostPath": AuditLogDir, "mountPath": AuditLogDir,
+				"pathType": "DirectoryOrCreate"},
 		},
 	}
 }

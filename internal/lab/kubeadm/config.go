@@ -1,3 +1,5 @@
+// Package kubeadm renders the input of kubeadm for a lab: configuration in the API of a release,
+// and command lines. It does no I/O.
 package kubeadm
 
 import (
@@ -151,9 +153,10 @@ func KubeletTuning() map[string]any {
 		// round instead of a minute later.
 		"syncFrequency": "2s",
 		// Report a node that has become ready at its next status check.
-		"nodeStatusUpdateFrequency":   "1s",
-		"nodeStatusReportFrequency":   "10s",
-		"evictionHard":                object{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"},
+		"nodeStatusUpdateFrequency": "1s",
+		"nodeStatusReportFrequency": "10s",
+		"evictionHard": object{"memory.available": "0%", "nodefs.available": "0%",
+			"nodefs.inodesFree": "0%", "imagefs.available": "0%"},
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
 	}

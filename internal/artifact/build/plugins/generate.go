@@ -95,7 +95,8 @@ func (s *Set) Registrations() ([]byte, error) {
 			data.Adapter = APIModule + "/" + adapterDir
 		}
 		data.Plugins = append(data.Plugins, registration{
-			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i), Structs: p.composition.Structs,
+			Alias: fmt.Sprintf("plugin%d", i), Path: p.info.Package, Type: fmt.Sprintf("Portable%d", i),
+			Structs: p.composition.Structs,
 		})
 	}
 	var text bytes.Buffer

@@ -130,7 +130,8 @@ func (r *moduleReader) visit(name string, entry fs.DirEntry, err error) error {
 		}
 		_, nested := fs.Stat(r.fs, path.Join(name, "go.mod"))
 		base := path.Base(name)
-		if nested == nil || base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		if nested == nil || base == "vendor" || base == "testdata" || strings.HasPrefix(base, ".") ||
+			strings.HasPrefix(base, "_") {
 			return fs.SkipDir
 		}
 		return nil

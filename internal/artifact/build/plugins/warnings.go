@@ -44,14 +44,18 @@ func (m *pluginModule) warnings(t Target) []string {
 	}
 	var warnings []string
 	if patch != "" {
-		warnings = append(warnings, fmt.Sprintf("module %s requires Kubernetes %s; it is compiled against %s, the release to build", m.shownAs, patch, t.Versions[kubernetes]))
+		warnings = append(warnings,
+			fmt.Sprintf("module %s requires Kubernetes %s; it is compiled against %s, the release to build", m.shownAs,
+				patch, t.Versions[kubernetes]))
 	}
 	if names := slices.Sorted(maps.Values(newer)); len(names) > 0 {
 		more := ""
 		if len(names) > maxNewer {
 			names, more = names[:maxNewer], fmt.Sprintf(" and %d more", len(names)-maxNewer)
 		}
-		warnings = append(warnings, fmt.Sprintf("module %s requires newer modules than the release: %s%s; the versions of the release are used", m.shownAs, strings.Join(names, ", "), more))
+		warnings = append(warnings,
+			fmt.Sprintf("module %s requires newer modules than the release: %s%s; the versions of the release are used",
+				m.shownAs, strings.Join(names, ", "), more))
 	}
 	return warnings
 }
