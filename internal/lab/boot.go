@@ -14,7 +14,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// create creates the directories of the node.
 func (n *Node) create() error {
 	if err := n.host.create(); err != nil {
 		return err
@@ -66,7 +65,6 @@ func (n *Node) config(rules versions.Rules) nodeConfig {
 	return c
 }
 
-// write writes files of the node.
 func (n *Node) write(files []file) error {
 	for _, f := range files {
 		path := filepath.Join(n.Root(), f.path)
@@ -105,7 +103,6 @@ func (n *Node) startContainerd(ctx context.Context, path string) error {
 	})
 }
 
-// loadImages imports archives into the node's containerd, for the kubelet.
 func (n *Node) loadImages(ctx context.Context, archives []string) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2)

@@ -22,7 +22,6 @@ const (
 	etcdURL              = "http://127.0.0.1:2379"
 )
 
-// daemon is a process of the node.
 type daemon struct {
 	name string
 	argv []string

@@ -125,7 +125,6 @@ func (n *Node) path(env []string) string {
 	return systemPath(n.BinDir())
 }
 
-// env returns env with the variables of the node.
 func (n *Node) env(env []string) []string {
 	set := map[string]string{
 		"PATH":                n.path(env),

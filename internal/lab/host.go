@@ -37,7 +37,6 @@ func (h host) pidFile(name string) string { return filepath.Join(h.dir, "pid", n
 func (h host) logDir() string             { return filepath.Join(h.dir, "log") }
 func (h host) logFile(name string) string { return filepath.Join(h.logDir(), name+".log") }
 
-// create creates the directories of the host.
 func (h host) create() error {
 	for _, dir := range []string{h.logDir(), filepath.Dir(h.pidFile(holder))} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -109,7 +108,6 @@ func (h host) openLog(name string) (*os.File, error) {
 
 func (h host) enter() string { return filepath.Join(h.dir, "enter") }
 
-// startDaemon starts a process in the host's namespaces.
 func (h host) startDaemon(d daemon, path string) error {
 	return h.start(d.name, append([]string{h.enter()}, d.argv...), path)
 }
@@ -146,7 +144,6 @@ func (h host) runTo(ctx context.Context, out io.Writer, path string, argv []stri
 	return nil
 }
 
-// processes returns the IDs of all processes of the host.
 func (h host) processes() ([]int, error) {
 	g, err := h.group()
 	if err != nil {
@@ -155,7 +152,6 @@ func (h host) processes() ([]int, error) {
 	return g.processes()
 }
 
-// running reports whether the host's namespaces exist.
 func (h host) running() (bool, error) {
 	pids, err := h.processes()
 	return h.pid(holder, pids) != 0, err
@@ -264,7 +260,6 @@ func (h host) hasEnded(daemon string, since time.Time) (bool, error) {
 	return h.pid(daemon, running) == 0 && !h.hasStarted(daemon), nil
 }
 
-// logTail returns the last lines of a log file.
 func logTail(path string, lines int) string {
 	f, err := os.Open(path)
 	if err != nil {

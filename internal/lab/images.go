@@ -132,7 +132,6 @@ func (i labImage) key(busybox string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-// archive is an image as a file.
 type archive struct {
 	path string
 	// master is set if only control-plane nodes need it.

@@ -72,7 +72,6 @@ func (l *Lab) server() (string, error) {
 	return netip.AddrPortFrom(address, uint16(l.layout().port)).String(), nil
 }
 
-// cluster returns the cluster-wide input of kubeadm.
 func (u *bringUp) cluster() (kubeadm.Cluster, error) {
 	c := kubeadm.Cluster{Release: u.o.Release, Services: serviceCIDR, Socket: containerdSocket, Token: u.secrets.token}
 	if !u.lab.balanced() {
@@ -104,7 +103,6 @@ func (u *bringUp) listImages(ctx context.Context) (kubeadm.Images, error) {
 	return kubeadm.ParseImages(out.String())
 }
 
-// initCluster creates the cluster on the first node.
 func (u *bringUp) initCluster(ctx context.Context) error {
 	n := u.lab.first()
 	c, err := u.cluster()
@@ -131,7 +129,6 @@ func (u *bringUp) initCluster(ctx context.Context) error {
 	return u.startProxy(n)
 }
 
-// join lets a node join the cluster.
 func (u *bringUp) join(ctx context.Context, n *Node) error {
 	c, err := u.cluster()
 	if err != nil {

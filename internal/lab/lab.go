@@ -86,7 +86,6 @@ type Lab struct {
 	dir   string
 }
 
-// state is the content of lab.json.
 type state struct {
 	Name    string           `json:"name"`
 	Release versions.Release `json:"release"`

@@ -31,7 +31,6 @@ type nodeConfig struct {
 	keys           credentials
 }
 
-// member is a control-plane node as a member of etcd.
 type member struct {
 	name    string
 	address netip.Addr

@@ -68,7 +68,6 @@ func (l *Lab) Nodes() []*Node {
 	return nodes
 }
 
-// masters returns the control-plane nodes.
 func (l *Lab) masters() []*Node { return l.Nodes()[:max(1, l.state.Masters)] }
 
 // first returns the node on which the cluster was created.
@@ -123,7 +122,6 @@ func (l *Lab) host(name string) host {
 // network returns the host of the network that connects the nodes with each other and this machine.
 func (l *Lab) network() host { return l.host("net") }
 
-// hosts returns the network and every node.
 func (l *Lab) hosts() []host {
 	hosts := []host{l.network()}
 	for _, n := range l.Nodes() {

@@ -51,7 +51,6 @@ func (n *Node) removeRemains(ctx context.Context) error {
 	return nil
 }
 
-// emptyDir removes everything in a directory.
 func emptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -168,7 +167,6 @@ func (n *Node) checkAPIServer(ctx context.Context) error {
 	return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// client returns a client of the control-plane node's own API server.
 func (n *Node) client() (kubernetes.Interface, error) {
 	cfg, err := n.lab.restConfig()
 	if err != nil {

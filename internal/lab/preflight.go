@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/versions"
 )
 
-// machine describes this machine.
 type machine struct {
 	// path is PATH, including the directories of the system's programs.
 	path string
@@ -26,7 +25,6 @@ type machine struct {
 // requirement is a program and the Debian package that contains it.
 type requirement struct{ program, pkg string }
 
-// commonPrograms returns the programs that every lab requires.
 func commonPrograms() []requirement {
 	return []requirement{
 		{"containerd", "containerd"}, {"ctr", "containerd"}, {"containerd-shim-runc-v2", "containerd"},
@@ -37,7 +35,6 @@ func commonPrograms() []requirement {
 	}
 }
 
-// requiredPrograms returns the programs that this lab requires.
 func (l *Lab) requiredPrograms() []requirement {
 	switch {
 	case l.balanced():
@@ -157,7 +154,6 @@ func findPlugins(dirs []string) string {
 	return ""
 }
 
-// isStatic reports whether a program is statically linked.
 func isStatic(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {

@@ -47,7 +47,6 @@ func (u *bringUp) register(ctx context.Context, n *Node) error {
 	return n.waitReady(ctx, u.client)
 }
 
-// waitReady waits until the Node object is ready.
 func (n *Node) waitReady(ctx context.Context, client kubernetes.Interface) error {
 	return n.waitFor(ctx, "node "+n.name, "kubelet", func(ctx context.Context) error {
 		object, err := client.CoreV1().Nodes().Get(ctx, n.name, metav1.GetOptions{})
@@ -58,7 +57,6 @@ func (n *Node) waitReady(ctx context.Context, client kubernetes.Interface) error
 	})
 }
 
-// markNode adds labels and taints to the node.
 func markNode(n *corev1.Node, labels map[string]string, taints []corev1.Taint) {
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
@@ -169,7 +167,6 @@ func (n *Node) checkServices(ctx context.Context) error {
 	return nil
 }
 
-// checkSchedulerLeads returns an error while the default scheduler's lease has no holder.
 func checkSchedulerLeads(ctx context.Context, client kubernetes.Interface) error {
 	lease, err := client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-scheduler", metav1.GetOptions{})
 	if err != nil {

@@ -67,10 +67,8 @@ func tunables() map[string]string {
 	}
 }
 
-// cgroupDir is the mount point of cgroups.
 const cgroupDir = "/sys/fs/cgroup"
 
-// scriptData is the input of the scripts.
 type scriptData struct {
 	// What is the description of the host in messages: "the network" or "node NAME".
 	Name, Dir, What, Host       string
@@ -89,10 +87,8 @@ type scriptData struct {
 	Kubelet                     string
 }
 
-// tree is a cgroup hierarchy to mount.
 type tree struct{ Path, Type, Options string }
 
-// scriptNode is a node that the others can reach.
 type scriptNode struct{ Host, Address, Pods string }
 
 // scripts renders the scripts of a host. initScript runs in its namespaces.

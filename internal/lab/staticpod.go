@@ -43,7 +43,6 @@ func (m hostMount) volume() corev1.Volume {
 	}}
 }
 
-// component is a container of the control plane.
 type component struct {
 	name    string
 	release versions.Release

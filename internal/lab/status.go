@@ -116,7 +116,6 @@ func (n *Node) daemons() []string {
 	return names
 }
 
-// list returns the named processes of the host.
 func (h host) list(names []string) ([]Process, error) {
 	running, err := h.processes()
 	if err != nil {

@@ -166,7 +166,6 @@ func (u *bringUp) upgradeControlPlane(ctx context.Context, n *Node) error {
 	})
 }
 
-// upgradeNode replaces the kubelet and kube-proxy.
 func (u *bringUp) upgradeNode(ctx context.Context, n *Node) error {
 	files, err := u.layout.sharedSettings(u.upgraded(n))
 	if err != nil {
@@ -244,7 +243,6 @@ func (u *bringUp) replacePrograms(n *Node) error {
 	return replaceProgram(u.programs["kubelet"], filepath.Join(n.Root(), u.layout.kubeletBinary))
 }
 
-// replacePrograms replaces programs of the node.
 func (n *Node) replacePrograms(programs map[string]string) error {
 	for name, from := range programs {
 		if err := replaceProgram(from, n.binary(name)); err != nil {

@@ -118,7 +118,6 @@ func kubernetesPrograms(o Options, rules versions.Rules) ([]Program, error) {
 	return programs, nil
 }
 
-// releaseBuild is a build of programs of one Kubernetes release.
 type releaseBuild struct {
 	*job
 	options  Options
@@ -184,7 +183,6 @@ func (k *releaseBuild) download(ctx context.Context, s source, named string) (go
 	return got, used, err
 }
 
-// moduleRecipe returns the recipe for the generated module of the release.
 func (k *releaseBuild) moduleRecipe(s source, got staged, used toolchain, set *plugins.Set) (*recipe, error) {
 	target := pluginTarget(s, pins(s, k.release.Staging()), k.release.Staging(), used.Used)
 	files, err := generateRelease(k.release, k.rules, s, got.GoSum, set, target)

@@ -41,7 +41,6 @@ type outcome struct {
 	tail   string
 }
 
-// runner runs commands and reports steps.
 type runner struct {
 	log    *zap.Logger
 	onStep steps.OnStep

@@ -232,30 +232,19 @@ func (c *compiler) store(ctx context.Context, r *recipe, t target, dir, path str
 	if s.Binary.Size, s.Binary.SHA256, err = hashFile(path); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	linked, err := linkedModules(path)
+	linked, err := ModuleSums(path)
 	if err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
-	s.Info.addModules(linked)
+	for _, m := range linked {
+		s.Info.Modules = append(s.Info.Modules, m.ModuleVersion)
+	}
 	if s.Binary, err = c.cache.publish(dir, t.key, s); err != nil {
 		return stored{}, storage(ctx, step, err)
 	}
 	c.log.Debug("built", zap.Stringer("target", t), zap.String("sha256", s.Binary.SHA256),
 		zap.Int64("bytes", s.Binary.Size))
 	return s, nil
-}
-
-// linkedModules returns the modules that are linked into a binary.
-func linkedModules(path string) ([]ModuleVersion, error) {
-	sums, err := ModuleSums(path)
-	if err != nil {
-		return nil, err
-	}
-	var linked []ModuleVersion
-	for _, m := range sums {
-		linked = append(linked, m.ModuleVersion)
-	}
-	return linked, nil
 }
 
 // ModuleSum is a module that is linked into a binary, with its sum as in a go.sum file ("h1:…"),

@@ -138,7 +138,6 @@ func extenderSet(ctx context.Context, tool *goTool, o ExtenderOptions, goVersion
 	return read(all)
 }
 
-// extenderRecipe returns the recipe for the extender.
 func (c *compiler) extenderRecipe(o ExtenderOptions, own source, set *plugins.Set, used toolchain) (*recipe, error) {
 	target := pluginTarget(own, own.Pins, "", used.Used)
 	files, err := extenderFiles(o, own, set, target)

@@ -85,7 +85,6 @@ func (k *releaseBuild) buildTree(
 	})
 }
 
-// treeRecipe returns the recipe for a tree.
 func (k *releaseBuild) treeRecipe(
 	from string, t tree, used toolchain, checkOut func(context.Context) (string, error),
 ) (*recipe, error) {
@@ -159,7 +158,6 @@ func (k *releaseBuild) clone(ctx context.Context, address string) (string, error
 	})
 }
 
-// gitTool runs git.
 type gitTool struct {
 	*runner
 	work *workDir

@@ -16,7 +16,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// tree is a working tree of kubernetes/kubernetes.
 type tree struct {
 	source
 	// Commit is the commit that is checked out, and Tags are its tags.

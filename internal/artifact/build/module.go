@@ -60,7 +60,6 @@ func (t *goTool) versionFor(ctx context.Context, s source) (string, error) {
 	return s.GoDirective, nil
 }
 
-// moduleRecipe returns the recipe for the programs of a module.
 func (c *compiler) moduleRecipe(s source, used toolchain, o ModuleOptions) (*recipe, error) {
 	files, err := generateModule(s, "", "", nil, nil)
 	if err != nil {

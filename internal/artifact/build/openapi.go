@@ -71,7 +71,6 @@ type openAPI struct {
 	step   string
 }
 
-// packageDir is a package and the directory of its source.
 type packageDir struct{ path, dir string }
 
 // packages returns every package that is linked into kube-apiserver.

@@ -44,7 +44,6 @@ func readPlugins(ctx context.Context, tool *goTool, o plugins.Options) (*plugins
 	return plugins.Read(ctx, o)
 }
 
-// readPluginSet reads the plugins of a build of a release.
 func readPluginSet(
 	ctx context.Context, tool *goTool, o Options, release versions.Release, rules versions.Rules, goVersion string,
 ) (*plugins.Set, error) {

@@ -85,7 +85,6 @@ func sourceSize(dir string, files []string) int64 {
 	return size
 }
 
-// byPlatform returns the main packages of targets for each platform.
 func byPlatform(targets []target) map[Platform][]string {
 	found := map[Platform][]string{}
 	for _, t := range targets {
@@ -96,7 +95,6 @@ func byPlatform(targets []target) map[Platform][]string {
 	return found
 }
 
-// packages returns the main packages of targets.
 func packages(targets []target) []string {
 	var all []string
 	for _, t := range targets {

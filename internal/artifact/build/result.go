@@ -98,7 +98,6 @@ func newResult(r *recipe) *Result {
 	return result
 }
 
-// add adds a binary.
 func (r *Result) add(s stored) {
 	r.Binaries = append(r.Binaries, s.Binary)
 	r.Info.addModules(s.Info.Modules)

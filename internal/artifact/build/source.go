@@ -64,7 +64,6 @@ type releases struct {
 	noHints bool
 }
 
-// read describes the module of a release.
 func (r *releases) read(ctx context.Context, release versions.Release) (source, error) {
 	return r.source(ctx, kubernetes, release.String(), func(failed *Error) error {
 		return r.explainUnknown(ctx, release, failed)

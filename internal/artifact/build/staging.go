@@ -85,7 +85,6 @@ func atVersion(paths []string, release versions.Release) []string {
 	return modules
 }
 
-// explainUnknown returns the error for a release whose module is unavailable.
 func (r *releases) explainUnknown(ctx context.Context, release versions.Release, failed *Error) error {
 	if failed.Cause != CauseModuleMissing {
 		return failed

@@ -69,7 +69,6 @@ func (c *compiler) compileTogether(
 	return nil
 }
 
-// describe returns the programs of targets for one platform.
 func describe(targets []target) string {
 	var names []string
 	for _, t := range targets {

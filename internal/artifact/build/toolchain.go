@@ -33,7 +33,6 @@ type toolchain struct {
 	Used  string `json:"used"`
 }
 
-// warning returns a warning if another version is used.
 func (t toolchain) warning(of string) string {
 	if t.Named == t.Used {
 		return ""

@@ -24,7 +24,6 @@ type workspace struct {
 	remove           func() error
 }
 
-// get returns the temporary directories.
 func (d *workDir) get(ctx context.Context) (*workspace, error) {
 	if d.made != nil {
 		return d.made, nil

@@ -117,7 +117,6 @@ func Check(ctx context.Context, binary Binary, dir string, r Request) error {
 	return &RefusedError{Reason: "the scheduler refuses the configuration: " + reason}
 }
 
-// program returns the run of the binary.
 func (r Request) program(binary Binary) (sandbox.Program, error) {
 	var none sandbox.Program
 	text, err := profiles.WithoutFiles(r.Configuration)

@@ -30,7 +30,6 @@ func WriteArchive(ctx context.Context, b *Built, ref, file string) error {
 	})
 }
 
-// writeArchive streams a docker archive of img.
 func writeArchive(ctx context.Context, img v1.Image, ref string, w io.Writer) error {
 	tag, err := parseTag(ref)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// userAgent is the user agent of requests to registries.
 const userAgent = "pmk-sched"
 
 // candidate is one image of a base, with the platform it is for.
@@ -22,7 +21,6 @@ type candidate struct {
 	image    v1.Image
 }
 
-// baseImage is the base for one platform.
 type baseImage struct {
 	image       v1.Image
 	annotations map[string]string // the name of the base if it is from a registry, or nil

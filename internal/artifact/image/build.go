@@ -109,7 +109,6 @@ func digestBases(bases map[string]baseImage, platforms []string) (string, error)
 	return all.String(), err
 }
 
-// assemble returns the image for one platform.
 func assemble(ctx context.Context, base baseImage, files []File, o Options) (v1.Image, error) {
 	var entries []entry
 	for _, f := range files {
@@ -227,7 +226,6 @@ func newHistory(config *v1.ConfigFile, files []File, baseLayers int) []v1.Histor
 		v1.History{Created: config.Created, CreatedBy: settings, Comment: userAgent, EmptyLayer: true})
 }
 
-// setEnv sets a NAME=value pair in a list.
 func setEnv(env []string, pair string) []string {
 	name, _, _ := strings.Cut(pair, "=")
 	i := slices.IndexFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })

@@ -79,13 +79,11 @@ func pullIntoContainerd(ctx context.Context, ref string) error {
 		})
 }
 
-// load imports an image under a name.
 func (c containerd) load(ctx context.Context, img v1.Image, ref string) error {
 	archive := func(w io.Writer) error { return writeArchive(ctx, img, ref, w) }
 	return c.run(ctx, archive, nil, "images", "import", "-")
 }
 
-// has reports whether there is an image with a canonical name.
 func (c containerd) has(ctx context.Context, canonical string) (bool, error) {
 	var names bytes.Buffer
 	if err := c.run(ctx, nil, &names, "images", "ls", "-q", "name=="+canonical); err != nil {
@@ -169,7 +167,6 @@ func feedCommand(ctx context.Context, cmd *exec.Cmd, feed func(io.Writer) error)
 	return fed
 }
 
-// lastLines returns the end of a program's output on one line.
 func lastLines(s string, n int) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")

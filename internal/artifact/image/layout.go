@@ -80,7 +80,6 @@ func writeLayout(ctx context.Context, b *Built, tag name.Tag, dir string) error 
 	return errors.Join(ctx.Err(), l.AppendImage(img, names, layout.WithPlatform(platform)), ctx.Err())
 }
 
-// replaceable refuses a directory with other contents.
 func replaceable(dir string, tag name.Tag) error {
 	const hint = "use a directory that does not exist"
 	entries, err := os.ReadDir(dir)
@@ -110,7 +109,6 @@ func replaceable(dir string, tag name.Tag) error {
 	return nil
 }
 
-// swap replaces dir with staged.
 func swap(staged, dir string) error {
 	old := staged + ".old"
 	err := os.Rename(dir, old)

@@ -11,7 +11,6 @@ import (
 	"github.com/pmk-sched/pmk-sched/internal/base/problem"
 )
 
-// hostPlatform is the platform of containers on this machine.
 func hostPlatform() string { return "linux/" + runtime.GOARCH }
 
 // parsePlatform parses "os/arch" or "os/arch/variant".

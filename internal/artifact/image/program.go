@@ -180,7 +180,6 @@ func (s *search) missing(config v1.Config, command []string) string {
 	return ""
 }
 
-// truncate makes an output file empty.
 func truncate(f *os.File) error {
 	_, err := f.Seek(0, io.SeekStart)
 	return errors.Join(err, f.Truncate(0))

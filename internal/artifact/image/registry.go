@@ -69,7 +69,6 @@ func SameRepository(a, b string) (bool, error) {
 	return first.Context().Name() == second.Context().Name(), nil
 }
 
-// registryError returns the error for a failed request to a registry.
 func registryError(doing string, ref name.Reference, err error) error {
 	host, repository := ref.Context().RegistryStr(), ref.Context().RepositoryStr()
 	wrapped := func(seen, hint string) error {
@@ -98,7 +97,6 @@ func registryError(doing string, ref name.Reference, err error) error {
 	return networkError(wrapped, host, err)
 }
 
-// networkError returns the error for a registry that cannot be reached.
 func networkError(wrapped func(seen, hint string) error, host string, err error) error {
 	const without = "or use no registry: --busybox PATH as the base, --archive FILE.tar as the destination"
 	var (

@@ -41,7 +41,6 @@ func CopyProgram(root string, environ []string, workingDir string, command []str
 	return program, nil
 }
 
-// rootfs is the root directory of a container.
 type rootfs string
 
 // find returns the first of the paths that has a program, "" if none has.
@@ -55,7 +54,6 @@ func (r rootfs) find(paths []string) string {
 	return ""
 }
 
-// copyExecutable copies a program to a new file.
 func copyExecutable(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

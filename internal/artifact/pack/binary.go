@@ -91,7 +91,6 @@ func Pin(ctx context.Context, reference, pullPolicy string, warn func(string)) (
 	return reference, nil
 }
 
-// onThisNode reports whether the containerd of this machine has an image.
 func onThisNode(ctx context.Context, reference string) bool {
 	found, err := image.InContainerd(ctx, reference)
 	return err == nil && found
@@ -132,7 +131,6 @@ func copyProgram(from, to string) error {
 	return writeFile(to, 0o755, in)
 }
 
-// writeFile writes a file atomically.
 func writeFile(to string, mode os.FileMode, content io.Reader) error {
 	part, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".part-*")
 	if err != nil {

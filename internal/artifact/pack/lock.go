@@ -51,7 +51,6 @@ type lockedPlugin struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// lockedBinary is the program for one platform.
 type lockedBinary struct {
 	Platform string `yaml:"platform"`
 	SHA256   string `yaml:"sha256"`
@@ -64,7 +63,6 @@ const (
 		"`build --lock` writes this file again.\n"
 )
 
-// newLock describes a build, without its base.
 func newLock(version string, built *build.Result) (*lock, error) {
 	l := &lock{
 		APIVersion: lockAPIVersion, Kind: lockKind, PMKSched: version, Release: built.Info.Release,
@@ -113,7 +111,6 @@ func (l *lock) write(file string) error {
 
 const lockHint = "`pmk-sched build --lock` with the same flags writes it"
 
-// readLock reads a file that --lock wrote.
 func readLock(file string) (*lock, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -122,7 +119,6 @@ func readLock(file string) (*lock, error) {
 	return parseLock(file, text)
 }
 
-// parseLock reads the content of a file that --lock wrote.
 func parseLock(file string, text []byte) (*lock, error) {
 	l := &lock{}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -194,7 +190,6 @@ func (l *locking) check(version string, built *build.Result) (err error) {
 	return l.compare()
 }
 
-// checkBase compares the base image.
 func (l *locking) checkBase(made *image.Built) error {
 	if l.built == nil {
 		return nil
@@ -213,7 +208,6 @@ func (l *locking) compare() error {
 	return nil
 }
 
-// write writes the lock of the build.
 func (l *locking) write(result *Result) error {
 	if l.lockFile == "" {
 		return nil

@@ -129,7 +129,6 @@ func Run(ctx context.Context, r Request, s *session.Session) (*Result, error) {
 	return result, errors.Join(record(s.CacheDir, built, result.Reference, result.Digest), lock.write(result))
 }
 
-// newResult describes the build of an image.
 func newResult(tag string, built *build.Result) *Result {
 	result := &Result{
 		Reference: strings.ReplaceAll(tag, image.ReleaseInTag, built.Info.Release),
@@ -155,7 +154,6 @@ func buildImage(ctx context.Context, s *session.Session, tag string, o image.Opt
 	return made, err
 }
 
-// deliver writes an image to the destinations of a request.
 func deliver(ctx context.Context, s *session.Session, r Request, made *image.Built, result *Result) error {
 	written, err := image.Deliver(ctx, made, result.Reference, r.Destinations, s.OnStep)
 	result.Written = append(result.Written, written...)

@@ -23,7 +23,6 @@ import (
 // projectURL is where the sources of pmk-sched are.
 const projectURL = "https://github.com/pmk-sched/pmk-sched"
 
-// product is a kind of image.
 type product struct {
 	// path is the path of the program in the image. Its last element is the name of the program.
 	path string
@@ -35,7 +34,6 @@ type product struct {
 	recorded bool
 }
 
-// product returns the kind of the requested image.
 func (r Request) product() product {
 	switch {
 	case r.Self != "":
@@ -46,7 +44,6 @@ func (r Request) product() product {
 	return product{path: image.SchedulerPath, compile: compileScheduler, ofRelease: true, recorded: true}
 }
 
-// imageOptions returns the inputs of the image of a build.
 func (p product) imageOptions(r Request, built *build.Result) image.Options {
 	o := image.Options{
 		Base: r.Base, Files: map[string][]image.File{}, Entrypoint: []string{p.path}, Keychain: authn.DefaultKeychain,
@@ -85,7 +82,6 @@ func compileScheduler(ctx context.Context, r Request, s *session.Session) (*buil
 	})
 }
 
-// release is the release of the branch, or the cluster's.
 func (r Request) release(ctx context.Context, s *session.Session) (versions.Release, error) {
 	if r.Branch != BranchAuto {
 		return ResolveBranch(ctx, s, r.Branch)

@@ -64,7 +64,6 @@ type Result struct {
 	Release versions.Release
 }
 
-// newPlugin is the data of the templates.
 type newPlugin struct {
 	// Name is the name in the configuration, Type the name in the code. Package, Scheduler and
 	// Label are derived from it.
@@ -133,7 +132,6 @@ func testedReleases(kind string, release versions.Release) []string {
 
 var pluginName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*$`)
 
-// describe derives all names from the given one.
 func describe(r Request) (newPlugin, versions.Release, error) {
 	if !pluginName.MatchString(r.Name) || token.IsKeyword(strings.ToLower(r.Name)) {
 		return newPlugin{}, versions.Release{}, problem.Invalidf("use a name such as MyPlugin or my-plugin",
@@ -194,7 +192,6 @@ func nativeModule(
 	return nil
 }
 
-// fillTemplates adds the files of the templates.
 func fillTemplates(files map[string][]byte, kind string, p newPlugin) error {
 	templates, err := template.ParseFS(pluginTemplates, "templates/plugin/"+kind+"/*.tmpl")
 	if err != nil {

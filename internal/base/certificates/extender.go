@@ -98,7 +98,6 @@ func matches(p Pair, ca *Authority, want x509.Certificate, now time.Time) bool {
 		slices.Equal(cert.ExtKeyUsage, want.ExtKeyUsage) && cert.Subject.CommonName == want.Subject.CommonName
 }
 
-// authority returns a new authority for the extender.
 func authority(r Request) (*Authority, error) {
 	return NewAuthority(x509.Certificate{
 		Subject: pkix.Name{CommonName: "pmk-sched-extender-" + r.Name}, MaxPathLenZero: true,

@@ -27,7 +27,6 @@ rules:
 `
 }
 
-// apiServer is the configuration of the API servers.
 func (c Cluster) apiServer() object {
 	return object{
 		"extraArgs": c.extraArgs(map[string]string{

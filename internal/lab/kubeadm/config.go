@@ -108,7 +108,6 @@ func localEndpoint(n Node) object {
 	return object{"advertiseAddress": n.Address.String(), "bindPort": Port}
 }
 
-// registration is the part of a node.
 func (c Cluster) registration(n Node) object {
 	args := c.extraArgs(map[string]string{"node-ip": n.Address.String()})
 	return object{"name": n.Name, "criSocket": "unix://" + c.Socket, "kubeletExtraArgs": args}

@@ -143,7 +143,6 @@ func Compose(minor int, methods []string) (Composition, error) {
 	return c, nil
 }
 
-// implementedBy reports whether the methods implement the point.
 func (p Point) implementedBy(has map[string]bool) (bool, error) {
 	main, missing := count(has, p.Methods)
 	if main && len(missing) > 0 {

@@ -75,7 +75,6 @@ func new{{.Type}}(ctx context.Context, host *adapter.Host) (adapter.Plugin, erro
 {{- end}}
 `))
 
-// registration is one plugin in the generated source.
 type registration struct {
 	Alias, Path, Type string
 	// Structs are the adapter types that a portable plugin is composed of. A native plugin has

@@ -167,7 +167,6 @@ func (f nativeFit) refuse(p Plugin, release versions.Release) error {
 // readable returns a signature with the usual names of packages.
 func readable(text string) string { return strings.ReplaceAll(text, "ctx.Context", "context.Context") }
 
-// nativeSigns reports whether a native package has a method SignPod.
 func nativeSigns(methods []method) bool {
 	return slices.ContainsFunc(methods, func(m method) bool {
 		_, known := minorsOf(m.name, m.text)

@@ -60,13 +60,11 @@ func (s *pluginPackage) text() string {
 	return s.path
 }
 
-// portableAPI contains the methods of the interfaces of package scheduler.
 type portableAPI struct {
 	interfaces map[string][]method
 	pkg        *pluginPackage
 }
 
-// readAPI parses the interfaces of package scheduler.
 func readAPI(m *pluginModule) (*portableAPI, error) {
 	pkg, err := parsePackage(m, strings.TrimPrefix(apiPackage, APIModule+"/"), m.platform)
 	if err != nil {

@@ -33,7 +33,6 @@ type Options struct {
 	Download func(ctx context.Context, modulePath, version string) (dir string, err error)
 }
 
-// reader reads the sources of plugins.
 type reader struct {
 	options Options
 	// read are the modules that were read, by directory or by module@version.
@@ -63,7 +62,6 @@ func Read(ctx context.Context, o Options) (*Set, error) {
 	return r.set, r.finish()
 }
 
-// plugin reads one plugin.
 func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	if err := p.check(); err != nil {
 		return err
@@ -106,7 +104,6 @@ func (r *reader) plugin(ctx context.Context, p Plugin) error {
 	return nil
 }
 
-// native completes the description of a native plugin.
 func (r *reader) native(p Plugin, pkg *pluginPackage, factory signature, found *resolved) error {
 	if r.options.PortableOnly {
 		return p.invalidf("compile it into the scheduler with `pmk-sched build --with`; an extender serves portable plugins, which `pmk-sched plugin new` creates",
@@ -121,7 +118,6 @@ func (r *reader) native(p Plugin, pkg *pluginPackage, factory signature, found *
 	return nil
 }
 
-// portable completes the description of a portable plugin.
 func (r *reader) portable(p Plugin, pkg *pluginPackage, fn *ast.FuncDecl, in scope, found *resolved) error {
 	typeName, err := pkg.portableType(p, fn, in)
 	if err != nil {

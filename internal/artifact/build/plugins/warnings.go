@@ -20,7 +20,6 @@ func (s *Set) Warnings(t Target) []string {
 	return warnings
 }
 
-// maxNewer is how many newer modules a warning lists.
 const maxNewer = 4
 
 // warnings compares the requirements of the module with the versions of the target.
